@@ -1,0 +1,52 @@
+"""Every error that a user can meet.
+
+    VertexError
+    ├── InputError          bad arguments or input data; the command line exits with 2
+    │   └── ProgramError    a Vertex class that cannot run as written
+    ├── RunError            a run that failed; what was committed stays readable; exits with 1
+    └── StateError          the versioned store cannot do what was asked; exits with 1
+        └── StateInputError (also InputError) a wrong URL or loop name; exits with 2
+
+Each message is one line which says what is wrong and what to do about it.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "InputError",
+    "ProgramError",
+    "RunError",
+    "StateError",
+    "StateInputError",
+    "VertexError",
+]
+
+
+class VertexError(Exception):
+    """Base of every error raised by vertexsdk on purpose."""
+
+    exit_status = 1
+
+
+class InputError(VertexError):
+    """Arguments or input that cannot be used; nothing was run."""
+
+    exit_status = 2
+
+
+class ProgramError(InputError):
+    """A `Vertex` subclass that cannot run as written; names the class and the line."""
+
+
+class RunError(VertexError):
+    """A run that started and failed; versions committed before it stay readable."""
+
+
+class StateError(VertexError):
+    """The versioned store could not read or write what was asked."""
+
+
+class StateInputError(StateError, InputError):
+    """A backend URL or loop name that is wrong; nothing was read or written."""
+
+    exit_status = 2
