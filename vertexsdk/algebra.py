@@ -1,0 +1,219 @@
+"""What vertices send each other, and how messages to one vertex become one value.
+
+An `Algebra` is a commutative monoid over a fixed type: `combine` is associative and
+commutative, `identity` is the value of no message. The engine uses its laws:
+
+- with an `inverse` (Sum) a changed message is sent as a difference,
+- an ordered one (Min, Max) ignores a message which does not win,
+- `Latest` is not combined at all: `gather` sees the last message of every producer.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from vertexsdk.errors import ProgramError
+
+__all__ = ["INT_MAX", "INT_MIN", "Algebra", "Any_", "Latest", "Max", "Min", "Sum", "VertexId", "inf"]
+
+inf = math.inf
+INT_MAX = int(np.iinfo(np.int64).max)
+INT_MIN = int(np.iinfo(np.int64).min)
+
+
+class VertexId(int):
+    """The type of a field, parameter or message which holds a vertex id (int64 or string)."""
+
+
+class Algebra:
+    """How the messages to one vertex are combined.
+
+    Args:
+        type: `int` (int64), `float` (float64), `bool`, `VertexId`, or any class; with a class
+            which is none of these the program runs interpreted.
+        combine: `combine(a, b)`, associative and commutative; checked on samples here.
+        identity: `combine(identity, a) == a`; also the message which withdraws a message.
+        inverse: `combine(a, inverse(a)) == identity`, where there is one.
+        size: length of a vector message, combined element by element; None for a scalar.
+
+    Raises:
+        ProgramError: the samples show that a law does not hold.
+
+    Example: the product of everything that was sent.
+
+    >>> product = Algebra(float, combine=lambda a, b: a * b, identity=1.0)
+    """
+
+    kind = "user"
+
+    def __init__(
+        self,
+        type: type,
+        *,
+        combine: Callable[[Any, Any], Any],
+        identity: Any,
+        inverse: Callable[[Any], Any] | None = None,
+        size: int | None = None,
+        samples: list[Any] | None = None,
+    ) -> None:
+        if size is not None and (not isinstance(size, int) or size < 1):
+            raise ProgramError(f"{self}: size must be a positive int, not {size!r}")
+        self.type = type
+        self.combine = combine
+        self.identity = identity
+        self.inverse = inverse
+        self.size = size
+        if self.kind == "user":
+            _check_laws(self, samples)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy type of one message element; `object` where it is not a number."""
+        return dtype_of(self.type)
+
+    def __repr__(self) -> str:
+        name = getattr(getattr(self, "type", None), "__name__", "?")
+        size = f", size={self.size}" if getattr(self, "size", None) else ""
+        return f"{type(self).__name__}({name}{size})"
+
+
+class Sum(Algebra):
+    """Messages add up; identity 0, inverse negation.
+
+    >>> Sum(float).combine(1.0, 2.0)
+    3.0
+    """
+
+    kind = "sum"
+
+    def __init__(self, type: type, size: int | None = None) -> None:
+        _require_number(self, type)
+        zero = 0.0 if type is float else 0
+        super().__init__(
+            type, combine=operator.add, identity=zero, inverse=operator.neg, size=size
+        )
+
+
+class Min(Algebra):
+    """The smallest message counts; identity `inf` for float, `INT_MAX` for int and VertexId.
+
+    >>> Min(int).identity == INT_MAX
+    True
+    """
+
+    kind = "min"
+
+    def __init__(self, type: type, size: int | None = None) -> None:
+        _require_number(self, type)
+        super().__init__(
+            type, combine=min, identity=inf if type is float else INT_MAX, size=size
+        )
+
+
+class Max(Algebra):
+    """The largest message counts; identity `-inf` for float, `INT_MIN` for int and VertexId."""
+
+    kind = "max"
+
+    def __init__(self, type: type, size: int | None = None) -> None:
+        _require_number(self, type)
+        super().__init__(
+            type, combine=max, identity=-inf if type is float else INT_MIN, size=size
+        )
+
+
+class Any_(Algebra):
+    """True where any message is; identity False. For aggregators: `aggregate(any)`."""
+
+    kind = "any"
+
+    def __init__(self) -> None:
+        super().__init__(bool, combine=operator.or_, identity=False)
+
+
+class Latest(Algebra):
+    """Nothing is combined: `delta.values` holds the last message of every current producer.
+
+    Values come as an array ascending by producer id (a list where the type is no number). A
+    producer which has sent nothing yet, or the identity, has no entry.
+    """
+
+    kind = "latest"
+
+    def __init__(self, type: type) -> None:
+        identity: Any = None
+        if type is float:
+            identity = math.nan
+        elif issubclass(type, int):
+            identity = INT_MAX
+        super().__init__(type, combine=_never, identity=identity)
+
+
+def dtype_of(type: type) -> np.dtype[Any]:
+    """Return the NumPy dtype which holds a field or message of this Python type."""
+    if type is bool:
+        return np.dtype(np.bool_)
+    if type is float or (isinstance(type, type_) and issubclass(type, np.floating)):
+        return np.dtype(np.float64)
+    if isinstance(type, type_) and issubclass(type, (int, np.integer)):
+        return np.dtype(np.int64)
+    return np.dtype(object)
+
+
+type_ = type
+
+
+def _never(a: Any, b: Any) -> Any:
+    raise ProgramError("messages = Latest(...) are not combined; read delta.values in gather")
+
+
+def _require_number(algebra: Algebra, kind: type) -> None:
+    if dtype_of(kind).kind not in "if":
+        name = getattr(kind, "__name__", kind)
+        raise ProgramError(
+            f"{type(algebra).__name__}({name}): takes int, float or VertexId; "
+            "for other types use Algebra(type, combine=..., identity=...) or Latest(type)"
+        )
+
+
+def _samples(kind: type) -> list[Any]:
+    rng = random.Random(20160626)
+    if kind is float:
+        return [0.0, 1.0, -1.0, 0.5, -2.25, 3.0, 8.0, 1024.0]
+    if kind is bool:
+        return [False, True]
+    if issubclass(kind, int):
+        return [0, 1, -1, 2, 3, 7, *(rng.randrange(-1000, 1000) for _ in range(6))]
+    return []
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or math.isclose(a, b, rel_tol=1e-9) or (a != a and b != b)
+    return bool(np.all(a == b))
+
+
+def _check_laws(algebra: Algebra, samples: list[Any] | None) -> None:
+    """Property-test the laws on samples; the first counterexample is named."""
+    f, e = algebra.combine, algebra.identity
+    values = samples if samples is not None else _samples(algebra.type)
+    for a in values:
+        if not _equal(f(e, a), a) or not _equal(f(a, e), a):
+            raise ProgramError(f"{algebra}: {e!r} is not an identity of combine: try {a!r}")
+        if algebra.inverse is not None and not _equal(f(a, algebra.inverse(a)), e):
+            raise ProgramError(f"{algebra}: inverse({a!r}) does not undo combine")
+        for b in values:
+            if not _equal(f(a, b), f(b, a)):
+                raise ProgramError(f"{algebra}: combine is not commutative: {a!r}, {b!r}")
+            for c in values:
+                if not _equal(f(f(a, b), c), f(a, f(b, c))):
+                    raise ProgramError(
+                        f"{algebra}: combine is not associative: {a!r}, {b!r}, {c!r}; "
+                        "messages may arrive in any order, use an associative function or Latest"
+                    )
