@@ -1,0 +1,227 @@
+"""The column codec: what comes out is what went in, at no copy, or an error that says so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from vertexsdk.checksums import BLOCK, block_sums
+from vertexsdk.columns import (
+    CorruptError,
+    Table,
+    decode,
+    encode,
+    encode_bytes,
+    map_file,
+    pack_strings,
+    schema_hash,
+    unpack_strings,
+    write_file,
+)
+from vertexsdk.errors import StateError
+from vertexsdk.strings import find_string, hash_strings, index_strings, take_strings
+
+DTYPES = st.sampled_from(["<f8", "<i8", "<i4", "u1", "<u8", "?", "<f4"])
+SHAPES = npst.array_shapes(min_dims=1, max_dims=2, min_side=0, max_side=9)
+COLUMNS = st.dictionaries(
+    st.text(max_size=8).filter(lambda name: "." not in name),
+    DTYPES.flatmap(lambda dtype: npst.arrays(dtype, SHAPES)),
+    max_size=5,
+)
+TEXTS = st.lists(st.text(st.characters(codec=None), max_size=12), max_size=30)
+
+
+@given(COLUMNS, st.dictionaries(st.text(max_size=5), st.integers() | st.text(), max_size=3))
+@settings(max_examples=100, deadline=None)
+def test_round_trip(columns: dict[str, Any], meta: dict[str, Any]) -> None:
+    decoded, same = decode(encode_bytes(columns, meta), verify=True)
+    assert list(decoded) == list(columns)
+    assert same == meta
+    for name, array in columns.items():
+        assert decoded[name].dtype == array.dtype
+        np.testing.assert_array_equal(decoded[name], array)
+
+
+def test_arrays_are_not_copied_on_the_way_in_or_out() -> None:
+    values = np.arange(100_000, dtype=np.float64)
+    buffers = encode({"rank": values})
+    assert any(np.shares_memory(np.frombuffer(b, np.uint8), values) for b in buffers)
+    whole = np.frombuffer(b"".join(buffers), np.uint8)
+    aligned = np.empty(whole.size + 64, np.uint8)
+    aligned = aligned[-aligned.ctypes.data % 64 :][: whole.size]
+    aligned[:] = whole
+    out = decode(aligned)[0]["rank"]
+    assert np.shares_memory(out, aligned)
+    assert out.ctypes.data % 64 == 0
+    assert not out.flags.writeable
+
+
+def test_a_misaligned_buffer_gives_aligned_arrays() -> None:
+    data = encode_bytes({"x": np.arange(10.0)})
+    for shift in range(1, 9):
+        out = decode(memoryview(bytes(shift) + data)[shift:], verify=True)[0]["x"]
+        assert out.flags.aligned
+        np.testing.assert_array_equal(out, np.arange(10.0))
+
+
+@pytest.mark.parametrize("rows", [1, 10, BLOCK // 8, 3 * BLOCK // 8 + 5])
+def test_every_flipped_bit_is_found_and_the_column_named(rows: int) -> None:
+    good = encode_bytes({"id": np.arange(rows), "rank": np.linspace(0, 1, rows)})
+    random = np.random.default_rng(rows)
+    places = {*random.integers(0, len(good), 150).tolist(), *range(120)}
+    expected = decode(good)[0]
+    for place in places:
+        bad = bytearray(good)
+        bad[place] ^= 1 << int(random.integers(8))
+        try:
+            columns, _ = decode(bad, verify=True)
+        except CorruptError:
+            continue
+        for name, array in expected.items():  # only padding and the total length are not needed
+            np.testing.assert_array_equal(columns[name], array)
+    bad = bytearray(good)
+    bad[-1 - (-8 * rows) % 64] ^= 128
+    with pytest.raises(CorruptError, match="'rank'"):
+        decode(bad, verify=True)
+    decode(bad, verify=True, columns=["id"])
+
+
+def test_two_changed_signs_and_exchanged_words_change_the_sums() -> None:
+    words = np.random.default_rng(1).random(BLOCK // 8)
+    before = block_sums(words.view(np.uint8))
+    for first, second in [(0, 1), (0, 512), (0, 513), (5, 8000)]:
+        signs = words.copy()
+        signs[[first, second]] *= -1
+        swapped = words.copy()
+        swapped[[first, second]] = words[[second, first]]
+        assert block_sums(signs.view(np.uint8))[0] != before[0]
+        assert block_sums(swapped.view(np.uint8))[0] != before[0]
+
+
+def test_a_row_is_read_without_checking_the_rest() -> None:
+    rows = 10 * BLOCK // 8
+    data = bytearray(encode_bytes({"rank": np.arange(rows, dtype=float)}))
+    data[-1] ^= 1
+    table = Table(data)
+    assert table.row("rank", 17) == 17.0
+    with pytest.raises(CorruptError):
+        table.row("rank", rows - 1)
+
+
+def test_cut_short_foreign_and_other_versions_are_refused() -> None:
+    good = encode_bytes({"x": np.arange(5)})
+    with pytest.raises(CorruptError, match="cut short"):
+        decode(good[:-1])
+    with pytest.raises(CorruptError, match="first bytes"):
+        decode(b"source target\n1 2\n")
+    with pytest.raises(CorruptError, match="first bytes"):
+        decode(b"")
+    with pytest.raises(CorruptError, match="format 0"):
+        decode(good[:7] + b"\0" + good[8:])
+
+
+def test_objects_need_trust_and_strings_do_not() -> None:
+    names = np.array(["ä", "", "x" * 100, "\udcff"], dtype=object)
+    things = np.array([None, {"a": 1}, (1, 2), "s"], dtype=object)
+    data = encode_bytes({"label": names, "thing": things})
+    assert decode(data, columns=["label"])[0]["label"].tolist() == names.tolist()
+    assert Table(data).row("label", 2) == "x" * 100
+    with pytest.raises(StateError, match="trusted=True"):
+        decode(data)
+    columns, _ = decode(data, trusted=True, verify=True)
+    assert columns["thing"].tolist() == things.tolist()
+    assert Table(data).row("thing", 1, trusted=True) == {"a": 1}
+
+
+class _NotPicklable:
+    def __reduce__(self) -> Any:
+        raise TypeError("no")
+
+
+def test_what_cannot_be_stored_is_refused_by_name() -> None:
+    bad = np.empty(1, object)
+    bad[0] = _NotPicklable()
+    with pytest.raises(StateError, match="'f'.*pickled"):
+        encode({"f": bad})
+    with pytest.raises(StateError, match="'when'"):
+        encode({"when": np.zeros(3, "M8[s]")})
+    with pytest.raises(StateError, match="'cube'"):
+        encode({"cube": np.zeros((2, 2, 2))})
+    with pytest.raises(StateError, match=r"two columns.*'f\.bytes'"):
+        encode({"f": np.array(["a"], object), "f.bytes": np.zeros(1)})
+
+
+def test_big_endian_and_strided_arrays_arrive_by_value() -> None:
+    columns = {"a": np.arange(5, dtype=">i8"), "b": np.arange(10.0)[::2]}
+    out, _ = decode(encode_bytes(columns), verify=True)
+    np.testing.assert_array_equal(out["a"], np.arange(5))
+    np.testing.assert_array_equal(out["b"], [0, 2, 4, 6, 8])
+
+
+def test_schema_hash_is_of_names_and_types() -> None:
+    columns = {"id": np.zeros(3, np.int64), "v": np.zeros((3, 2))}
+    assert schema_hash(columns) == schema_hash(dict(reversed(columns.items())))
+    assert schema_hash(columns) == Table(encode_bytes(columns)).schema
+    assert schema_hash(columns) != schema_hash({**columns, "v": np.zeros((3, 3))})
+    words = [np.array(["a"], object), np.array(["a"]), np.array(["ab"])]
+    assert len({schema_hash({"w": w}) for w in words}) == 1
+
+
+def test_files_are_whole_or_absent(tmp_path: Path) -> None:
+    path = tmp_path / "segment"
+    size = write_file(path, {"x": np.arange(1000)}, {"k": 1}, durable=True)
+    assert path.stat().st_size == size
+    columns, meta = map_file(path, verify=True)
+    assert meta == {"k": 1}
+    assert columns["x"].ctypes.data % 64 == 0
+    with pytest.raises(StateError):
+        write_file(path, {"x": np.zeros(1, "M8[s]")})
+    assert os.listdir(tmp_path) == ["segment"]
+    np.testing.assert_array_equal(map_file(path)[0]["x"], np.arange(1000))
+    raw = bytearray(path.read_bytes())
+    raw[-65] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(CorruptError, match="segment"):
+        map_file(path, verify=True)
+    path.write_bytes(b"")
+    with pytest.raises(CorruptError, match="empty"):
+        map_file(path)
+
+
+@given(TEXTS)
+@settings(max_examples=100, deadline=None)
+def test_packed_strings(texts: list[str]) -> None:
+    offsets, utf8 = pack_strings(texts)
+    assert unpack_strings(offsets, utf8) == texts
+    rows = np.arange(len(texts))[::-2].astype(np.int64)
+    assert unpack_strings(*take_strings(offsets, utf8, rows)) == [texts[r] for r in rows]
+    hashes, order = index_strings(offsets, utf8)
+    for text in texts:
+        assert texts[find_string(text, offsets, utf8, hashes, order)] == text
+    for absent in ("\0", "absent", ""):
+        found = find_string(absent, offsets, utf8, hashes, order)
+        assert (found >= 0) == (absent in texts)
+    ones = [hash_strings(*pack_strings([text]))[0] for text in texts]
+    assert hash_strings(offsets, utf8).tolist() == ones
+
+
+def test_hashes_spread_and_stay_what_they_were() -> None:
+    hashes = hash_strings(*pack_strings(str(i) for i in range(200_000)))
+    assert np.unique(hashes).size == hashes.size
+    assert hash_strings(*pack_strings(["vertex"])).tolist() == [12905059173065295829]
+
+
+def test_no_heavy_imports() -> None:
+    heavy = "[m for m in ('numba', 'pyspark', 'pandas', 'pyarrow') if m in sys.modules]"
+    code = f"import sys, vertexsdk.columns; print({heavy})"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

@@ -1,0 +1,120 @@
+"""Strings as columns: `offsets` int64[n+1] into `utf8` uint8[...], and an index over them.
+
+The index finds a string without a scan: a 64-bit hash per string, sorted, with the row that each
+hash came from. The hash is the same in every process and on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["find_string", "hash_strings", "index_strings", "pack_strings", "take_strings"]
+__all__ += ["unpack_strings"]
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_AT_ONCE = 1 << 20  # bytes hashed together, bounds the scratch memory
+
+
+def pack_strings(strings: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Columns `(offsets int64[n+1], utf8 uint8[offsets[n]])` of n strings.
+
+    Lone surrogates are kept (encoded by "surrogatepass").
+
+    Example:
+        >>> pack_strings(["ab", "", "c"])[0].tolist()
+        [0, 2, 2, 3]
+    """
+    parts = [s.encode("utf-8", "surrogatepass") for s in strings]
+    offsets = np.fromiter(accumulate(map(len, parts), initial=0), np.int64, len(parts) + 1)
+    return offsets, np.frombuffer(b"".join(parts), np.uint8)
+
+
+def unpack_strings(offsets: NDArray[np.int64], utf8: NDArray[np.uint8]) -> list[str]:
+    """The strings packed by `pack_strings`."""
+    if offsets.size == 0:
+        return []
+    data = utf8[int(offsets[0]) : int(offsets[-1])].tobytes()
+    bounds = (offsets - offsets[0]).tolist()
+    return [data[low:high].decode("utf-8", "surrogatepass") for low, high in pairwise(bounds)]
+
+
+def take_strings(
+    offsets: NDArray[np.int64], utf8: NDArray[np.uint8], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """The packed strings of `rows`, in that order, without unpacking them."""
+    lengths = (offsets[1:] - offsets[:-1])[rows]
+    taken = np.zeros(rows.size + 1, np.int64)
+    np.cumsum(lengths, out=taken[1:])
+    within = np.arange(taken[-1]) - np.repeat(taken[:-1], lengths)
+    return taken, utf8[np.repeat(offsets[:-1][rows], lengths) + within]
+
+
+def hash_strings(offsets: NDArray[np.int64], utf8: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """uint64[n] hash of each packed string.
+
+    A polynomial in the string's bytes modulo 2**64, finished by the mixer of splitmix64
+    (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+    """
+    count = max(offsets.size - 1, 0)
+    hashes = np.empty(count, np.uint64)
+    low = 0
+    while low < count:
+        high = int(np.searchsorted(offsets, offsets[low] + _AT_ONCE, side="right")) - 1
+        high = min(max(high, low + 1), count)
+        hashes[low:high] = _polynomials(offsets[low : high + 1], utf8)
+        low = high
+    hashes ^= np.diff(offsets).astype(np.uint64) if count else hashes
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        hashes = (hashes ^ (hashes >> np.uint64(shift))) * np.uint64(factor)
+    return hashes ^ (hashes >> np.uint64(31))
+
+
+def _polynomials(offsets: NDArray[np.int64], utf8: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    lengths = np.diff(offsets)
+    longest = int(lengths.max())
+    powers = np.full(longest + 1, _MULTIPLIER, np.uint64)
+    powers[0] = 1
+    np.multiply.accumulate(powers, out=powers)
+    sums = np.zeros(lengths.size, np.uint64)
+    filled = np.flatnonzero(lengths)
+    if filled.size:
+        starts = offsets[:-1] - offsets[0]
+        within = np.arange(offsets[-1] - offsets[0]) - np.repeat(starts, lengths)
+        terms = (utf8[offsets[0] : offsets[-1]].astype(np.uint64) + np.uint64(1)) * powers[within]
+        sums[filled] = np.add.reduceat(terms, starts[filled])
+    return sums
+
+
+def index_strings(
+    offsets: NDArray[np.int64], utf8: NDArray[np.uint8]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """The index over n packed strings: `(hash uint64[n] ascending, order int64[n])`.
+
+    `order[k]` is the row of the string whose hash is `hash[k]`.
+    """
+    hashes = hash_strings(offsets, utf8)
+    order = np.argsort(hashes, kind="stable").astype(np.int64)
+    return hashes[order], order
+
+
+def find_string(
+    name: str,
+    offsets: NDArray[np.int64],
+    utf8: NDArray[np.uint8],
+    hashes: NDArray[np.uint64],
+    order: NDArray[np.int64],
+) -> int:
+    """The row of `name` among the packed strings, or -1; O(log n) through the index."""
+    one_offsets, one = pack_strings([name])
+    wanted = hash_strings(one_offsets, one)[0]
+    for position in range(int(np.searchsorted(hashes, wanted)), hashes.size):
+        if hashes[position] != wanted:
+            break
+        row = int(order[position])
+        if np.array_equal(utf8[offsets[row] : offsets[row + 1]], one):
+            return row
+    return -1
