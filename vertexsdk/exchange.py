@@ -1,0 +1,247 @@
+"""Hops: a task on every partition, then an exchange of blocks between them. Touches RDDs.
+
+A hop runs the task once on each of P partitions and carries its blocks to the next hop, by one
+of two ways. *By the driver*: collected with the reports and handed to the next hop's tasks;
+cheapest when small. *By the shuffle*: left on the executors' disks as the output of a map stage
+that is run on its own, so that this hop, too, is a single stage of Python tasks.
+
+Invariants: a hop that fails leaves the blocks it was given in place; a partition's blocks come
+in order of source; partition p runs where partition p of the cached anchor is, if that lives.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Literal
+
+import cloudpickle
+from py4j.protocol import Py4JError
+from pyspark import RDD, SparkContext
+from pyspark.accumulators import _accumulatorRegistry
+from pyspark.sql import SparkSession
+
+from vertexsdk.errors import InputError, RunError
+from vertexsdk.frames import (
+    DRIVER,
+    Bundle,
+    Frames,
+    HopFunction,
+    KeyedFrames,
+    Reports,
+    Task,
+    TaskInput,
+    ToDriver,
+    ToShuffle,
+    outcome,
+)
+from vertexsdk.jvm import JavaObject, Jvm, spark_failure
+
+__all__ = ["DRIVER", "Exchange", "Task", "route", "to_partition"]
+
+BROADCAST_COMMAND = 1 << 18  # bytes above which a command is sent once per executor
+
+
+def to_partition(key: int) -> int:
+    """Return the partition of a key: the partition function of every RDD here.
+
+    PySpark compares partition functions by identity, so there is only this one.
+    """
+    return key
+
+
+class Exchange:
+    """The hops of one loop over `partitions` partitions.
+
+    `task(partition, command, blocks)` gets the (source partition, block) pairs that the
+    previous hop sent to it and yields (destination, block) pairs; destination `DRIVER` is a
+    report. It must be pure, because Spark may run it twice.
+
+    >>> def task(partition, command, blocks):
+    ...     yield DRIVER, b"".join(block for _, block in blocks)
+    ...     yield 1 - partition, command
+    >>> with Exchange(spark, 2, task=task) as exchange:  # doctest: +SKIP
+    ...     exchange.hop(b"a", via="shuffle"), exchange.hop(b"b")
+    ([b'', b''], [b'a', b'a'])
+    """
+
+    def __init__(self, spark: SparkSession | SparkContext, partitions: int, *, task: Task) -> None:
+        if partitions < 1:
+            raise InputError(f"partitions is {partitions}; it must be at least 1")
+        sc = spark if isinstance(spark, SparkContext) else spark.sparkContext
+        self.partitions = partitions
+        self._name = f"vertexsdk-{uuid.uuid4().hex}"
+        self._task = cloudpickle.dumps(task)
+        self._jvm = Jvm(sc)
+        self._reports = sc.accumulator({}, Reports())
+        self._hops = 0
+        with spark_failure():
+            self._partitioner = self._jvm.partitioner(partitions, to_partition)
+            self._anchor = self._jvm.distribute([b""] * partitions**2, partitions).cache()
+            self._anchor.count()
+        self._nothing = [Bundle(p, ()).joined() for p in range(partitions)] * partitions
+        self._held: list[bytes] | _Shuffle = self._nothing
+
+    def hop(self, command: Any, *, via: Literal["driver", "shuffle"] = "driver") -> list[bytes]:
+        """Run the task on every partition; return each one's report, in partition order.
+
+        `via` says how the blocks of this hop travel to the next; reports of one task are
+        joined. Raises `RunError` with the last line of what a task raised (a `VertexError`
+        that a task raised is raised as it is), after which the same hop may be run again.
+        """
+        pickled = cloudpickle.dumps(command)
+        sc = self._jvm.sc
+        broadcast = sc.broadcast(pickled) if len(pickled) > BROADCAST_COMMAND else None
+        function = HopFunction(
+            self._name,
+            self._hops,
+            self.partitions,
+            self._task,
+            broadcast or pickled,
+            self._reports if via == "shuffle" else None,
+        )
+        try:
+            with spark_failure():
+                if via == "shuffle":
+                    reports = self._hop_by_shuffle(function)
+                else:
+                    reports = self._hop_by_driver(function)
+        except KeyboardInterrupt:
+            sc.cancelAllJobs()
+            raise
+        finally:
+            if broadcast is not None:
+                broadcast.destroy()
+        self._hops += 1
+        return reports
+
+    def _parent(self) -> JavaObject:
+        """Return the (Scala) RDD of (anchor, bundle) pairs which a hop reads."""
+        held = self._held
+        received = (
+            held.bundles
+            if isinstance(held, _Shuffle)
+            else self._jvm.distribute(held, self.partitions)
+        )
+        return self._anchor.zip(received).rdd()
+
+    def _hop_by_driver(self, function: HopFunction) -> list[bytes]:
+        wire = ToDriver()
+        rdd = self._jvm.python(self._parent(), function, TaskInput(), wire)
+        reports: list[bytes] = []
+        sent: list[list[bytes]] = [[] for _ in range(self.partitions)]
+        for destination, bundle in self._jvm.collect(rdd, wire):
+            if destination < 0:
+                reports.append(outcome(destination, Bundle.only_block(bundle)))
+            else:
+                sent[destination].append(bundle)
+        if len(reports) != self.partitions:
+            raise RunError(f"{len(reports)} of {self.partitions} partitions reported; run again")
+        self._hold([bundle for bundles in sent for bundle in bundles])
+        return reports
+
+    def _hop_by_shuffle(self, function: HopFunction) -> list[bytes]:
+        rdd = self._jvm.python(self._parent(), function, TaskInput(), ToShuffle())
+        shuffle = _Shuffle(self._jvm, rdd, self._partitioner)
+        self._reports.value = {}
+        shuffle.write()
+        found = {
+            partition: report
+            for (hop, partition), report in self._reports.value.items()
+            if hop == function.hop
+        }
+        if len(found) != self.partitions:
+            shuffle.free()
+            raise RunError(f"{len(found)} of {self.partitions} partitions reported; run again")
+        try:
+            reports = [outcome(*found[p]) for p in range(self.partitions)]
+        except BaseException:
+            shuffle.free()
+            raise
+        shuffle.cut(self._anchor)
+        self._hold(shuffle)
+        return reports
+
+    def _hold(self, sent: list[bytes] | _Shuffle) -> None:
+        """Replace the blocks that this hop has read by those that it sent."""
+        if isinstance(self._held, _Shuffle):
+            self._held.free()
+        self._held = sent
+
+    def close(self) -> None:
+        """Free what Spark holds for this loop; may be called twice."""
+        try:
+            self._hold(self._nothing)
+            self._anchor.unpersist(False)
+        except (Py4JError, ConnectionError):
+            pass  # Spark has stopped, and with it went what would be freed
+        _accumulatorRegistry.pop(self._reports.aid, None)
+
+    def __enter__(self) -> Exchange:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _lost(partition: int, records: object) -> Iterator[tuple[int, Bundle]]:
+    """Stand where the lineage of a finished shuffle was cut; runs if its blocks are gone."""
+    raise RunError(
+        "an executor was lost with the messages it held; run again from the last committed version"
+    )
+
+
+class _Shuffle:
+    """The blocks of one hop in Spark's shuffle.
+
+    `SparkContext.submitMapStage` runs the map stage alone. It and the field that `cut` sets are
+    Spark's own business: where they are missing, a count runs the stage, and a local checkpoint
+    cuts the lineage, at the price of a second stage without Python.
+    """
+
+    def __init__(self, jvm: Jvm, rdd: JavaObject, partitioner: JavaObject) -> None:
+        self._jvm = jvm
+        self._rdd = jvm.pairs(rdd).partitionBy(partitioner)
+        self._dependency = self._rdd.rdd().dependencies().head()
+        self.bundles = jvm.values(self._rdd)
+        self._checkpointed = False
+
+    def write(self) -> None:
+        """Run the tasks and keep what they send."""
+        if self._jvm.map_stages:
+            self._jvm.scala_sc.submitMapStage(self._dependency).get()
+        else:
+            self.bundles.rdd().localCheckpoint()
+            self._checkpointed = True
+            self.bundles.count()
+
+    def cut(self, anchor: JavaObject) -> None:
+        """Forget the hops before, so that neither lineage nor Spark's disk use grow."""
+        if not self._checkpointed:
+            lost = self._jvm.python(anchor.rdd(), _lost, Frames(), ToShuffle())
+            self._jvm.set_parent(self._dependency, self._jvm.pairs(lost).rdd())
+
+    def free(self) -> None:
+        """Delete the blocks."""
+        if self._checkpointed:
+            self.bundles.unpersist(False)
+        self._jvm.clean(self._dependency)
+
+
+def route(sc: SparkContext, blocks: RDD[tuple[int, bytes]], partitions: int) -> RDD[bytes]:
+    """Bring each (destination, block) to partition `destination` of the returned RDD.
+
+    The blocks of a partition come in no particular order. Nothing is pickled on the way.
+    """
+    jvm = Jvm(sc)
+    keyed = blocks.mapPartitions(iter)
+    keyed._jrdd_deserializer = KeyedFrames()
+    shuffled = jvm.pairs(keyed._jrdd.rdd()).partitionBy(jvm.partitioner(partitions, to_partition))
+    routed: RDD[bytes] = RDD(jvm.values(shuffled), sc, Frames())
+    return routed

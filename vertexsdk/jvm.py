@@ -1,0 +1,146 @@
+"""Spark's side of a hop, by way of py4j: few calls, and errors in one line.
+
+A call to the JVM costs 0.1 to 0.3 ms and looking up a class as much again, so what does not
+change between hops is looked up once per `Jvm`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import cloudpickle
+from py4j.java_collections import ListConverter, MapConverter
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.serializers import Serializer
+from pyspark.util import _load_from_socket
+
+from vertexsdk.errors import RunError
+from vertexsdk.frames import Frames
+
+__all__ = ["Jvm", "spark_failure"]
+
+JavaObject = Any
+
+
+class Jvm:
+    """The few JVM classes and methods that hops use."""
+
+    def __init__(self, sc: SparkContext) -> None:
+        jvm, client = sc._jvm, sc._gateway._gateway_client  # type: ignore[union-attr]
+        assert jvm is not None
+        self.sc = sc
+        self.jsc = sc._jsc
+        self.scala_sc = sc._jsc.sc()
+        self._python_rdd = jvm.PythonRDD
+        self._pairwise_rdd = jvm.PairwiseRDD
+        self._function = jvm.SimplePythonFunction
+        self._partitioner = jvm.PythonPartitioner
+        self._environment = MapConverter().convert(sc.environment, client)
+        self._includes = ListConverter().convert(sc._python_includes, client)
+
+        self.map_stages = self._has_map_stages(jvm)
+
+    def _has_map_stages(self, jvm: JavaObject) -> bool:
+        """Find what runs a map stage alone and cuts its lineage; other Sparks may lack it."""
+        try:
+            java_class = jvm.java.lang.Class.forName("org.apache.spark.ShuffleDependency")
+            self._parent_field = java_class.getDeclaredField("_rdd")
+            self._parent_field.setAccessible(True)
+            methods = self.scala_sc.getClass().getMethods()
+            return any(method.getName() == "submitMapStage" for method in methods)
+        except Py4JError:
+            return False
+
+    def set_parent(self, dependency: JavaObject, rdd: JavaObject) -> None:
+        """Make a finished shuffle depend on another (Scala) RDD of as many partitions."""
+        self._parent_field.set(dependency, rdd)
+
+    def clean(self, dependency: JavaObject) -> None:
+        """Delete a shuffle's blocks wherever they are, without waiting."""
+        cleaner = self.scala_sc.cleaner()
+        if cleaner.isDefined():
+            cleaner.get().doCleanupShuffle(dependency.shuffleId(), False)
+
+    def distribute(self, records: Iterable[bytes], partitions: int) -> JavaObject:
+        """Return a JavaRDD<byte[]> of the records, as many in each partition, in order."""
+
+        def read(file: str) -> JavaObject:
+            return self._python_rdd.readRDDFromFile(self.jsc, file, partitions)
+
+        def serve() -> JavaObject:
+            return self.sc._jvm.PythonParallelizeServer(self.scala_sc, partitions)  # type: ignore[union-attr]
+
+        return self.sc._serialize_to_jvm(records, Frames(), read, serve)
+
+    def python(
+        self, parent: JavaObject, function: Any, reads: Serializer, writes: Serializer
+    ) -> JavaObject:
+        """Return an RDD (Scala) of what a Python function makes of each parent partition."""
+        command = cloudpickle.dumps((function, None, reads, writes))
+        registry = self.sc._pickled_broadcast_vars
+        broadcasts = [broadcast._jbroadcast for broadcast in registry]
+        registry.clear()
+        wrapped = self._function(
+            bytearray(command),
+            self._environment,
+            self._includes,
+            self.sc.pythonExec,
+            self.sc.pythonVer,
+            broadcasts,
+            self.sc._javaAccumulator,
+        )
+        return self._python_rdd(parent, wrapped, False, False)
+
+    def collect(self, rdd: JavaObject, reads: Serializer) -> list[Any]:
+        """Run a job for the whole (Scala) RDD; return its records in partition order."""
+        with _load_from_socket(self._python_rdd.collectAndServe(rdd), reads) as stream:
+            return list(stream)
+
+    def partitioner(self, partitions: int, function: Any) -> JavaObject:
+        """Return the JVM's stand-in for a Python partition function."""
+        return self._partitioner(partitions, id(function))
+
+    def pairs(self, rdd: JavaObject) -> JavaObject:
+        """Return a (Scala) RDD of alternating keys and values as a JavaPairRDD of them."""
+        return self._pairwise_rdd(rdd).asJavaPairRDD()
+
+    def values(self, pairs: JavaObject) -> JavaObject:
+        """Return the values of a JavaPairRDD as a JavaRDD<byte[]>."""
+        return self._python_rdd.valueOfPair(pairs)
+
+
+@contextlib.contextmanager
+def spark_failure() -> Iterator[None]:
+    """Turn what Spark raises into a `RunError` of one line; the whole goes into its notes."""
+    try:
+        yield
+    except (Py4JError, PySparkException, ConnectionError, EOFError) as error:
+        text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+        run_error = RunError(_reason(text))
+        run_error.add_note(text)
+        raise run_error from None
+
+
+def _reason(text: str) -> str:
+    """Return the one line of a Spark failure which says why."""
+    if "Python worker exited unexpectedly" in text or "Python worker failed" in text:
+        return (
+            "a Python worker died during the run (killed, or out of memory); "
+            "use more partitions or give the machine more memory"
+        )
+    if "cancelled" in text:
+        return "the run was cancelled"
+    lines = [line for line in text.splitlines() if not line.startswith(("\tat", "    at "))]
+    if "Traceback (most recent call last)" in text:
+        start = next(i for i, line in enumerate(lines) if "Traceback (most" in line)
+        for line in lines[start + 1 :]:
+            if line and not line[0].isspace():
+                return line.removeprefix("vertexsdk.errors.RunError: ").strip()
+    for line in lines:
+        if line.strip():
+            return f"Spark: {line.strip()}"
+    return "Spark stopped during the run; start the session again"

@@ -1,0 +1,190 @@
+"""The Spark session that loops run in: settings which make hops cheap, and a quiet start.
+
+A session that runs already, such as one that `spark-submit` or a notebook started, is used as it
+is. Otherwise Spark is started with the settings below; any of them may be overridden.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from vertexsdk.errors import InputError
+
+__all__ = ["session"]
+
+CONNECT_SECONDS = 3.0
+EXECUTOR_SECONDS = 60.0
+
+SETTINGS = {
+    # A TCP socket to a Python worker costs 40 ms a task in delayed acknowledgements.
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.worker.reuse": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Blocks are dense numbers: compressing them costs more than moving them.
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.broadcast.compress": "false",
+    # Blocks that go by way of the driver count as results, and as part of the task.
+    "spark.driver.maxResultSize": "4g",
+    "spark.rpc.message.maxSize": "1024",
+    # The anchor spreads partitions over executors, so all should be there before it does.
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "10s",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+_MASTER = re.compile(r"local(\[[^\]]+\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://.+")
+_NOISE = re.compile(
+    rb"WARNING: Using incubator modules|Using Spark's default log4j profile"
+    rb"|Setting default log level to|To adjust logging level use|Picked up J\w+_OPTIONS"
+)
+_LOGGING = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n
+"""
+
+
+def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> SparkSession:
+    """Return the running Spark session, or start one on `master` (default `local[*]`).
+
+    `conf` overrides settings, with `__` for the dots: `spark__executor__memory="2g"`; or pass
+    `**{"spark.executor.memory": "2g"}`. Spark's log is off; the environment variable
+    `VERTEXSDK_SPARK_LOG=WARN` (or any level) shows it. Raises `InputError` when the master is
+    no master URL, cannot be reached, or has no worker to give.
+
+    >>> spark = session("local[2]")  # doctest: +SKIP
+    """
+    running = SparkSession.getActiveSession()
+    if running is None and SparkContext._active_spark_context is not None:
+        running = SparkSession(SparkContext._active_spark_context)
+    if running is not None:
+        return running
+    settings = {**SETTINGS, "spark.driver.memory": _driver_memory()}
+    settings |= {key.replace("__", "."): value for key, value in conf.items()}
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # a JVM with its own settings waits for us
+    if submitted and master is None:
+        settings = {key: settings[key] for key in conf}
+    else:
+        settings["spark.master"] = master = master or os.environ.get("MASTER") or "local[*]"
+        _check_master(master)
+    if not submitted:
+        os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with _one_line(master):
+        if not submitted:
+            _start_quietly(settings)
+        builder = SparkSession.builder.appName(app)
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+    if master is not None and master.startswith("spark://"):
+        _await_executor(spark, master)
+    return spark
+
+
+def _driver_memory() -> str:
+    """A sixth of the machine, 1 to 8 GiB: graphs live in the Python workers, not in the JVM."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{min(max(total // 6 >> 20, 1024), 8192)}m"
+
+
+def _check_master(master: str) -> None:
+    """Raise InputError unless the URL is one, and a standalone master listens behind it."""
+    if not _MASTER.fullmatch(master):
+        raise InputError(
+            f"master {master!r} is not a Spark master; "
+            "give local[N], local-cluster[N,CORES,MB], spark://HOST:PORT, yarn or k8s://..."
+        )
+    if not master.startswith("spark://"):
+        return
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        with (
+            contextlib.suppress(OSError, ValueError, OverflowError),
+            socket.create_connection((host, int(port)), CONNECT_SECONDS),
+        ):
+            return
+    raise InputError(f"no Spark master answers at {master}; start it, or correct the address")
+
+
+def _await_executor(spark: SparkSession, master: str) -> None:
+    """Raise InputError when the cluster gives no executor: a job would wait for ever."""
+    deadline = time.monotonic() + EXECUTOR_SECONDS
+    scala_sc = spark.sparkContext._jsc.sc()
+    while scala_sc.getExecutorMemoryStatus().size() < 2:  # the driver is one
+        if time.monotonic() > deadline:
+            spark.stop()
+            raise InputError(
+                f"{master} gave no executor in {EXECUTOR_SECONDS:.0f} s; "
+                "it has no worker, or none with the cores and memory asked for"
+            )
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def _one_line(master: str | None) -> Iterator[None]:
+    """Turn what Spark raises while it starts into an InputError of one line."""
+    try:
+        yield
+    except (Py4JError, PySparkException, OSError, RuntimeError) as error:
+        text = str(getattr(error, "java_exception", error)).strip() or type(error).__name__
+        if "JAVA_GATEWAY_EXITED" in text or isinstance(error, FileNotFoundError):
+            text = "Java did not start; install Java 17 or newer and set JAVA_HOME to it"
+        raise InputError(f"Spark did not start on {master}: {text.splitlines()[0]}") from error
+
+
+def _start_quietly(settings: dict[str, str]) -> None:
+    """Start the JVM with Spark's log off and what it says before its log is set up left out."""
+    with SparkContext._lock:
+        if SparkContext._gateway is not None:
+            return
+    level = os.environ.get("VERTEXSDK_SPARK_LOG", "OFF")
+    with tempfile.TemporaryDirectory(prefix="vertexsdk-") as directory:
+        logging = Path(directory, "log4j2.properties")
+        logging.write_text(_LOGGING.format(level=level))
+        option = f"-Dlog4j2.configurationFile={logging.as_uri()}"
+        java = f"{settings.get('spark.driver.extraJavaOptions', '')} {option}".strip()
+        conf = SparkConf(loadDefaults=False).setAll(
+            list({**settings, "spark.driver.extraJavaOptions": java}.items())
+        )
+        reader, writer = os.pipe()
+        try:
+            gateway = launch_gateway(conf, {"stderr": writer})  # type: ignore[no-untyped-call]
+        finally:
+            os.close(writer)
+            threading.Thread(target=_pass_on, args=(os.fdopen(reader, "rb"),), daemon=True).start()
+        # The JVM has read its log settings once it has made a logger.
+        gateway.jvm.org.apache.logging.log4j.LogManager.getRootLogger()
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def _pass_on(lines: IO[bytes]) -> None:
+    """Copy the JVM's error stream to ours, without its start-up noise."""
+    with lines:
+        for line in lines:
+            if not _NOISE.match(line):
+                with contextlib.suppress(OSError, ValueError):
+                    os.write(2, line)
