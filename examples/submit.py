@@ -1,4 +1,4 @@
-"""The command line for `spark-submit`, which wants a file; the arguments are those of `vertexsdk`."""
+"""The command line for `spark-submit`, which wants a file; same arguments as `vertexsdk`."""
 
 import sys
 
