@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("vertexsdk", "backends", "algorithms", "pyproject.toml", "README.md", "LICENSE")
+PACKAGES = ("vertexsdk", "backends", "algorithms")
+SOURCES = (*PACKAGES, "setup.py", "pyproject.toml", "README.md", "LICENSE")
 
 
 @pytest.fixture(scope="session")

@@ -45,8 +45,10 @@ def test_console_script(bare_python: Path, wheel: Path) -> None:
     assert "query" in done.stdout
 
 
-def test_wheel_holds_the_package_and_the_licence_only(wheel: Path) -> None:
-    names = zipfile.ZipFile(wheel).namelist()
-    assert {name.split("/")[0].split("-")[0] for name in names} == {"vertexsdk"}
+def test_wheel_holds_every_module_and_nothing_else(wheel: Path, sources: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    modules = {str(file.relative_to(sources)) for file in sources.rglob("*.py")} - {"setup.py"}
+    moved = {name if name.startswith("vertexsdk/") else f"vertexsdk/{name}" for name in modules}
+    assert {name for name in names if name.endswith(".py")} == moved
     assert "vertexsdk/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
