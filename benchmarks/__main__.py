@@ -1,0 +1,22 @@
+"""``python -m benchmarks SUITE ...``: one suite per module of `benchmarks.suites`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+SUITES = {"batch": "benchmarks.suites.batch"}
+
+
+def main() -> int:
+    """Hand the arguments to the suite that the first one names."""
+    if len(sys.argv) < 2 or sys.argv[1] not in SUITES:
+        print(f"usage: python -m benchmarks {{{','.join(SUITES)}}} ...; see benchmarks/README.md")
+        return 2
+    suite = importlib.import_module(SUITES[sys.argv[1]])
+    status: int = suite.main(sys.argv[2:])
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""GraphFrames: graphs as DataFrames; its jar comes by Maven coordinates, or from a given path.
+
+``VERTEXSDK_GRAPHFRAMES_JARS`` may name jars that are already there (comma-separated), and
+``VERTEXSDK_GRAPHFRAMES_PACKAGE`` other coordinates than `PACKAGE`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peers import Later, Peer, Unavailable, require
+
+PACKAGE = "io.graphframes:graphframes-spark4_2.13:0.12.1"
+
+
+class GraphFrames(Peer):
+    title = "GraphFrames"
+    about = (
+        "A GraphFrame of cached DataFrames read by Spark, one shuffle partition per core. pageRank "
+        "is GraphX's, so it is checked against that definition; shortestPaths counts hops towards "
+        "a landmark, so it stands under breadth-first search, on the reversed edges."
+    )
+
+    def start(self) -> dict[str, str]:
+        frames = require("graphframes", "graphframes-py")
+        from benchmarks.peers import _spark
+
+        jars = os.environ.get("VERTEXSDK_GRAPHFRAMES_JARS")
+        package = os.environ.get("VERTEXSDK_GRAPHFRAMES_PACKAGE", PACKAGE)
+        wanted = {"spark.jars": jars} if jars else {"spark.jars.packages": package}
+        try:
+            self.spark = _spark.jvm_session(self.settings, **wanted)
+            jvm: Any = self.spark.sparkContext._jvm
+            jvm.java.lang.Class.forName("org.graphframes.GraphFrame")
+        except Exception as error:  # py4j and pyspark raise many kinds when the JVM does not start
+            what = jars or package
+            raise Unavailable(f"the jar {what} could not be resolved or loaded") from error
+        self.spark.sparkContext.setCheckpointDir(self.settings.scratch)
+        self.GraphFrame = frames.GraphFrame
+        self.loaded: Any = None
+        return _spark.versions(self.spark) | {"graphframes": jars or package}
+
+    def stop(self) -> None:
+        self.spark.stop()
+
+    def release(self) -> None:
+        if self.loaded is not None:
+            self.loaded.unpersist()
+        self.loaded = None
+
+    def load_text(self) -> Later:
+        schema = "src long, dst long, value long"
+        return self._build(self.spark.read.csv(self.graph.text, schema=schema, sep=" "))
+
+    def load_parquet(self) -> Later:
+        edges = self.spark.read.parquet(self.graph.parquet)
+        return self._build(edges.withColumnsRenamed({"source": "src", "target": "dst"}))
+
+    def _build(self, edges: Any) -> Later:
+        edges = edges.cache()
+        ends = edges.selectExpr("src as id").union(edges.selectExpr("dst as id"))
+        self.loaded = self.GraphFrame(ends.distinct().cache(), edges)
+        vertices, count = self.loaded.vertices.count(), edges.count()
+        return lambda: {"vertices": vertices, "edges": count}
+
+    def pagerank(self) -> Later:
+        ranks = self.loaded.pageRank(resetProbability=0.15, maxIter=10).vertices.cache()
+        ranks.count()
+
+        def later() -> dict[str, Any]:
+            ids, rank = self._columns(ranks, "pagerank")
+            return {"ids": ids, "value": rank / rank.sum(), "definition": "_undistributed"}
+
+        return later
+
+    def components(self) -> Later:
+        labels = self.loaded.connectedComponents().cache()
+        labels.count()
+
+        def later() -> dict[str, Any]:
+            ids, label = self._columns(labels, "component")
+            return {"ids": ids, "value": label}
+
+        return later
+
+    def bfs(self) -> Later:
+        turned = self.loaded.edges.selectExpr("dst as src", "src as dst")
+        origin = self.graph.origin
+        graph = self.GraphFrame(self.loaded.vertices, turned)
+        hops = graph.shortestPaths(landmarks=[origin]).cache()
+        hops.count()
+
+        def later() -> dict[str, Any]:
+            found = hops.selectExpr("id", f"double(distances[{origin}]) as hops")
+            ids, value = self._columns(found, "hops")
+            return {"ids": ids, "value": np.where(np.isnan(value), np.inf, value)}
+
+        return later
+
+    def _columns(self, frame: Any, name: str) -> tuple[Any, Any]:
+        table = frame.select("id", name).toArrow()
+        frame.unpersist()
+        return table["id"].to_numpy(), table[name].to_numpy()

@@ -1,0 +1,95 @@
+"""SciPy: a compressed sparse row matrix and `scipy.sparse.csgraph`, one thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peers import Later, Peer, require
+
+
+class SciPy(Peer):
+    title = "SciPy"
+    about = (
+        "One thread. Text is read by pyarrow.csv; ids are made 0..n-1; ready means the CSR matrix "
+        "of the edges and that of the reversed edges divided by out-degrees. PageRank is the usual "
+        "loop of matrix times vector; breadth_first_order gives order and predecessors, the depths "
+        "that are checked are taken from them after the clock."
+    )
+
+    def start(self) -> dict[str, str]:
+        self.sparse = require("scipy.sparse", "scipy")
+        self.csgraph = require("scipy.sparse.csgraph", "scipy")
+        self.csv = require("pyarrow.csv", "pyarrow")
+        self.pq = require("pyarrow.parquet", "pyarrow")
+        return {"scipy": require("scipy", "scipy").__version__, "numpy": np.__version__}
+
+    def release(self) -> None:
+        self.ids: Any = None
+        self.edges: Any = None
+        self.flow: Any = None
+
+    def load_text(self) -> Later:
+        return self._build(
+            self.csv.read_csv(
+                self.graph.text,
+                read_options=self.csv.ReadOptions(
+                    column_names=["source", "target", "value"], use_threads=False
+                ),
+                parse_options=self.csv.ParseOptions(delimiter=" "),
+            )
+        )
+
+    def load_parquet(self) -> Later:
+        return self._build(self.pq.read_table(self.graph.parquet, use_threads=False))
+
+    def _build(self, table: Any) -> Later:
+        source, target = table["source"].to_numpy(), table["target"].to_numpy()
+        value = table["value"].to_numpy().astype(np.float64)
+        self.ids, compact = np.unique(np.concatenate((source, target)), return_inverse=True)
+        n, m = self.ids.size, source.size
+        source, target = compact[:m].astype(np.int32), compact[m:].astype(np.int32)
+        degree = np.bincount(source, minlength=n)
+        share = 1.0 / degree[source]
+        self.sinks = degree == 0
+        # By hand: building from coordinates would add up the values of duplicate edges.
+        self.edges = self._rows(source, target, value, n)
+        self.flow = self._rows(target, source, share, n)
+        return lambda: {"vertices": n, "edges": self.edges.nnz}
+
+    def _rows(self, row: Any, column: Any, data: Any, n: int) -> Any:
+        order = np.argsort(row, kind="stable")
+        start = np.zeros(n + 1, np.int32)
+        np.cumsum(np.bincount(row, minlength=n), out=start[1:])
+        return self.sparse.csr_array((data[order], column[order], start), shape=(n, n))
+
+    def pagerank(self) -> Later:
+        n = self.ids.size
+        rank = np.full(n, 1.0 / n)
+        for _ in range(10):
+            lost = rank[self.sinks].sum() / n
+            rank = 0.15 / n + 0.85 * (self.flow @ rank + lost)
+        return lambda: {"ids": self.ids, "value": rank}
+
+    def components(self) -> Later:
+        _, label = self.csgraph.connected_components(self.edges, directed=True, connection="weak")
+        return lambda: {"ids": self.ids, "value": label}
+
+    def shortest_paths(self) -> Later:
+        at = np.searchsorted(self.ids, self.graph.origin)
+        distance = self.csgraph.dijkstra(self.edges, directed=True, indices=at)
+        return lambda: {"ids": self.ids, "value": distance}
+
+    def bfs(self) -> Later:
+        at = np.searchsorted(self.ids, self.graph.origin)
+        order, before = self.csgraph.breadth_first_order(self.edges, at, directed=True)
+
+        def depths() -> dict[str, Any]:
+            depth = np.full(self.ids.size, np.inf)
+            depth[at] = 0.0
+            for vertex in order[1:]:
+                depth[vertex] = depth[before[vertex]] + 1.0
+            return {"ids": self.ids, "value": depth}
+
+        return depths

@@ -1,0 +1,1 @@
+"""The suites: each has ``main(arguments) -> exit status``."""

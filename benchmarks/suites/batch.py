@@ -1,0 +1,114 @@
+"""Suite ``batch``: the whole answer on a graph that does not change.
+
+Load, ten PageRank iterations, connected components, shortest paths and breadth-first search, by
+every system in turn; and of ours the interpreter's speed, the cost of a hop, and memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks import graphs, machine, processes, report, turns
+from benchmarks.measures import BY_NAME
+from benchmarks.peers import SYSTEMS, peer
+
+_TINY_SCALE = 8
+
+
+def main(arguments: list[str]) -> int:
+    """Run the suite. Exit status 0, 1 when an answer is wrong or ours failed, 2 bad arguments."""
+    options = _parser().parse_args(arguments)
+    try:
+        for name in options.systems:
+            peer(name)
+        for name in options.measures:
+            if name not in BY_NAME:
+                raise ValueError(f"no measure {name!r}; choose from {', '.join(BY_NAME)}")
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    cache = Path(options.cache)
+    cache.mkdir(parents=True, exist_ok=True)
+    tiny = graphs.of_scale(_TINY_SCALE, cache)
+    memory = options.memory * 10**9 if options.memory else processes.available() * 4 // 5
+    limits = turns.Limits(
+        options.time_limit, int(memory), options.repeats, options.budget, options.cores
+    )
+    run = report.Run(machine.describe(), ["batch", *_quotable(arguments)], asdict(limits))
+    for graph in _graphs(options, cache):
+        _say(f"{graph.name}: {graph.vertices:,} vertices, {graph.edges:,} edges")
+        standings = []
+        for system in options.systems:
+            with tempfile.TemporaryDirectory(prefix="vertexsdk-bench-") as scratch:
+                standings.append(
+                    turns.run(system, graph, tiny, options.measures, limits, Path(scratch), _say)
+                )
+        run.add(graph, standings)
+    for path in report.save(run, Path(options.out)):
+        _say(f"written: {path}")
+    print(report.markdown(run))
+    return 1 if run.wrong() else 0
+
+
+def _graphs(options: argparse.Namespace, cache: Path) -> list[graphs.BenchGraph]:
+    if options.edges:
+        try:
+            return [graphs.of_file(Path(options.edges), cache)]
+        except (OSError, ValueError) as error:
+            print(error, file=sys.stderr)
+            raise SystemExit(2) from None
+    return [graphs.of_scale(scale, cache) for scale in options.scale]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks batch", description=__doc__)
+    add = parser.add_argument
+    add("--scale", type=_scales, default=[20], help="R-MAT scale, or a range as 16..22")
+    add("--edges", metavar="FILE", help="an edge file of whole-number ids instead of R-MAT")
+    add("--repeats", type=int, default=5, help="runs of each measure (default 5)")
+    add("--budget", type=float, default=90, help="seconds after which no repeat is begun")
+    add("--time-limit", type=float, default=600, help="seconds for one run of one measure")
+    add("--memory", type=float, help="GB that a system may use (default: 4/5 of what is free)")
+    add("--cores", type=int, default=len(os.sched_getaffinity(0)), help="cores for each system")
+    add("--systems", type=_names, default=list(SYSTEMS), help=f"of {','.join(SYSTEMS)}")
+    add("--measures", type=_names, default=list(BY_NAME), help="only these")
+    add("--out", metavar="DIR", default="benchmarks/results", help="where the tables go")
+    add("--cache", metavar="DIR", default=_default_cache(), help="where graphs are kept")
+    return parser
+
+
+def _default_cache() -> str:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(base, "vertexsdk-benchmarks")
+
+
+def _scales(text: str) -> list[int]:
+    first, _, last = text.partition("..")
+    try:
+        scales = list(range(int(first), int(last or first) + 1))
+    except ValueError:
+        scales = []
+    if not scales or not 1 <= scales[0] <= scales[-1] <= 26:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no scale from 1 to 26, nor a range as 16..22"
+        )
+    return scales
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def _quotable(arguments: list[str]) -> list[str]:
+    # A reader can use the command, not where this machine keeps its files.
+    return [os.path.basename(word) if os.path.isabs(word) else word for word in arguments]
+
+
+def _say(line: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)

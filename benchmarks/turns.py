@@ -1,0 +1,211 @@
+"""Runs the systems in turn, each in its own process, with limits of time and memory.
+
+A measure that takes too long, or needs too much memory, ends the process; the measures after it are
+tried in a new one. What was measured before stays.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import processes
+from benchmarks.child import Job
+from benchmarks.graphs import BenchGraph
+from benchmarks.measures import BY_NAME
+from benchmarks.peers import Settings, peer
+
+
+@dataclass(slots=True)
+class Outcome:
+    """One measure of one system: its seconds, one per repeat, or why there are none."""
+
+    seconds: list[float] = field(default_factory=list)
+    problem: str | None = None
+    facts: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Standing:
+    """All that is known of one system on one graph. ``peak`` is the largest resident sum seen."""
+
+    system: str
+    title: str
+    about: str
+    versions: dict[str, str] = field(default_factory=dict)
+    unavailable: str | None = None
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    peak: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``seconds`` for one run of a measure, ``memory`` in bytes for all processes of a system."""
+
+    seconds: float
+    memory: int
+    repeats: int
+    budget: float
+    cores: int
+
+
+def run(
+    system: str,
+    graph: BenchGraph,
+    tiny: BenchGraph,
+    measures: list[str],
+    limits: Limits,
+    scratch: Path,
+    say: Callable[[str], None],
+) -> Standing:
+    """Measure one system on one graph, and check each answer before its time is kept."""
+    kind = peer(system)
+    standing = Standing(system, kind.title, " ".join(kind.about.split()))
+    todo = [name for name in measures if name in kind.offers()]
+    while todo and standing.unavailable is None:
+        for name in _turn(standing, graph, tiny, todo, limits, scratch, say):
+            todo.remove(name)
+    return standing
+
+
+def _turn(
+    standing: Standing,
+    graph: BenchGraph,
+    tiny: BenchGraph,
+    todo: list[str],
+    limits: Limits,
+    scratch: Path,
+    say: Callable[[str], None],
+) -> list[str]:
+    """One child process; returns the measures that are settled, at least one."""
+    events = scratch / f"{standing.system}-{len(standing.outcomes)}.jsonl"
+    events.touch()
+    settings = Settings(limits.cores, limits.memory, str(scratch))
+    job = Job(
+        standing.system,
+        graph.folder,
+        tiny.folder,
+        todo,
+        limits.repeats,
+        limits.budget,
+        asdict(settings),
+        str(events),
+    )
+    log = (scratch / f"{standing.system}.log").open("ab")
+    child = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.child"],
+        stdin=subprocess.PIPE,
+        stdout=log,
+        stderr=log,
+        cwd=Path(__file__).parent.parent,
+        start_new_session=True,
+    )
+    assert child.stdin is not None
+    child.stdin.write(json.dumps(asdict(job)).encode())
+    child.stdin.close()
+    watch = _Watch(standing, graph, limits, say)
+    try:
+        with events.open() as lines:
+            ended, part = False, ""
+            while not ended and watch.fatal is None:
+                ended = child.poll() is not None
+                *whole, part = (part + lines.read()).split("\n")
+                for line in whole:
+                    watch.hear(json.loads(line))
+                if not ended:
+                    watch.look(child.pid)
+                    time.sleep(0.02 if watch.current == "memory" else 0.2)
+    finally:
+        processes.end(child.pid)
+        child.wait()
+        log.close()
+    return watch.settled(todo, child.returncode)
+
+
+class _Watch:
+    """Hears a child's events, looks at its memory and time, and keeps what was checked."""
+
+    def __init__(
+        self, standing: Standing, graph: BenchGraph, limits: Limits, say: Callable[[str], None]
+    ) -> None:
+        self.standing, self.graph, self.limits, self.say = standing, graph, limits, say
+        self.current = "start"
+        self.since = time.monotonic()
+        self.fatal: str | None = None
+        self.seconds: list[float] = []
+        self.workers_idle = self.workers = 0
+
+    def hear(self, event: dict[str, Any]) -> None:
+        self.since = time.monotonic()
+        match event["event"]:
+            case "ready":
+                self.standing.versions |= event["versions"]
+            case "unavailable":
+                self.standing.unavailable = event["why"]
+                self.say(f"{self.standing.title}: not available: {event['why']}")
+            case "begin":
+                self.current = event["measure"]
+            case "took":
+                self.seconds = event["seconds"]
+            case "failed":
+                self.keep(event["measure"], Outcome(problem=event["why"]))
+            case "end":
+                self.keep(event["measure"], self._checked(event["measure"], event["answer"]))
+
+    def _checked(self, name: str, path: str) -> Outcome:
+        with np.load(path) as answer:
+            wrong = BY_NAME[name].check(self.graph, answer)
+            own = "value" not in answer.files and "vertices" not in answer.files
+            facts = {k: float(answer[k]) for k in answer.files} if own else {}
+        Path(path).unlink()
+        if wrong:
+            return Outcome(problem=f"wrong answer: {wrong}")
+        if name == "memory":
+            facts |= {"workers": self.workers, "workers_idle": self.workers_idle}
+        return Outcome(self.seconds, facts=facts)
+
+    def keep(self, name: str, outcome: Outcome) -> None:
+        """Write down how a measure ended."""
+        self.standing.outcomes[name] = outcome
+        result = outcome.problem or f"{np.median(outcome.seconds):.3f} s"
+        self.say(f"{self.standing.title}: {BY_NAME[name].title}: {result}")
+
+    def look(self, session: int) -> None:
+        """Note the memory held now; set `fatal` when a limit is passed."""
+        found = processes.held(processes.members(session), workers=self.current == "memory")
+        self.standing.peak = max(self.standing.peak, found.total)
+        if self.current == "memory" and found.workers:
+            self.workers_idle = self.workers_idle or found.workers
+            self.workers = max(self.workers, found.workers)
+        if found.total > self.limits.memory:
+            self.fatal = f"did not finish: more than {self.limits.memory / 1e9:.0f} GB of memory"
+        elif time.monotonic() - self.since > self.limits.seconds:
+            self.fatal = f"did not finish in {self.limits.seconds:.0f} s"
+
+    def settled(self, todo: list[str], status: int) -> list[str]:
+        """The measures of ``todo`` that need no other process, with an outcome for each."""
+        if self.standing.unavailable:
+            return list(todo)
+        left = [name for name in todo if name not in self.standing.outcomes]
+        if left:
+            problem = self.fatal or f"its process ended with status {status}"
+            loads = [name for name in todo if BY_NAME[name].load and name in left]
+            # Without a way to load nothing else can be tried.
+            alone = self.current in loads and len(peer_loads(self.standing.system)) == 1
+            blamed = [self.current] if self.current in left and not alone else left
+            for name in blamed:
+                self.keep(name, Outcome(problem=problem))
+        return [name for name in todo if name in self.standing.outcomes]
+
+
+def peer_loads(system: str) -> list[str]:
+    """The measures by which a system loads a graph."""
+    return [name for name in peer(system).offers() if BY_NAME[name].load]
