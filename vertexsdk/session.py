@@ -45,13 +45,11 @@ SETTINGS = {
     # Blocks that go by way of the driver count as results, and as part of the task.
     "spark.driver.maxResultSize": "4g",
     "spark.rpc.message.maxSize": "1024",
-    # The anchor spreads partitions over executors, so all should be there before it does.
-    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    "spark.scheduler.maxRegisteredResourcesWaitingTime": "10s",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 
 _MASTER = re.compile(r"local(\[[^\]]+\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://.+")
+_LOOPBACK = re.compile(r"local|spark://(127\.0\.0\.1|localhost):")
 _NOISE = re.compile(
     rb"WARNING: Using incubator modules|Using Spark's default log4j profile"
     rb"|Setting default log level to|To adjust logging level use|Picked up J\w+_OPTIONS"
@@ -90,9 +88,14 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
     else:
         settings["spark.master"] = master = master or os.environ.get("MASTER") or "local[*]"
         _check_master(master)
+        if _LOOPBACK.match(master):
+            settings.setdefault("spark.driver.host", "127.0.0.1")
+            settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
     if not submitted:
         os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if master is not None and _LOOPBACK.match(master):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with _one_line(master):
         if not submitted:
             _start_quietly(settings)
@@ -100,8 +103,8 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
         for key, value in settings.items():
             builder = builder.config(key, value)
         spark = builder.getOrCreate()
-    if master is not None and master.startswith("spark://"):
-        _await_executor(spark, master)
+    if master is not None and master.startswith(("spark://", "local-cluster")):
+        _await_executors(spark, master)
     return spark
 
 
@@ -130,18 +133,26 @@ def _check_master(master: str) -> None:
     raise InputError(f"no Spark master answers at {master}; start it, or correct the address")
 
 
-def _await_executor(spark: SparkSession, master: str) -> None:
-    """Raise InputError when the cluster gives no executor: a job would wait for ever."""
-    deadline = time.monotonic() + EXECUTOR_SECONDS
+def _await_executors(spark: SparkSession, master: str) -> None:
+    """Wait until no more executors come, so that the anchor spreads partitions over them all.
+
+    Raises InputError when the cluster gives none: a job would wait for ever.
+    """
     scala_sc = spark.sparkContext._jsc.sc()
-    while scala_sc.getExecutorMemoryStatus().size() < 2:  # the driver is one
-        if time.monotonic() > deadline:
+    expected = int(master[len("local-cluster[") :].split(",")[0]) if "[" in master else None
+    start = changed = time.monotonic()
+    executors = 0
+    while executors == 0 or (executors != expected and time.monotonic() < changed + 1.0):
+        found = scala_sc.getExecutorMemoryStatus().size() - 1  # without the driver
+        if found != executors:
+            executors, changed = found, time.monotonic()
+        if executors == 0 and time.monotonic() > start + EXECUTOR_SECONDS:
             spark.stop()
             raise InputError(
                 f"{master} gave no executor in {EXECUTOR_SECONDS:.0f} s; "
                 "it has no worker, or none with the cores and memory asked for"
             )
-        time.sleep(0.1)
+        time.sleep(0.05)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,93 @@
+"""The exchange where partitions are on different executors, and when executors die."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from vertexsdk.errors import RunError
+from vertexsdk.exchange import DRIVER, Exchange
+from vertexsdk.frames import Blocks
+from vertexsdk.testing.clusters import Driver, standalone
+
+pytestmark = pytest.mark.cluster
+
+WAYS: Any = ("driver", "shuffle", "shuffle", "driver", "shuffle", "driver")
+
+
+def executor() -> int:
+    """The process id of the executor which this task runs in."""
+    stat = Path(f"/proc/{os.getppid()}/stat").read_text()  # of the Python daemon
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def count(partition: int, command: tuple[int, str], blocks: Blocks) -> Iterator[tuple[int, bytes]]:
+    """Send one more than the sum of what came to every partition; report it, and where."""
+    partitions, victim = command
+    number = 1 + sum(int(block) for _, block in blocks)
+    if partition == 1 and victim and not Path(victim).exists():
+        Path(victim).touch()
+        os.kill(executor(), signal.SIGKILL)
+    yield DRIVER, pickle.dumps((number, [source for source, _ in blocks], executor()))
+    for destination in range(partitions):
+        yield destination, str(number).encode()
+
+
+def hops(spark: SparkSession, partitions: int) -> list[list[tuple[int, list[int], int]]]:
+    with Exchange(spark, partitions, task=count) as exchange:
+        return [
+            [pickle.loads(report) for report in exchange.hop((partitions, ""), via=via)]
+            for via in WAYS
+        ]
+
+
+def killed(spark: SparkSession, ways: Any, at: int, victim: str) -> list[list[int]]:
+    with Exchange(spark, 2, task=count) as exchange:
+        return [
+            [
+                pickle.loads(report)[0]
+                for report in exchange.hop((2, victim if hop == at else ""), via=via)
+            ]
+            for hop, via in enumerate(ways)
+        ]
+
+
+def check(found: list[list[tuple[int, list[int], int]]], partitions: int) -> None:
+    number = 1
+    for hop, reports in enumerate(found):
+        sources = list(range(partitions)) if hop else []
+        assert [report[:2] for report in reports] == [(number, sources)] * partitions
+        number = 1 + partitions * number
+
+
+@pytest.mark.parametrize("partitions", [2, 7])
+def test_hops(driver: Driver, partitions: int) -> None:
+    found = driver.run(hops, partitions)
+    check(found, partitions)
+    places = {tuple(executor for *_, executor in reports) for reports in found}
+    assert len(set(next(iter(places)))) == 2, "partitions are not spread over the executors"
+    if partitions == 2:
+        assert len(places) == 1, "a partition moved to another executor"
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_hops_on_one_core(partitions: int) -> None:
+    with Driver("local[1]") as driver:
+        check(driver.run(hops, partitions), partitions)
+
+
+def test_a_killed_executor_never_gives_a_wrong_answer(tmp_path: Path) -> None:
+    right = [[1, 1], [3, 3], [7, 7], [15, 15]]
+    with standalone(workers=2) as master, Driver(master) as driver:
+        by_driver = driver.run(killed, ("driver",) * 4, 2, str(tmp_path / "by-driver"))
+        assert by_driver == right
+        with pytest.raises(RunError, match=r"^an executor was lost with the messages it held"):
+            driver.run(killed, ("shuffle",) * 4, 2, str(tmp_path / "by-shuffle"))
+        assert driver.run(killed, ("shuffle",) * 4, -1, "") == right

@@ -1,0 +1,94 @@
+"""The session starts quietly, refuses what cannot work at once, and respects what runs."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from pyspark.sql import SparkSession
+
+from vertexsdk.errors import InputError
+from vertexsdk.session import _check_master, session
+
+
+def test_a_running_session_is_used(spark: SparkSession) -> None:
+    assert session("local[1]", app="another").sparkContext is spark.sparkContext
+
+
+def test_settings(spark: SparkSession) -> None:
+    conf = spark.sparkContext.getConf()
+    assert conf.get("spark.python.unix.domain.socket.enabled") == "true"
+    assert conf.get("spark.ui.enabled") == "false"
+    assert (conf.get("spark.driver.memory") or "").endswith("m")
+
+
+@pytest.mark.parametrize("master", ["sparky", "local[", "spark:/host:1", "local-cluster[2,2]", ""])
+def test_what_is_no_master(master: str) -> None:
+    with pytest.raises(InputError, match="is not a Spark master"):
+        _check_master(master)
+
+
+@pytest.mark.parametrize("master", ["local", "local[*]", "local[2,3]", "yarn", "k8s://https://h:1"])
+def test_what_is_a_master(master: str) -> None:
+    _check_master(master)
+
+
+def test_an_unreachable_master() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        _check_master(f"spark://127.0.0.1:1,127.0.0.1:{port}")
+    start = time.monotonic()
+    for master in (f"spark://127.0.0.1:{port}", "spark://no-such-host.invalid:7077", "spark://x:y"):
+        with pytest.raises(InputError, match="no Spark master answers at spark://"):
+            _check_master(master)
+    assert time.monotonic() - start < 10
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_nothing_is_said_but_what_a_task_says() -> None:
+    code = """
+from vertexsdk.session import session
+spark = session("local[1]", spark__sql__shuffle__partitions="3")
+assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
+assert spark.range(3).count() == 3
+def speak(number):
+    print("task says", number)
+    return number
+print(spark.sparkContext.parallelize([5], 1).map(speak).collect())
+try:
+    spark.sparkContext.parallelize([5], 1).map(lambda number: 1 / 0).collect()
+except Exception as error:
+    print(type(error).__name__)
+spark.stop()
+"""
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "[5]"
+    assert done.stderr.splitlines() == ["task says 5"]
+
+
+def test_no_java() -> None:
+    code = """
+from vertexsdk.errors import InputError
+from vertexsdk.session import session
+try:
+    session("local[1]")
+except InputError as error:
+    print(error)
+"""
+    done = run_python(code, JAVA_HOME="/no/java/here")
+    assert "install Java 17 or newer" in done.stdout, done.stderr
