@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,41 @@ def test_a_row_is_read_without_checking_the_rest() -> None:
         table.row("rank", rows - 1)
 
 
+@given(st.lists(st.integers(0, 2000), max_size=6))
+@settings(max_examples=50, deadline=None)
+def test_cuts_may_be_anywhere(cuts: list[int]) -> None:
+    columns = {"id": np.arange(80), "rank": np.linspace(0, 1, 80)}
+    data = encode_bytes(columns)
+    bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    decoded, _ = decode([data[a:b] for a, b in pairwise(bounds)], verify=True)
+    for name, array in columns.items():
+        np.testing.assert_array_equal(decoded[name], array)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, BLOCK // 8, 40 * BLOCK // 8 + 3])
+def test_search_is_searchsorted(rows: int) -> None:
+    ids = np.sort(np.random.default_rng(rows).integers(0, 10**6, rows))
+    wanted = np.array([-1, 0, 500_000, *ids[:1], *ids[-1:], 10**6 + 1])
+    table = Table(encode_bytes({"id": ids}))
+    for some in (wanted[:1], wanted[1:4], wanted, np.repeat(wanted, 50)):
+        np.testing.assert_array_equal(table.search("id", some), np.searchsorted(ids, some))
+
+
+def test_search_never_steps_on_a_changed_block_unseen() -> None:
+    ids = np.arange(40 * BLOCK // 8)
+    good = encode_bytes({"id": ids})
+    bad = bytearray(good)
+    bad[len(good) - 20 * BLOCK] ^= 1
+    answers: list[bool | None] = []
+    for value in range(0, ids.size, 1000):
+        try:
+            answers.append(int(Table(bad).search("id", np.array([value]))[0]) == value)
+        except CorruptError:
+            answers.append(None)
+    assert False not in answers
+    assert None in answers
+
+
 def test_cut_short_foreign_and_other_versions_are_refused() -> None:
     good = encode_bytes({"x": np.arange(5)})
     with pytest.raises(CorruptError, match="cut short"):
@@ -150,7 +186,7 @@ class _NotPicklable:
 def test_what_cannot_be_stored_is_refused_by_name() -> None:
     bad = np.empty(1, object)
     bad[0] = _NotPicklable()
-    with pytest.raises(StateError, match="'f'.*pickled"):
+    with pytest.raises(StateError, match=r"'f'.*pickled"):
         encode({"f": bad})
     with pytest.raises(StateError, match="'when'"):
         encode({"when": np.zeros(3, "M8[s]")})

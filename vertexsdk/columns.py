@@ -21,7 +21,7 @@ import mmap
 import os
 import tempfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -112,7 +112,7 @@ def encode_bytes(columns: Mapping[str, Column], meta: Mapping[str, Any] | None =
 
 
 def decode(
-    buffer: BytesLike,
+    buffer: BytesLike | Sequence[BytesLike],
     *,
     verify: bool = False,
     trusted: bool = False,

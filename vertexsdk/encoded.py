@@ -9,6 +9,7 @@ import json
 import mmap
 import struct
 import zlib
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,34 +36,40 @@ class CorruptError(StateError):
 class Table:
     """Encoded columns, opened: the header is read and checked, a column only when asked for.
 
+    A block that was checked once is not checked again.
+
+    Args:
+        pieces: one buffer, or several whose concatenation is what `encode` gave; a column is
+            only copied if a cut goes through it.
+
     Attributes:
         meta: what was given to `encode`.
         schema: the schema hash.
         names: the columns' names, in order.
     """
 
-    __slots__ = ("_data", "_packed", "_places", "meta", "names", "schema")
+    __slots__ = ("_checked", "_packed", "_pieces", "_places", "meta", "names", "schema", "size")
 
-    def __init__(self, buffer: BytesLike) -> None:
-        data = np.frombuffer(buffer, np.uint8)
-        if data.size < PREFIX.size or data[:8].tobytes() != MAGIC:
-            if data.size >= 8 and data[:7].tobytes() == MAGIC[:7]:
+    def __init__(self, pieces: BytesLike | Sequence[BytesLike]) -> None:
+        several: Sequence[Any] = pieces if isinstance(pieces, list | tuple) else [pieces]
+        self._pieces = [_aligned(np.frombuffer(piece, np.uint8)) for piece in several]
+        self.size = sum(piece.size for piece in self._pieces)
+        first = self._bytes(0, PREFIX.size).tobytes()
+        if first[:8] != MAGIC:
+            if first[:7] == MAGIC[:7]:
                 raise CorruptError(
-                    f"columns of format {data[7]}, this version of vertexsdk reads {MAGIC[7]}: "
+                    f"columns of format {first[7]}, this version of vertexsdk reads {MAGIC[7]}: "
                     "read them with the version that wrote them"
                 )
             raise CorruptError("not encoded columns: the first bytes are wrong")
-        _, length, crc, total = PREFIX.unpack(data[: PREFIX.size].tobytes())
-        raw = data[PREFIX.size : PREFIX.size + length].tobytes()
-        if total > data.size:
-            raise CorruptError(f"encoded columns cut short: {data.size} bytes of {total}")
+        _, length, crc, total = PREFIX.unpack(first.ljust(PREFIX.size, b"\0"))
+        if total > self.size:
+            raise CorruptError(f"encoded columns cut short: {self.size} bytes of {total}")
+        raw = self._bytes(PREFIX.size, PREFIX.size + length).tobytes()
         if zlib.crc32(raw) != crc:
             raise CorruptError("the header of encoded columns fails its checksum")
-        if data.ctypes.data % _LEAST:
-            data = _aligned_copy(data)
-        data.flags.writeable = False
         header = json.loads(raw)
-        self._data = data
+        self._checked: dict[str, NDArray[np.bool_]] = {}
         self._packed: dict[str, str] = header["packed"]
         self.meta: dict[str, Any] = header["meta"]
         self.schema: str = header["schema"]
@@ -78,6 +85,11 @@ class Table:
             sums += 4 * number_of_blocks(size)
         hidden = {f"{name}.{part}" for name in self._packed for part in ("offsets", "bytes")}
         self.names = [*(n for n in self._places if n not in hidden), *self._packed]
+
+    @property
+    def stored(self) -> list[str]:
+        """The names under which arrays are stored; columns of objects are two arrays."""
+        return list(self._places)
 
     def __contains__(self, name: str) -> bool:
         return name in self._places or name in self._packed
@@ -97,7 +109,7 @@ class Table:
         dtype, shape, place, size, _, _ = self._places[name]
         if verify:
             self.check(name)
-        values: Column = self._data[place : place + size].view(dtype).reshape(shape)
+        values: Column = self._bytes(place, place + size).view(dtype).reshape(shape)
         return values
 
     def row(self, name: str, index: int, *, trusted: bool = False) -> Any:
@@ -127,19 +139,68 @@ class Table:
         """
         dtype, shape, place, size, sums, crc = self._places[name]
         count = number_of_blocks(size)
-        expected = self._data[sums : sums + 4 * count].view("<u4")
+        if name not in self._checked:
+            if zlib.crc32(self._bytes(sums, sums + 4 * count).data) != crc:
+                raise _changed(name)
+            self._checked[name] = np.zeros(count, np.bool_)
         width = dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
-        last = size if high is None else min(high * width, size)
         first = low * width // BLOCK
-        end = number_of_blocks(last)
-        data = self._data[place + first * BLOCK : place + min(end * BLOCK, size)]
-        whole = zlib.crc32(expected.data) == crc
-        if not whole or not np.array_equal(block_sums(data), expected[first:end]):
-            raise CorruptError(f"column {name!r} fails its checksum: the stored bytes have changed")
+        end = count if high is None else min(number_of_blocks(high * width), count)
+        done = self._checked[name][first:end]
+        if not done.all():
+            data = self._bytes(place + first * BLOCK, place + min(end * BLOCK, size))
+            expected = self._bytes(sums + 4 * first, sums + 4 * end).view("<u4")
+            if not np.array_equal(block_sums(data), expected):
+                raise _changed(name)
+            done[:] = True
+
+    def search(self, name: str, wanted: NDArray[Any]) -> NDArray[np.int64]:
+        """Where `wanted` (m,) would be inserted, leftmost, in an ascending column: int64[m].
+
+        Only the blocks on the way are read, and checked. For many values it is the whole column.
+
+        Raises:
+            As `column`.
+        """
+        dtype, shape, *_ = self._places[name]
+        values = self.column(name)
+        step = BLOCK // dtype.itemsize
+        if 8 * wanted.size > shape[0] // step:
+            self.check(name)
+            return np.searchsorted(values, wanted).astype(np.int64)
+        found = np.empty(wanted.size, np.int64)
+        for index, value in enumerate(wanted):
+            low, high = 0, shape[0]  # the answer is in low..high
+            while high - low > step:
+                middle = (low + high) // 2 // step * step
+                middle = middle if middle > low else low + step
+                self.check(name, middle, middle + 1)
+                low, high = (middle, high) if values[middle] < value else (low, middle)
+            self.check(name, low, high)
+            found[index] = low + np.searchsorted(values[low:high], value)
+        return found
+
+    def _bytes(self, low: int, high: int) -> NDArray[np.uint8]:
+        parts, start = [], 0
+        for piece in self._pieces:
+            end = start + piece.size
+            if start <= low and high <= end:
+                return piece[low - start : high - start]
+            if low < end and start < high:
+                parts.append(piece[max(low - start, 0) : high - start])
+            start = end
+        return np.concatenate(parts) if parts else np.empty(0, np.uint8)
 
 
-def _aligned_copy(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    space = np.empty(data.size + ALIGN, np.uint8)
-    skip = -space.ctypes.data % ALIGN
-    space[skip : skip + data.size] = data
-    return space[skip : skip + data.size]
+def _changed(name: str) -> CorruptError:
+    return CorruptError(f"column {name!r} fails its checksum: the stored bytes have changed")
+
+
+def _aligned(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    if data.ctypes.data % _LEAST:
+        space = np.empty(data.size + ALIGN, np.uint8)
+        skip = -space.ctypes.data % ALIGN
+        space[skip : skip + data.size] = data
+        data = space[skip : skip + data.size]
+    data.flags.writeable = False
+    return data

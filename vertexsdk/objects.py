@@ -42,7 +42,7 @@ def _pickled(name: str, value: Any) -> bytes:
     try:
         return pickle.dumps(value, 5)
     except Exception:  # pickle raises anything: try what also knows classes of a script
-        import cloudpickle  # type: ignore[import-untyped]
+        import cloudpickle
 
         try:
             return bytes(cloudpickle.dumps(value, 5))

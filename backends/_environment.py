@@ -1,0 +1,224 @@
+"""One LMDB environment: opened once per process, safe after fork, growing, read without a copy.
+
+- LMDB must not be opened twice by one process, so open environments are kept in a table.
+- A forked child may neither use nor close what its parent opened (closing would free the parent's
+  reader slots): the child's table starts empty and the parent's objects are kept for ever.
+- An array read at no copy keeps its read transaction alive, and with it the pages: `_Snapshot`.
+  Arrays of one process share a snapshot as long as it is new enough.
+- The map is as large as the address space lets it be, as it costs nothing until it is used. Where
+  the address space is limited it starts small and grows when full; arrays are then copied on
+  reading, as a map must not move under them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import lmdb
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.state.errors import FullError, StateError
+
+__all__ = ["Environment", "open_environment"]
+
+T = TypeVar("T")
+RESERVED = 1 << 38  # bytes of address space for one environment
+SMALLEST = 1 << 22
+_READERS = 512
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+_lock = threading.RLock()
+_open: weakref.WeakValueDictionary[tuple[int, int], Environment] = weakref.WeakValueDictionary()
+_parents: list[Any] = []
+
+
+class _Snapshot:
+    """A read transaction that ends when the last array read in it is gone."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+        self.transaction = environment.handle.begin(buffers=True)
+
+    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
+        if hasattr(self, "transaction"):
+            if self.environment.process == getpid():
+                self.transaction.abort()
+            else:
+                _parents.append(self.transaction)
+
+
+class _Pinned:
+    """What numpy takes for the owner of the bytes of a snapshot."""
+
+    def __init__(self, snapshot: _Snapshot, address: int, size: int) -> None:
+        self.snapshot = snapshot
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (address, True),
+        }
+
+
+class Environment:
+    """An open environment with its named tables.
+
+    Attributes:
+        process: the id of the process that opened it.
+        tables: the named tables, or one unnamed one under "".
+    """
+
+    def __init__(self, path: str, tables: tuple[str, ...], size: int | None, sync: bool) -> None:
+        self.path = path
+        self.process = os.getpid()
+        self._lock = threading.RLock()
+        self._snapshot: Callable[[], _Snapshot | None] = lambda: None
+        self.handle: Any = None
+        self.size = size or RESERVED
+        while self.handle is None:
+            try:
+                self.handle = lmdb.open(
+                    path,
+                    map_size=self.size,
+                    max_dbs=len(tables),
+                    max_readers=_READERS,
+                    sync=sync,
+                    metasync=sync,
+                    readahead=False,
+                    meminit=False,
+                )
+            except (MemoryError, lmdb.MemoryError):
+                if self.size <= SMALLEST:
+                    raise
+                self.size //= 4
+        self.pins = self.size >= RESERVED
+        self.handle.reader_check()
+        self.tables = {name: self.handle.open_db(name.encode()) for name in tables}
+        self.tables[""] = None
+
+    def read(self, work: Callable[[Any], T]) -> T:
+        """Run `work` in a read transaction of the present moment."""
+        try:
+            with self.handle.begin() as transaction:
+                return work(transaction)
+        except lmdb.MapResizedError:
+            self._remap(0)
+            return self.read(work)
+
+    def write(self, work: Callable[[Any], T]) -> T:
+        """Run `work` in a write transaction; it is durable on return, and runs again on growth.
+
+        Raises:
+            FullError: no room on the disk, or the map cannot grow now; nothing was written.
+        """
+        while True:
+            try:
+                with self.handle.begin(write=True) as transaction:
+                    return work(transaction)
+            except lmdb.MapResizedError:
+                self._remap(0)
+            except lmdb.MapFullError:
+                self._remap(self.handle.info()["map_size"] * 2)
+            except lmdb.Error as error:
+                if getattr(error, "code", 0) in _NO_ROOM or isinstance(error, lmdb.DiskError):
+                    raise FullError(
+                        f"no room left for the store in {self.path}: free some space, or choose "
+                        "another --backend; what was committed before is still readable"
+                    ) from error
+                raise StateError(f"the store in {self.path} cannot be written: {error}") from error
+
+    def arrays(self, read: Callable[[Any], list[memoryview]]) -> list[NDArray[np.uint8]]:
+        """The values that `read` finds in a transaction, as arrays that keep them valid."""
+        if not self.pins:
+            return self.read(lambda txn: [np.frombuffer(bytes(v), np.uint8) for v in read(txn)])
+        with self._lock:
+            snapshot = self._snapshot()
+            found = read(snapshot.transaction) if snapshot else []
+            if not found:
+                snapshot = _Snapshot(self)
+                found = read(snapshot.transaction)
+                self._snapshot = weakref.ref(snapshot)
+            assert snapshot is not None
+            return [_pin(snapshot, value) for value in found]
+
+    def forget_snapshot(self) -> None:
+        """Let later reads see what was deleted since; arrays that are in use stay valid."""
+        self._snapshot = lambda: None
+
+    def _remap(self, size: int) -> None:
+        with self._lock:
+            if self.pins and self._snapshot() is not None:
+                raise FullError(
+                    f"the store in {self.path} reached its map of {self.size} bytes while arrays "
+                    "read from it are in use: let go of them, or start the process again"
+                )
+            try:
+                self.handle.set_mapsize(size)
+            except (MemoryError, lmdb.Error) as error:
+                raise FullError(
+                    f"the store in {self.path} cannot grow to {size} bytes ({error}): raise the "
+                    "limit on address space (ulimit -v), or choose another --backend"
+                ) from error
+
+
+def _pin(snapshot: _Snapshot, value: memoryview) -> NDArray[np.uint8]:
+    view = np.frombuffer(value, np.uint8)
+    return np.asarray(_Pinned(snapshot, view.ctypes.data, view.size))
+
+
+def open_environment(
+    path: str, *, tables: tuple[str, ...] = (), size: int | None = None, sync: bool = True
+) -> Environment:
+    """The environment in directory `path`, which is made if it is not there.
+
+    Args:
+        tables: names of its tables; none for one unnamed table.
+        size: bytes of the map to start with, instead of as much as can be had.
+        sync: be durable.
+
+    Raises:
+        StateError: it cannot be opened.
+    """
+    with _lock:
+        try:
+            if not os.path.isdir(path):
+                os.makedirs(path, exist_ok=True)
+                _sync_directory(os.path.dirname(path))
+            status = os.stat(path)
+            place = (status.st_dev, status.st_ino)
+            found = _open.get(place)
+            if found is None:
+                found = _open[place] = Environment(path, tables, size, sync)
+            return found
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise FullError(f"no room left to make {path}: free some space") from error
+            raise StateError(f"{path} cannot be opened: {error.strerror}") from error
+        except lmdb.DiskError as error:
+            raise FullError(f"no room left to make {path}: free some space") from error
+        except (lmdb.Error, MemoryError) as error:
+            raise StateError(f"the store in {path} cannot be opened: {error}") from error
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _start_afresh_in_child() -> None:
+    global _lock
+    _parents.append(list(_open.values()))
+    _open.clear()
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_start_afresh_in_child)

@@ -1,0 +1,62 @@
+"""Which format a directory holds: one line in the file FORMAT, written when the store is made."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+
+from vertexsdk.state.errors import FormatError, FullError, StateInputError
+
+__all__ = ["FORMAT", "check_format"]
+
+FORMAT = 1
+
+
+def check_format(path: str, create: bool) -> None:
+    """Make the store, or make sure that this one can be read; never changes anything else."""
+    file = os.path.join(path, "FORMAT")
+    try:
+        if create:
+            os.makedirs(path, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError), open(file, "rb") as found:
+            return _compare_format(path, found.read(100))
+        entries = [name for name in os.listdir(path) if not name.startswith(".FORMAT")]
+        if entries and "FORMAT" not in entries:
+            raise FormatError(
+                f"{path} holds other files ({min(entries)}, ...) and no store of this version: "
+                "name an empty or a new directory"
+            )
+        if not create:
+            raise FileNotFoundError
+        temporary = os.path.join(path, f".FORMAT.{os.urandom(8).hex()}")
+        with open(temporary, "wb") as new:
+            new.write(b"vertexsdk state, format %d\n" % FORMAT)
+            new.flush()
+            os.fsync(new.fileno())
+        os.replace(temporary, file)
+    except FileNotFoundError:
+        raise StateInputError(f"there is no store in {path}: check the --backend URL") from None
+    except (FileExistsError, NotADirectoryError):
+        raise StateInputError(
+            f"{path} is a file: the --backend URL must name a directory"
+        ) from None
+    except PermissionError:
+        raise StateInputError(
+            f"no permission to use {path}: choose another directory or change its owner"
+        ) from None
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise FullError(f"no room left to make a store in {path}: free some space") from error
+        raise StateInputError(f"{path} cannot be used for a store: {error.strerror}") from error
+
+
+def _compare_format(path: str, raw: bytes) -> None:
+    words = raw.split()
+    if words[:3] != [b"vertexsdk", b"state,", b"format"] or not words[3:4]:
+        raise FormatError(f"{path}/FORMAT is not that of a store: name another directory")
+    if words[3] != b"%d" % FORMAT:
+        raise FormatError(
+            f"the store in {path} has format {words[3].decode(errors='replace')}, this version of "
+            f"vertexsdk reads format {FORMAT}: use the version that wrote it, or another directory"
+        )

@@ -1,0 +1,182 @@
+"""`lmdb:///path`: the embedded default. One host, durable, any number of its processes.
+
+    path/FORMAT       which format this is
+    path/catalog/     heads, manifests and versions, in one environment: a commit is one transaction
+    path/shard-NN/    segments of the partitions p with p % 16 == NN, so that partitions write
+                      side by side; an environment has one writer at a time
+
+A segment is written in the pieces that it comes in, so that a column is never copied to be joined
+with another, and is one contiguous value when it is read. Options in the URL: `?map=BYTES`, the
+size that maps start with, where address space is scarce.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+from vertexsdk.backends._catalog import TABLES, Catalog, loop_prefix
+from vertexsdk.backends._environment import Environment, open_environment
+from vertexsdk.backends._format import check_format
+
+from vertexsdk.state.contract import SegmentKey
+from vertexsdk.state.errors import StateInputError
+
+__all__ = ["LmdbBackend"]
+
+SHARDS = 16
+_PLACE = struct.Struct(">IQ16sH")  # partition, iteration, attempt, piece
+_JOINED = 1 << 16  # pieces smaller than this are joined with their neighbours
+
+
+class LmdbBackend(Catalog):
+    """A store in a directory of this host.
+
+    Args:
+        path: the directory; made if it is not there and `create`.
+        create: make the store if there is none.
+        map_size: see `open_environment`.
+
+    Raises:
+        FormatError: the directory holds something else, or another version's store.
+        StateInputError: no store there and not `create`, or no permission.
+    """
+
+    durable = True
+
+    def __init__(self, path: str, *, create: bool = True, map_size: int | None = None) -> None:
+        self.path = os.path.abspath(path)
+        option = f"?map={map_size}" if map_size else ""
+        self.location = f"lmdb://{quote(self.path)}{option}"
+        self._map_size = map_size
+        self._process = os.getpid()
+        self._environments: dict[str, Environment] = {}
+        check_format(self.path, create)
+
+    @classmethod
+    def from_url(cls, url: str, *, create: bool = True) -> LmdbBackend:
+        """The store named by `lmdb:///absolute/path` or `lmdb://relative/path`."""
+        parts = urlsplit(url)
+        path = unquote(parts.netloc + parts.path)
+        options = parse_qs(parts.query)
+        if not path.strip("/"):
+            raise StateInputError(f"{url} names no directory: write lmdb:///path/to/directory")
+        try:
+            size = int(options.pop("map", ["0"])[0])
+        except ValueError:
+            raise StateInputError(f"{url}: map= takes a number of bytes") from None
+        if options:
+            raise StateInputError(f"{url}: no option {next(iter(options))!r}, only map=BYTES")
+        return cls(path, create=create, map_size=size or None)
+
+    def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
+        values = _values(pieces)
+
+        def work(txn: Any) -> None:
+            for number, value in enumerate(values):
+                txn.put(_segment(key, number), value)
+
+        self._shard(key).write(work)
+
+    def get_segment(self, key: SegmentKey) -> list[NDArray[np.uint8]] | None:
+        def work(txn: Any) -> list[memoryview]:
+            found: list[memoryview] = []
+            while (value := txn.get(_segment(key, len(found)))) is not None:
+                found.append(value)
+            return found
+
+        return self._shard(key).arrays(work) or None
+
+    def delete_segments(self, keys: Iterable[SegmentKey]) -> None:
+        shards: dict[int, list[SegmentKey]] = {}
+        for key in keys:
+            shards.setdefault(key.partition % SHARDS, []).append(key)
+        for some in shards.values():
+            environment = self._shard(some[0])
+            environment.write(partial(_delete, keys=some))
+            environment.forget_snapshot()
+
+    def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
+        prefix = b"" if loop is None else loop_prefix(loop)
+        found: list[SegmentKey] = []
+        for number in range(SHARDS):
+            if os.path.isdir(os.path.join(self.path, f"shard-{number:02}")):
+                environment = self._environment(f"shard-{number:02}")
+                found += environment.read(lambda txn: list(_scan(txn, prefix)))
+        return iter(sorted(found))
+
+    def statistics(self) -> dict[str, Any]:
+        size = 0
+        for folder, _, files in os.walk(self.path):
+            for name in files:
+                with contextlib.suppress(OSError):
+                    size += os.stat(os.path.join(folder, name)).st_blocks * 512
+        return {"bytes": size}
+
+    def close(self) -> None:
+        self._environments = {}
+
+    def _catalog(self) -> Environment:
+        return self._environment("catalog", TABLES)
+
+    def _shard(self, key: SegmentKey) -> Environment:
+        return self._environment(f"shard-{key.partition % SHARDS:02}")
+
+    def _environment(self, name: str, tables: tuple[str, ...] = ()) -> Environment:
+        if self._process != os.getpid():
+            self._environments = {}  # the parent's: `_environment` keeps them, unused
+            self._process = os.getpid()
+        found = self._environments.get(name)
+        if found is None:
+            found = open_environment(
+                os.path.join(self.path, name),
+                tables=tables,
+                size=self._map_size,
+                sync=self.durable,
+            )
+            self._environments[name] = found
+        return found
+
+
+def _segment(key: SegmentKey, piece: int) -> bytes:
+    place = _PLACE.pack(key.partition, key.iteration, bytes.fromhex(key.attempt), piece)
+    return loop_prefix(key.loop) + place
+
+
+def _values(pieces: Sequence[memoryview | bytes]) -> list[memoryview | bytes]:
+    values: list[memoryview | bytes] = []
+    small: list[memoryview | bytes] = []
+    for piece in pieces:
+        if len(piece) < _JOINED:
+            small.append(piece)
+        else:
+            if small:
+                values.append(b"".join(small))
+                small = []
+            values.append(piece)
+    return [*values, b"".join(small)] if small or not values else values
+
+
+def _scan(txn: Any, prefix: bytes) -> Iterator[SegmentKey]:
+    cursor = txn.cursor()
+    found = cursor.set_range(prefix)
+    while found and (key := cursor.key()).startswith(prefix):
+        loop = key[: -_PLACE.size - 1].decode()
+        partition, iteration, attempt, piece = _PLACE.unpack(key[-_PLACE.size :])
+        if piece == 0:
+            yield SegmentKey(loop, partition, iteration, attempt.hex())
+        found = cursor.next()
+
+
+def _delete(txn: Any, keys: list[SegmentKey]) -> None:
+    for key in keys:
+        piece = 0
+        while txn.delete(_segment(key, piece)):
+            piece += 1

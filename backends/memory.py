@@ -1,0 +1,120 @@
+"""`memory://name`: for tests and for runs whose versions need not outlive the driver.
+
+The store belongs to the process that first opened the name, and is gone when that process ends.
+Tasks run in other processes, so it cannot be kept in the owner's own memory: it is an LMDB store
+that is never synced, in a directory in the host's memory (/dev/shm, or where that is small, the
+directory for temporary files). `location` names the directory, so a task opens the same store by
+the location, or by the pickled `Store`; by the bare name it would get one of its own.
+
+Directories whose owner has died, by whatever signal, are removed when the next store is made.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from vertexsdk.backends.lmdb import LmdbBackend
+
+from vertexsdk.state.errors import StateInputError
+
+__all__ = ["MemoryBackend"]
+
+_SHARED_MEMORY = "/dev/shm"
+_ENOUGH = 1 << 30  # bytes that must be free there: a container's default is 64 MiB
+_PREFIX = "vertexsdk-memory-"
+_OWNER = ".FORMAT-owner"
+_owned: dict[str, tuple[str, int]] = {}
+_owner = 0
+
+
+class MemoryBackend(LmdbBackend):
+    """A store of this process, and of those it tells the location."""
+
+    durable = False
+
+    def __init__(self, name: str, directory: str) -> None:
+        super().__init__(directory)
+        self.location = f"memory://{quote(name, safe='')}?directory={quote(directory)}"
+
+    @classmethod
+    def from_url(cls, url: str, *, create: bool = True) -> MemoryBackend:
+        """The store named by `memory://name`, made if it is not there.
+
+        Raises:
+            StateInputError: no such store, and not `create`; or its owner has ended.
+        """
+        parts = urlsplit(url)
+        name = unquote(parts.netloc + parts.path)
+        options = parse_qs(parts.query)
+        if "directory" in options:
+            directory = options["directory"][0]
+            if not os.path.isdir(directory):
+                raise StateInputError(
+                    f"memory://{name} is gone: it ends with the process that made it; use "
+                    "lmdb:///path to keep results"
+                )
+            return cls(name, directory)
+        directory = _directory(name, create)
+        return cls(name, directory)
+
+
+def _directory(name: str, create: bool) -> str:
+    global _owner
+    if _owner != os.getpid():
+        _owned.clear()
+        _owner = os.getpid()
+    if name not in _owned:
+        if not create:
+            raise StateInputError(
+                f"memory://{name} is not in this process: it ends with the process that made it; "
+                "use lmdb:///path to keep results"
+            )
+        root = _root()
+        sweep(root)
+        directory = tempfile.mkdtemp(prefix=_PREFIX, dir=root)
+        _owned[name] = (directory, _hold(directory))
+        atexit.register(_remove, directory, _owner)
+    return _owned[name][0]
+
+
+def _root() -> str:
+    with contextlib.suppress(OSError):
+        room = os.statvfs(_SHARED_MEMORY)
+        if room.f_bavail * room.f_frsize >= _ENOUGH and os.access(_SHARED_MEMORY, os.W_OK):
+            return _SHARED_MEMORY
+    return tempfile.gettempdir()
+
+
+def _hold(directory: str) -> int:
+    """Lock the file that says that the owner lives; the kernel unlocks it when it has died."""
+    made = os.path.join(directory, ".FORMAT.owner")
+    descriptor = os.open(made, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    os.rename(made, os.path.join(directory, _OWNER))
+    return descriptor
+
+
+def sweep(root: str) -> None:
+    """Remove the directories in `root` whose owner has died."""
+    for name in os.listdir(root):
+        if not name.startswith(_PREFIX):
+            continue
+        directory = os.path.join(root, name)
+        with contextlib.suppress(OSError):
+            descriptor = os.open(os.path.join(directory, _OWNER), os.O_RDWR)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(directory, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+def _remove(directory: str, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,35 @@
+"""Versioned state: segments, manifests and heads in a backend chosen by URL.
+
+store = open_store("lmdb:///path")
+ref = store.put_segment(loop, partition, iteration, "base", {"id": ids, "rank": ranks})
+version = store.commit(loop, iteration=iteration, segments=[ref], program="pagerank")
+store.lookup(loop, [17])
+"""
+
+from vertexsdk.state.contract import Backend, Head, SegmentKey
+from vertexsdk.state.errors import (
+    CorruptError,
+    FencedError,
+    FormatError,
+    FullError,
+    MissingError,
+    OwnerError,
+)
+from vertexsdk.state.manifests import Manifest, SegmentRef
+from vertexsdk.state.store import Store, open_store
+
+__all__ = [
+    "Backend",
+    "CorruptError",
+    "FencedError",
+    "FormatError",
+    "FullError",
+    "Head",
+    "Manifest",
+    "MissingError",
+    "OwnerError",
+    "SegmentKey",
+    "SegmentRef",
+    "Store",
+    "open_store",
+]

@@ -1,0 +1,181 @@
+"""What a backend does; everything else about versions is written once, above it.
+
+A backend keeps four things, and knows nothing of what is in them:
+
+- *segments*, blobs under a `SegmentKey`, written once, by any process;
+- *manifests*, small blobs under a name, written once, by the driver;
+- *heads*, one small record per loop, moved only by compare-and-set;
+- *versions*, per loop a map iteration → manifest name, kept by the same step that moves the head,
+  so that it never names a manifest that was not committed.
+
+Invariants that every backend keeps, and `vertexsdk.testing.backends` tests:
+
+1. When `put_segment`, `put_manifest`, `publish` or `swap_head` return, what they wrote is as
+   durable as the backend declares, whatever process dies next.
+2. A put is whole or absent. Two puts of one key leave one of them, whole.
+3. Of any number of racing `swap_head` that expect the same head, exactly one returns True.
+4. What was put can be read by every process that opened the same `location`.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LONGEST_NAME", "Backend", "Head", "SegmentKey", "new_attempt"]
+
+LONGEST_NAME = 200  # bytes of UTF-8 in a loop's name: it is part of keys that backends limit
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SegmentKey:
+    """The name of a segment; `attempt` is 32 hex digits, fresh for every attempt of a task."""
+
+    loop: str
+    partition: int
+    iteration: int
+    attempt: str
+
+    def __str__(self) -> str:
+        return f"{self.loop}/{self.partition}/{self.iteration}/{self.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a loop stands.
+
+    Attributes:
+        manifest: name of the newest manifest, "" when the loop was claimed and has none yet.
+        iteration: the iteration of that manifest, -1 when it has none.
+        epoch: raised by each driver that takes the loop over; a commit needs the newest.
+    """
+
+    manifest: str
+    iteration: int
+    epoch: int
+
+
+def new_attempt() -> str:
+    """32 hex digits that no other call returns, in any process."""
+    return os.urandom(16).hex()
+
+
+class Backend(ABC):
+    """A place for segments, manifests and heads.
+
+    Attributes:
+        durable: what was acknowledged survives a power cut.
+        shared: processes on other hosts can open it.
+        queryable: results can be read by SQL.
+        location: the URL that opens the same store from another process; no credentials.
+    """
+
+    durable: ClassVar[bool] = False
+    shared: ClassVar[bool] = False
+    queryable: ClassVar[bool] = False
+    location: str
+
+    @abstractmethod
+    def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
+        """Store the concatenation of `pieces`; called in tasks and in the driver.
+
+        Raises:
+            FullError: no room; nothing was stored.
+        """
+
+    @abstractmethod
+    def get_segment(self, key: SegmentKey) -> list[NDArray[np.uint8]] | None:
+        """Read-only pieces whose concatenation was put, or None; at no copy where possible.
+
+        The arrays stay valid as long as they are referenced, also after `close`.
+        """
+
+    @abstractmethod
+    def delete_segments(self, keys: Iterable[SegmentKey]) -> None:
+        """Forget them; absent ones are ignored."""
+
+    @abstractmethod
+    def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
+        """The keys of one loop's segments, or of all, ascending by (loop, partition, iteration)."""
+
+    @abstractmethod
+    def put_manifest(self, name: str, data: bytes) -> None:
+        """Store a manifest.
+
+        Raises:
+            FullError: no room; nothing was stored.
+        """
+
+    @abstractmethod
+    def get_manifest(self, name: str) -> bytes | None:
+        """The manifest, or None."""
+
+    @abstractmethod
+    def delete_manifests(self, names: Iterable[str]) -> None:
+        """Forget them; absent ones are ignored."""
+
+    @abstractmethod
+    def list_manifests(self) -> Iterator[str]:
+        """The names of all manifests."""
+
+    @abstractmethod
+    def get_head(self, loop: str) -> Head | None:
+        """Where the loop stands, or None."""
+
+    @abstractmethod
+    def swap_head(
+        self, loop: str, expected: Head | None, head: Head, *, restart: bool = False
+    ) -> bool:
+        """Move the head to `head` if it is `expected` now (None: there is none); else False.
+
+        In the same atomic step the version `head.iteration` becomes `head.manifest` (unless that
+        is ""), and with `restart` every other version of the loop is forgotten.
+        """
+
+    def publish(
+        self,
+        name: str,
+        data: bytes,
+        loop: str,
+        expected: Head | None,
+        head: Head,
+        *,
+        restart: bool = False,
+    ) -> bool:
+        """`put_manifest`, then `swap_head`; a backend with transactions makes it one step."""
+        self.put_manifest(name, data)
+        return self.swap_head(loop, expected, head, restart=restart)
+
+    @abstractmethod
+    def drop_head(self, loop: str, expected: Head) -> bool:
+        """Forget the head and all versions of the loop, if the head is `expected`; else False."""
+
+    @abstractmethod
+    def list_heads(self) -> list[str]:
+        """The loops that have a head, ascending."""
+
+    @abstractmethod
+    def floor(self, loop: str, iteration: int) -> tuple[int, str] | None:
+        """The newest version `(iteration, manifest)` at or before `iteration`, or None."""
+
+    @abstractmethod
+    def list_versions(self, loop: str) -> list[tuple[int, str]]:
+        """All versions `(iteration, manifest)` of the loop, ascending."""
+
+    @abstractmethod
+    def forget_versions(self, loop: str, iterations: Iterable[int]) -> None:
+        """Drop versions other than the head's from the map; their manifests stay."""
+
+    @abstractmethod
+    def statistics(self) -> dict[str, Any]:
+        """At least `bytes`: what the store takes where it is kept."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of files and connections; arrays that were read stay valid."""

@@ -1,0 +1,39 @@
+"""What can go wrong in the versioned store, beyond `StateError` itself.
+
+StateError
+├── CorruptError    stored bytes have changed (defined beside the codec)
+├── FencedError     another driver took this loop over; stop
+├── FullError       no room left where the store is
+├── MissingError    a segment or manifest that a version needs is not there
+└── StateInputError
+    ├── FormatError written by another version of vertexsdk, or not a store at all
+    └── OwnerError  the loop belongs to another program or schema
+"""
+
+from __future__ import annotations
+
+from vertexsdk.encoded import CorruptError
+from vertexsdk.errors import StateError, StateInputError
+
+__all__ = ["CorruptError", "FencedError", "FormatError", "FullError", "MissingError"]
+__all__ += ["OwnerError", "StateError", "StateInputError"]
+
+
+class FencedError(StateError):
+    """Another driver took over this loop: nothing more of this one is written."""
+
+
+class FullError(StateError):
+    """No room left; what was committed before stays readable."""
+
+
+class MissingError(StateError):
+    """A committed version needs something that the backend no longer has."""
+
+
+class FormatError(StateInputError):
+    """The place named by the URL holds another format, or something else."""
+
+
+class OwnerError(StateInputError):
+    """The loop was written by another program, or with other fields."""

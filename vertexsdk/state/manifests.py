@@ -1,0 +1,129 @@
+"""What one version is: a list of segments, and what the driver wants remembered with it.
+
+A manifest holds the segments that its own commit added. The whole list of a version is found by
+walking to the parents, at most `DEEPEST` of them: then a manifest holds the whole list again
+(`complete`). So a commit of a small delta stays small, however many versions are behind it.
+
+Which earlier segments a commit supersedes follows from their kinds alone (`live`): a base replaces
+the base and the deltas of its partition and group, a topology the topology before it, and
+messages in flight belong to one version only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+from zlib import crc32
+
+from vertexsdk.encoded import CorruptError
+from vertexsdk.state.contract import SegmentKey
+
+__all__ = ["DEEPEST", "KINDS", "Kind", "Manifest", "SegmentRef", "live"]
+
+Kind: TypeAlias = Literal["base", "delta", "topology", "messages"]
+KINDS: tuple[str, ...] = get_args(Kind)
+DEEPEST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRef:
+    """A stored segment as a task reports it: small, picklable, and JSON-able by `to_json`.
+
+    Attributes:
+        kind: "base", "delta", "topology" or "messages".
+        group: tells segments of one partition apart that stand beside each other, such as the
+            states of two vertex classes; "" when there is only one.
+        rows: length of the "id" column, or of the first.
+        bytes: encoded size.
+        schema: hash of names and types of the columns.
+    """
+
+    key: SegmentKey
+    kind: Kind
+    group: str
+    rows: int
+    bytes: int
+    schema: str
+
+    def to_json(self) -> list[Any]:
+        """A list of strings and integers; `SegmentRef.from_json` is the way back."""
+        k = self.key
+        place = [k.loop, k.partition, k.iteration, k.attempt]
+        return [*place, self.kind, self.group, self.rows, self.bytes, self.schema]
+
+    @classmethod
+    def from_json(cls, fields: list[Any]) -> SegmentRef:
+        """The reference that `to_json` made a list of."""
+        return cls(SegmentKey(*fields[:4]), *fields[4:])
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One committed version of a loop.
+
+    Attributes:
+        name: its name in the store.
+        loop: the loop that committed it; a fork shares the manifests of its origin.
+        iteration: the iteration whose end this is.
+        parent: name of the version it was built on, or None.
+        partitions: number of partitions P; vertex v is in partition `owner(v, P)`.
+        ids: "int", or "str" when the vertices have names.
+        program: the name of the program that wrote it.
+        schema: the state's fields and types as the program declares them; anything JSON.
+        aggregates, statistics, offsets: of the program, of the run, and of its sources.
+        segments: those added by this commit; all of the version if `complete`.
+        depth: manifests to walk to a complete one.
+        created: seconds since 1970.
+    """
+
+    name: str
+    loop: str
+    iteration: int
+    parent: str | None
+    partitions: int
+    ids: str
+    program: str | None
+    schema: Any
+    aggregates: dict[str, Any]
+    statistics: dict[str, Any]
+    offsets: dict[str, Any]
+    segments: tuple[SegmentRef, ...]
+    complete: bool
+    depth: int
+    created: float = field(compare=False)
+
+    def encode(self) -> bytes:
+        """JSON in UTF-8, with its CRC; `decode` is the way back."""
+        record = {name: getattr(self, name) for name in self.__slots__}
+        record["segments"] = [ref.to_json() for ref in self.segments]
+        body = json.dumps(record, separators=(",", ":"), ensure_ascii=True).encode()
+        return b"%08x" % crc32(body) + body
+
+    @classmethod
+    def decode(cls, name: str, data: bytes) -> Manifest:
+        """The manifest.
+
+        Raises:
+            CorruptError: the bytes are not those that were written.
+        """
+        if data[:8] != b"%08x" % crc32(data[8:]):
+            raise CorruptError(f"manifest {name} fails its checksum: the stored bytes have changed")
+        record = json.loads(data[8:])
+        record["segments"] = tuple(map(SegmentRef.from_json, record["segments"]))
+        return cls(**record)
+
+
+def live(before: Iterable[SegmentRef], added: Iterable[SegmentRef]) -> list[SegmentRef]:
+    """The segments that make a version which adds `added` to the version made of `before`."""
+    new = list(added)
+    places = {(ref.kind, ref.key.partition, ref.group) for ref in new}
+
+    def stays(ref: SegmentRef) -> bool:
+        place = (ref.key.partition, ref.group)
+        if ref.kind in ("base", "delta"):
+            return ("base", *place) not in places
+        return ref.kind == "topology" and ("topology", *place) not in places
+
+    return [*filter(stays, before), *new]

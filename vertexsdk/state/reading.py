@@ -1,0 +1,129 @@
+"""One version's state, put together: the base of a partition, and the deltas laid over it.
+
+A base or delta segment has a column "id" (int64[n], ascending) and one row per vertex. A delta
+has whole rows: its vertices replace those of the same id, or are added. Vertices with names
+(string ids) have "name.offsets" and "name.bytes", and an index "name.hash", "name.order".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.encoded import Column, Table
+from vertexsdk.errors import StateError
+from vertexsdk.strings import hash_strings, index_strings, pack_strings, take_strings
+
+__all__ = ["NAME_COLUMNS", "find_ids", "find_names", "overlay", "with_name_index"]
+
+NAME_COLUMNS = ("name.offsets", "name.bytes", "name.hash", "name.order")
+
+
+def with_name_index(columns: dict[str, Column]) -> dict[str, Column]:
+    """The columns with the index over "name.*", if they have names and no index yet."""
+    if "name.offsets" not in columns or "name.hash" in columns:
+        return columns
+    hashes, order = index_strings(columns["name.offsets"], columns["name.bytes"])
+    return {**columns, "name.hash": hashes, "name.order": order}
+
+
+def overlay(layers: Sequence[dict[str, Column]]) -> dict[str, Column]:
+    """The rows of all layers, ascending by id; of equal ids the row of the last layer.
+
+    One layer comes back as it is, at no copy. Names are kept if every layer has them; their index
+    is left out.
+
+    Raises:
+        StateError: the layers have different columns.
+    """
+    fields = [name for name in layers[0] if name not in NAME_COLUMNS]
+    named = all("name.offsets" in layer for layer in layers)
+    if len(layers) == 1:
+        return {k: v for k, v in layers[0].items() if k not in NAME_COLUMNS[2:]}
+    for layer in layers[1:]:
+        if {name for name in layer if name not in NAME_COLUMNS} != set(fields):
+            raise StateError(
+                f"a delta has the columns {sorted(layer)} where the base has {sorted(fields)}: "
+                "it must have the same"
+            )
+    if not named:
+        layers = [{name: layer[name] for name in fields} for layer in layers]
+    base, delta = layers[0], _stack(layers[1:], named=named)
+    if base["id"].size:
+        rows = np.minimum(np.searchsorted(base["id"], delta["id"]), base["id"].size - 1)
+        if np.array_equal(base["id"][rows], delta["id"]):  # nothing is added: no sorting
+            merged = {"id": base["id"]}
+            for name in fields:
+                if name != "id":
+                    merged[name] = base[name].copy()
+                    merged[name][rows] = delta[name]
+            return {**merged, **{k: base[k] for k in NAME_COLUMNS[:2] if named}}
+    return _stack([base, delta], named=named)
+
+
+def _stack(layers: Sequence[dict[str, Column]], *, named: bool) -> dict[str, Column]:
+    ids = np.concatenate([layer["id"] for layer in layers])
+    order = np.argsort(ids, kind="stable")
+    ordered = ids[order]
+    last = np.ones(order.size, np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=last[:-1])
+    rows = order[last]
+    merged = {
+        name: np.concatenate([layer[name] for layer in layers])[rows]
+        for name in layers[0]
+        if name not in NAME_COLUMNS
+    }
+    if named:
+        starts = np.cumsum([0, *(layer["name.offsets"][-1] for layer in layers)])
+        offsets = np.concatenate(
+            [np.zeros(1, np.int64)]
+            + [layer["name.offsets"][1:] + s for layer, s in zip(layers, starts, strict=False)]
+        )
+        data = np.concatenate([layer["name.bytes"] for layer in layers])
+        merged["name.offsets"], merged["name.bytes"] = take_strings(offsets, data, rows)
+    return merged
+
+
+def find_ids(table: Table, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The row of each wanted id in a segment, -1 where it is not there; int64[m]."""
+    ids = table.column("id")
+    if ids.size == 0:
+        return np.full(wanted.size, -1, np.int64)
+    rows = table.search("id", wanted)
+    inside = np.minimum(rows, ids.size - 1)
+    for row in np.unique(inside // 8192) * 8192:  # a row found at a block's edge is in the next
+        table.check("id", int(row), int(row) + 1)
+    return np.where((rows < ids.size) & (ids[inside] == wanted), rows, -1)
+
+
+def find_names(table: Table, names: Iterable[str]) -> list[int]:
+    """The row of each name in a segment, -1 where it is not there; through its index."""
+    wanted = list(names)
+    if "name.hash" not in table:
+        return [-1] * len(wanted)
+    hashes = hash_strings(*pack_strings(wanted))
+    starts = table.search("name.hash", hashes)
+    return [
+        _row_of(table, name, hash_, int(start))
+        for name, hash_, start in zip(wanted, hashes, starts, strict=True)
+    ]
+
+
+def _row_of(table: Table, name: str, hash_: Any, position: int) -> int:
+    count = table.column("name.hash").size
+    while position < count and table.row("name.hash", position) == int(hash_):
+        row = int(table.row("name.order", position))
+        if name_of(table, row) == name:
+            return row
+        position += 1
+    return -1
+
+
+def name_of(table: Table, row: int) -> str:
+    """The name of the vertex in a row."""
+    low, high = table.row("name.offsets", row), table.row("name.offsets", row + 1)
+    table.check("name.bytes", low, high)
+    return table.column("name.bytes")[low:high].tobytes().decode("utf-8", "surrogatepass")

@@ -1,0 +1,1 @@
+"""Shipped for tests: a reference executor, oracles, random programs, backend conformance."""
