@@ -1,0 +1,197 @@
+"""What the built-in algorithms must answer, from NetworkX or from the definition itself.
+
+Every oracle takes a NetworkX graph and the algorithm's parameters, and returns the expected
+values by field, then by vertex. NetworkX and SciPy are imported when an oracle is called.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from vertexsdk.algebra import INT_MAX
+from vertexsdk.testing.values import near
+
+__all__ = ["ORACLES", "disagreements", "expected", "graph_of"]
+
+Values = dict[str, dict[Any, Any]]
+
+
+def graph_of(
+    edges: Iterable[Sequence[Any]], vertices: Iterable[Any] = (), *, undirected: bool = False
+) -> Any:
+    """Build a NetworkX DiGraph or Graph; the last of duplicate edges gives its `weight`.
+
+    >>> sorted(graph_of([(1, 2), (2, 1), (2, 2)], undirected=True).edges)
+    [(1, 2), (2, 2)]
+    """
+    import networkx as nx
+
+    graph = nx.Graph() if undirected else nx.DiGraph()
+    graph.add_nodes_from(vertices)
+    graph.add_weighted_edges_from((*edge, 1)[:3] for edge in edges)
+    return graph
+
+
+def expected(
+    name: str,
+    edges: Iterable[Sequence[Any]],
+    vertices: Iterable[Any] = (),
+    params: Mapping[str, Any] | None = None,
+    *,
+    undirected: bool = False,
+) -> Values:
+    """Return what the built-in algorithm `name` must answer, by field and vertex.
+
+    >>> expected("wcc", [(4, 2), (8, 9)])
+    {'component': {4: 2, 2: 2, 8: 8, 9: 8}}
+    """
+    return ORACLES[name](graph_of(edges, vertices, undirected=undirected), **(params or {}))
+
+
+def disagreements(
+    wanted: Values, got: Mapping[Any, Mapping[str, Any]], tolerance: float = 0.0
+) -> list[str]:
+    """List where a result, by vertex and field, is not what an oracle expects.
+
+    Args:
+        wanted: from `expected`.
+        got: from `Reference.state`, or a run's `to_dict`, by vertex then by field.
+        tolerance: largest absolute difference of floats.
+    """
+    found = []
+    for field, values in wanted.items():
+        if values.keys() != got.keys():
+            found.append(f"vertices differ: {sorted(values.keys() ^ got.keys(), key=str)[:9]}")
+        for vertex in sorted(values.keys() & got.keys()):
+            if not near(values[vertex], got[vertex][field], tolerance):
+                found.append(f"{field} of {vertex!r}: {got[vertex][field]}, not {values[vertex]}")
+    return found
+
+
+def sssp(graph: Any, origin: Any) -> Values:
+    """Dijkstra's algorithm."""
+    import networkx as nx
+
+    lengths = nx.single_source_dijkstra_path_length(graph, origin)
+    return {"length": {v: float(lengths.get(v, math.inf)) for v in graph}}
+
+
+def bfs(graph: Any, origin: Any) -> Values:
+    """Depths from NetworkX."""
+    import networkx as nx
+
+    depths = nx.single_source_shortest_path_length(graph, origin)
+    return {"depth": {v: depths.get(v, INT_MAX) for v in graph}}
+
+
+def pagerank(
+    graph: Any,
+    damping: float = 0.85,
+    iterations: int = 0,
+    epsilon: float = 1e-10,
+    personalise: Any = None,
+) -> Values:
+    """NetworkX's PageRank, or as many steps as asked for from the definition."""
+    import networkx as nx
+
+    jump = {v: 1.0 / len(graph) if personalise is None else float(v == personalise) for v in graph}
+    if not iterations:
+        ranks = nx.pagerank(graph, damping, jump, max_iter=9999, tol=1e-15, weight=None)
+        return {"rank": {v: float(rank) for v, rank in ranks.items()}}
+    ranks = dict(jump)
+    for _ in range(iterations):
+        dangling = math.fsum(ranks[v] for v in graph if not graph.adj[v])
+        followed = {v: [dangling * jump[v]] for v in graph}
+        for u in graph:
+            for v in graph.adj[u]:
+                followed[v].append(ranks[u] / len(graph.adj[u]))
+        ranks = {v: (1 - damping) * jump[v] + damping * math.fsum(followed[v]) for v in graph}
+    return {"rank": ranks}
+
+
+def wcc(graph: Any) -> Values:
+    """Components from NetworkX, named by their smallest vertex."""
+    import networkx as nx
+
+    parts = nx.connected_components(graph.to_undirected())
+    return {"component": {v: min(part) for part in parts for v in part}}
+
+
+def scc(graph: Any) -> Values:
+    """Strong components from NetworkX, named by their smallest vertex."""
+    import networkx as nx
+
+    parts = nx.strongly_connected_components(graph.to_directed())
+    return {"component": {v: min(part) for part in parts for v in part}}
+
+
+def cdlp(graph: Any, iterations: int = 10) -> Values:
+    """Label propagation from the definition of LDBC Graphalytics."""
+    labels = {v: v for v in graph}
+    for _ in range(iterations):
+        seen: dict[Any, Counter[Any]] = {v: Counter() for v in graph}
+        for v in graph:
+            for u in graph.adj[v]:
+                seen[v][labels[u]] += 1
+                if graph.is_directed():
+                    seen[u][labels[v]] += 1
+        labels = {v: _most(seen[v]) if seen[v] else v for v in graph}
+    return {"label": labels}
+
+
+def _most(counts: Counter[Any]) -> Any:
+    return min(label for label, count in counts.items() if count == max(counts.values()))
+
+
+def lcc(graph: Any) -> Values:
+    """Clustering from NetworkX where it is undirected, from LDBC's definition where it is not."""
+    import networkx as nx
+
+    simple = nx.Graph(graph.to_undirected())
+    simple.remove_edges_from(list(nx.selfloop_edges(simple)))
+    triangles = dict(nx.triangles(simple))
+    if not graph.is_directed():
+        return {"coefficient": dict(nx.clustering(simple)), "triangles": triangles}
+    coefficient = {}
+    for v in graph:
+        near_v = set(simple.adj[v])
+        edges = sum(w in near_v and w != u for u in near_v for w in graph.adj[u])
+        coefficient[v] = edges / (len(near_v) * (len(near_v) - 1)) if len(near_v) > 1 else 0.0
+    return {"coefficient": coefficient, "triangles": triangles}
+
+
+def kcore(graph: Any) -> Values:
+    """Core numbers from NetworkX."""
+    import networkx as nx
+
+    simple = nx.Graph(graph.to_undirected())
+    simple.remove_edges_from(list(nx.selfloop_edges(simple)))
+    return {"core": dict(nx.core_number(simple))}
+
+
+def degree(graph: Any) -> Values:
+    """Degrees from NetworkX; on an undirected graph those in and out count neighbours."""
+    if not graph.is_directed():
+        neighbours = {v: len(graph.adj[v]) for v in graph}
+        return {"degree": dict(graph.degree), "in_degree": neighbours, "out_degree": neighbours}
+    return {
+        "degree": dict(graph.degree),
+        "in_degree": dict(graph.in_degree),
+        "out_degree": dict(graph.out_degree),
+    }
+
+
+ORACLES: dict[str, Callable[..., Values]] = {
+    "bfs": bfs,
+    "cdlp": cdlp,
+    "degree": degree,
+    "kcore": kcore,
+    "lcc": lcc,
+    "pagerank": pagerank,
+    "scc": scc,
+    "sssp": sssp,
+    "wcc": wcc,
+}

@@ -1,0 +1,289 @@
+"""The semantics of one synchronous loop, in the plainest Python: what the engine is tested against.
+
+Nothing here is fast and nothing is shared with the engine. Every vertex is an object, every edge
+keeps the latest message sent along it, and every iteration combines all messages from scratch:
+
+- iteration 0 is `init`, then `scatter`, on every vertex; iteration 1 gathers on every vertex;
+- later, a vertex gathers when the messages to it changed, and scatters when its state or its
+  targets did;
+- vertices are visited in ascending order of id, and sums are taken in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from vertexsdk.algebra import Algebra, Latest
+from vertexsdk.program import ClassSpec, Program
+from vertexsdk.testing.adjacency import NOTHING, Edge, adjacency
+from vertexsdk.testing.node import Node
+from vertexsdk.testing.reads import gathers_always, scatters_always
+from vertexsdk.testing.values import copied, fold, identity_of, near, same, typed
+from vertexsdk.vertex import ADD_TARGET, UPDATE, Aggregates, Aggregator, Delta, Vertex
+
+__all__ = ["Reference", "reference"]
+
+Message = tuple[Any, int, Any]  # producer, kind, value
+
+
+@dataclass
+class Reference:
+    """What a run of the reference executor ends with."""
+
+    state: dict[Any, dict[str, Any]] = field(default_factory=dict)  # by vertex id, then by field
+    kinds: dict[Any, str] = field(default_factory=dict)  # class name by vertex id
+    targets: dict[Any, list[tuple[Any, Any, bool]]] = field(default_factory=dict)
+    iterations: int = 0  # the last one in which a vertex gathered
+    updates: int = 0  # calls of gather
+    messages: int = 0  # values sent along one edge, or to one id
+    aggregates: dict[str, Any] = field(default_factory=dict)  # of the last iteration
+
+    def values(self, name: str) -> dict[Any, Any]:
+        """One field of every vertex that has it."""
+        return {v: fields[name] for v, fields in self.state.items() if name in fields}
+
+
+def reference(
+    program: type[Vertex] | Sequence[type[Vertex]] | Program,
+    edges: Iterable[Sequence[Any]],
+    vertices: Iterable[Any] = (),
+    params: Mapping[str, Any] | None = None,
+    *,
+    max_iterations: int | None = None,
+    undirected: bool = False,
+    multi: bool = False,
+) -> Reference:
+    """Run a program to its fixed point, vertex by vertex.
+
+    Args:
+        program: a Vertex subclass, several, or a Program; the first class is the default one.
+        edges: (source, target) or (source, target, value); the last of duplicates counts.
+        vertices: ids, or (id, class name) pairs.
+        params: the program's parameters.
+        max_iterations: instead of the class's own.
+        undirected: every edge stands for both directions.
+        multi: keep duplicate edges.
+
+    >>> from vertexsdk.algorithms.bfs import BreadthFirstSearch
+    >>> reference(BreadthFirstSearch, [(1, 2), (2, 3)], params={"origin": 1}).values("depth")
+    {1: 0, 2: 1, 3: 2}
+    """
+    if isinstance(program, type):
+        program = Program(program)
+    elif not isinstance(program, Program):
+        program = Program(*program)
+    first = program.classes[0].cls
+    named = {spec.name: spec for spec in program.classes}
+    pairs = [v if isinstance(v, tuple) else (v, program.classes[0].name) for v in vertices]
+    kinds = {v: named[name] for v, name in pairs}
+    rows = adjacency(
+        [(s, t, typed(first.edge, None, x[0] if x else 1)) for s, t, *x in edges],
+        kinds,
+        program.direction,
+        undirected=undirected,
+        multi=multi,
+    )
+    loop = _Loop(program, params or {})
+    for v in sorted(rows):
+        loop.create(v, kinds.get(v, program.classes[0]), rows[v])
+    limit = first.max_iterations if max_iterations is None else max_iterations
+    result = _run(loop, limit)
+    for v, node in sorted(loop.nodes.items()):
+        result.state[v], result.kinds[v] = node.state(), node.spec.name
+        result.targets[v] = [(e.id, e.value, e.reverse) for e in node.edges]
+    return result
+
+
+def _run(loop: _Loop, limit: int | None) -> Reference:
+    result = Reference()
+    for node in loop.ascending():
+        loop.call(node, "init")
+    for node in loop.ascending():
+        loop.scatter(node, 0)
+    loop.close()
+    previous: dict[Any, list[Message]] = {}
+    box, unknown = loop.deliver()
+    fresh = set(loop.nodes)
+    while limit is None or result.iterations < limit:
+        result.iterations += 1
+        for v in sorted(unknown):
+            loop.call(loop.create(v, loop.program.classes[0], []), "init")
+            fresh.add(v)
+        active = []
+        for node in loop.ascending():
+            v, every = node.vertex.id, loop.every[node.spec.name]
+            if v in fresh or every or _changed(node, box.get(v, []), previous.get(v, [])):
+                active.append((node, node.state()))
+                result.updates += _gather(loop, node, result.iterations, box.get(v, []))
+        restless = False
+        for node, before in active:
+            restless |= loop.every[node.spec.name] and not same(before, node.state())
+            if node.vertex.id in fresh or _must_scatter(node, loop.volatile[node.spec.name]):
+                loop.scatter(node, result.iterations)
+        read = loop.values
+        loop.close()
+        restless |= any(loop.every.values()) and not same(read, loop.values)
+        previous, fresh = box, set()
+        box, unknown = loop.deliver()
+        if loop.converged(result.iterations):
+            break
+        waits = any(_changed(n, box[v], previous.get(v, [])) for v, n in loop.nodes.items())
+        if not (unknown or waits or restless):
+            break
+    result.messages, result.aggregates = loop.messages, loop.values
+    return result
+
+
+def _changed(node: Node, now: list[Message], previous: list[Message]) -> bool:
+    """Whether gather would see something else than in the iteration before."""
+    algebra = node.spec.algebra
+    if algebra is None:
+        return bool(now)  # an event is delivered once
+    if isinstance(algebra, Latest):
+        return not same(now, previous)
+    values, before = [m[2] for m in now], [m[2] for m in previous]
+    return not same(fold(algebra, values), fold(algebra, before))
+
+
+def _gather(loop: _Loop, node: Node, iteration: int, messages: list[Message]) -> int:
+    algebra = node.spec.algebra
+    if algebra is None:
+        for source, kind, value in messages:
+            node.event = value if kind == ADD_TARGET else None
+            delta = Delta(value.id if kind == ADD_TARGET else value, None, kind)
+            loop.call(node, "gather", iteration, source, delta)
+        node.event = None
+        return len(messages)
+    values = [value for _, _, value in messages]
+    delta = Delta()
+    if not isinstance(algebra, Latest):
+        delta.value = copied(fold(algebra, values))
+    else:
+        delta.values = values if algebra.dtype == object else np.array(values, algebra.dtype)
+    loop.call(node, "gather", iteration, -1, delta)
+    return 1
+
+
+def _must_scatter(node: Node, volatile: bool) -> bool:
+    """After a gather: whether the state, the targets, or what scatter reads has changed."""
+    cls, now, then = node.spec.cls, node.state(), node.scattered
+    if node.spec.algebra is None or node.moved or volatile:
+        return True
+    return not all(near(then[n], now[n], cls.tolerance) for n in now)
+
+
+class _Loop:
+    """All vertices, the aggregators, and the messages on their way to the next iteration."""
+
+    def __init__(self, program: Program, params: Mapping[str, Any]) -> None:
+        self.program = program
+        self.params = program.bind(params)
+        self.nodes: dict[Any, Node] = {}
+        self.once: list[tuple[Any, Message]] = []  # (target, message), delivered and forgotten
+        self.values = {n: identity_of(a) for n, a in program.aggregators.items()}
+        self.partial: dict[str, Any] = {}
+        self.messages = 0
+        self.every = {s.name: gathers_always(s.cls) for s in program.classes}
+        self.volatile = {s.name: scatters_always(s.cls) for s in program.classes}
+
+    def ascending(self) -> list[Node]:
+        return [node for _, node in sorted(self.nodes.items(), key=lambda item: item[0])]
+
+    def create(self, vertex_id: Any, spec: ClassSpec, row: list[Edge]) -> Node:
+        """Make a vertex; at the events level its targets are announced to it instead."""
+        vertex = object.__new__(spec.cls)
+        node = self.nodes[vertex_id] = Node(vertex, spec, row)
+        if spec.algebra is None:
+            node.edges = []
+            self.once += [(vertex_id, (vertex_id, ADD_TARGET, e)) for e in row]
+        vertex.id, vertex.loop, vertex._runtime = vertex_id, "main", node
+        for name, value in self.params.items():
+            setattr(vertex, name, value)
+        for name, f in spec.states.items():
+            setattr(vertex, name, typed(f.type, f.size, f.default))
+        for name in spec.producers:
+            setattr(vertex, name, {})
+        return node
+
+    def call(self, node: Node, method: str, *args: Any) -> None:
+        """Run one method on one vertex, then let its contributions and changes take effect."""
+        node.vertex.num_vertices = len(self.nodes)
+        for name, algebra in node.spec.aggregators.items():
+            mine = Aggregator(_adding(algebra), self.values[name])
+            mine._partial = self.partial.get(name)
+            setattr(node.vertex, name, mine)
+        getattr(node.vertex, method)(*args)
+        for name in node.spec.aggregators:
+            self.partial[name] = getattr(node.vertex, name)._partial
+        node.apply_changes()
+
+    def scatter(self, node: Node, iteration: int) -> None:
+        """Run scatter; several messages along one edge are combined, the identity withdraws."""
+        row, node.moved = node.edges, False
+        self.call(node, "scatter", iteration)
+        node.scattered = node.state()
+        node.before = {t.id: t for t in node.targets()}
+        self.messages += len(node.sent)
+        for edge, target, value in node.sent:
+            algebra = self.algebra(target)
+            if algebra is None or edge is None:
+                self.once.append((target, (node.vertex.id, UPDATE, value)))
+            else:
+                edge.fresh.append(typed(algebra.type, algebra.size, value))
+        for edge in row:
+            algebra = self.algebra(edge.id)
+            if edge.fresh and algebra is not None:
+                value = fold(algebra, edge.fresh)
+                edge.message = NOTHING if same(value, identity_of(algebra)) else value
+            edge.fresh = []
+        node.sent = []
+
+    def algebra(self, target: Any) -> Algebra | None:
+        """The algebra by which a vertex takes messages, known or not yet created."""
+        spec = self.nodes[target].spec if target in self.nodes else self.program.classes[0]
+        return spec.algebra
+
+    def deliver(self) -> tuple[dict[Any, list[Message]], set[Any]]:
+        """The current messages to every vertex, ascending by producer, and who is not yet there."""
+        box: dict[Any, list[Message]] = {v: [] for v in self.nodes}
+        for node in self.ascending():
+            for edge in node.edges:
+                row = box.setdefault(edge.id, [])
+                if edge.message is not NOTHING:
+                    row.append((node.vertex.id, UPDATE, edge.message))
+        for target, (source, kind, value) in self.once:
+            row, algebra = box.setdefault(target, []), self.algebra(target)
+            if algebra is not None:
+                value = typed(algebra.type, algebra.size, value)
+                if same(value, identity_of(algebra)):
+                    continue
+            row.append((source, kind, value))
+        self.once = []
+        for row in box.values():
+            row.sort(key=lambda message: message[0])
+        return box, box.keys() - self.nodes.keys()
+
+    def close(self) -> None:
+        """End an iteration: what was contributed in it is what is read in the next."""
+        for name, algebra in self.program.aggregators.items():
+            value = self.partial.get(name)
+            self.values = {**self.values, name: identity_of(algebra) if value is None else value}
+        self.partial = {}
+
+    def converged(self, iteration: int) -> bool:
+        driver: Any = SimpleNamespace(**self.params, num_vertices=len(self.nodes))
+        rule = self.program.classes[0].cls.converged
+        return bool(rule(driver, iteration, Aggregates(self.values)))
+
+
+def _adding(algebra: Algebra) -> Callable[[Any, Any], Any]:
+    def add(partial: Any, value: Any) -> Any:
+        value = typed(algebra.type, algebra.size, value)
+        return fold(algebra, [value] if partial is None else [partial, value])
+
+    return add
