@@ -47,8 +47,12 @@ def test_console_script(bare_python: Path, wheel: Path) -> None:
 
 def test_wheel_holds_every_module_and_nothing_else(wheel: Path, sources: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    modules = {str(file.relative_to(sources)) for file in sources.rglob("*.py")} - {"setup.py"}
-    moved = {name if name.startswith("vertexsdk/") else f"vertexsdk/{name}" for name in modules}
-    assert {name for name in names if name.endswith(".py")} == moved
+    inner = [file for room in ("backends", "algorithms") for file in (sources / room).rglob("*.py")]
+    modules = {
+        file.relative_to(sources / "vertexsdk") for file in (sources / "vertexsdk").rglob("*.py")
+    }
+    modules |= {file.relative_to(sources) for file in inner}
+    expected = {f"vertexsdk/{module}" for module in modules}
+    assert {name for name in names if name.endswith(".py")} == expected
     assert "vertexsdk/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
