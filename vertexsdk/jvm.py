@@ -12,7 +12,7 @@ from typing import Any
 
 import cloudpickle
 from py4j.java_collections import ListConverter, MapConverter
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.serializers import Serializer
@@ -119,14 +119,31 @@ def spark_failure() -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException, ConnectionError, EOFError) as error:
-        text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
-        run_error = RunError(_reason(text))
-        run_error.add_note(text)
+        run_error = RunError(_reason(_causes(error)))
+        with contextlib.suppress(Exception):  # the text is asked of a JVM which may have died
+            run_error.add_note(str(error))
         raise run_error from None
 
 
-def _reason(text: str) -> str:
+def _causes(error: Exception) -> list[str]:
+    """Return what the Java exceptions behind an error say, outermost first."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    said: list[str] = []
+    with contextlib.suppress(Py4JError, ConnectionError):
+        while java is not None and len(said) < 20:
+            said.append(java.toString())
+            java = java.getCause()
+    return said
+
+
+def _reason(causes: list[str]) -> str:
     """Return the one line of a Spark failure which says why."""
+    text = "\n".join(causes)
+    if "Traceback (most recent call last)" in text:
+        trace = text[text.index("Traceback (most recent call last)") :].splitlines()[1:]
+        for line in trace:
+            if line and not line[0].isspace():
+                return line.removeprefix("vertexsdk.errors.RunError: ").strip()
     if "Python worker exited unexpectedly" in text or "Python worker failed" in text:
         return (
             "a Python worker died during the run (killed, or out of memory); "
@@ -134,13 +151,8 @@ def _reason(text: str) -> str:
         )
     if "cancelled" in text:
         return "the run was cancelled"
-    lines = [line for line in text.splitlines() if not line.startswith(("\tat", "    at "))]
-    if "Traceback (most recent call last)" in text:
-        start = next(i for i, line in enumerate(lines) if "Traceback (most" in line)
-        for line in lines[start + 1 :]:
-            if line and not line[0].isspace():
-                return line.removeprefix("vertexsdk.errors.RunError: ").strip()
-    for line in lines:
-        if line.strip():
-            return f"Spark: {line.strip()}"
-    return "Spark stopped during the run; start the session again"
+    if "ExecutorLostFailure" in text:
+        return "executors were lost during the run, time and again; look at the cluster's logs"
+    lines = [line.strip() for cause in reversed(causes) for line in cause.splitlines()]
+    said = next((line for line in lines if line and not line.startswith("at ")), None)
+    return f"Spark: {said}" if said else "Spark stopped during the run; start the session again"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -77,10 +79,42 @@ def test_hops(driver: Driver, partitions: int) -> None:
         assert len(places) == 1, "a partition moved to another executor"
 
 
-@pytest.mark.parametrize("partitions", [1, 2])
-def test_hops_on_one_core(partitions: int) -> None:
-    with Driver("local[1]") as driver:
-        check(driver.run(hops, partitions), partitions)
+def disk_use(spark: SparkSession, directory: str) -> list[int]:
+    """The number of files in Spark's directory after each of some hops by the shuffle."""
+    sizes = []
+    with Exchange(spark, 2, task=count) as exchange:
+        for _ in range(12):
+            exchange.hop((2, ""), via="shuffle")
+            time.sleep(0.05)  # blocks are deleted in the background
+            sizes.append(sum(len(files) for *_, files in os.walk(directory)))
+    return sizes
+
+
+def interrupt(spark: SparkSession) -> tuple[float, list[list[tuple[int, list[int], int]]]]:
+    """Ctrl-C in a hop that takes long: the seconds to get out, and what hops do afterwards."""
+
+    def slow(partition: int, command: float, blocks: Blocks) -> Iterator[tuple[int, bytes]]:
+        time.sleep(command)
+        yield DRIVER, b""
+
+    with Exchange(spark, 1, task=slow) as exchange:
+        exchange.hop(0.0)
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            exchange.hop(30.0)
+        return time.monotonic() - start, hops(spark, 2)
+
+
+def test_one_core_disk_use_and_interrupt(tmp_path: Path) -> None:
+    with Driver("local[1]", **{"spark.local.dir": str(tmp_path)}) as driver:
+        check(driver.run(hops, 1), 1)
+        check(driver.run(hops, 2), 2)
+        sizes = driver.run(disk_use, str(tmp_path))
+        assert sizes[-1] <= max(sizes[:4]) + 4
+        seconds, after = driver.run(interrupt)
+        assert seconds < 10
+        check(after, 2)
 
 
 def test_a_killed_executor_never_gives_a_wrong_answer(tmp_path: Path) -> None:
