@@ -69,7 +69,8 @@ class _ArchiveCacheLocator(_CacheLocator):
 
 
 if not any(c.__name__ == "_ArchiveCacheLocator" for c in CacheImpl._locator_classes):
-    CacheImpl._locator_classes.append(_ArchiveCacheLocator)  # type: ignore[arg-type]
+    # Before Numba's own, which names a zip by its place: a new one in every Spark run.
+    CacheImpl._locator_classes.insert(0, _ArchiveCacheLocator)  # type: ignore[arg-type]
 
 
 @overload

@@ -1,0 +1,374 @@
+"""A graph as a run takes it: where its edges come from, loaded when a program needs them.
+
+`Graph.read` only looks at what is there. A program needs the graph in one *variant* (which way
+edges are followed, with which values); `materialise` loads it, once, into memory that all
+workers of a host share.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pyspark.sql import DataFrame, SparkSession
+
+from vertexsdk import resident
+from vertexsdk.errors import InputError
+from vertexsdk.load import sources
+from vertexsdk.load.build import NO_KIND, Variant
+from vertexsdk.load.files import NotIntegers
+from vertexsdk.load.names import Names
+from vertexsdk.load.sources import VertexInput
+from vertexsdk.load.spark import Edges, Plan, load
+from vertexsdk.partition import Topology, owner
+
+__all__ = ["NO_KIND", "Graph", "Variant", "VariantInfo"]
+
+_log = logging.getLogger("vertexsdk")
+_numbers = itertools.count()
+
+VariantKey = Variant | tuple[str, str | None, str]
+
+
+@dataclass(frozen=True, slots=True)
+class VariantInfo:
+    """What loading a variant found.
+
+    `num_edges` counts edges as given, without duplicates unless the graph keeps them; an edge
+    of an undirected graph counts once. `valued` of the `given` lines had a value (the others
+    have value 1). `sizes` has (vertices, adjacency entries, ghosts) of each partition, `keys`
+    their resident keys, `kinds` the class names that codes in `Topology.kind` stand for.
+    """
+
+    variant: Variant
+    num_vertices: int
+    num_edges: int
+    given: int
+    duplicates: int
+    self_loops: int
+    valued: int
+    string_ids: bool
+    mixed_ids: bool
+    kinds: tuple[str, ...]
+    sizes: tuple[tuple[int, int, int], ...]
+    keys: tuple[str, ...]
+    bytes: int
+    seconds: float
+
+    @property
+    def value_type(self) -> str | None:
+        """The type of the edge values as loaded: "float64", "int64" or None."""
+        return self.variant.value
+
+
+class Graph:
+    """Edges, and the vertices they join. Make one with `read` or one of the `from_` methods.
+
+    >>> graph = Graph.read(spark, "edges.txt")  # doctest: +SKIP
+    >>> graph.num_vertices  # doctest: +SKIP
+    4
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        edges: Edges,
+        vertices: VertexInput | None = None,
+        *,
+        undirected: bool = False,
+        multi: bool = False,
+        partitions: int | None = None,
+    ) -> None:
+        if partitions is not None and partitions < 1:
+            raise InputError(f"partitions is {partitions}; it must be at least 1")
+        self._spark = spark
+        self._edges = edges
+        self._vertices = vertices
+        self.undirected = undirected
+        self.multi = multi
+        self.partitions = partitions or _default_partitions(spark)
+        application = spark.sparkContext.applicationId
+        self._key = f"{application}/graph-{next(_numbers)}"
+        self._infos: dict[Variant, VariantInfo] = {}
+        self._names: Names | None = None
+        self._names_sent: Any = None
+        resident.claim(application)
+        resident.release_at_exit(application)
+
+    @classmethod
+    def read(
+        cls,
+        spark: SparkSession,
+        edges: str | Sequence[str],
+        vertices: str | None = None,
+        undirected: bool = False,
+        multi: bool = False,
+        partitions: int | None = None,
+        format: str | None = None,
+    ) -> Graph:
+        """Read edges from files.
+
+        Args:
+            spark: the session, see `vertexsdk.session`.
+            edges: a file, directory or glob, or several. Text lines `source target [value]`
+                separated by blanks, tabs or commas, with `#` comments; or CSV or Parquet with
+                columns `source,target[,value]`.
+            vertices: a file with a vertex id per line, and perhaps the name of its class.
+            undirected: each edge given stands for both directions.
+            multi: keep duplicate edges; else the last one given counts.
+            partitions: how many; the default is one per executor.
+            format: "text", "csv" or "parquet"; the default is to look.
+
+        Raises:
+            InputError: nothing is there, or it is empty.
+        """
+        paths = [edges] if isinstance(edges, str) else list(edges)
+        return cls(
+            spark,
+            sources.edges_at(spark, paths, format),
+            None if vertices is None else sources.vertices_at(spark, vertices),
+            undirected=undirected,
+            multi=multi,
+            partitions=partitions,
+        )
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        edges: DataFrame,
+        vertices: DataFrame | None = None,
+        *,
+        undirected: bool = False,
+        multi: bool = False,
+        partitions: int | None = None,
+    ) -> Graph:
+        """Take edges from a DataFrame with columns `source,target[,value]` (or `src,dst`).
+
+        `vertices` has a column `id`, and perhaps `kind`, the name of the vertex's class.
+        """
+        return cls(
+            edges.sparkSession,
+            sources.FrameEdges(edges),
+            None if vertices is None else sources.vertices_of(vertices),
+            undirected=undirected,
+            multi=multi,
+            partitions=partitions,
+        )
+
+    @classmethod
+    def from_graphframe(cls, graph: Any, **options: Any) -> Graph:
+        """Take a GraphFrames `GraphFrame`; `options` as those of `from_dataframe`."""
+        return cls.from_dataframe(graph.edges, graph.vertices.select("id"), **options)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        source: ArrayLike,
+        target: ArrayLike,
+        value: ArrayLike | None = None,
+        *,
+        spark: SparkSession,
+        vertices: ArrayLike | None = None,
+        undirected: bool = False,
+        multi: bool = False,
+        partitions: int | None = None,
+    ) -> Graph:
+        """Take edges from arrays of ids (integers or strings), shape (m,), and of values."""
+        return cls(
+            spark,
+            sources.ArrayEdges.of(source, target, value),
+            None if vertices is None else VertexInput.of(vertices),
+            undirected=undirected,
+            multi=multi,
+            partitions=partitions,
+        )
+
+    @classmethod
+    def from_networkx(
+        cls, graph: Any, *, spark: SparkSession, weight: str = "weight", **options: Any
+    ) -> Graph:
+        """Take a NetworkX graph; `undirected` and `multi` are as it is.
+
+        Node labels are ids: integers, or all are taken by their `str`.
+        """
+        from vertexsdk.load.convert import arrays_of_networkx
+
+        arrays, kind = arrays_of_networkx(graph, weight)
+        return cls.from_arrays(*arrays, spark=spark, **{**kind, **options})
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, *, spark: SparkSession, **options: Any) -> Graph:
+        """Take a square SciPy sparse matrix: entry [i, j] is an edge i -> j with that value."""
+        from vertexsdk.load.convert import arrays_of_scipy
+
+        arrays, kind = arrays_of_scipy(matrix)
+        return cls.from_arrays(*arrays, spark=spark, **{**kind, **options})
+
+    def materialise(self, variant: VariantKey = ("out", None, "combined")) -> VariantInfo:
+        """Load a variant unless it is loaded, and say what was found.
+
+        Raises:
+            InputError: bad input, with the file and line where there is one.
+            RunError: Spark failed, or there is no room.
+        """
+        wanted = variant if isinstance(variant, Variant) else Variant(*variant)
+        if wanted not in self._infos:
+            self._infos[wanted] = self._load(wanted)
+        return self._infos[wanted]
+
+    def _load(self, variant: Variant) -> VariantInfo:
+        began = time.perf_counter()
+        sc = self._spark.sparkContext
+        plan = Plan(
+            f"{self._key}/{variant.name}", variant, self.partitions, self.undirected, self.multi
+        )
+        try:
+            vertices, kinds = sources.resolve(self._vertices, self._names)
+            reports = load(sc, self._edges, plan, vertices, self._names_sent)
+        except NotIntegers:
+            self._find_names()
+            vertices, kinds = sources.resolve(self._vertices, self._names)
+            reports = load(sc, self._edges, plan, vertices, self._names_sent)
+        if not sum(r.vertices for r in reports):
+            raise InputError("there is no edge in the input; a line is `source target [value]`")
+        given, duplicates = sum(r.given for r in reports), sum(r.duplicates for r in reports)
+        return VariantInfo(
+            variant=variant,
+            num_vertices=sum(r.vertices for r in reports),
+            num_edges=given if self.multi else given - duplicates,
+            given=given,
+            duplicates=0 if self.multi else duplicates,
+            self_loops=sum(r.self_loops for r in reports),
+            valued=sum(r.valued for r in reports),
+            string_ids=self._names is not None,
+            mixed_ids=self._names is not None and self._names.mixed,
+            kinds=kinds,
+            sizes=tuple((r.vertices, r.entries, r.ghosts) for r in reports),
+            keys=tuple(plan.key_of(p) for p in range(self.partitions)),
+            bytes=sum(r.bytes for r in reports),
+            seconds=time.perf_counter() - began,
+        )
+
+    def _find_names(self) -> None:
+        """Give every string id its code, which is its rank among all."""
+        sc = self._spark.sparkContext
+        self._names = Names.of(
+            self._edges.distinct_names(sc),
+            None if self._vertices is None else self._vertices.strings(),
+        )
+        self._names_sent = sc.broadcast(self._names)
+        if self._names.mixed:
+            _log.warning(
+                "%d of %d ids are integers and the others are not: all are taken as strings",
+                self._names.integers,
+                len(self._names),
+            )
+
+    def topology_key(self, variant: VariantKey, partition: int) -> str:
+        """The resident key of one partition's topology in a variant that is loaded."""
+        return self.materialise(variant).keys[partition]
+
+    def _any(self) -> VariantInfo:
+        return next(iter(self._infos.values()), None) or self.materialise()
+
+    @property
+    def num_vertices(self) -> int:
+        """How many vertices there are; loads the graph if no variant is loaded."""
+        return self._any().num_vertices
+
+    @property
+    def string_ids(self) -> bool:
+        """Whether ids are strings; loads the graph if no variant is loaded."""
+        return self._any().string_ids
+
+    def code_of(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
+        """Return the codes (int64) of ids: of strings, their ranks; an integer is its own.
+
+        Raises:
+            InputError: an id that is not in the graph.
+        """
+        self._any()
+        if self._names is not None:
+            codes = self._names.find([str(i) for i in ids])
+            missing = np.flatnonzero(codes < 0)
+        else:
+            try:
+                codes = np.array([int(i) for i in ids], np.int64)
+            except (ValueError, OverflowError):
+                raise InputError(
+                    f"ids of this graph are int64 integers, not {list(ids)!r}"
+                ) from None
+            missing = np.flatnonzero(~self._present(codes))
+        if len(missing):
+            raise InputError(f"vertex {ids[missing[0]]!r} is not in the graph; check the id")
+        return codes
+
+    def contains(self, ids: Sequence[str | int]) -> NDArray[np.bool_]:
+        """Return for each id whether the graph has such a vertex (bool, shape (n,))."""
+        self._any()
+        if self._names is not None:
+            return self._names.find([str(i) for i in ids]) >= 0
+        return self._present(np.asarray(ids, np.int64))
+
+    def _present(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        info = self._any()
+        here = [resident.open(k) for k in info.keys]
+        if all(h is not None for h in here):
+            found = np.zeros(len(codes), np.bool_)
+            owners = owner(codes, self.partitions)
+            for p, held in enumerate(here):
+                assert held is not None
+                mine = owners == p
+                found[mine] = _among(held[0]["ids"], codes[mine])
+            return found
+        sc = self._spark.sparkContext
+        keys = list(info.keys)
+
+        def look(partition: int, _: Any) -> Any:
+            held = resident.open(keys[partition])
+            yield None if held is None else _among(held[0]["ids"], codes)
+
+        answers = sc.parallelize(keys, len(keys)).mapPartitionsWithIndex(look).collect()
+        return np.any([a for a in answers if a is not None], axis=0)
+
+    def topology(self, variant: VariantKey, partition: int) -> Topology:
+        """Open one partition's topology on this host; loads the variant if need be.
+
+        Raises:
+            InputError: the partition is kept on another host.
+        """
+        held = resident.open(self.topology_key(variant, partition))
+        if held is None:
+            raise InputError(f"partition {partition} is on another host; read it in a task there")
+        return Topology.from_columns(*held)
+
+    def unpersist(self) -> None:
+        """Free the memory of all variants; they are loaded again when needed."""
+        keys, key = [k for i in self._infos.values() for k in i.keys], self._key
+        self._infos.clear()
+        if keys and any(resident.open(k) is None for k in keys):
+            sc = self._spark.sparkContext
+            executors = max(1, sc.defaultParallelism)
+            sc.parallelize(range(executors), executors).foreach(lambda _: resident.drop(key))
+        resident.drop(key)
+
+
+def _among(ids: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    at = np.searchsorted(ids, codes)
+    found = at < len(ids)
+    found[found] = ids[at[found]] == codes[found]
+    return found
+
+
+def _default_partitions(spark: SparkSession) -> int:
+    """One per executor: its cores are used by threads."""
+    sc = spark.sparkContext
+    if sc.master.startswith("local[") or sc.master == "local":
+        return 1
+    return max(1, int(sc._jsc.sc().getExecutorMemoryStatus().size()) - 1)

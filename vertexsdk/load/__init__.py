@@ -1,0 +1,1 @@
+"""Edges from files, DataFrames and other libraries' graphs to resident topologies."""

@@ -1,0 +1,169 @@
+"""Edges in Arrow columns: Parquet files, and batches of a Spark DataFrame.
+
+Columns are `source` and `target` (or GraphFrames' `src` and `dst`), integers or strings, and
+optionally a numeric `value` (or `weight`); others are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vertexsdk.errors import InputError
+from vertexsdk.load.files import NotIntegers, Split
+from vertexsdk.load.memory import allocate, each
+from vertexsdk.load.order import Chunk
+
+__all__ = ["batch_chunk", "edge_columns", "id_array", "parquet_chunks"]
+
+_ROWS = 1 << 19
+
+
+def edge_columns(names: Sequence[str], place: str) -> tuple[str, str, str | None]:
+    """Return the names of the source, target and value columns among `names`.
+
+    Raises:
+        InputError: they are not there.
+    """
+    by_name = {n.lower(): n for n in names}
+    for source, target in (("source", "target"), ("src", "dst")):
+        if source in by_name and target in by_name:
+            value = by_name.get("value") or by_name.get("weight")
+            return by_name[source], by_name[target], value
+    raise InputError(
+        f"{place}: columns are {', '.join(names) or 'none'}; "
+        "name them source,target[,value] (or src,dst[,weight])"
+    )
+
+
+def parquet_chunks(
+    split: Split, value: str | None, threads: int, strings: Any = None
+) -> Iterator[Chunk]:
+    """Yield the edges of some row groups in order; arguments and errors as `read_chunks`."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(split.path) as file:
+        names = edge_columns(file.schema_arrow.names, split.path)
+    columns = [n for n in names if n is not None]
+    with pq.ParquetFile(split.path) as file:
+        groups = file.metadata
+        work = [(g, groups.row_group(g).num_rows) for g in range(split.begin, split.end)]
+
+    def read(group: tuple[int, int]) -> list[Chunk]:
+        with pq.ParquetFile(split.path, memory_map=True) as file:
+            batches = file.iter_batches(
+                batch_size=_ROWS, row_groups=[group[0]], columns=columns, use_threads=False
+            )
+            return [batch_chunk(b, names, value, split.path, strings) for b in batches]
+
+    for chunks in each(read, work, threads):
+        yield from chunks
+
+
+def batch_chunk(
+    batch: pa.RecordBatch,
+    names: tuple[str, str, str | None],
+    value: str | None,
+    place: str,
+    strings: Any = None,
+) -> Chunk:
+    """Take the edges out of a record batch; ids come as int32 where they fit.
+
+    Raises:
+        NotIntegers: an id column is of strings, not all of them integers.
+        InputError: a null or unfit id, a value that is no number.
+    """
+    source = _ids(batch.column(names[0]), f"{place}, column {names[0]}", strings)
+    target = _ids(batch.column(names[1]), f"{place}, column {names[1]}", strings)
+    values = None
+    valued = 0
+    if names[2] is not None:
+        column = batch.column(names[2])
+        valued = len(column) - column.null_count
+        numbers = _values(column, value, f"{place}, column {names[2]}")
+        values = numbers if value is not None else None
+    elif value is not None:
+        values = allocate(len(batch), value)
+        values[:] = 1
+    return Chunk(source, target, values, valued)
+
+
+def _ids(column: pa.Array, place: str, strings: Any) -> NDArray[Any]:
+    if column.null_count:
+        raise InputError(f"{place}: an id is null; drop these rows")
+    if strings is not None:
+        return np.asarray(strings(as_strings(column, place)))
+    ids = id_array(column, place)
+    if len(ids) and ids.min() >= -(2**31) and ids.max() < 2**31:
+        narrow = allocate(len(ids), np.int32)
+        narrow[:] = ids
+        return narrow
+    kept = allocate(len(ids), np.int64)
+    kept[:] = ids
+    return kept
+
+
+def as_strings(column: pa.Array, place: str) -> pa.Array:
+    """Return an id column as strings."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not (_is_string(column.type) or pa.types.is_integer(column.type)):
+        raise InputError(f"{place}: {column.type}; ids are integers or strings, cast the column")
+    return pc.cast(column, pa.large_string())
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def id_array(column: pa.Array, place: str) -> NDArray[np.int64]:
+    """Return a column of ids as int64.
+
+    Raises:
+        NotIntegers: strings which are not all integers.
+        InputError: another type, or an id beyond int64.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if _is_string(column.type):
+        digits = pc.match_substring_regex(column, r"^-?[0-9]+$")
+        if not pc.all(digits).as_py() and len(column):
+            other = column.filter(pc.invert(digits))[0].as_py()
+            raise NotIntegers(f"{place}: {other!r}: not an integer id")
+    elif not pa.types.is_integer(column.type):
+        raise InputError(f"{place}: {column.type}; ids are integers or strings, cast the column")
+    try:
+        return np.asarray(pc.cast(column, pa.int64()))
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{place}: an id is beyond int64 ({str(error).splitlines()[0]})") from None
+
+
+def _values(column: pa.Array, value: str | None, place: str) -> NDArray[Any]:
+    kind = column.type
+    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if not (numeric or pa.types.is_null(kind) or _is_string(kind)):
+        raise InputError(f"{place}: {kind}; values are numbers, cast the column")
+    try:
+        if _is_string(kind):
+            column = pc.cast(pc.utf8_trim_whitespace(column), pa.float64())
+        if value == "int64":
+            column = pc.cast(column, pa.int64())
+        elif not pa.types.is_integer(kind) or value is not None:
+            column = pc.cast(column, pa.float64(), safe=False)
+    except pa.ArrowInvalid as error:
+        line = str(error).splitlines()[0]
+        wanted = "an int64 integer" if value == "int64" else "a number"
+        raise InputError(f"{place}: a value is not {wanted} ({line})") from None
+    column = pc.fill_null(column, 1)
+    if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+        raise InputError(f"{place}: a value is NaN; drop these rows or give them numbers")
+    array = np.asarray(column)
+    kept = allocate(len(array) if value else 0, value or np.int64)
+    if value:
+        kept[:] = array
+    return kept

@@ -1,0 +1,52 @@
+"""NetworkX graphs and SciPy matrices as arrays of edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vertexsdk.errors import InputError
+
+__all__ = ["arrays_of_networkx", "arrays_of_scipy"]
+
+
+def arrays_of_networkx(graph: Any, weight: str = "weight") -> tuple[list[Any], dict[str, Any]]:
+    """Return [source, target, value or None], and the options of `Graph.from_arrays`.
+
+    An edge without the attribute `weight` has value 1.
+    """
+    nodes = list(graph.nodes)
+    integers = all(isinstance(n, (int, np.integer)) for n in nodes)
+    convert = int if integers else str
+    if len({convert(n) for n in nodes}) < len(nodes):
+        raise InputError("two nodes of the graph have the same str(); relabel the nodes")
+    edges = list(graph.edges(data=weight))
+    dtype = np.int64 if integers else None
+    try:
+        ends = [np.array([convert(e[k]) for e in edges], dtype) for k in range(2)]
+        vertices = np.array([convert(n) for n in nodes], dtype)
+    except OverflowError:
+        raise InputError("a node is beyond int64; relabel the nodes") from None
+    value = None
+    if any(e[2] is not None for e in edges):
+        value = np.array([1 if e[2] is None else e[2] for e in edges])
+    options = {
+        "vertices": vertices,
+        "undirected": not graph.is_directed(),
+        "multi": graph.is_multigraph(),
+    }
+    return [*ends, value], options
+
+
+def arrays_of_scipy(matrix: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return [source, target, value], and the options of `Graph.from_arrays`.
+
+    Raises:
+        InputError: the matrix is not square.
+    """
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError(f"the matrix has shape {matrix.shape}; an adjacency matrix is square")
+    rows = matrix.tocsr().tocoo()
+    ends = [np.asarray(a, np.int64) for a in (rows.row, rows.col)]
+    return [*ends, rows.data], {"vertices": np.arange(matrix.shape[0])}
