@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 
 SUITES = {"batch": "benchmarks.suites.batch"}
@@ -13,6 +14,8 @@ def main() -> int:
     if len(sys.argv) < 2 or sys.argv[1] not in SUITES:
         print(f"usage: python -m benchmarks {{{','.join(SUITES)}}} ...; see benchmarks/README.md")
         return 2
+    # So that a run which is told to stop ends its children too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     suite = importlib.import_module(SUITES[sys.argv[1]])
     status: int = suite.main(sys.argv[2:])
     return status

@@ -12,14 +12,22 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+_SHARED = Path("/dev/shm")
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Bytes in memory: ``total`` of all processes (resident), ``workers`` of Spark's Python workers
-    (proportional share, so that what they map in common counts once)."""
+    """Bytes in memory.
+
+    ``total``: resident in all processes, what several map counted in each. ``workers``: what only
+    Spark's Python workers hold and the kernel cannot drop: their anonymous pages, and the files
+    that vertexsdk keeps for them in shared memory. ``workers_mapped``: their proportional share of
+    everything mapped, libraries and input files too.
+    """
 
     total: int
-    workers: int
+    workers: int = 0
+    workers_mapped: int = 0
 
 
 def members(session: int) -> list[int]:
@@ -35,20 +43,39 @@ def members(session: int) -> list[int]:
     return found
 
 
-def held(processes: list[int], *, workers: bool = False) -> Held:
-    """What the processes hold now; ``workers`` asks for their share too, which costs more."""
-    total = share = 0
-    page = os.sysconf("SC_PAGE_SIZE")
+def held(processes: list[int]) -> Held:
+    """What the processes hold now, without looking at the workers: cheap enough while timing."""
+    total, page = 0, os.sysconf("SC_PAGE_SIZE")
     for process in processes:
-        folder = Path("/proc") / str(process)
         with contextlib.suppress(OSError, IndexError, ValueError):
-            total += int((folder / "statm").read_text().split()[1]) * page
-            if workers and b"pyspark" in (folder / "cmdline").read_bytes().split(b"\0java")[0]:
-                if b"java" in (folder / "comm").read_bytes():
-                    continue
+            total += int(Path(f"/proc/{process}/statm").read_text().split()[1]) * page
+    return Held(total)
+
+
+def held_by_workers(processes: list[int]) -> Held:
+    """What the processes and Spark's Python workers among them hold now."""
+    own = mapped = 0
+    for process in processes:
+        folder = Path(f"/proc/{process}")
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            is_python = "java" not in (folder / "comm").read_text()
+            if is_python and b"daemon" in (folder / "cmdline").read_bytes():
                 lines = (folder / "smaps_rollup").read_text().splitlines()
-                share += sum(int(x.split()[1]) << 10 for x in lines if x.startswith("Pss:"))
-    return Held(total, share)
+                sizes = {f[0]: int(f[1]) << 10 for f in map(str.split, lines) if f[-1] == "kB"}
+                own += sizes["Pss_Anon:"]
+                mapped += sizes["Pss:"]
+    return Held(held(processes).total, own + _shared(processes), mapped)
+
+
+def _shared(processes: list[int]) -> int:
+    """Bytes of the resident graphs whose owner is one of the processes."""
+    total = 0
+    for process in processes:
+        for mark in _SHARED.glob(f"vertexsdk-*/owner-{process}-*"):
+            for file in mark.parent.rglob("*"):
+                with contextlib.suppress(OSError):
+                    total += file.stat().st_blocks * 512
+    return total
 
 
 def end(session: int) -> None:

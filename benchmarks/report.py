@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks import aims
 from benchmarks.graphs import BenchGraph
-from benchmarks.measures import MEASURES, Measure
+from benchmarks.measures import BY_NAME, MEASURES, Measure
 from benchmarks.turns import Outcome, Standing
 
 OURS = "ours"
@@ -74,7 +74,7 @@ def markdown(run: Run) -> str:
     parts = ["# Suite batch", _where(run)]
     for graph, standings in run.results:
         parts += [f"## {graph.name}", _graph(graph), _table(graph, standings)]
-        parts += [_missing(standings), aims.table(graph, standings)]
+        parts += [_prepared(standings), _missing(standings), aims.table(graph, standings)]
     if len(run.results) > 1:
         parts += ["## Time per edge", _per_edge(run)]
     parts += ["## Notes", _notes(run)]
@@ -150,6 +150,19 @@ def _missing(standings: Iterable[Standing]) -> str:
     return "\n".join(
         f"- {s.title}: not available: {s.unavailable}" for s in standings if s.unavailable
     )
+
+
+def _prepared(standings: Iterable[Standing]) -> str:
+    lines = []
+    for s in standings:
+        made = [
+            f"{BY_NAME[name].title} {seconds(outcome.prepared)} s"
+            for name, outcome in s.outcomes.items()
+            if outcome.prepared > 0.01
+        ]
+        if made:
+            lines.append(f"- {s.title}: made ready once, before the clock: {', '.join(made)}")
+    return "\n".join(lines)
 
 
 def _per_edge(run: Run) -> str:

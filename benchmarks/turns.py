@@ -26,11 +26,15 @@ from benchmarks.peers import Settings, peer
 
 @dataclass(slots=True)
 class Outcome:
-    """One measure of one system: its seconds, one per repeat, or why there are none."""
+    """One measure of one system: its seconds, one per repeat, or why there are none.
+
+    ``prepared``: seconds of what was made for it before the clock, once.
+    """
 
     seconds: list[float] = field(default_factory=list)
     problem: str | None = None
     facts: dict[str, float] = field(default_factory=dict)
+    prepared: float = 0.0
 
 
 @dataclass(slots=True)
@@ -141,7 +145,8 @@ class _Watch:
         self.since = time.monotonic()
         self.fatal: str | None = None
         self.seconds: list[float] = []
-        self.workers_idle = self.workers = 0
+        self.prepared = 0.0
+        self.memory: dict[str, float] = {}
 
     def hear(self, event: dict[str, Any]) -> None:
         self.since = time.monotonic()
@@ -154,7 +159,7 @@ class _Watch:
             case "begin":
                 self.current = event["measure"]
             case "took":
-                self.seconds = event["seconds"]
+                self.seconds, self.prepared = event["seconds"], event["prepared"]
             case "failed":
                 self.keep(event["measure"], Outcome(problem=event["why"]))
             case "end":
@@ -169,8 +174,8 @@ class _Watch:
         if wrong:
             return Outcome(problem=f"wrong answer: {wrong}")
         if name == "memory":
-            facts |= {"workers": self.workers, "workers_idle": self.workers_idle}
-        return Outcome(self.seconds, facts=facts)
+            facts |= self.memory
+        return Outcome(self.seconds, facts=facts, prepared=self.prepared)
 
     def keep(self, name: str, outcome: Outcome) -> None:
         """Write down how a measure ended."""
@@ -180,11 +185,13 @@ class _Watch:
 
     def look(self, session: int) -> None:
         """Note the memory held now; set `fatal` when a limit is passed."""
-        found = processes.held(processes.members(session), workers=self.current == "memory")
+        look = processes.held_by_workers if self.current == "memory" else processes.held
+        found = look(processes.members(session))
         self.standing.peak = max(self.standing.peak, found.total)
-        if self.current == "memory" and found.workers:
-            self.workers_idle = self.workers_idle or found.workers
-            self.workers = max(self.workers, found.workers)
+        if self.current == "memory":
+            for name in ("workers", "workers_mapped"):
+                self.memory[name] = max(self.memory.get(name, 0), getattr(found, name))
+            self.memory.setdefault("workers_at_start", found.workers)
         if found.total > self.limits.memory:
             self.fatal = f"did not finish: more than {self.limits.memory / 1e9:.0f} GB of memory"
         elif time.monotonic() - self.since > self.limits.seconds:

@@ -40,9 +40,10 @@ class Peer(ABC):
     """A system under test, in a process of its own.
 
     The harness calls `start` once, then for a tiny graph (to warm what can be warmed) and for the
-    real one: sets `graph`, calls each measure's method as often as asked, and `release` before each
-    load. A measure's method does the work that is timed and returns a `Later`; what it returns must
-    be computed (no lazy plan), extracting and converting it belongs into the `Later`.
+    real one: sets `graph`, calls `prepare` and each measure's method as often as asked, and
+    `release` before each load. A measure's method does the work that is timed and returns a
+    `Later`; its result must be computed by then (no lazy plan), extracting and converting it
+    belongs into the `Later`.
 
     Raises:
         Unavailable: by `start`, when the system is not there.
@@ -64,6 +65,10 @@ class Peer(ABC):
     @abstractmethod
     def release(self) -> None:
         """Forget the loaded graph and give its memory back."""
+
+    def prepare(self, measure: str) -> None:  # noqa: B027
+        """Before the clock: make what ``measure`` needs besides the load. The report says how long
+        it took, so use it only for what a user's program pays once per graph."""
 
     def stop(self) -> None:  # noqa: B027
         """Close sessions."""

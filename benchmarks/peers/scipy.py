@@ -14,8 +14,9 @@ class SciPy(Peer):
     about = (
         "One thread. Text is read by pyarrow.csv; ids are made 0..n-1; ready means the CSR matrix "
         "of the edges and that of the reversed edges divided by out-degrees. PageRank is the usual "
-        "loop of matrix times vector; breadth_first_order gives order and predecessors, the depths "
-        "that are checked are taken from them after the clock."
+        "loop of matrix times vector; connected_components transposes the matrix in its "
+        "time; breadth_first_order gives order and predecessors, the depths that are checked are "
+        "taken from them after the clock."
     )
 
     def start(self) -> dict[str, str]:
