@@ -11,14 +11,16 @@ keeps the latest message sent along it, and every iteration combines all message
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from vertexsdk.algebra import Algebra, Latest
+from vertexsdk.algebra import INT_MAX, INT_MIN, Algebra, Latest, VertexId
+from vertexsdk.names import BOTTOM, TOP
 from vertexsdk.program import ClassSpec, Program
 from vertexsdk.testing.adjacency import NOTHING, Edge, adjacency
 from vertexsdk.testing.node import Node
@@ -62,7 +64,8 @@ def reference(
 
     Args:
         program: a Vertex subclass, several, or a Program; the first class is the default one.
-        edges: (source, target) or (source, target, value); the last of duplicates counts.
+        edges: (source, target) or (source, target, value); the last of duplicates counts. Ids
+            are all int, or all str.
         vertices: ids, or (id, class name) pairs.
         params: the program's parameters.
         max_iterations: instead of the class's own.
@@ -78,9 +81,8 @@ def reference(
     elif not isinstance(program, Program):
         program = Program(*program)
     first = program.classes[0].cls
-    named = {spec.name: spec for spec in program.classes}
-    pairs = [v if isinstance(v, tuple) else (v, program.classes[0].name) for v in vertices]
-    kinds = {v: named[name] for v, name in pairs}
+    first_name = program.classes[0].name
+    kinds: dict[Any, str] = dict(v if isinstance(v, tuple) else (v, first_name) for v in vertices)
     rows = adjacency(
         [(s, t, typed(first.edge, None, x[0] if x else 1)) for s, t, *x in edges],
         kinds,
@@ -88,15 +90,37 @@ def reference(
         undirected=undirected,
         multi=multi,
     )
+    if any(isinstance(v, str) for v in rows):
+        program = _of_strings(program)
     loop = _Loop(program, params or {})
+    specs = {spec.name: spec for spec in program.classes}
     for v in sorted(rows):
-        loop.create(v, kinds.get(v, program.classes[0]), rows[v])
+        loop.create(v, specs[kinds.get(v, first_name)], rows[v])
     limit = first.max_iterations if max_iterations is None else max_iterations
     result = _run(loop, limit)
     for v, node in sorted(loop.nodes.items()):
         result.state[v], result.kinds[v] = node.state(), node.spec.name
         result.targets[v] = [(e.id, e.value, e.reverse) for e in node.edges]
     return result
+
+
+def _of_strings(program: Program) -> Program:
+    """The program for a graph of string ids, where no id is a string too."""
+    changed: Program = object.__new__(Program)
+    changed.__dict__.update(program.__dict__)
+    changed.__dict__["classes"] = tuple(
+        replace(spec, algebra=_named(spec.algebra)) for spec in program.classes
+    )
+    changed.__dict__["aggregators"] = {n: _named(a) for n, a in program.aggregators.items()}
+    return changed
+
+
+def _named(algebra: Any) -> Any:
+    if algebra is None or algebra.type is not VertexId or isinstance(algebra, Latest):
+        return algebra
+    changed = copy.copy(algebra)
+    changed.identity = {INT_MAX: TOP, INT_MIN: BOTTOM}.get(algebra.identity, algebra.identity)
+    return changed
 
 
 def _run(loop: _Loop, limit: int | None) -> Reference:
@@ -118,13 +142,13 @@ def _run(loop: _Loop, limit: int | None) -> Reference:
         for node in loop.ascending():
             v, every = node.vertex.id, loop.every[node.spec.name]
             if v in fresh or every or _changed(node, box.get(v, []), previous.get(v, [])):
-                active.append((node, node.state()))
+                active.append(node)
                 result.updates += _gather(loop, node, result.iterations, box.get(v, []))
         restless = False
-        for node, before in active:
-            restless |= loop.every[node.spec.name] and not same(before, node.state())
+        for node in active:
             if node.vertex.id in fresh or _must_scatter(node, loop.volatile[node.spec.name]):
                 loop.scatter(node, result.iterations)
+                restless |= loop.every[node.spec.name]
         read = loop.values
         loop.close()
         restless |= any(loop.every.values()) and not same(read, loop.values)
@@ -164,7 +188,8 @@ def _gather(loop: _Loop, node: Node, iteration: int, messages: list[Message]) ->
     if not isinstance(algebra, Latest):
         delta.value = copied(fold(algebra, values))
     else:
-        delta.values = values if algebra.dtype == object else np.array(values, algebra.dtype)
+        plain = algebra.dtype == object or any(isinstance(x, str) for x in values)
+        delta.values = values if plain else np.array(values, algebra.dtype)
     loop.call(node, "gather", iteration, -1, delta)
     return 1
 
@@ -213,8 +238,8 @@ class _Loop:
     def call(self, node: Node, method: str, *args: Any) -> None:
         """Run one method on one vertex, then let its contributions and changes take effect."""
         node.vertex.num_vertices = len(self.nodes)
-        for name, algebra in node.spec.aggregators.items():
-            mine = Aggregator(_adding(algebra), self.values[name])
+        for name in node.spec.aggregators:
+            mine = Aggregator(_adding(self.program.aggregators[name]), self.values[name])
             mine._partial = self.partial.get(name)
             setattr(node.vertex, name, mine)
         getattr(node.vertex, method)(*args)

@@ -16,7 +16,9 @@ def typed(kind: Any, size: int | None, value: Any) -> Any:
     dtype = dtype_of(kind)
     if size is not None:
         return np.array(np.broadcast_to(np.asarray(value, dtype), (size,)))
-    return value if dtype == object else dtype.type(value).item()
+    if dtype == object or isinstance(value, str):  # an id may be a string
+        return value
+    return dtype.type(value).item()
 
 
 def copied(value: Any) -> Any:
