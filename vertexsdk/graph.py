@@ -44,6 +44,7 @@ class VariantInfo:
     of an undirected graph counts once. `valued` of the `given` lines had a value (the others
     have value 1). `sizes` has (vertices, adjacency entries, ghosts) of each partition, `keys`
     their resident keys, `kinds` the class names that codes in `Topology.kind` stand for.
+    `self_loops` counts vertices with an edge to themselves.
     """
 
     variant: Variant
@@ -313,7 +314,7 @@ class Graph:
         """Return for each id whether the graph has such a vertex (bool, shape (n,))."""
         self._any()
         if self._names is not None:
-            return self._names.find([str(i) for i in ids]) >= 0
+            return np.asarray(self._names.find([str(i) for i in ids]) >= 0)
         return self._present(np.asarray(ids, np.int64))
 
     def _present(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -335,7 +336,7 @@ class Graph:
             yield None if held is None else _among(held[0]["ids"], codes)
 
         answers = sc.parallelize(keys, len(keys)).mapPartitionsWithIndex(look).collect()
-        return np.any([a for a in answers if a is not None], axis=0)
+        return np.asarray(np.any([a for a in answers if a is not None], axis=0))
 
     def topology(self, variant: VariantKey, partition: int) -> Topology:
         """Open one partition's topology on this host; loads the variant if need be.
@@ -369,6 +370,6 @@ def _among(ids: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_
 def _default_partitions(spark: SparkSession) -> int:
     """One per executor: its cores are used by threads."""
     sc = spark.sparkContext
-    if sc.master.startswith("local[") or sc.master == "local":
+    if (sc.master or "").split("[")[0] == "local":
         return 1
     return max(1, int(sc._jsc.sc().getExecutorMemoryStatus().size()) - 1)

@@ -118,7 +118,7 @@ def as_strings(column: pa.Array, place: str) -> pa.Array:
 
 
 def _is_string(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def id_array(column: pa.Array, place: str) -> NDArray[np.int64]:

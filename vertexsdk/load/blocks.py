@@ -130,7 +130,12 @@ def read_edges(blocks: Iterable[bytes]) -> tuple[list[Chunk], int]:
 def row_blocks(partition: int, own: Arranged, partitions: int, valued: int) -> Iterator[Block]:
     """Yield what a partition keeps (sent to itself), and the ghosts it tells the others of."""
     rows = own.rows
-    columns = {"ids": own.ids, "start": rows.start, "target": rows.target, "ghost": own.ghost}
+    columns: dict[str, NDArray[Any]] = {
+        "ids": own.ids,
+        "start": rows.start,
+        "target": rows.target,
+        "ghost": own.ghost,
+    }
     columns["ghost_start"] = own.ghost_start
     if rows.value is not None:
         columns["value"] = rows.value

@@ -10,6 +10,7 @@ import glob
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -145,11 +146,7 @@ def plan(files: Sequence[str], pieces: int) -> list[Split]:
         here = min(pieces, -(-bytes_ // size))
         begin, end = (0, _row_groups(path)) if columnar else (_after_header(path), bytes_)
         cuts = np.linspace(begin, end, max(1, min(here, end - begin)) + 1).astype(np.int64)
-        splits += [
-            Split(path, int(a), int(z), columnar)
-            for a, z in zip(cuts[:-1], cuts[1:], strict=True)
-            if a < z
-        ]
+        splits += [Split(path, a, z, columnar) for a, z in pairwise(cuts.tolist()) if a < z]
     return splits
 
 
@@ -190,7 +187,7 @@ def read_chunks(
         return
     step = CHUNK if strings is None else 16 * CHUNK  # a lookup table of names per chunk
     cuts = [*range(split.begin, split.end, step), split.end]
-    ranges = list(zip(cuts[:-1], cuts[1:], strict=True))
+    ranges = list(pairwise(cuts))
     try:
         descriptor = os.open(split.path, os.O_RDONLY)
     except OSError as error:
@@ -231,7 +228,7 @@ def lines_of(descriptor: int, begin: int, end: int) -> tuple[NDArray[np.uint8], 
     while True:
         wanted = end - origin + slack
         buffer = np.empty(wanted, np.uint8)
-        got = os.preadv(descriptor, [buffer], origin)
+        got = os.preadv(descriptor, [buffer.data], origin)
         buffer = buffer[:got]
         first = 0
         if begin > 0:
@@ -302,7 +299,7 @@ def parse_chunk(buffer: NDArray[np.uint8], begin: int, end: int, value: str | No
     hards = int(report[4])
     if hards:
         floats[hard_row[:hards]] = hard_floats(buffer, hard_at[:hards])
-    narrow = -(2**31) <= report[2] and report[3] < 2**31
+    narrow = report[2] >= -(2**31) and report[3] < 2**31
     values = None if value is None else (floats if len(floats) else whole)
     chunk = Chunk(
         _kept(source, rows, np.int32 if narrow else np.int64),

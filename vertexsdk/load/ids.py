@@ -23,7 +23,7 @@ _EMPTY = np.int64(-0x8000000000000000)  # not an id in the table: kept apart
 
 
 @njit
-def _bounds(ids: NDArray[Any]) -> tuple[int, int]:
+def _bounds(ids: NDArray[Any]) -> tuple[Any, Any]:
     least, most = ids[0], ids[0]
     for x in ids:
         least = min(least, x)
@@ -48,9 +48,9 @@ def _count(x: np.uint64) -> np.int32:
 
 
 @njit
-def _ranks(words: NDArray[np.uint64], before: NDArray[np.int32]) -> int:
+def _ranks(words: NDArray[np.uint64], before: NDArray[np.int32]) -> Any:
     """Fill `before` with the number of ones before each word; return their total."""
-    total = 0
+    total: Any = 0
     for k in range(len(words)):
         before[k] = total
         total += _count(words[k])
@@ -88,7 +88,7 @@ def _look(
 
 
 @njit
-def _hash(x: int) -> np.uint64:
+def _hash(x: Any) -> np.uint64:
     h = np.uint64(x) * np.uint64(0x9E3779B97F4A7C15)
     h ^= h >> np.uint64(32)
     h *= np.uint64(0xD6E8FEB86659FD93)

@@ -48,7 +48,7 @@ class Rows:
     reverse: NDArray[np.bool_] | None
     given: int  # edges read, each by the partition that owns its row when followed forward
     duplicates: int  # of those, edges given again later
-    self_loops: int
+    self_loops: int  # vertices with an edge to themselves
 
 
 @njit
@@ -67,9 +67,7 @@ def _count_cells(
         s, t = source[i], target[i]
         if mode != BACKWARD and (every or owned[s]):
             counts[s >> shift] += 1
-        if (mode == BACKWARD or mode == BOTH or (mode == SYMMETRIC and s != t)) and (
-            every or owned[t]
-        ):
+        if (mode in (BACKWARD, BOTH) or (mode == SYMMETRIC and s != t)) and (every or owned[t]):
             counts[t >> shift] += 1
         counts[cells] += every or owned[t if mode == BACKWARD else s]
     return counts
@@ -101,9 +99,7 @@ def _deal(
             key_out[p] = np.uint32(t) << np.uint32(1)
             if valued:
                 value_out[p] = value[i]
-        if (mode == BACKWARD or mode == BOTH or (mode == SYMMETRIC and s != t)) and (
-            every or owned[t]
-        ):
+        if (mode in (BACKWARD, BOTH) or (mode == SYMMETRIC and s != t)) and (every or owned[t]):
             b = bucket_of[t >> shift]
             p = place[b]
             place[b] = p + 1
@@ -140,9 +136,9 @@ def _radix_sort(
     other, other_place = np.empty_like(keys), np.empty_like(place)
     carried = len(place) > 0
     for q in range(passes):
-        total = 0
+        total: Any = 0
         for d in range(1 << width):
-            c = counts[q, d]
+            c = int(counts[q, d])
             counts[q, d] = total
             total += c
         shift = np.uint64(low + q * width)
@@ -198,13 +194,13 @@ def _sort_bucket(
             forward += (keys[j] & np.uint64(1)) == 0
             j += 1
         row = first + np.int64(keys[i] >> shift)
-        target = np.int64((keys[i] & mask) >> np.uint64(1))
+        target: Any = np.int64((keys[i] & mask) >> np.uint64(1))
         if pairs:
             duplicates += j - i - 1 if row <= target else 0
-            loops += (j - i if keep_all else 1) if row == target else 0
+            loops += row == target
         elif forward > 0:
             duplicates += forward - 1
-            loops += (forward if keep_all else 1) if row == target else 0
+            loops += row == target
         if not (drop_loops and row == target):
             begin = i if keep_all else j - 1
             degree[row + 1] += j - begin
@@ -316,7 +312,7 @@ def arrange(
         )  # fmt: skip
 
     list(each(sort, range(len(first) - 1), threads))
-    del row
+    row = key[:0].view(np.int32)  # frees the rows
     np.cumsum(start, out=start)
     arrays = [a for a in (key, bits, reverse) if len(a)]
     kept = _close_gaps(arrays, bounds, report[:, 0])

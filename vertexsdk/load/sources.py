@@ -350,10 +350,7 @@ def resolve(
     """
     if found is None:
         return None, ()
-    if names is None:
-        ids = id_array(found.column, found.place)
-    else:
-        ids = names.codes(found.strings())
+    ids = id_array(found.column, found.place) if names is None else names.codes(found.strings())
     # The last line for an id counts, as with edges.
     ids, last = np.unique(ids[::-1], return_index=True)
     if found.kinds is None:

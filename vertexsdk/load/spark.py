@@ -22,6 +22,7 @@ from vertexsdk import resident
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.exchange import route
 from vertexsdk.jvm import spark_failure
+from vertexsdk.load import files
 from vertexsdk.load.blocks import (
     Block,
     Fault,
@@ -32,7 +33,6 @@ from vertexsdk.load.blocks import (
     row_blocks,
 )
 from vertexsdk.load.build import Arranged, Variant, Vertices, arranged, finish, follow
-from vertexsdk.load import files
 from vertexsdk.load.files import Split, read_chunks
 from vertexsdk.load.memory import default_threads
 from vertexsdk.load.order import Chunk

@@ -9,6 +9,8 @@ others ("hard") are left to the caller.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,11 +45,13 @@ MESSAGES = {
 }
 
 _NEWLINE, _BLANK, _TAB, _COMMA, _RETURN, _HASH = 10, 32, 9, 44, 13, 35
+_ENDS = np.uint64(sum(1 << c for c in (_BLANK, _TAB, _COMMA, _NEWLINE, _RETURN)))
 _POWERS = 10.0 ** np.arange(23)
 _INT64_MAX = np.uint64(0x7FFFFFFFFFFFFFFF)
 
 Bytes = NDArray[np.uint8]
 Longs = NDArray[np.int64]
+Long = Any  # an int, which the compiler makes an int64
 
 
 @njit
@@ -59,17 +63,16 @@ def count_lines(buffer: Bytes, begin: int, end: int) -> int:
     return n
 
 
-@njit(inline="always")
+@njit
 def _ends(c: int) -> bool:
-    return c == _BLANK or c == _TAB or c == _COMMA or c == _NEWLINE or c == _RETURN
+    """Whether a byte ends a field: a blank, tab, comma, newline or carriage return."""
+    return c <= _COMMA and (_ENDS >> np.uint64(c)) & np.uint64(1) != 0
 
 
 @njit
 def _skip(buffer: Bytes, p: int, end: int) -> int:
     """Return the next position that is not a separator within the line."""
-    while p < end and (
-        buffer[p] == _BLANK or buffer[p] == _TAB or buffer[p] == _COMMA or buffer[p] == _RETURN
-    ):
+    while p < end and buffer[p] != _NEWLINE and _ends(buffer[p]):
         p += 1
     return p
 
@@ -89,7 +92,7 @@ def _line_end(buffer: Bytes, p: int, end: int) -> int:
 
 
 @njit
-def _integer(buffer: Bytes, p: int, end: int) -> tuple[int, int, int]:
+def _integer(buffer: Bytes, p: int, end: int) -> tuple[int, Long, int]:
     """Parse an int64 at `p`: (status, value, position after the token)."""
     negative = buffer[p] == 45
     if negative:
@@ -169,7 +172,7 @@ def _number(buffer: Bytes, p: int, end: int) -> tuple[int, float, bool, int]:
         power = 0
         first = p
         while p < end and 48 <= buffer[p] <= 57:
-            power = min(power * 10 + np.int64(buffer[p] - 48), 100000)
+            power = min(power * 10 + int(buffer[p] - 48), 100000)
             p += 1
         if p == first:
             seen = 0
@@ -187,10 +190,10 @@ def _number(buffer: Bytes, p: int, end: int) -> tuple[int, float, bool, int]:
 
 
 @njit
-def _value(buffer: Bytes, p: int, end: int, integer: bool) -> tuple[int, float, int, bool, int]:
+def _value(buffer: Bytes, p: int, end: int, integer: bool) -> tuple[int, float, Long, bool, int]:
     """Parse a value: (status, as float, as integer if wanted, hard, position after it)."""
     status, v, hard, after = _number(buffer, p, end)
-    i = np.int64(0)
+    i: Long = np.int64(0)
     if integer and status == OK:
         exact, i, _ = _integer(buffer, p + (buffer[p] == 43), after)
         if exact != OK:
@@ -217,10 +220,11 @@ def parse_values(
     hards, valued = 0, 0
     status = OK
     for row in range(len(at)):
-        v, i, hard = 1.0, np.int64(1), False
+        v, hard = 1.0, False
+        i: Long = np.int64(1)
         if at[row] >= 0:
             valued += 1
-            status, v, i, hard, _ = _value(buffer, np.int64(at[row]), end, integers)
+            status, v, i, hard, _ = _value(buffer, int(at[row]), end, integers)
             if status != OK:
                 report[1] = at[row]
                 break
@@ -257,7 +261,8 @@ def parse_edges(
     lines with a value. The row and position of each hard value go into `hard_row`, `hard_at`.
     """
     keep, integers = len(value) > 0, len(whole) > 0
-    least, most = np.int64(0x7FFFFFFFFFFFFFFF), np.int64(-0x8000000000000000)
+    least: Long = np.int64(0x7FFFFFFFFFFFFFFF)
+    most: Long = np.int64(-0x8000000000000000)
     row, hards, valued = 0, 0, 0
     status = OK
     p = begin
