@@ -3,6 +3,10 @@
 Subclass `Vertex`, write `init`, `gather` and `scatter`, and `run` it over a `Graph`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from vertexsdk.algebra import INT_MAX, INT_MIN, Algebra, Latest, Max, Min, Sum, VertexId, inf
 from vertexsdk.errors import (
     InputError,
@@ -31,12 +35,14 @@ __all__ = [
     "REMOVE_TARGET",
     "UPDATE",
     "Algebra",
+    "Graph",
     "InputError",
     "Latest",
     "Max",
     "Min",
     "Program",
     "ProgramError",
+    "Result",
     "RunError",
     "StateError",
     "StateInputError",
@@ -48,7 +54,35 @@ __all__ = [
     "inf",
     "param",
     "producers",
+    "read",
+    "run",
+    "session",
     "state",
 ]
 
 __version__ = "0.1.0"
+
+# What needs Spark or a store is imported when it is first used.
+_LATER = {
+    "Graph": "vertexsdk.graph",
+    "Result": "vertexsdk.results",
+    "read": "vertexsdk.results",
+    "run": "vertexsdk.loops",
+    "session": "vertexsdk.session",
+}
+
+if TYPE_CHECKING:
+    from vertexsdk.graph import Graph
+    from vertexsdk.loops import run
+    from vertexsdk.results import Result, read
+    from vertexsdk.session import session
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        import importlib
+
+        value = getattr(importlib.import_module(_LATER[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'vertexsdk' has no attribute {name!r}")

@@ -22,7 +22,7 @@ from vertexsdk.algebra import Algebra, Latest, VertexId, dtype_of
 from vertexsdk.errors import InputError, ProgramError
 from vertexsdk.vertex import MISSING, Vertex, declared_fields
 
-__all__ = ["ClassSpec", "Method", "Program", "StateField", "analyse", "spec_of"]
+__all__ = ["ClassSpec", "Method", "Program", "StateField", "analyse", "new_driver", "spec_of"]
 
 METHODS = ("init", "gather", "scatter")
 DIRECTIONS = ("out", "in", "both", "undirected")
@@ -501,3 +501,11 @@ def _check_names(spec: ClassSpec, method: Method, known: set[str]) -> None:
             )
 
 
+
+
+def new_driver(spec: ClassSpec, params: Mapping[str, Any], num_vertices: int) -> Vertex:
+    """Return the object on which `converged` is called: parameters and vertex count only."""
+    driver: Vertex = object.__new__(spec.cls)
+    driver.__dict__.update(params)
+    driver.num_vertices = num_vertices
+    return driver

@@ -1,0 +1,76 @@
+"""Generated modules on disk, so that Numba's cache finds them again in the next process.
+
+A module is named by the digest of its text, written once under the user's cache directory
+(`VERTEXSDK_CACHE_DIR` overrides it), and never changed: what Numba compiled for it stays valid.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from pathlib import Path
+from types import ModuleType
+
+import numba
+
+from vertexsdk.compile import deliver, kernels, rewrite, runtime
+
+__all__ = ["load_module", "load_python"]
+
+
+def _engine_digest() -> str:
+    digest = hashlib.sha256(numba.__version__.encode())
+    for module in (deliver, kernels, rewrite, runtime):
+        loader = getattr(module, "__loader__", None)
+        name = module.__name__
+        source = loader.get_source(name) if loader is not None else ""
+        digest.update((source or "").encode())
+    return digest.hexdigest()
+
+
+_DIGEST = _engine_digest()
+
+
+def cache_directory() -> Path:
+    """Return the directory for generated code, made if need be; a private one as last resort."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    wanted = os.environ.get("VERTEXSDK_CACHE_DIR") or os.path.join(home, "vertexsdk")
+    for place in (wanted, os.path.join(tempfile.gettempdir(), f"vertexsdk-{os.getuid()}")):
+        path = Path(place) / "kernels"
+        with contextlib.suppress(OSError):
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if os.access(path, os.W_OK) and path.stat().st_uid == os.getuid():
+                return path
+    return Path(tempfile.mkdtemp(prefix="vertexsdk-"))
+
+
+def load_module(source: str) -> ModuleType:
+    """Import the generated module with this text, writing it if it is new."""
+    digest = hashlib.sha256((_DIGEST + source).encode()).hexdigest()[:24]
+    name = f"vertexsdk_kernels_{digest}"
+    if name in sys.modules:
+        return sys.modules[name]
+    path = cache_directory() / f"{name}.py"
+    if not path.exists():
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "w") as f:
+            f.write(source)
+        os.replace(temporary, path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.modules[name] = module
+    return module
+
+
+def load_python(source: str, bound: dict[str, object]) -> ModuleType:
+    """Run the module text as plain Python, with `bound` as its first globals."""
+    module = ModuleType("vertexsdk_kernels_python")
+    vars(module).update(bound)
+    exec(compile(source, "<vertexsdk delivery>", "exec"), vars(module))  # noqa: S102
+    return module

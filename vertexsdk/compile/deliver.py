@@ -1,0 +1,320 @@
+"""The delivery kernels: how a changed message reaches the aggregate of its target.
+
+Every producer's latest message is kept in `MSG` (one per vertex, or one per edge), every slot's
+aggregate in `AGG`. A change from `old` to `new` is applied by the algebra's law (`_apply`): a
+difference where there is an inverse, a comparison for Min and Max. A slot whose winner was
+withdrawn is marked and recomputed from its row (`repair`). Dense iterations recompute every
+row instead (`pull`). Threads own disjoint ranges of targets, and a target takes its changes in
+ascending order of source, so results do not depend on the number of threads.
+
+The text is specialised per algebra and dtype; for messages which are no numbers the same text
+runs as plain Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+
+from vertexsdk.algebra import Algebra
+from vertexsdk.compile.rewrite import CannotCompile, Globals
+from vertexsdk.program import Method
+
+__all__ = ["deliver_source"]
+
+_HEAD = '''
+import numpy as np
+from vertexsdk.compile.runtime import as_bool as _as_bool, as_float as _as_float, as_int as _as_int
+'''
+
+# Codes of _apply and bits of CH: 1 the aggregate changed, 2 the row must be recomputed.
+_APPLY = {
+    ("sum", False): """
+    d = new - old
+    if d - d != 0:
+        return 3
+    AGG[t] += d
+    return 1
+""",
+    ("sum", True): """
+    c = 1
+    for j in range(AGG.shape[1]):
+        d = new[j] - old[j]
+        if d - d != 0:
+            c = 3
+        else:
+            AGG[t, j] += d
+    return c
+""",
+    ("min", False): """
+    if new < AGG[t]:
+        AGG[t] = new
+        return 1
+    if old == AGG[t] and old < new:
+        return 2
+    return 0
+""",
+    ("latest", False): """
+    return 1
+""",
+    ("user", False): """
+    return 3
+""",
+    ("inverse", False): """
+    AGG[t] = _combine(_combine(AGG[t], _inverse(old)), new)
+    return 1
+""",
+}
+_APPLY["max", False] = _APPLY["min", False].replace("<", ">")
+_APPLY["min", True] = """
+    c = 0
+    for j in range(AGG.shape[1]):
+        if new[j] < AGG[t, j]:
+            AGG[t, j] = new[j]
+            c |= 1
+        elif old[j] == AGG[t, j] and old[j] < new[j]:
+            c |= 2
+    return c
+"""
+_APPLY["max", True] = _APPLY["min", True].replace("<", ">")
+_APPLY["user", True] = _APPLY["user", False]
+_APPLY["latest", True] = _APPLY["latest", False]
+
+_USEFUL = {
+    "sum": "True",
+    "min": "new < AGG[t] or old == AGG[t]",
+    "max": "new > AGG[t] or old == AGG[t]",
+}
+
+_COMBINE = {"sum": "a + b", "min": "b if b < a else a", "max": "b if b > a else a"}
+
+_BODY = '''
+@_jit
+def _apply(t, old, new, AGG):
+    {apply}
+
+@_jit
+def _same(a, b):
+    {same}
+
+@_jit
+def _mark(t, c, r, CH, LIST, LC, first):
+    if c != 0:
+        if CH[t] == 0:
+            LIST[first + LC[r]] = t
+            LC[r] += 1
+        CH[t] |= c
+
+@_jit
+def _deliver(t, old, new, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
+    """Apply a change now (T = 1), or put it into the bucket of the thread which owns t."""
+    if T == 1:
+        _mark(t, _apply(t, old, new, AGG), LC.shape[0] - 1, CH, LIST, LC, CH.shape[0])
+    elif T > 1:
+        if {useful}:
+            r = (t * T) // CH.shape[0]
+            k = BC[me, r]
+            BT[me, r, k] = t
+            BO[me, r, k{row}] = old
+            BN[me, r, k{row}] = new
+            BC[me, r] = k + 1
+
+@_jit
+def _emit_edge(e, x, target, MSG, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
+    new = {cast}
+    old = MSG[e]
+    if not _same(old, new):
+        _deliver(target[e], old, new, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me)
+        MSG[e{row}] = new
+
+@_jit
+def emit_edges(edges, values, target, MSG, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
+    """Deliver one message per edge, `values[k]` along edge `edges[k]`."""
+    for k in range(edges.shape[0]):
+        _emit_edge(edges[k], values[k], target, MSG, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me)
+
+@_jit
+def push(todo, lo, hi, old, start, target, MSG, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
+    """Deliver the changed message of every vertex in todo[lo:hi] along its whole row."""
+    for k in range(lo, hi):
+        u = todo[k]
+        before = old[k]
+        now = MSG[u]
+        for e in range(start[u], start[u + 1]):
+            _deliver(target[e], before, now, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me)
+
+@_jit
+def apply_buckets(r, T, AGG, CH, LIST, LC, BT, BO, BN, BC):
+    """Take in the changes for target range r, in ascending order of source."""
+    first = (r * CH.shape[0] + T - 1) // T
+    for s in range(T):
+        for k in range(BC[s, r]):
+            t = BT[s, r, k]
+            _mark(t, _apply(t, BO[s, r, k], BN[s, r, k], AGG), r, CH, LIST, LC, first)
+
+@_jit
+def inbound(index, values, offset, base, slot_of, MSG, AGG, CH, LIST, LC):
+    """Take in what other partitions sent: values[k] from inbound ghost offset + index[k]."""
+    for k in range(index.shape[0]):
+        j = offset + index[k]
+        t = slot_of[j]
+        _mark(t, _apply(t, MSG[base + j], values[k], AGG), LC.shape[0] - 1, CH, LIST, LC, CH.shape[0])
+        MSG[base + j{row}] = values[k]
+
+@_jit
+def take_in(index, values, offset, base, MSG):
+    """Store what other partitions sent, for a `pull` to combine."""
+    for k in range(index.shape[0]):
+        MSG[base + offset + index[k]{row}] = values[k]
+'''
+
+_PULL = '''
+@_jit
+def _row(s, in_start, in_index, MSG, identity):
+    acc = identity
+    for k in range(in_start[s], in_start[s + 1]):
+        acc = _combine(acc, MSG[in_index[k]])
+    return acc
+
+@_jit
+def pull(lo, hi, in_start, in_index, MSG, AGG, CH, identity):
+    """Recompute the aggregate of slots lo..hi from every producer's latest message."""
+    for s in range(lo, hi):
+        acc = _row(s, in_start, in_index, MSG, identity)
+        if not _same(acc, AGG[s]):
+            AGG[s] = acc
+            CH[s] = 1
+        else:
+            CH[s] = 0
+
+@_jit
+def repair(slots, in_start, in_index, MSG, AGG, identity):
+    """Recompute the aggregate of slots whose winning message was withdrawn."""
+    for k in range(slots.shape[0]):
+        s = slots[k]
+        AGG[s] = _row(s, in_start, in_index, MSG, identity)
+'''
+
+_PULL_VECTOR = '''
+@_jit
+def _row(s, in_start, in_index, MSG, acc):
+    for k in range(in_start[s], in_start[s + 1]):
+        x = MSG[in_index[k]]
+        for j in range(acc.shape[0]):
+            acc[j] = _combine(acc[j], x[j])
+
+@_jit
+def pull(lo, hi, in_start, in_index, MSG, AGG, CH, identity):
+    """Recompute the aggregate of slots lo..hi from every producer's latest message."""
+    acc = np.empty(AGG.shape[1], AGG.dtype)
+    for s in range(lo, hi):
+        acc[:] = identity
+        _row(s, in_start, in_index, MSG, acc)
+        CH[s] = 0
+        if not _same(acc, AGG[s]):
+            AGG[s, :] = acc
+            CH[s] = 1
+
+@_jit
+def repair(slots, in_start, in_index, MSG, AGG, identity):
+    """Recompute the aggregate of slots whose winning message was withdrawn."""
+    acc = np.empty(AGG.shape[1], AGG.dtype)
+    for k in range(slots.shape[0]):
+        acc[:] = identity
+        _row(slots[k], in_start, in_index, MSG, acc)
+        AGG[slots[k], :] = acc
+'''
+
+
+def user_function(function: object, name: str, globals_: Globals) -> None:
+    """Add a user's combine or inverse to the generated module under `name`."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        raise CannotCompile(
+            Method(name, _nothing, None, "<algebra>", 1), None, f"{name} is a built-in function"
+        )
+    method = Method(name, function, None, code.co_filename, code.co_firstlineno)  # type: ignore[arg-type]
+    if code.co_name == "<lambda>":
+        source = textwrap.dedent(inspect.getsource(function)).strip()  # type: ignore[arg-type]
+        found = _lambda_in(source, code)
+        if found is None:
+            raise CannotCompile(method, None, f"{name}: the lambda's source cannot be read")
+        args = ", ".join(a.arg for a in found.args.args)
+        globals_.functions[name] = (
+            f"@_jit\ndef {name}({args}):\n    return {ast.unparse(found.body)}"
+        )
+        return
+    globals_.bind(method, ast.Pass(), name, function)
+
+
+def _lambda_in(source: str, code: object) -> ast.Lambda | None:
+    """Find the lambda whose bytecode is `code` in a possibly incomplete piece of source."""
+    wanted = getattr(code, "co_code", b"")
+    for begin in range(len(source)):
+        if not source.startswith("lambda", begin):
+            continue
+        for end in range(len(source), begin, -1):
+            try:
+                node = ast.parse(source[begin:end].strip(), mode="eval").body
+            except SyntaxError:
+                continue
+            if isinstance(node, ast.Lambda):
+                compiled = eval(compile(ast.Expression(node), "<lambda>", "eval"))  # noqa: S307
+                same = compiled.__code__.co_code == wanted
+                if same and compiled.__code__.co_consts == getattr(code, "co_consts", None):
+                    return node
+    return None
+
+
+def _nothing() -> None:
+    """Stands for a function which has no source."""
+
+
+def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
+    """Return the text of the delivery module for one algebra.
+
+    Args:
+        algebra: of the messages.
+        python: the text will run as plain Python, with combine and inverse bound from outside.
+
+    Raises:
+        CannotCompile: a user's combine or inverse cannot be compiled.
+    """
+    vector = algebra.size is not None
+    globals_ = Globals()
+    kind = algebra.kind
+    if kind == "user":
+        if not python:
+            user_function(algebra.combine, "_combine", globals_)
+            if algebra.inverse is not None:
+                user_function(algebra.inverse, "_inverse", globals_)
+        kind = "inverse" if algebra.inverse is not None and not vector else "user"
+    elif kind == "any":
+        globals_.functions["_combine"] = "@_jit\ndef _combine(a, b):\n    return a or b"
+        kind = "user"
+    elif kind in _COMBINE:
+        globals_.functions["_combine"] = f"@_jit\ndef _combine(a, b):\n    return {_COMBINE[kind]}"
+    elif not python:
+        globals_.functions["_combine"] = "@_jit\ndef _combine(a, b):\n    return b"
+    floating = algebra.dtype.kind == "f"
+    if vector:
+        same = "for j in range(a.shape[0]):\n        if a[j] != b[j] and (a[j] == a[j] or b[j] == b[j]):\n"
+        same += "            return False\n    return True"
+        cast = "x"
+    else:
+        same = "return a == b or (a != a and b != b)" if floating or python else "return a == b"
+        cast = {"f": "_as_float(x)", "i": "_as_int(x)", "b": "_as_bool(x)"}.get(
+            algebra.dtype.kind, "x"
+        )
+    useful = "True" if vector else _USEFUL.get(kind, "True")
+    body = _BODY.format(
+        apply=_APPLY[kind, vector].strip(),
+        same=same,
+        useful=useful,
+        row=", :" if vector else "",
+        cast=cast,
+    )
+    if algebra.kind != "latest":
+        body += _PULL_VECTOR if vector else _PULL
+    return "\n".join([_HEAD, globals_.text(), body])

@@ -1,0 +1,252 @@
+"""The compiled methods of one class: arguments marshalled, vertices divided among threads."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.algebra import dtype_of
+from vertexsdk.compile.kernels import BLOCK
+from vertexsdk.delivery import Delivery
+from vertexsdk.log import Log
+from vertexsdk.program import ClassSpec
+from vertexsdk.threads import run_all
+from vertexsdk.vertices import Vertices
+
+__all__ = ["NativeMethods"]
+
+Array = NDArray[Any]
+PARALLEL = 4 * BLOCK  # vertices below which one thread is quicker
+NOTHING: dict[str, Array] = {
+    "float64": np.zeros(1),
+    "int64": np.zeros(1, np.int64),
+    "bool": np.zeros(1, np.bool_),
+}
+
+
+class NativeMethods:
+    """`init`, `gather` and `scatter` of one class over one partition, as kernels."""
+
+    def __init__(
+        self,
+        spec: ClassSpec,
+        column: Any,
+        module: ModuleType,
+        shape: str,
+        params: dict[str, Any],
+        num_vertices: int,
+        tolerance: float,
+        threads: int,
+        logs: bool,
+        tracked: bool,
+    ) -> None:
+        self.spec, self.module, self.shape = spec, module, shape
+        self.column = column
+        self.params = params
+        self.num_vertices = num_vertices
+        self.tolerance = tolerance
+        self.threads = 1 if logs else threads
+        self.logs = logs
+        self.tracked = tracked
+        self.scratch: Array = np.empty(0)
+
+    def _arguments(
+        self, v: Vertices, aggregates: dict[str, Any], partial: dict[str, Array], log: Log
+    ) -> tuple[Any, ...]:
+        t = v.topology
+        spec = self.spec
+        values: list[Any] = [
+            t.ids, t.start, t.target, t.ghost_ids,
+            t.value if t.value is not None else NOTHING[spec.value_dtype or "float64"],
+            t.reverse if t.reverse is not None else NOTHING["bool"],
+            self.num_vertices,
+        ]  # fmt: skip
+        values += [v.states[self.column(name)] for name in spec.states]
+        for name, (kind, _) in spec.params.items():
+            dtype = dtype_of(kind)
+            if dtype != object:
+                values.append(dtype.type(self.params[name]).item())
+        values += [aggregates[name] for name in spec.aggregators]
+        values += [partial[name] for name in spec.aggregators]
+        return (*values, *log.arrays())
+
+    def _partial(self, count: int) -> dict[str, Array]:
+        blocks = count // BLOCK + 1
+        return {
+            name: np.full(blocks, a.identity, a.dtype) for name, a in self.spec.aggregators.items()
+        }
+
+    def _reduce(self, partial: dict[str, Array], into: dict[str, Any]) -> None:
+        for name, values in partial.items():
+            combine = self.spec.aggregators[name].combine
+            for x in values.tolist():
+                into[name] = combine(into[name], x)
+
+    def _cuts(self, count: int) -> list[int]:
+        threads = self.threads if count > PARALLEL else 1
+        step = -(-count // (threads * BLOCK)) * BLOCK or BLOCK
+        return [*range(0, count, step), count]
+
+    def init(
+        self, v: Vertices, todo: Array, aggregates: dict[str, Any], into: dict[str, Any], log: Log
+    ) -> None:
+        """Initialise the vertices of `todo`."""
+        partial = self._partial(len(todo))
+        cuts = self._cuts(len(todo))
+
+        def part(lo: int, hi: int) -> None:
+            while lo < hi:
+                lo = self.module.init(
+                    todo, lo, hi, *self._arguments(v, aggregates, partial, log)
+                )
+                if lo < hi:
+                    log.grow()
+
+        run_all([lambda a=a, b=b: part(a, b) for a, b in zip(cuts, cuts[1:], strict=False)])
+        self._reduce(partial, into)
+
+    def gather(
+        self,
+        v: Vertices,
+        delivery: Delivery,
+        todo: Array,
+        iteration: int,
+        aggregates: dict[str, Any],
+        into: dict[str, Any],
+        log: Log,
+    ) -> Array:
+        """Gather on the vertices of `todo`; return those which are to scatter."""
+        partial = self._partial(len(todo))
+        out = np.empty(len(todo), np.int32)
+        tracked = [v.tracked[self.column(n)] for n in self.spec.states] if self.tracked else []
+        cuts = self._cuts(len(todo))
+        largest = 0
+        if self.spec.latest:
+            t = v.topology
+            if len(todo):
+                largest = int((t.in_start[1:][todo] - t.in_start[:-1][todo]).max())
+
+        def part(lo: int, hi: int) -> Array:
+            put = lo
+            first = lo
+            source: tuple[Any, ...] = (v.agg,)
+            if self.spec.latest:
+                scratch = np.empty(largest, delivery.algebra.dtype)
+                source = (
+                    v.msg, v.topology.in_start, delivery.in_index, delivery.algebra.identity,
+                    scratch,
+                )  # fmt: skip
+            while lo < hi:
+                count, lo = self.module.gather(
+                    todo, lo, hi, put, iteration, self.tolerance, out, *tracked, *source,
+                    *self._arguments(v, aggregates, partial, log),
+                )  # fmt: skip
+                put += count
+                if lo < hi:
+                    log.grow()
+            return out[first:put]
+
+        parts = run_all(
+            [lambda a=a, b=b: part(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+            or [lambda: out[:0]]
+        )
+        self._reduce(partial, into)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def scatter(
+        self,
+        v: Vertices,
+        delivery: Delivery,
+        todo: Array,
+        iteration: int,
+        aggregates: dict[str, Any],
+        into: dict[str, Any],
+        log: Log,
+    ) -> int:
+        """Scatter from the vertices of `todo`; return the number of messages."""
+        if self.shape == "uniform":
+            return self._scatter_uniform(v, delivery, todo, iteration, aggregates, into, log)
+        partial = self._partial(len(todo))
+        degrees = delivery.degrees(todo)
+        edges = int(degrees.sum())
+        quiet = delivery.dense(edges)
+        largest = int(degrees.max()) if len(degrees) and self.shape == "many" else 0
+        nothing = np.empty(0, np.int32)
+        tracked = [v.tracked[self.column(n)] for n in self.spec.states] if self.tracked else []
+
+        def chunk(lo: int, hi: int, threads: int, me: int) -> None:
+            one = self._one(delivery, largest)
+            while lo < hi:
+                _, lo = self.module.scatter(
+                    todo, lo, hi, 0, iteration, nothing, one[0], *tracked,
+                    *self._arguments(v, aggregates, partial, log), *one,
+                    *delivery.arguments(v.msg, v.agg, 0 if quiet else threads, me),
+                )  # fmt: skip
+                if lo < hi:
+                    log.grow()
+
+        if quiet:
+            cuts = self._cuts(len(todo))
+            run_all([lambda a=a, b=b: chunk(a, b, 0, 0) for a, b in zip(cuts, cuts[1:], strict=False)])
+            delivery.pull(v.msg, v.agg)
+        elif partial or self.logs:
+            # blocks of contributions must not be shared by threads
+            chunk(0, len(todo), 1, 0)
+        else:
+            delivery.rounds(degrees, edges, chunk, v.agg)
+        self._reduce(partial, into)
+        return edges
+
+    def _one(self, delivery: Delivery, largest: int) -> tuple[Array, Array, Array, Array]:
+        """One message and its flag, and a row of messages and flags."""
+        algebra = delivery.algebra
+        size = () if algebra.size is None else (algebra.size,)
+        return (
+            np.empty((1, *size), algebra.dtype),
+            np.zeros(1, np.bool_),
+            np.empty((largest, *size), algebra.dtype),
+            np.zeros(largest, np.bool_),
+        )
+
+    def _scatter_uniform(
+        self,
+        v: Vertices,
+        delivery: Delivery,
+        todo: Array,
+        iteration: int,
+        aggregates: dict[str, Any],
+        into: dict[str, Any],
+        log: Log,
+    ) -> int:
+        partial = self._partial(len(todo))
+        out = np.empty(len(todo), np.int32)
+        old = np.empty((len(todo), *v.msg.shape[1:]), v.msg.dtype)
+        tracked = [v.tracked[self.column(n)] for n in self.spec.states] if self.tracked else []
+        cuts = self._cuts(len(todo))
+
+        def part(lo: int, hi: int) -> tuple[Array, Array]:
+            put = first = lo
+            one = self._one(delivery, 0)
+            while lo < hi:
+                count, lo = self.module.scatter(
+                    todo, lo, hi, put, iteration, out, old, *tracked,
+                    *self._arguments(v, aggregates, partial, log), *one,
+                    *delivery.arguments(v.msg, v.agg, 1, 0),
+                )  # fmt: skip
+                put += count
+                if lo < hi:
+                    log.grow()
+            return out[first:put], old[first:put]
+
+        parts = run_all(
+            [lambda a=a, b=b: part(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+            or [lambda: (out[:0], old[:0])]
+        )
+        self._reduce(partial, into)
+        senders = np.concatenate([p[0] for p in parts])
+        return delivery.push(senders, np.concatenate([p[1] for p in parts]), v.msg, v.agg)
+
+

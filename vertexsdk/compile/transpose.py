@@ -1,0 +1,43 @@
+"""The transposed adjacency in terms of edges, for programs which keep a message per edge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.jit import njit
+
+__all__ = ["edge_index"]
+
+
+@njit
+def _fill(start, target, fill, out, inbound, n, m):  # type: ignore[no-untyped-def]
+    for u in range(n):
+        for e in range(start[u], start[u + 1]):
+            s = target[e]
+            out[fill[s]] = e
+            fill[s] += 1
+    for j in range(inbound.shape[0]):
+        s = inbound[j]
+        out[fill[s]] = m + j
+        fill[s] += 1
+
+
+def edge_index(
+    start: NDArray[np.int64],
+    target: NDArray[np.int32],
+    in_start: NDArray[np.int64],
+    n: int,
+    m: int,
+    b: int,
+    inbound: NDArray[np.int32],
+) -> NDArray[Any]:
+    """Return int32[m + b] (int64 beyond 2^31): row of slot s lists its in-edges by number.
+
+    Edges ascend by source; inbound message j follows as m + j.
+    """
+    out = np.empty(m + b, np.int32 if m + b < 2**31 else np.int64)
+    _fill(start, target, in_start[:-1].copy(), out, inbound, n, m)
+    return out

@@ -1,0 +1,397 @@
+"""A loop as its user starts it: a program over a graph, run to its end and committed."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import cloudpickle
+from pyspark.sql import SparkSession
+
+from vertexsdk import resident
+from vertexsdk.algebra import VertexId
+from vertexsdk.compile.choose import with_kernels
+from vertexsdk.defaults import default_backend
+from vertexsdk.errors import InputError, RunError
+from vertexsdk.exchange import Exchange
+from vertexsdk.graph import Graph, VariantInfo
+from vertexsdk.master import Master, Progress
+from vertexsdk.plan import Plan, shape_of, shippable
+from vertexsdk.program import Program
+from vertexsdk.progress import ProgressBar
+from vertexsdk.results import Result
+from vertexsdk.state import Manifest, Store, open_store
+from vertexsdk.task import Command, HopTask, Report, make_master
+from vertexsdk.vertex import Vertex
+
+__all__ = ["run"]
+
+SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
+TRIES = 3
+
+
+def run(
+    program: type[Vertex] | Program,
+    graph: Graph,
+    *,
+    params: Mapping[str, Any] | None = None,
+    backend: str | None = None,
+    loop: str | None = None,
+    max_iterations: int | None = None,
+    tolerance: float | None = None,
+    commit_every: int | None = None,
+    compiled: bool | Literal["require"] = True,
+    threads: int | None = None,
+    exchange: Literal["auto", "driver", "shuffle"] = "auto",
+    progress: bool | None = None,
+) -> Result:
+    """Run a program over a graph until it converges, and commit the result.
+
+    Args:
+        program: a Vertex subclass, or a `Program` of several.
+        graph: see `Graph.read`.
+        params: values of the program's parameters.
+        backend: URL of the versioned store; see `default_backend`.
+        loop: the name under which versions are committed; the program's name by default.
+        max_iterations: stop after so many, instead of the class's own limit.
+        tolerance: instead of the class's own.
+        commit_every: commit a version every so many iterations too, not only at the end.
+        compiled: False interprets; "require" refuses what does not compile.
+        threads: per partition; the default shares the executors' cores among partitions.
+        exchange: how messages travel between partitions; by size if "auto".
+        progress: show a progress bar; the default is on a terminal only.
+
+    Returns:
+        The result, readable here and from any process that opens the backend.
+
+    Raises:
+        InputError: wrong arguments; nothing was run.
+        RunError: the run failed; versions committed before stay readable.
+
+    Example:
+        >>> result = run(PageRank, graph, params={"damping": 0.9})  # doctest: +SKIP
+        >>> result.lookup([17])  # doctest: +SKIP
+        {17: {'rank': 0.0021}}
+    """
+    whole = program if isinstance(program, Program) else Program(program)
+    return _Run(
+        whole, graph, dict(params or {}), backend or default_backend(), loop or whole.name,
+        max_iterations, tolerance, commit_every, compiled, threads, exchange, progress,
+    ).go()  # fmt: skip
+
+
+class _Run:
+    """One call of `run`: its choices, its clock, and the hops it makes."""
+
+    def __init__(
+        self,
+        program: Program,
+        graph: Graph,
+        params: dict[str, Any],
+        backend: str,
+        loop: str,
+        max_iterations: int | None,
+        tolerance: float | None,
+        commit_every: int | None,
+        compiled: bool | Literal["require"],
+        threads: int | None,
+        exchange: Literal["auto", "driver", "shuffle"],
+        progress: bool | None,
+    ) -> None:
+        for name, value in (("max_iterations", max_iterations), ("commit_every", commit_every)):
+            if value is not None and value < (0 if name == "max_iterations" else 1):
+                raise InputError(f"{name} is {value}; it must not be negative or zero")
+        self.program, self.graph, self.backend, self.loop = program, graph, backend, loop
+        first = program.classes[0].cls
+        self.max_iterations = first.max_iterations if max_iterations is None else max_iterations
+        self.tolerance = float(first.tolerance if tolerance is None else tolerance)
+        if not self.tolerance >= 0 or math.isinf(self.tolerance):
+            raise InputError(f"tolerance is {self.tolerance}; it must be zero or more")
+        self.commit_every, self.compiled, self.threads = commit_every, compiled, threads
+        self.exchange, self.given = exchange, params
+        self.bar = ProgressBar(loop, progress)
+        self.seconds: dict[str, float] = {}
+        self.statistics: dict[str, Any] = {}
+
+    def go(self) -> Result:
+        """Load, compile, iterate, commit."""
+        began = time.perf_counter()
+        spark = self.graph._spark
+        bound = self.program.bind(self.given)
+        with self.bar:
+            for attempt in range(TRIES):
+                info = self._load()
+                params = self._codes(bound, info)
+                with open_store(self.backend) as store:
+                    _refuse_other_hosts(spark, store, self.backend)
+                    store.claim(
+                        self.loop, program=self.program.name, schema=self.program.schema()
+                    )
+                    plan = self._plan(info, params, store)
+                    try:
+                        manifest = self._iterate(spark, plan, info, store)
+                        break
+                    except _Lost as lost:
+                        if attempt == TRIES - 1:
+                            raise RunError(
+                                f"{lost}; {TRIES} tries failed, see whether executors die for lack "
+                                "of memory"
+                            ) from lost
+                        self.graph.unpersist()
+                        self.bar.say(f"{lost}; loading the graph again")
+        self.statistics["total_seconds"] = time.perf_counter() - began
+        return Result(self.backend, self.loop, manifest.iteration, self.statistics, spark)
+
+    def _load(self) -> VariantInfo:
+        self.bar.say("loading")
+        began = time.perf_counter()
+        latest = self.program.algebra is not None and self.program.algebra.kind == "latest"
+        each = latest and self.graph.partitions > 1
+        info = self.graph.materialise(
+            (self.program.direction, self.program.value_dtype, "each" if each else "combined")
+        )
+        if info.duplicates:
+            self.bar.note(
+                f"{info.duplicates} duplicate edges: the last one of each pair counts "
+                "(--multi keeps all)"
+            )
+        self.seconds["load"] = time.perf_counter() - began
+        return info
+
+    def _codes(self, bound: dict[str, Any], info: VariantInfo) -> dict[str, Any]:
+        """Return the parameters with vertex ids as codes, refusing ids that are not there."""
+        kinds = {n: t for s in self.program.classes for n, (t, _) in s.params.items()}
+        params = dict(bound)
+        for name, kind in kinds.items():
+            if kind is not VertexId or params[name] is None:
+                continue
+            value = params[name]
+            given = name in self.given
+            if isinstance(value, int) and not given and not info.string_ids:
+                continue  # a default such as -1 stands for no vertex
+            try:
+                params[name] = int(self.graph.code_of([value])[0])
+            except InputError:
+                raise InputError(
+                    f"{self.program.name}: {name}={value!r} is no vertex of the graph"
+                ) from None
+        return params
+
+    def _plan(self, info: VariantInfo, params: dict[str, Any], store: Store) -> Plan:
+        spark = self.graph._spark
+        partitions = self.graph.partitions
+        algebra = self.program.algebra
+        run_id = uuid.uuid4().hex[:12]
+        _ship_by_value(self.program)
+        plan = Plan(
+            program=self.program,
+            kernels=tuple(None for _ in self.program.classes),
+            shape="many" if algebra is None else shape_of(self.program.classes),
+            params=params,
+            tolerance=self.tolerance,
+            threads=self.threads or _threads(spark, partitions),
+            topologies=tuple(info.keys),
+            run=f"{spark.sparkContext.applicationId}/run-{run_id}",
+            loop=self.loop,
+            store=store.backend.location if hasattr(store.backend, "location") else self.backend,
+            max_iterations=self.max_iterations,
+            each=algebra is not None and algebra.kind == "latest" and partitions > 1,
+            kinds=_kinds(self.program, info),
+        )
+        began = time.perf_counter()
+        plan = with_kernels(plan, self.compiled, info.string_ids, self.bar.say)
+        self.seconds["compile"] = time.perf_counter() - began
+        if info.string_ids and any(k is None for k in plan.kernels):
+            plan = replace(plan, names=self.graph._names_sent)
+        return replace(plan, program=shippable(self.program))
+
+    def _iterate(
+        self, spark: SparkSession, plan: Plan, info: VariantInfo, store: Store
+    ) -> Manifest:
+        master = make_master(replace(plan, program=self.program), info.num_vertices)
+        version, vertices, hops = 0, info.num_vertices, 0
+        total = Progress(aggregates=master.identity())
+        self.statistics = statistics = {
+            "iterations": 0, "hops": 0, "updates": 0, "prepares": 0, "acknowledges": 0,
+            "messages": 0, "bytes": 0, "seconds": 0.0,
+        }  # fmt: skip
+        phases: dict[str, float] = {"kernel": 0.0, "save": 0.0, "commit": 0.0}
+        memory = 0
+        parent: Manifest | None = None
+        alone = self.graph.partitions == 1
+        began = time.perf_counter()
+        last_bytes = 0
+        budget = 0.25
+        task = HopTask(plan)
+        try:
+            with Exchange(spark, self.graph.partitions, task=task) as exchange:
+                while master.reason is None:
+                    until = self._boundary(master.iteration)
+                    command = Command(
+                        version, master.iteration, dict(master.aggregates), vertices, until, budget
+                    )
+                    via: Literal["driver", "shuffle"] = (
+                        "shuffle"
+                        if self.exchange == "shuffle"
+                        or (self.exchange == "auto" and last_bytes > SHUFFLE)
+                        else "driver"
+                    )
+                    reports = self._hop(exchange, command, via)
+                    hops += 1
+                    budget = 1.0
+                    for k in range(len(reports[0].history)):
+                        step = Progress(aggregates=master.identity())
+                        for r in reports:
+                            step.add(r.history[k], self.program.aggregators)
+                        master.advance(step)
+                        total.add(replace(step, aggregates=master.identity()),
+                                  self.program.aggregators)  # fmt: skip
+                    version = reports[0].version
+                    vertices = sum(r.vertices for r in reports)
+                    last_bytes = sum(r.bytes for r in reports)
+                    statistics["bytes"] += last_bytes
+                    memory = max(memory, *(r.memory for r in reports))
+                    for r in reports:
+                        for name in phases:
+                            phases[name] += r.seconds.get(name, 0.0) / len(reports)
+                    self.bar.update(master.iteration - 1, step, total.messages)
+                    done = master.iteration - 1
+                    due = self.commit_every and done and done % self.commit_every == 0
+                    if master.reason is not None or due:
+                        if not (alone and master.reason is not None):
+                            commit = replace(command, version=version, iteration=done,
+                                             step=False, commit=True)  # fmt: skip
+                            reports = self._hop(exchange, commit, "driver", keep=True)
+                        statistics |= {
+                            "iterations": done, "hops": hops, "updates": total.updates,
+                            "messages": total.messages, "num_vertices": vertices,
+                            "reason": master.reason, "result": self.program.result, "seconds": time.perf_counter() - began,
+                        }  # fmt: skip
+                        parent = self._commit(store, master, reports, statistics, parent, info)
+        finally:
+            resident.drop(plan.run)
+        statistics["seconds"] = time.perf_counter() - began
+        statistics["phases"] = {**self.seconds, **phases}
+        statistics["worker_memory"] = memory
+        statistics["num_edges"] = info.num_edges
+        statistics["duplicate_edges"] = info.duplicates
+        statistics["partitions"] = self.graph.partitions
+        statistics["compiled"] = all(k is not None for k in plan.kernels)
+        statistics["backend_bytes"] = sum(r.bytes for r in parent.segments) if parent else 0
+        assert parent is not None
+        return parent
+
+    def _boundary(self, iteration: int) -> int | None:
+        if self.commit_every is None:
+            return None
+        return -(-max(iteration, 1) // self.commit_every) * self.commit_every
+
+    def _hop(
+        self,
+        exchange: Exchange,
+        command: Command,
+        via: Literal["driver", "shuffle"],
+        keep: bool = False,
+    ) -> list[Report]:
+        del keep
+        try:
+            raw = exchange.hop(command, via=via)
+        except RunError as error:
+            if "executor was lost" in str(error) or "partitions reported" in str(error):
+                raise _Lost(str(error)) from error
+            raise
+        reports: list[Report] = [pickle.loads(r) for r in raw]
+        for r in reports:
+            if r.lost:
+                raise _Lost(r.lost)
+        return reports
+
+    def _commit(
+        self,
+        store: Store,
+        master: Master,
+        reports: list[Report],
+        statistics: dict[str, Any],
+        parent: Manifest | None,
+        info: VariantInfo,
+    ) -> Manifest:
+        return store.commit(
+            self.loop,
+            iteration=master.iteration - 1,
+            segments=[r.segment for r in reports],
+            schema=self.program.schema(),
+            program=self.program.name,
+            aggregates={k: _json(v) for k, v in master.aggregates.items()},
+            statistics={k: v for k, v in statistics.items() if k != "phases"},
+            parent=parent,
+            partitions=self.graph.partitions,
+            ids="str" if info.string_ids else "int",
+        )
+
+
+class _Lost(Exception):
+    """A worker lost what it held; the run starts over."""
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        return value
+    return value.item() if hasattr(value, "item") else repr(value)
+
+
+def _threads(spark: SparkSession, partitions: int) -> int:
+    """The cores which one partition's kernels may use."""
+    cores = max(1, spark.sparkContext.defaultParallelism)
+    return max(1, cores // partitions)
+
+
+def _kinds(program: Program, info: VariantInfo) -> tuple[int, ...]:
+    number = {s.name: k for k, s in enumerate(program.classes)}
+    for name in info.kinds:
+        if name not in number:
+            raise InputError(
+                f"the vertex file names class {name!r}; {program.name} has: {', '.join(number)}"
+            )
+    return tuple(number[name] for name in info.kinds)
+
+
+def _ship_by_value(program: Program) -> None:
+    """Have cloudpickle carry the user's modules, which workers may not be able to import."""
+    for spec in program.classes:
+        module = sys.modules.get(spec.cls.__module__)
+        ours = spec.cls.__module__.split(".")[0] == "vertexsdk"
+        if module is not None and not ours and spec.cls.__module__ != "__main__":
+            cloudpickle.register_pickle_by_value(module)
+
+
+def _refuse_other_hosts(spark: SparkSession, store: Store, url: str) -> None:
+    """A store of this host alone is no use to executors elsewhere."""
+    if getattr(store.backend, "shared", True):
+        return
+    infos = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+    hosts = {str(i.host()) for i in infos}
+    local = {"localhost", "127.0.0.1", os.uname().nodename, *_addresses()}
+    far = sorted(h for h in hosts if h not in local)
+    if far:
+        raise InputError(
+            f"backend {url.split(':')[0]} is for one host, but executors are on {', '.join(far)}; "
+            "use a backend which is shared between hosts"
+        )
+
+
+def _addresses() -> set[str]:
+    import socket
+
+    try:
+        return {str(a[4][0]) for a in socket.getaddrinfo(socket.gethostname(), None)}
+    except OSError:
+        return set()
+
+

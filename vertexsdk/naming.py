@@ -1,0 +1,78 @@
+"""PROGRAM on the command line: a built-in's name, `module:Class`, or `path.py:Class`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from vertexsdk.errors import InputError, VertexError
+from vertexsdk.program import Program
+from vertexsdk.vertex import Vertex
+
+__all__ = ["load_program"]
+
+
+def load_program(text: str) -> Program:
+    """Return the program which `text` names.
+
+    Raises:
+        InputError: there is none, or its file cannot be imported.
+    """
+    if ":" not in text:
+        from vertexsdk import algorithms
+
+        built_in = algorithms.BUILT_INS
+        if text not in built_in:
+            raise InputError(
+                f"no built-in program {text!r}; there are: {', '.join(sorted(built_in))}; for one "
+                "of your own give module:Class or path.py:Class"
+            )
+        return Program(built_in[text], name=text)
+    place, _, name = text.rpartition(":")
+    module = _from_file(place) if place.endswith(".py") else _from_module(place)
+    found = getattr(module, name, None)
+    if isinstance(found, Program):
+        return found
+    if isinstance(found, type) and issubclass(found, Vertex):
+        return Program(found)
+    classes = [
+        k for k, v in vars(module).items()
+        if isinstance(v, type) and issubclass(v, Vertex) and v is not Vertex
+    ]  # fmt: skip
+    raise InputError(
+        f"{place} has no Vertex subclass {name!r}; it has: {', '.join(sorted(classes)) or 'none'}"
+    )
+
+
+def _from_file(path: str) -> ModuleType:
+    if not os.path.isfile(path):
+        raise InputError(f"no such file: {path}")
+    name = "vertexsdk_program_" + Path(path).stem.replace("-", "_")
+    spec = importlib.util.spec_from_file_location(name, os.path.abspath(path))
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    try:
+        spec.loader.exec_module(module)
+    except VertexError:
+        raise
+    except Exception as error:
+        raise InputError(f"{path}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _from_module(name: str) -> ModuleType:
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.import_module(name)
+    except VertexError:
+        raise
+    except Exception as error:
+        raise InputError(f"cannot import {name!r}: {error}") from error

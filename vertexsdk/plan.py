@@ -1,0 +1,79 @@
+"""What a worker needs to know of a run: made once by the driver, shipped to every task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+from vertexsdk.algebra import Algebra
+from vertexsdk.compile.cache import load_module, load_python
+from vertexsdk.compile.deliver import deliver_source
+from vertexsdk.compile.kernels import KernelText
+from vertexsdk.compile.rewrite import CannotCompile, scatter_shape
+from vertexsdk.program import ClassSpec, Program
+
+__all__ = ["Plan", "delivery_module", "shippable"]
+
+_DELIVERY_HEAD = "from vertexsdk.jit import njit as _jit\n"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A program bound to its parameters and to a loaded graph.
+
+    `kernels` holds the generated text per class, or None where a class runs interpreted.
+    """
+
+    program: Program
+    kernels: tuple[KernelText | None, ...]
+    shape: str
+    params: dict[str, Any]
+    tolerance: float
+    threads: int
+    topologies: tuple[str, ...]  # resident key per partition
+    run: str  # prefix of resident keys
+    loop: str
+    store: str | None  # URL
+    max_iterations: int | None
+    each: bool  # a ghost per remote edge
+    names: Any = None  # broadcast of the names of string ids, for interpreted methods
+    kinds: tuple[int, ...] = ()  # class number for each class code of the vertex file
+
+    @property
+    def tracked(self) -> bool:
+        """Whether the last scattered state is kept."""
+        return self.tolerance > 0
+
+    @property
+    def always(self) -> bool:
+        """Whether every vertex gathers in every iteration."""
+        return any(s.always for s in self.program.classes)
+
+
+def shippable(program: Program) -> Program:
+    """Return the program without syntax trees and sources, which no worker needs."""
+    light = object.__new__(Program)
+    light.__dict__.update(program.__dict__)
+    classes = tuple(replace(s, methods={}) for s in program.classes)
+    light.__dict__["classes"] = classes
+    return light
+
+
+def shape_of(specs: tuple[ClassSpec, ...]) -> str:
+    """Return the message layout which all classes of a program can share."""
+    shapes = {scatter_shape(s) for s in specs}
+    return shapes.pop() if len(shapes) == 1 else "many"
+
+
+def delivery_module(algebra: Algebra) -> ModuleType:
+    """Return the delivery kernels for an algebra, compiled where its messages are numbers."""
+    if algebra.dtype != object:
+        try:
+            return load_module(_DELIVERY_HEAD + deliver_source(algebra))
+        except CannotCompile:
+            pass
+    bound: dict[str, object] = {"_jit": lambda f: f, "_combine": algebra.combine}
+    if algebra.inverse is not None:
+        bound["_inverse"] = algebra.inverse
+    return load_python(deliver_source(algebra, python=True), bound)

@@ -1,0 +1,462 @@
+"""What a Spark task runs for one partition: messages in, iterations, messages and state out.
+
+A step is one iteration of all the partition's vertices: gather, change the graph, scatter,
+deliver. With a single partition a hop holds many steps; with several it holds one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk import resident
+from vertexsdk.columns import decode, encode_bytes
+from vertexsdk.compile.cache import load_module
+from vertexsdk.compile.interpret import InterpretedMethods
+from vertexsdk.compile.native import NativeMethods
+from vertexsdk.delivery import Delivery
+from vertexsdk.errors import ProgramError, RunError
+from vertexsdk.log import EMIT, Entry, Log
+from vertexsdk.master import Progress
+from vertexsdk.names import Names
+from vertexsdk.partition import Topology, owner
+from vertexsdk.plan import Plan, delivery_module
+from vertexsdk.restructure import Changes, restructure
+from vertexsdk.vertices import Vertices
+
+__all__ = ["Processor"]
+
+Array = NDArray[Any]
+Methods = NativeMethods | InterpretedMethods
+
+
+class Processor:
+    """The vertices of one partition at one version, and the means to move them on."""
+
+    def __init__(self, plan: Plan, partition: int, num_vertices: int) -> None:
+        topology = load_topology(plan.topologies[partition], partition)
+        self.prepare(plan, partition, num_vertices, with_classes(topology, plan))
+
+    def prepare(
+        self, plan: Plan, partition: int, num_vertices: int, topology: Topology
+    ) -> None:
+        """Stand before iteration 0 of the plan's loop on a topology."""
+        self.plan, self.partition = plan, partition
+        assert plan.program.algebra is not None
+        self.algebra = plan.program.algebra
+        self.topology_key = plan.topologies[partition]
+        self.module = delivery_module(self.algebra)
+        self.methods = _methods(plan, num_vertices, self.module)
+        self.delivery = Delivery(topology, self.algebra, plan.shape, self.module, plan.threads)
+        self.v = Vertices.fresh(topology, plan.program, plan.shape, plan.tracked)
+        self.outgoing: dict[int, dict[str, Any]] = {}
+        self.partial: dict[str, Any] = {}
+        self.restructured = False
+
+    @property
+    def count(self) -> int:
+        """How many vertices the partition has now."""
+        return self.v.topology.n
+
+    def set_vertices(self, count: int) -> None:
+        """Tell the methods how many vertices the graph has now."""
+        for m in self.methods:
+            if isinstance(m, NativeMethods):
+                m.num_vertices = count
+            else:
+                m.vertex.num_vertices = count
+
+    # One iteration. -----------------------------------------------------------------------
+
+    def step(self, iteration: int, aggregates: Mapping[str, Any]) -> Progress:
+        """Run one iteration; what it sends to other partitions is left in `outgoing`."""
+        read = dict(aggregates)
+        self.outgoing = {}
+        self.partial = {k: a.identity for k, a in self.plan.program.aggregators.items()}
+        progress = Progress()
+        if iteration == 0:
+            senders = self._begin(read)
+        else:
+            senders = self._gather(iteration, read, progress)
+        progress.changed = len(senders)
+        log = self._log()
+        for methods, part in self._by_class(senders):
+            progress.messages += methods.scatter(
+                self.v, self.delivery, part, iteration, read, self.partial, log
+            )
+        self._follow(log, progress)
+        changed = self.delivery.finish(self.v.msg, self.v.agg)
+        n = self.v.topology.n
+        cut = int(np.searchsorted(changed, n))
+        self._schedule(changed[:cut])
+        progress.sent = self._send(changed[cut:])
+        progress.pending = len(self.v.pending) + len(self.v.created)
+        progress.aggregates = self.partial
+        return progress
+
+    def _begin(self, read: dict[str, Any]) -> Array:
+        todo = np.arange(self.v.topology.n, dtype=np.int32)
+        log = self._log()
+        for methods, part in self._by_class(todo):
+            methods.init(self.v, part, read, self.partial, log)
+        self._follow(log, None)
+        return np.arange(self.v.topology.n, dtype=np.int32)
+
+    def _gather(self, iteration: int, read: dict[str, Any], progress: Progress) -> Array:
+        v = self.v
+        log = self._log()
+        created = v.created
+        if len(created):
+            for methods, part in self._by_class(created):
+                methods.init(v, part, read, self.partial, log)
+            v.created = created[:0]
+        todo = v.pending
+        if v.all_pending or self.plan.always:
+            todo = np.arange(v.topology.n, dtype=np.int32)
+        elif len(created) or v.once:
+            extra = np.fromiter(v.once, np.int32, len(v.once))
+            todo = np.unique(np.concatenate([todo, created, extra])).astype(np.int32)
+        v.all_pending = False
+        v.pending = todo[:0]
+        with _once(v, self) as again:
+            senders = np.concatenate(
+                [
+                    todo[:0],
+                    *(
+                        methods.gather(
+                            v, self.delivery, part, iteration, read, self.partial, log
+                        )
+                        for methods, part in self._by_class(todo)
+                    ),
+                ]
+            )
+        progress.updates = len(todo)
+        self._schedule(np.array(again, np.int32))
+        v.extra["senders"] = senders = np.unique(np.concatenate([senders, created]))
+        if log:
+            self._follow(log, None)
+        result: Array = v.extra.pop("senders", senders) if self.v is v else self.v.extra.pop("senders")
+        return result.astype(np.int32)
+
+    def _by_class(self, todo: Array) -> Sequence[tuple[Methods, Array]]:
+        kind = self.v.topology.kind
+        if len(self.methods) == 1 or kind is None:
+            return [(self.methods[0], todo)]
+        codes = kind[todo]
+        return [(m, todo[codes == c]) for c, m in enumerate(self.methods)]
+
+    def _log(self) -> Log:
+        return Log(self.algebra, self.plan.program.value_dtype)
+
+    def _schedule(self, vertices: Array) -> None:
+        """Have the vertices gather in the next iteration."""
+        if len(vertices):
+            merged = np.concatenate([self.v.pending, vertices])
+            self.v.pending = np.unique(merged).astype(np.int32) if len(self.v.pending) else vertices
+
+    # What methods asked for beyond their own row. -------------------------------------------
+
+    def _follow(self, log: Log, progress: Progress | None) -> None:
+        if not log:
+            return
+        entries = log.entries()
+        once = self._emit_by_id([e for e in entries if e.what == EMIT], progress)
+        changes = Changes()
+        changes.note(entries, self.v.topology)
+        if changes:
+            self._restructure(changes)
+        self._send_once(once)
+
+    def _emit_by_id(self, entries: list[Entry], progress: Progress | None) -> list[tuple[int, Any]]:
+        """Deliver messages by id along edges where there are some; return the others."""
+        t, algebra = self.v.topology, self.algebra
+        slot_ids = np.concatenate([t.ids, t.ghost_ids]) if entries else t.ids
+        sent: dict[int, Any] = {}
+        once: list[tuple[int, Any]] = []
+        names = names_of(self.plan)
+        for e in entries:
+            lo, hi = int(t.start[e.vertex]), int(t.start[e.vertex + 1])
+            row = slot_ids[t.target[lo:hi]]
+            edges = (lo + np.flatnonzero(row == e.target)[:1]).tolist()
+            value = e.message
+            if names is not None and isinstance(value, str):
+                value = names.encode(value)
+            if edges:
+                edge = edges[0]
+                latest = algebra.kind == "latest"
+                sent[edge] = (
+                    value if latest or edge not in sent else _combine(algebra, sent[edge], value)
+                )
+            elif algebra.kind == "latest":
+                raise ProgramError(
+                    f"{self.plan.program.name}: emit to vertex {e.target}, which is no target; "
+                    "with messages = Latest(...) call addTarget first"
+                )
+            else:
+                once.append((e.target, value))
+        if sent:
+            values = np.empty((len(sent), *self.v.msg.shape[1:]), self.v.msg.dtype)
+            for k, x in enumerate(sent.values()):
+                values[k] = x
+            self.module.emit_edges(
+                np.array(list(sent), np.int64), values, t.target,
+                *self.delivery.arguments(self.v.msg, self.v.agg, 1, 0),
+            )  # fmt: skip
+        if progress is not None:
+            progress.messages += len(entries)
+        return once
+
+    def _send_once(self, once: list[tuple[int, Any]]) -> None:
+        if not once:
+            return
+        t = self.v.topology
+        ids = np.array([target for target, _ in once], np.int64)
+        owners = owner(ids, t.partitions)
+        for (target, value), p in zip(once, owners.tolist(), strict=True):
+            if p == self.partition:
+                self._receive_once(target, value)
+            else:
+                block = self.outgoing.setdefault(p, {})
+                block.setdefault("once", []).append((target, value))
+
+    def _receive_once(self, target: int, value: Any) -> None:
+        k = int(np.searchsorted(self.v.topology.ids, target))
+        if k in self.v.once:
+            value = _combine(self.algebra, self.v.once[k], value)
+        self.v.once[k] = value
+        self._schedule(np.array([k], np.int32))
+
+    def _restructure(self, changes: Changes) -> None:
+        pulled = self.delivery.finish(self.v.msg, self.v.agg)
+        old = self.v.topology
+        senders = self.v.extra.pop("senders", None)
+        done = restructure(self.v, changes, self.plan.program, self.plan.each)
+        self.v = done.vertices
+        t = self.v.topology
+        self.restructured = True
+        self.delivery = Delivery(t, self.algebra, self.plan.shape, self.module, self.plan.threads)
+        if len(done.created):
+            self.v.created = np.unique(np.concatenate([self.v.created, done.created])).astype(
+                np.int32
+            )
+        if senders is not None:
+            kept = done.moved[senders]
+            self.v.extra["senders"] = np.unique(np.concatenate([kept, done.touched]))
+        for p, ids in done.appended.items():
+            block = self.outgoing.setdefault(p, {})
+            block["register"] = np.concatenate([block.get("register", ids[:0]), ids])
+        shift = np.repeat(
+            (t.ghost_start[:-1] - old.ghost_start[:-1]), np.diff(old.ghost_start)
+        )
+        ghosts = pulled[pulled >= old.n].astype(np.int64) - old.n
+        slots = np.concatenate(
+            [done.moved[pulled[pulled < old.n]], t.n + ghosts + shift[ghosts]]
+        )
+        self.delivery.recompute(done.lost, self.v.msg, self.v.agg)
+        self.delivery.mark(slots)
+
+    # Between partitions. --------------------------------------------------------------------
+
+    def receive(self, blocks: Sequence[tuple[int, bytes]]) -> None:
+        """Take in what other partitions sent in the last hop."""
+        parts = [(p, *decode(b, trusted=True)) for p, b in blocks]
+        changes = Changes()
+        for p, columns, _ in parts:
+            if "register" in columns:
+                changes.registered[p] = columns["register"]
+            if "once.id" in columns:
+                ids = columns["once.id"]
+                changes.create |= set(ids[~np.isin(ids, self.v.topology.ids)].tolist())
+        if changes:
+            self._restructure(changes)
+        for p, columns, _ in parts:
+            if "index" in columns:
+                self.delivery.inbound(
+                    p, columns["index"], columns["value"], self.v.msg, self.v.agg
+                )
+            if "once.id" in columns:
+                for target, value in zip(
+                    columns["once.id"].tolist(), list(columns["once.value"]), strict=True
+                ):
+                    self._receive_once(target, value)
+        changed = self.delivery.finish(self.v.msg, self.v.agg)
+        self._schedule(changed[changed < self.v.topology.n])
+
+    def _send(self, slots: Array) -> int:
+        """Queue the new aggregate of every changed ghost for its owner."""
+        t = self.v.topology
+        if len(slots) == 0:
+            return 0
+        numbers = slots.astype(np.int64) - t.n
+        if self.algebra.kind == "latest":
+            first = t.in_start[slots]
+            live = t.in_start[slots.astype(np.int64) + 1] > first
+            numbers, slots = numbers[live], slots[live]
+            values = self.v.msg[self.delivery.in_index[t.in_start[slots]]]
+        else:
+            values = self.v.agg[slots]
+        cuts = np.searchsorted(numbers, t.ghost_start)
+        for p in range(t.partitions):
+            lo, hi = int(cuts[p]), int(cuts[p + 1])
+            if lo < hi:
+                block = self.outgoing.setdefault(p, {})
+                block["index"] = (numbers[lo:hi] - t.ghost_start[p]).astype(np.int32)
+                block["value"] = values[lo:hi]
+        return len(slots)
+
+    def blocks(self) -> list[tuple[int, bytes]]:
+        """Return what `step` left for other partitions, encoded."""
+        result = []
+        for p, block in sorted(self.outgoing.items()):
+            columns = {k: x for k, x in block.items() if k != "once"}
+            if "once" in block:
+                columns["once.id"] = np.array([target for target, _ in block["once"]], np.int64)
+                values = np.empty((len(block["once"]), *self.v.msg.shape[1:]), self.v.msg.dtype)
+                for k, (_, x) in enumerate(block["once"]):
+                    values[k] = x
+                columns["once.value"] = values
+            result.append((p, encode_bytes(columns)))
+        return result
+
+    # Versions. ------------------------------------------------------------------------------
+
+    def save(self, version: int) -> int:
+        """Keep this version on the host; return its bytes."""
+        key = self._key(version)
+        columns, meta = self.v.to_columns(self.algebra)
+        size = 0
+        if self.restructured:
+            self.topology_key = f"{key}-topology"
+            columns_, meta_ = self.v.topology.to_columns()
+            size += resident.save(self.topology_key, columns_, meta_)
+            self.restructured = False
+        meta["topology"] = self.topology_key
+        size += resident.save(key, columns, meta)
+        if version > 1:
+            resident.drop(self._key(version - 2))
+        return size
+
+    def load(self, version: int) -> None:
+        """Go to a version which was kept on this host.
+
+        Raises:
+            RunError: this host does not have it.
+        """
+        found = resident.open(self._key(version))
+        if found is None:
+            raise RunError(f"partition {self.partition} has lost version {version}")
+        columns, meta = found
+        if meta["topology"] != self.topology_key:
+            self.topology_key = meta["topology"]
+            topology = with_classes(load_topology(self.topology_key, self.partition), self.plan)
+            self.delivery = Delivery(
+                topology, self.algebra, self.plan.shape, self.module, self.plan.threads
+            )
+        self.v = Vertices.from_columns(self.delivery.topology, columns, meta)
+
+    def _key(self, version: int) -> str:
+        return f"{self.plan.run}/p{self.partition}-v{version}"
+
+    def result(self) -> dict[str, Array]:
+        """Return the state as a base segment's columns: id, fields, and names of string ids."""
+        t = self.v.topology
+        columns: dict[str, Array] = {"id": t.ids, **self.v.states}
+        if t.kind is not None:
+            columns["kind"] = t.kind
+        if t.names is not None:
+            columns["name.offsets"], columns["name.bytes"] = t.names
+        return columns
+
+
+def load_topology(key: str, partition: int) -> Topology:
+    """Map a partition's topology.
+
+    Raises:
+        RunError: this host does not have it.
+    """
+    found = resident.open(key)
+    if found is None:
+        raise RunError(f"partition {partition} has lost its graph")
+    return Topology.from_columns(*found)
+
+
+def with_classes(topology: Topology, plan: Plan) -> Topology:
+    """Return the topology with class numbers of the program in place of the file's codes."""
+    if topology.kind is None or not plan.kinds:
+        return topology
+    table = np.zeros(256, np.uint8)
+    table[: len(plan.kinds)] = plan.kinds
+    return replace(topology, kind=table[topology.kind])
+
+
+class _once:  # noqa: N801 - a context manager
+    """Adds one-shot messages to aggregates while vertices gather, and takes them out again."""
+
+    def __init__(self, v: Vertices, processor: Processor) -> None:
+        self.v, self.algebra = v, processor.algebra
+        self.kept: list[tuple[int, Any]] = []
+        self.again: list[int] = []
+
+    def __enter__(self) -> list[int]:
+        agg = self.v.agg
+        for k, value in self.v.once.items():
+            old = agg[k].copy() if agg.ndim > 1 else agg[k]
+            self.kept.append((k, old))
+            agg[k] = _combine(self.algebra, old, value)
+            if not np.all(agg[k] == old):
+                self.again.append(k)
+        self.v.once = {}
+        return sorted(self.again)
+
+    def __exit__(self, *error: object) -> None:
+        for k, old in self.kept:
+            self.v.agg[k] = old
+
+
+def _combine(algebra: Any, a: Any, b: Any) -> Any:
+    if algebra.size is not None:
+        pairs = zip(np.asarray(a).tolist(), np.asarray(b).tolist(), strict=True)
+        return np.array([algebra.combine(x, y) for x, y in pairs], algebra.dtype)
+    return algebra.combine(a, b)
+
+
+_decoders: dict[int, Names] = {}
+
+
+def names_of(plan: Plan) -> Names | None:
+    """The names of string ids for interpreted methods; one object per process and broadcast."""
+    if plan.names is None:
+        return None
+    key = plan.names.id if hasattr(plan.names, "id") else id(plan.names)
+    if key not in _decoders:
+        _decoders.clear()
+        _decoders[key] = Names(plan.names.value)
+    return _decoders[key]
+
+
+def _methods(plan: Plan, num_vertices: int, module: Any) -> list[Methods]:
+    made: list[Methods] = []
+    for kind, (spec, text) in enumerate(zip(plan.program.classes, plan.kernels, strict=True)):
+
+        def column(name: str, kind: int = kind) -> str:
+            return plan.program.column(kind, name)
+
+        if text is not None:
+            made.append(
+                NativeMethods(
+                    spec, column, load_module(text.source), plan.shape, plan.params,
+                    num_vertices, plan.tolerance, plan.threads, text.logs, text.tracked,
+                )
+            )  # fmt: skip
+        else:
+            made.append(
+                InterpretedMethods(
+                    spec, column, module, plan.shape, plan.params, num_vertices,
+                    plan.tolerance, names_of(plan), plan.loop,
+                )
+            )  # fmt: skip
+    return made

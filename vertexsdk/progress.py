@@ -1,0 +1,87 @@
+"""What a run shows while it runs: one live line on a terminal, log lines elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from types import TracebackType
+
+from vertexsdk.master import Progress
+
+__all__ = ["ProgressBar"]
+
+_log = logging.getLogger("vertexsdk")
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class ProgressBar:
+    """The state of one run on standard error: iteration, active vertices, messages/s.
+
+    Args:
+        name: the loop's name.
+        show: draw a live line; None draws it where standard error is a terminal.
+    """
+
+    def __init__(self, name: str, show: bool | None) -> None:
+        self.name = name
+        self.live = sys.stderr.isatty() if show is None else show
+        self._text = "starting"
+        self._began = time.monotonic()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> ProgressBar:
+        if self.live:
+            self._thread = threading.Thread(target=self._draw, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def say(self, text: str) -> None:
+        """Tell what is going on now."""
+        self._text = text
+        _log.info("%s: %s", self.name, text)
+
+    def note(self, text: str) -> None:
+        """Tell something that is to stay on the screen."""
+        if self.live:
+            sys.stderr.write(f"\r\x1b[K{self.name}: {text}\n")
+        else:
+            _log.warning("%s: %s", self.name, text)
+
+    def update(self, iteration: int, last: Progress, messages: int) -> None:
+        """Tell what the last iteration did, and how many messages there were in all."""
+        rate = messages / max(time.monotonic() - self._began, 1e-6)
+        self.say(
+            f"iteration {iteration} · frontier {iteration + 1} · {last.updates:,} active · "
+            f"{last.pending:,} waiting · {_short(rate)} messages/s"
+        )
+
+    def _draw(self) -> None:
+        frame = 0
+        while not self._stop.wait(0.1):
+            frame += 1
+            seconds = time.monotonic() - self._began
+            spinner = _SPINNER[frame % len(_SPINNER)]
+            sys.stderr.write(f"\r\x1b[K{spinner} {self.name} {seconds:5.1f} s · {self._text}")
+            sys.stderr.flush()
+
+
+def _short(rate: float) -> str:
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if rate >= size:
+            return f"{rate / size:.1f} {unit}"
+    return f"{rate:.0f}"

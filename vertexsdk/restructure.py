@@ -1,0 +1,296 @@
+"""A graph changed by its own program: edges added and removed, vertices created.
+
+The topology is immutable, so a change makes a new one and moves the arrays over. The numbers
+by which other partitions know this one's ghosts stay what they are: new ghosts are appended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.delivery import filled
+from vertexsdk.log import ADD, EMIT, REMOVE, Entry
+from vertexsdk.partition import Topology, owner
+from vertexsdk.program import Program
+from vertexsdk.vertices import Vertices, default_column
+
+__all__ = ["Changes", "restructure"]
+
+Array = NDArray[Any]
+
+
+@dataclass
+class Changes:
+    """What is to be done to one partition's graph."""
+
+    edges: dict[tuple[int, int], tuple[int, Any]] = field(default_factory=dict)
+    create: set[int] = field(default_factory=set)  # ids to own, if they are not yet there
+    registered: dict[int, Array] = field(default_factory=dict)  # ghosts appended elsewhere
+
+    def __bool__(self) -> bool:
+        return bool(self.edges or self.create or self.registered)
+
+    def note(self, entries: Sequence[Entry], topology: Topology) -> None:
+        """Take in logged requests: the last one about a pair counts."""
+        wanted = [e for e in entries if e.what in (ADD, EMIT)]
+        if wanted:
+            ids = np.array([e.target for e in wanted], np.int64)
+            mine = ids[owner(ids, topology.partitions) == topology.partition]
+            self.create |= set(mine[~np.isin(mine, topology.ids)].tolist())
+        for e in entries:
+            if e.what in (ADD, REMOVE):
+                self.edges[e.vertex, e.target] = (e.what, e.value)
+
+
+@dataclass
+class Restructured:
+    """The new vertices, and how to find the old ones in them."""
+
+    vertices: Vertices
+    moved: Array  # int32: new local index of each old vertex
+    created: Array  # int32: local indices of new vertices
+    appended: dict[int, Array]  # per partition: ids of ghosts it has to learn
+    touched: Array  # int32: vertices whose targets changed, new local indices
+    lost: Array  # int32: slots which lost an in-edge
+
+
+def restructure(v: Vertices, changes: Changes, program: Program, each: bool) -> Restructured:
+    """Return the partition with the changes made; messages are kept per edge.
+
+    Args:
+        v: the partition; not changed.
+        changes: what to do.
+        program: its fields and algebra.
+        each: there is a ghost per remote edge (Latest) instead of one per remote vertex.
+    """
+    t = v.topology
+    registered = {p: ids for p, ids in changes.registered.items() if len(ids)}
+    create = set(changes.create)
+    for ids in registered.values():
+        create |= set(ids[~np.isin(ids, t.ids)].tolist())
+    created_ids = np.array(sorted(create), np.int64)
+    ids = np.sort(np.concatenate([t.ids, created_ids]))
+    moved = np.searchsorted(ids, t.ids).astype(np.int32)
+    created = np.searchsorted(ids, created_ids).astype(np.int32)
+    n = len(ids)
+
+    table = _EdgeTable.of(t, moved)
+    kept = table.apply(changes.edges, moved, t)
+    ghost_ids, ghost_start, ordinal, appended = _ghosts(t, table, each)
+    slot = np.where(
+        table.local >= 0, np.searchsorted(ids, table.ids), n + ordinal
+    ).astype(np.int64)
+    order = np.lexsort((table.reverse, table.ids, table.source))
+    source, slot = table.source[order], slot[order]
+    edge = table.edge[order]  # old edge number, -1 for a new one
+    start = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(source, minlength=n), out=start[1:])
+
+    inbound, inbound_start = _inbound(t, moved, registered, ids)
+    g = len(ghost_ids)
+    in_start, in_source = _transpose(slot, source, inbound, n, g)
+    topology = replace(
+        t,
+        ids=ids,
+        start=start,
+        target=slot.astype(np.int32),
+        ghost_ids=ghost_ids,
+        ghost_start=ghost_start,
+        inbound=inbound,
+        inbound_start=inbound_start,
+        in_start=in_start,
+        in_source=in_source,
+        kind=None if t.kind is None else _spread(t.kind, moved, n, 0),
+        value=None if t.value is None else table.value[order].astype(t.value.dtype),
+        reverse=None if t.reverse is None else table.reverse[order],
+    )
+    lost_ids, lost_ghosts = kept
+    lost = np.concatenate([np.searchsorted(ids, lost_ids), n + _ghost_shift(t, ghost_start)[lost_ghosts]])
+    return Restructured(
+        _carry(v, topology, program, moved, edge),
+        moved,
+        created,
+        appended,
+        np.unique(table.touched).astype(np.int32),
+        lost.astype(np.int32),
+    )
+
+
+@dataclass
+class _EdgeTable:
+    """Edges as columns: source (new index), target id, value, old edge number, old ghost."""
+
+    source: Array
+    ids: Array
+    value: Array
+    reverse: Array
+    edge: Array
+    ghost: Array  # old ghost number, -1 where local, -2 where remote and new
+    local: Array  # >= 0 where the target is owned here
+    touched: Array
+
+    @classmethod
+    def of(cls, t: Topology, moved: Array) -> _EdgeTable:
+        sources = np.repeat(np.arange(t.n), np.diff(t.start))
+        slot_ids = np.concatenate([t.ids, t.ghost_ids])
+        target = t.target.astype(np.int64)
+        return cls(
+            source=moved[sources].astype(np.int64),
+            ids=slot_ids[target],
+            value=t.value if t.value is not None else np.zeros(t.m),
+            reverse=t.reverse if t.reverse is not None else np.zeros(t.m, np.bool_),
+            edge=np.arange(t.m),
+            ghost=np.where(target >= t.n, target - t.n, -1),
+            local=np.where(target < t.n, 0, -1),
+            touched=np.empty(0, np.int64),
+        )
+
+    def apply(
+        self, changes: Mapping[tuple[int, int], tuple[int, Any]], moved: Array, t: Topology
+    ) -> tuple[Array, Array]:
+        """Remove, update and append edges; return the local ids and old ghosts that lost one."""
+        gone: list[int] = []
+        added: list[tuple[int, int, Any]] = []
+        touched: list[int] = []
+        slot_ids = np.concatenate([t.ids, t.ghost_ids])
+        value = self.value.copy()
+        for (vertex, target), (what, x) in changes.items():
+            lo, hi = int(t.start[vertex]), int(t.start[vertex + 1])
+            found = lo + np.flatnonzero(slot_ids[t.target[lo:hi]] == target)
+            if what == REMOVE and len(found):
+                gone += found.tolist()
+                touched.append(int(moved[vertex]))
+            elif what == ADD and not len(found):
+                added.append((int(moved[vertex]), target, 1 if x is None else x))
+                touched.append(int(moved[vertex]))
+            elif what == ADD and x is not None and (value[found] != x).any():
+                value[found] = x
+                touched.append(int(moved[vertex]))
+        keep = np.ones(len(self.source), np.bool_)
+        keep[gone] = False
+        lost = (self.ids[~keep & (self.local >= 0)], self.ghost[~keep & (self.ghost >= 0)])
+        new_ids = np.array([a[1] for a in added], np.int64)
+        mine = owner(new_ids, t.partitions) == t.partition
+        count = len(added)
+
+        def join(old: Array, new: Any) -> Array:
+            return np.concatenate([old[keep], np.asarray(new, old.dtype)])
+
+        self.source = join(self.source, [a[0] for a in added])
+        self.value = join(value, [a[2] for a in added])
+        self.ids = join(self.ids, new_ids)
+        self.reverse = join(self.reverse, np.zeros(count, np.bool_))
+        self.edge = join(self.edge, np.full(count, -1))
+        self.ghost = join(self.ghost, np.where(mine, -1, -2))
+        self.local = join(self.local, np.where(mine, 0, -1))
+        self.touched = np.array(touched, np.int64)
+        return lost
+
+
+def _ghosts(
+    t: Topology, table: _EdgeTable, each: bool
+) -> tuple[Array, Array, Array, dict[int, Array]]:
+    """Append ghosts for new remote targets; return ids, starts, number per edge, what is new."""
+    number = table.ghost.copy()
+    fresh = np.flatnonzero(number == -2)
+    if not each and len(fresh):
+        known = np.argsort(t.ghost_ids, kind="stable")
+        at = np.searchsorted(t.ghost_ids[known], table.ids[fresh])
+        at_safe = np.minimum(at, max(len(known) - 1, 0))
+        hit = (at < len(known)) & (
+            (t.ghost_ids[known][at_safe] == table.ids[fresh]) if len(known) else False
+        )
+        number[fresh[hit]] = known[at_safe[hit]]
+        fresh = fresh[~hit]
+    owners = owner(table.ids[fresh], t.partitions)
+    pieces, starts, appended = [], [0], {}
+    placed = np.full(len(number), -1, np.int64)
+    shift = np.zeros(len(t.ghost_ids), np.int64)
+    total = 0
+    for p in range(t.partitions):
+        lo, hi = int(t.ghost_start[p]), int(t.ghost_start[p + 1])
+        shift[lo:hi] = total - lo
+        mine = fresh[owners == p]
+        wanted = table.ids[mine] if each else np.unique(table.ids[mine])
+        pieces += [t.ghost_ids[lo:hi], wanted]
+        first = total + hi - lo
+        placed[mine] = first + (
+            np.arange(len(mine)) if each else np.searchsorted(wanted, table.ids[mine])
+        )
+        total = first + len(wanted)
+        starts.append(total)
+        if len(wanted):
+            appended[p] = wanted
+    old = number >= 0
+    placed[old] = number[old] + shift[number[old]]
+    return np.concatenate(pieces), np.array(starts, np.int64), placed, appended
+
+
+def _ghost_shift(t: Topology, ghost_start: Array) -> Array:
+    """The new number of every old ghost."""
+    groups = np.repeat(np.arange(t.partitions), np.diff(t.ghost_start))
+    return np.arange(t.ghosts) + (ghost_start[:-1] - t.ghost_start[:-1])[groups]
+
+
+def _inbound(
+    t: Topology, moved: Array, registered: Mapping[int, Array], ids: Array
+) -> tuple[Array, Array]:
+    pieces, starts = [], [0]
+    for p in range(t.partitions):
+        old = moved[t.inbound[int(t.inbound_start[p]) : int(t.inbound_start[p + 1])]]
+        new = np.searchsorted(ids, registered.get(p, np.empty(0, np.int64)))
+        pieces += [old, new.astype(np.int32)]
+        starts.append(starts[-1] + len(old) + len(new))
+    return np.concatenate(pieces).astype(np.int32), np.array(starts, np.int64)
+
+
+def _transpose(
+    slot: Array, source: Array, inbound: Array, n: int, g: int
+) -> tuple[Array, Array]:
+    rows = np.concatenate([slot, inbound.astype(np.int64)])
+    entries = np.concatenate([source, n + np.arange(len(inbound))])
+    in_start = np.zeros(n + g + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=n + g), out=in_start[1:])
+    return in_start, entries[np.argsort(rows, kind="stable")].astype(np.int32)
+
+
+def _spread(old: Array, moved: Array, n: int, default: Any) -> Array:
+    new = np.empty((n, *old.shape[1:]), old.dtype)
+    new[...] = default
+    new[moved] = old
+    return new
+
+
+def _carry(v: Vertices, t: Topology, program: Program, moved: Array, edge: Array) -> Vertices:
+    """Move states, messages and one-shots to the new numbering; aggregates start empty."""
+    states, tracked = {}, {}
+    for name, f in program.states().items():
+        states[name] = default_column(t.n, f)
+        states[name][moved] = v.states[name]
+        if name in v.tracked:
+            tracked[name] = default_column(t.n, f)
+            tracked[name][moved] = v.tracked[name]
+    algebra = program.algebra
+    assert algebra is not None
+    old = v.topology
+    msg = filled(t.m + len(t.inbound), algebra)
+    msg[np.flatnonzero(edge >= 0)] = v.msg[edge[edge >= 0]]
+    for p in range(t.partitions):
+        lo, hi = int(old.inbound_start[p]), int(old.inbound_start[p + 1])
+        first = t.m + int(t.inbound_start[p])
+        msg[first : first + hi - lo] = v.msg[old.m + lo : old.m + hi]
+    agg = filled(0 if algebra.kind == "latest" else t.n + t.ghosts, algebra)
+    if len(agg):
+        agg[moved] = v.agg[: old.n]
+        shift = _ghost_shift(old, t.ghost_start)
+        agg[t.n + shift] = v.agg[old.n :]
+    return Vertices(
+        t, states, msg, agg, np.sort(moved[v.pending]), tracked,
+        {int(moved[k]): x for k, x in v.once.items()}, dict(v.extra), v.all_pending,
+        moved[v.created],
+    )  # fmt: skip

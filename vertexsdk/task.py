@@ -1,0 +1,170 @@
+"""The task of every hop: find the partition's version, step, keep the new version, report.
+
+A task is a pure function of the version it is told and the blocks it is given. The arrays stay
+in the process which has them; another process of the host maps the kept version.
+"""
+
+from __future__ import annotations
+
+import pickle
+import resource
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from vertexsdk.algebra import Algebra
+from vertexsdk.errors import RunError
+from vertexsdk.master import Master, Progress
+from vertexsdk.plan import Plan
+from vertexsdk.program import new_driver
+from vertexsdk.vertex import Aggregates
+
+__all__ = ["Command", "HopTask", "Report", "make_master"]
+
+DRIVER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One hop's orders: from `version`, run iterations from `iteration` on.
+
+    With one partition the task goes on by itself until the loop ends, `seconds` have passed or
+    `until` is reached. `commit` has the state written to the store afterwards.
+    """
+
+    version: int
+    iteration: int
+    aggregates: dict[str, Any]
+    num_vertices: int
+    until: int | None = None
+    seconds: float = 1.0
+    commit: bool = False
+    step: bool = True
+
+
+@dataclass(slots=True)
+class Report:
+    """What a task tells the driver. `history` has the progress of every iteration it ran."""
+
+    partition: int
+    version: int
+    history: list[Progress] = field(default_factory=list)
+    vertices: int = 0
+    reason: str | None = None
+    segment: Any = None
+    lost: str | None = None
+    bytes: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    memory: int = 0  # peak resident bytes of the worker process
+
+
+def make_master(plan: Plan, num_vertices: int) -> Master:
+    """Return the state machine of the plan's loop."""
+    driver = new_driver(plan.program.classes[0], plan.params, num_vertices)
+
+    def converged(iteration: int, aggregates: Any) -> bool:
+        return bool(driver.converged(iteration, Aggregates(dict(aggregates))))
+
+    algebras: dict[str, Algebra] = dict(plan.program.aggregators)
+    return Master(algebras, plan.always, plan.max_iterations, converged)
+
+
+_kept: dict[tuple[str, int], tuple[int, Any]] = {}  # (run, partition) -> version, processor
+
+
+class HopTask:
+    """The callable which an `Exchange` runs on every partition."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def __call__(
+        self, partition: int, command: Command, blocks: list[tuple[int, bytes]]
+    ) -> Iterator[tuple[int, bytes]]:
+        began = time.perf_counter()
+        report = Report(partition, command.version)
+        outgoing: list[tuple[int, bytes]] = []
+        try:
+            processor = self._processor(partition, command)
+        except LostError as lost:
+            report.lost = str(lost)
+            yield DRIVER, pickle.dumps(report)
+            return
+        clock = time.perf_counter()
+        report.seconds["load"] = clock - began
+        if command.step:
+            processor.set_vertices(command.num_vertices)
+            processor.receive(blocks)
+            self._run(processor, command, report)
+            report.seconds["kernel"] = time.perf_counter() - clock
+            outgoing = processor.blocks()
+            report.bytes = sum(len(b) for _, b in outgoing)
+            alone = len(self.plan.topologies) == 1
+            if not (alone and report.reason is not None):
+                clock = time.perf_counter()
+                processor.save(report.version)
+                report.seconds["save"] = time.perf_counter() - clock
+            _kept[self.plan.run, partition] = (report.version, processor)
+        if command.commit or (command.step and report.reason is not None):
+            clock = time.perf_counter()
+            report.segment = self._commit(processor, command, report)
+            report.seconds["commit"] = time.perf_counter() - clock
+        report.vertices = processor.count
+        report.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        yield from outgoing
+        yield DRIVER, pickle.dumps(report)
+
+    def _run(self, processor: Any, command: Command, report: Report) -> None:
+        alone = len(self.plan.topologies) == 1
+        began = time.monotonic()
+        master = make_master(self.plan, command.num_vertices)
+        master.iteration, master.aggregates = command.iteration, command.aggregates
+        while True:
+            progress = processor.step(master.iteration, master.aggregates)
+            report.history.append(progress)
+            report.version += 1
+            if not alone:
+                return
+            if not master.advance(progress):
+                report.reason = master.reason
+                return
+            if command.until is not None and master.iteration > command.until:
+                return
+            if time.monotonic() - began > command.seconds:
+                return
+            processor.set_vertices(processor.count)
+
+    def _processor(self, partition: int, command: Command) -> Any:
+        from vertexsdk.events import EventProcessor
+        from vertexsdk.processor import Processor
+
+        key = (self.plan.run, partition)
+        kept = _kept.get(key)
+        if kept is not None and kept[0] == command.version:
+            return kept[1]
+        for other in [k for k in _kept if k[0] != self.plan.run or k == key]:
+            del _kept[other]  # what an earlier run left in this process
+        kind = Processor if self.plan.program.algebra is not None else EventProcessor
+        try:
+            processor = kind(self.plan, partition, command.num_vertices)
+            if command.version > 0:
+                processor.load(command.version)
+        except RunError as error:
+            raise LostError(str(error)) from None
+        return processor
+
+    def _commit(self, processor: Any, command: Command, report: Report) -> Any:
+        if self.plan.store is None:
+            return None
+        from vertexsdk.state import open_store
+
+        store = open_store(self.plan.store)
+        iteration = command.iteration + max(len(report.history) - 1, 0)
+        return store.put_segment(
+            self.plan.loop, report.partition, iteration, "base", processor.result()
+        )
+
+
+class LostError(RunError):
+    """This host does not hold what the task needs; the driver loads it again."""
