@@ -56,7 +56,6 @@ __all__ = [
     "producers",
     "read",
     "run",
-    "session",
     "state",
 ]
 
@@ -68,14 +67,12 @@ _LATER = {
     "Result": "vertexsdk.results",
     "read": "vertexsdk.results",
     "run": "vertexsdk.loops",
-    "session": "vertexsdk.session",
 }
 
 if TYPE_CHECKING:
     from vertexsdk.graph import Graph
     from vertexsdk.loops import run
     from vertexsdk.results import Result, read
-    from vertexsdk.session import session
 
 
 def __getattr__(name: str) -> Any:

@@ -25,7 +25,7 @@ def load_program(text: str) -> Program:
     if ":" not in text:
         from vertexsdk import algorithms
 
-        built_in = algorithms.BUILT_INS
+        built_in = algorithms.ALGORITHMS
         if text not in built_in:
             raise InputError(
                 f"no built-in program {text!r}; there are: {', '.join(sorted(built_in))}; for one "
