@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from vertexsdk.errors import InputError
-from vertexsdk.session import _check_master, session
+from vertexsdk.session import _check_master, _pass_on, session
 
 
 def test_a_running_session_is_used(spark: SparkSession) -> None:
@@ -46,6 +49,35 @@ def test_an_unreachable_master() -> None:
         with pytest.raises(InputError, match="no Spark master answers at spark://"):
             _check_master(master)
     assert time.monotonic() - start < 10
+
+
+def test_noise_is_left_out_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
+    trace = b"Traceback (most recent call last):\n"
+    users = trace + b'  File "program.py", line 1, in gather\nValueError: no\n'
+    daemons = trace + b'  File "/x/pyspark.zip/pyspark/daemon.py", line 9, in worker\n'
+    noise = b"WARNING: Using incubator modules: x\n" + trace + daemons + b"BrokenPipeError: pipe\n"
+    _pass_on(io.BytesIO(noise + b"one\n" + users + daemons))
+    assert capfd.readouterr().err == "one\n" + users.decode()
+
+
+def test_spark_submit_settings_come_first(tmp_path: Path) -> None:
+    script = tmp_path / "job.py"
+    script.write_text("""
+from vertexsdk.session import session
+conf = session(spark__app__x="y").sparkContext.getConf()
+print(*(conf.get(key) for key in ("spark.master", "spark.shuffle.compress", "spark.app.x",
+        "spark.python.unix.domain.socket.enabled")))
+""")
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    done = subprocess.run(
+        [submit, "--master", "local[1]", "--conf", "spark.shuffle.compress=true", script],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.split() == ["local[1]", "true", "y", "true"], done.stderr
 
 
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:

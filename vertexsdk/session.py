@@ -1,7 +1,7 @@
 """The Spark session that loops run in: settings which make hops cheap, and a quiet start.
 
-A session that runs already, such as one that `spark-submit` or a notebook started, is used as it
-is. Otherwise Spark is started with the settings below; any of them may be overridden.
+A session that runs already, such as a notebook's, is used as it is. Otherwise Spark is started
+with the settings below; those given here or to `spark-submit` come before them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ _LOOPBACK = re.compile(r"local|spark://(127\.0\.0\.1|localhost):")
 _NOISE = re.compile(
     rb"WARNING: Using incubator modules|Using Spark's default log4j profile"
     rb"|Setting default log level to|To adjust logging level use|Picked up J\w+_OPTIONS"
+    # A Python worker whose socket was closed as Spark stopped.
+    rb'|  File ".*pyspark/daemon\.py"|BrokenPipeError: |ConnectionResetError: '
 )
+_TRACE = b"Traceback (most recent call last):\n"
 _LOGGING = """\
 rootLogger.level = {level}
 rootLogger.appenderRef.stderr.ref = stderr
@@ -80,22 +83,23 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
         running = SparkSession(SparkContext._active_spark_context)
     if running is not None:
         return running
-    settings = {**SETTINGS, "spark.driver.memory": _driver_memory()}
-    settings |= {key.replace("__", "."): value for key, value in conf.items()}
+    wanted = {key.replace("__", "."): value for key, value in conf.items()}
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # a JVM with its own settings waits for us
-    if submitted and master is None:
-        settings = {key: settings[key] for key in conf}
-    else:
-        settings["spark.master"] = master = master or os.environ.get("MASTER") or "local[*]"
+    if master is not None or not submitted:
+        wanted["spark.master"] = master = master or "local[*]"
         _check_master(master)
-        if _LOOPBACK.match(master):
-            settings.setdefault("spark.driver.host", "127.0.0.1")
-            settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
-    if not submitted:
+        if _LOOPBACK.match(master) and not submitted:
+            wanted.setdefault("spark.driver.host", "127.0.0.1")
+            wanted.setdefault("spark.driver.bindAddress", "127.0.0.1")
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if submitted:
+        SparkContext._ensure_initialized()
+        given = dict(SparkConf().getAll())
+        settings = {k: v for k, v in SETTINGS.items() if k not in given} | wanted
+    else:
+        settings = {**SETTINGS, "spark.driver.memory": _driver_memory(), **wanted}
         os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        if master is not None and _LOOPBACK.match(master):
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with _one_line(master):
         if not submitted:
             _start_quietly(settings)
@@ -193,9 +197,14 @@ def _start_quietly(settings: dict[str, str]) -> None:
 
 
 def _pass_on(lines: IO[bytes]) -> None:
-    """Copy the JVM's error stream to ours, without its start-up noise."""
+    """Copy the JVM's error stream to ours, without the noise of starting and stopping."""
+    held = b""  # a traceback's head, until its next line tells whose it is
     with lines:
         for line in lines:
+            if line == _TRACE:
+                held = line
+                continue
             if not _NOISE.match(line):
                 with contextlib.suppress(OSError, ValueError):
-                    os.write(2, line)
+                    os.write(2, held + line)
+            held = b""
