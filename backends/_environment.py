@@ -1,8 +1,9 @@
 """One LMDB environment: opened once per process, safe after fork, growing, read without a copy.
 
 - LMDB must not be opened twice by one process, so open environments are kept in a table.
-- A forked child may neither use nor close what its parent opened (closing would free the parent's
-  reader slots): the child's table starts empty and the parent's objects are kept for ever.
+- A forked child may neither use nor close what its parent opened: closing would free the parent's
+  reader slots. The child drops its references instead, by which py-lmdb forgets the environment.
+  Arrays read before the fork stay valid in the child, but keep it from opening the same shard.
 - An array read at no copy keeps its read transaction alive, and with it the pages: `_Snapshot`.
   Arrays of one process share a snapshot as long as it is new enough.
 - The map is as large as the address space lets it be, as it costs nothing until it is used. Where
@@ -32,10 +33,10 @@ RESERVED = 1 << 38  # bytes of address space for one environment
 SMALLEST = 1 << 22
 _READERS = 512
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_SHORT = errno.EIO  # what LMDB makes of a write that was cut short, as by a full disk
 
 _lock = threading.RLock()
 _open: weakref.WeakValueDictionary[tuple[int, int], Environment] = weakref.WeakValueDictionary()
-_parents: list[Any] = []
 
 
 class _Snapshot:
@@ -44,13 +45,16 @@ class _Snapshot:
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
         self.transaction = environment.handle.begin(buffers=True)
+        environment.snapshots.add(self)
 
     def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
-        if hasattr(self, "transaction"):
-            if self.environment.process == getpid():
-                self.transaction.abort()
-            else:
-                _parents.append(self.transaction)
+        if not hasattr(self, "transaction"):
+            return
+        if self.environment.process == getpid():
+            self.transaction.abort()
+        else:
+            self.environment.tables = {}
+            self.environment.handle = None
 
 
 class _Pinned:
@@ -77,6 +81,7 @@ class Environment:
     def __init__(self, path: str, tables: tuple[str, ...], size: int | None, sync: bool) -> None:
         self.path = path
         self.process = os.getpid()
+        self.snapshots: weakref.WeakSet[_Snapshot] = weakref.WeakSet()
         self._lock = threading.RLock()
         self._snapshot: Callable[[], _Snapshot | None] = lambda: None
         self.handle: Any = None
@@ -96,7 +101,7 @@ class Environment:
             except (MemoryError, lmdb.MemoryError):
                 if self.size <= SMALLEST:
                     raise
-                self.size //= 4
+                self.size = SMALLEST
         self.pins = self.size >= RESERVED
         self.handle.reader_check()
         self.tables = {name: self.handle.open_db(name.encode()) for name in tables}
@@ -126,10 +131,12 @@ class Environment:
             except lmdb.MapFullError:
                 self._remap(self.handle.info()["map_size"] * 2)
             except lmdb.Error as error:
-                if getattr(error, "code", 0) in _NO_ROOM or isinstance(error, lmdb.DiskError):
+                code = getattr(error, "code", 0)
+                if code in _NO_ROOM or code == _SHORT or isinstance(error, lmdb.DiskError):
+                    cause = "or its disk fails: " if code == _SHORT else ""
                     raise FullError(
-                        f"no room left for the store in {self.path}: free some space, or choose "
-                        "another --backend; what was committed before is still readable"
+                        f"no room left for the store in {self.path}: {cause}free some space, or "
+                        "choose another --backend; what was committed before is still readable"
                     ) from error
                 raise StateError(f"the store in {self.path} cannot be written: {error}") from error
 
@@ -153,7 +160,7 @@ class Environment:
 
     def _remap(self, size: int) -> None:
         with self._lock:
-            if self.pins and self._snapshot() is not None:
+            if self.pins and len(self.snapshots):
                 raise FullError(
                     f"the store in {self.path} reached its map of {self.size} bytes while arrays "
                     "read from it are in use: let go of them, or start the process again"
@@ -200,10 +207,17 @@ def open_environment(
             if error.errno in _NO_ROOM:
                 raise FullError(f"no room left to make {path}: free some space") from error
             raise StateError(f"{path} cannot be opened: {error.strerror}") from error
-        except lmdb.DiskError as error:
+        except lmdb.Error as error:
+            if "already open" in str(error):
+                raise StateError(
+                    f"{path} is held by arrays that were read before this process was forked: let "
+                    "go of them, or start processes by multiprocessing's 'spawn'"
+                ) from error
+            if not isinstance(error, lmdb.DiskError):
+                raise StateError(f"the store in {path} cannot be opened: {error}") from error
             raise FullError(f"no room left to make {path}: free some space") from error
-        except (lmdb.Error, MemoryError) as error:
-            raise StateError(f"the store in {path} cannot be opened: {error}") from error
+        except MemoryError as error:
+            raise StateError(f"no memory left to open {path}: {error}") from error
 
 
 def _sync_directory(path: str) -> None:
@@ -216,7 +230,10 @@ def _sync_directory(path: str) -> None:
 
 def _start_afresh_in_child() -> None:
     global _lock
-    _parents.append(list(_open.values()))
+    for environment in list(_open.values()):
+        if not len(environment.snapshots):  # else its map is in use
+            environment.tables = {}
+            environment.handle = None
     _open.clear()
     _lock = threading.RLock()
 

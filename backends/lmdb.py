@@ -82,6 +82,9 @@ class LmdbBackend(Catalog):
         def work(txn: Any) -> None:
             for number, value in enumerate(values):
                 txn.put(_segment(key, number), value)
+            rest = len(values)
+            while txn.delete(_segment(key, rest)):  # of a longer value put before
+                rest += 1
 
         self._shard(key).write(work)
 

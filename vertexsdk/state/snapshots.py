@@ -7,6 +7,8 @@ segment holds no copy where the backend gives views.
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +27,7 @@ __all__ = ["Snapshots"]
 
 K = TypeVar("K")
 V = TypeVar("V")
+_stores: weakref.WeakSet[Snapshots] = weakref.WeakSet()
 
 
 class Snapshots:
@@ -35,6 +38,7 @@ class Snapshots:
         self._manifests: _Cache[str, Manifest] = _Cache(256)
         self._lists: _Cache[str, list[SegmentRef]] = _Cache(8)
         self._tables: _Cache[SegmentKey, Table] = _Cache(256)
+        _stores.add(self)
 
     def close(self) -> None:
         """Let go of the backend; arrays that were read stay valid."""
@@ -326,6 +330,14 @@ class _Cache(Generic[K, V]):
 
     def clear(self) -> None:
         self._values.clear()
+
+
+def _forget_tables_in_child() -> None:
+    for store in list(_stores):
+        store._tables.clear()  # they are views of what the parent opened
+
+
+os.register_at_fork(after_in_child=_forget_tables_in_child)
 
 
 def _owners(ids: list[int], manifest: Manifest) -> dict[int, int]:

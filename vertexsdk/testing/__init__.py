@@ -1,1 +1,4 @@
-"""Shipped for tests: a reference executor, oracles, random programs, backend conformance."""
+"""Shipped tests: what a backend of one's own has to pass (`vertexsdk.testing.backends`).
+
+Needs pytest and hypothesis.
+"""

@@ -1,0 +1,29 @@
+"""The backends that are built in pass the suite that is shipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vertexsdk.testing.backends import BackendSuite
+
+
+class TestLmdb(BackendSuite):
+    @pytest.fixture
+    def url(self, tmp_path: Path) -> str:
+        return f"lmdb://{tmp_path}/store"
+
+
+class TestSmallLmdb(BackendSuite):
+    """Where address space is scarce, maps start small and grow."""
+
+    @pytest.fixture
+    def url(self, tmp_path: Path) -> str:
+        return f"lmdb://{tmp_path}/store?map=65536"
+
+
+class TestMemory(BackendSuite):
+    @pytest.fixture
+    def url(self, tmp_path: Path) -> str:
+        return f"memory://{tmp_path.name}"
