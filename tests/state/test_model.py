@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from vertexsdk.state import MissingError, Store, open_store
 LOOPS = st.sampled_from(["main", "branch", "other"])
 STATES = st.dictionaries(st.integers(-5, 5), st.floats(allow_nan=False), max_size=6)
 P = 2
+_numbers = count()
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -25,13 +27,13 @@ class StoreMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.mkdtemp()
-        self.store: Store = open_store(f"lmdb://{self.folder}/store")
+        self.store: Store = open_store(f"memory://model-{next(_numbers)}")
         self.model: dict[str, dict[int, dict[int, float]]] = {}
 
     def teardown(self) -> None:
+        directory = self.store.backend.location.partition("?directory=")[2]
         self.store.close()
-        shutil.rmtree(self.folder)
+        shutil.rmtree(directory)
 
     def _put(self, loop: str, iteration: int, kind: Any, state: dict[int, float]) -> list[Any]:
         ids = np.array(sorted(state), np.int64)
@@ -88,8 +90,9 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
+        location = self.store.backend.location
         self.store.close()
-        self.store = open_store(f"lmdb://{self.folder}/store", create=False)
+        self.store = open_store(location, create=False)
 
     @invariant()
     def everything_is_read_as_it_was(self) -> None:
@@ -122,11 +125,11 @@ class StoreMachine(RuleBasedStateMachine):
         assert set(self.store.backend.list_segments()) == segments
 
 
-TestStore = pytest.mark.timeout(120)(StoreMachine.TestCase)
-TestStore.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestStore = StoreMachine.TestCase
+TestStore.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
 
 
-def test_a_reader_of_a_dropped_version_is_told(tmp_path: Any) -> None:
+def test_a_reader_of_a_dropped_version_is_told(tmp_path: Path) -> None:
     with open_store(f"lmdb://{tmp_path}/store") as store:
         columns = {"id": np.arange(3), "value": np.zeros(3)}
         for iteration in range(2):

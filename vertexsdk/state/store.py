@@ -159,7 +159,8 @@ class Store(Snapshots):
         The first commit of a store to a loop claims it, unless `claim` was called.
 
         Args:
-            iteration: of the version; not less than the parent's.
+            iteration: of the version; not less than the parent's. At the parent's iteration it
+                takes the parent's place.
             segments: from `put_segment`. With a parent they are laid over its version: a base
                 replaces the base and deltas of its partition, a topology the topology.
             schema, program: default to the parent's.
@@ -220,6 +221,8 @@ class Store(Snapshots):
             )
         self._claims[loop] = new
         self.remember(manifest)
+        if parent is not None and parent.iteration == iteration:
+            dropped = [(iteration, parent.name)]
         self.sweep([name for _, name in dropped])
         return manifest
 
