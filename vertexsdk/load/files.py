@@ -136,6 +136,9 @@ def plan(files: Sequence[str], pieces: int) -> list[Split]:
     Raises:
         InputError: there is nothing in any of them.
     """
+    for name in files:
+        if not os.access(name, os.R_OK):
+            raise unreadable(name)
     parquet = [_is_parquet(f) for f in files]
     if not any(os.path.getsize(f) for f in files):
         raise InputError(f"{files[0]}: the file is empty; an edge line is `source target [value]`")
@@ -148,6 +151,12 @@ def plan(files: Sequence[str], pieces: int) -> list[Split]:
         cuts = np.linspace(begin, end, max(1, min(here, end - begin)) + 1).astype(np.int64)
         splits += [Split(path, a, z, columnar) for a, z in pairwise(cuts.tolist()) if a < z]
     return splits
+
+
+def unreadable(path: str) -> InputError:
+    """Say that a file which the driver found is not there for a task."""
+    host = os.uname().nodename
+    return InputError(f"{path}: cannot be read on host {host}; put it where every worker can")
 
 
 def _is_parquet(path: str) -> bool:
@@ -188,13 +197,9 @@ def read_chunks(
     step = CHUNK if strings is None else 16 * CHUNK  # a lookup table of names per chunk
     cuts = [*range(split.begin, split.end, step), split.end]
     ranges = list(pairwise(cuts))
-    try:
-        descriptor = os.open(split.path, os.O_RDONLY)
-    except OSError as error:
-        raise InputError(
-            f"{split.path}: {error.strerror} on host {os.uname().nodename}; "
-            "put it where every worker can read it"
-        ) from None
+    if not os.access(split.path, os.R_OK):
+        raise unreadable(split.path)
+    descriptor = os.open(split.path, os.O_RDONLY)
     try:
 
         def read(bounds: tuple[int, int]) -> Chunk:

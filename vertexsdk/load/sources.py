@@ -7,6 +7,7 @@ Files that this machine can open are read by our own parser, in tasks. What Spar
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,27 +17,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
-from pyspark import RDD, SparkContext, TaskContext
-from pyspark.errors import PySparkException
+from pyspark import RDD, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, RunError
 from vertexsdk.jvm import spark_failure
 from vertexsdk.load import files, text
 from vertexsdk.load.arrow import as_strings, batch_chunk, edge_columns, id_array
-from vertexsdk.load.blocks import Block, edge_blocks
+from vertexsdk.load.blocks import Block, Fault, edge_blocks
 from vertexsdk.load.build import NO_KIND, Vertices
 from vertexsdk.load.files import LineError
+from vertexsdk.load.frames import Batches
 from vertexsdk.load.names import Names, merged, parse_named, tokens
 from vertexsdk.load.order import Chunk
-from vertexsdk.load.spark import Edges, FileEdges, Plan, lookup
+from vertexsdk.load.spark import Edges, FileEdges, Plan, lookup, without_fault
 
 __all__ = ["ArrayEdges", "FrameEdges", "VertexInput", "edges_at", "resolve", "vertices_at"]
 __all__ += ["vertices_of"]
 
-_ROWS = 1 << 19  # rows of Arrow batches which are routed together
-_BLOCKS = "destination int, block binary"
+_ROWS = 1 << 19  # rows of arrays which are sent together
 
 
 def edges_at(spark: SparkSession, paths: Sequence[str], format: str | None = None) -> Edges:
@@ -87,85 +87,75 @@ def _by_spark(spark: SparkSession, paths: Sequence[str], format: str | None) -> 
         format = "parquet" if all(p.rstrip("/").endswith(".parquet") for p in paths) else "text"
         if all(p.endswith((".csv", ".csv.gz")) for p in paths):
             format = "csv"
-    try:
+    with _readable(", ".join(paths)):
         if format == "text":
             return FrameEdges(spark.read.text(list(paths)), lines=True)
         if format == "csv":
             return FrameEdges(spark.read.csv(list(paths), header=True))
         return FrameEdges(spark.read.parquet(*paths))
-    except PySparkException as error:
-        line = str(error).splitlines()[0]
-        raise InputError(f"{', '.join(paths)}: Spark cannot read it: {line}") from None
+
+
+@contextlib.contextmanager
+def _readable(place: str) -> Iterator[None]:
+    try:
+        with spark_failure():
+            yield
+    except RunError as error:
+        raise InputError(f"{place}: Spark cannot read it: {error}") from None
 
 
 class FrameEdges:
     """The rows of a Spark DataFrame, or its lines of text."""
 
     def __init__(self, frame: DataFrame, lines: bool = False) -> None:
-        self._lines = lines
-        self._names: tuple[str, str, str | None] = ("", "", None)
-        if not lines:
-            self._names = edge_columns(frame.columns, "the edges")
-            frame = frame.select(*[F.col(f"`{n}`") for n in self._names if n is not None])
         self._frame = frame
+        self._lines = lines
+        self._names = (
+            ("value", "value", None) if lines else edge_columns(frame.columns, "the edges")
+        )
+        chosen = dict.fromkeys(n for n in self._names if n is not None)
+        self._batches = Batches.of(frame, chosen, "the edges")
 
     def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
         """See `Edges`."""
-        task = partial(_route_batches, plan, names, None if self._lines else self._names)
-        routed = self._frame.mapInArrow(task, _BLOCKS)
-        return routed.rdd.map(_as_block)
+        columns = None if self._lines else self._names
+        task = partial(_route_batches, plan, names, self._batches.reader(), columns)
+        return self._batches.rdd.mapPartitionsWithIndex(task)
 
     def distinct_names(self, sc: SparkContext) -> Any:
         """See `Edges`."""
-        with spark_failure():
-            if self._lines:
-                found = self._frame.mapInArrow(_distinct_in_lines, "name string")
-            else:
-                a, b, _ = self._names
-                found = self._frame.select(F.col(f"`{a}`").cast("string").alias("name")).union(
-                    self._frame.select(F.col(f"`{b}`").cast("string").alias("name"))
-                )
-            return merged(found.dropna().distinct().toArrow().column(0).chunks)
-
-
-def _as_block(row: Any) -> Block:
-    return row[0], bytes(row[1])
-
-
-def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches into some of about `_ROWS` rows."""
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(b.num_rows for b in held) >= _ROWS:
-            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
-            held = []
-    if held:
-        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+        if self._lines:
+            task = partial(_distinct_in_lines, self._batches.reader())
+            with spark_failure():
+                found = self._batches.rdd.mapPartitions(task).collect()
+            return merged(without_fault(found))
+        ends = [
+            self._frame.select(F.col(f"`{n}`").cast("string").alias("n")) for n in self._names[:2]
+        ]
+        distinct = ends[0].union(ends[1]).dropna().distinct()
+        return merged(Batches.of(distinct, ["n"], "the edges").collect())
 
 
 def _route_batches(
     plan: Plan,
     names: Any,
+    read: Any,
     columns: tuple[str, str, str | None] | None,
-    batches: Iterable[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    context = TaskContext.get()
-    order = context.partitionId() if context is not None else 0
+    order: int,
+    records: Iterable[bytes],
+) -> Iterator[Block]:
     codes, value = lookup(names), plan.variant.value
 
     def chunks() -> Iterator[Chunk]:
-        for batch in _joined(batches):
+        for batch in read(records):
             if columns is None:
                 yield _lines_chunk(batch.column(0), value, codes)
             else:
                 yield batch_chunk(batch, columns, value, "the edges", codes)
 
-    for destination, block in edge_blocks(order, chunks(), plan.partitions, plan.mode):
-        yield pa.RecordBatch.from_arrays(
-            [pa.array([destination], pa.int32()), pa.array([block], pa.binary())],
-            ["destination", "block"],
-        )
+    yield from edge_blocks(order, chunks(), plan.partitions, plan.mode)
+    for _ in records:  # after bad input: Spark ends a worker which has not read its own
+        pass
 
 
 def _lines_chunk(lines: pa.Array, value: str | None, codes: Any) -> Chunk:
@@ -178,17 +168,20 @@ def _lines_chunk(lines: pa.Array, value: str | None, codes: Any) -> Chunk:
         raise error.said("a line of the edges", buffer) from None
 
 
-def _distinct_in_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in _joined(batches):
-        found: list[pa.Array] = []
+def _distinct_in_lines(read: Any, records: Iterable[bytes]) -> Iterator[Any]:
+    found: list[pa.Array] = []
 
-        def collect(names: pa.Array, found: list[pa.Array] = found) -> NDArray[np.int64]:
-            found.append(names)
-            return np.zeros(len(names), np.int64)
+    def collect(names: pa.Array) -> NDArray[np.int64]:
+        found.append(pc.unique(names))
+        return np.zeros(len(names), np.int64)
 
-        _lines_chunk(batch.column(0), None, collect)
-        distinct = pc.cast(merged(found), pa.string())
-        yield pa.RecordBatch.from_arrays([distinct], ["name"])
+    try:
+        for batch in read(records):
+            _lines_chunk(batch.column(0), None, collect)
+        yield merged(found)
+    except InputError as error:
+        yield Fault((0, 0), error)
+        list(records)
 
 
 @dataclass(frozen=True)
@@ -286,9 +279,7 @@ def vertices_of(frame: DataFrame) -> VertexInput:
     if "id" not in by_name:
         raise InputError(f"the vertices: columns are {', '.join(frame.columns)}; name one `id`")
     wanted = [by_name[n] for n in ("id", "kind") if n in by_name]
-    with spark_failure():
-        table = frame.select(*[F.col(f"`{n}`") for n in wanted]).toArrow().combine_chunks()
-    columns = [pa.concat_arrays(c.chunks) if c.chunks else pa.array([], c.type) for c in table]
+    columns = Batches.of(frame, wanted, "the vertices").collect()
     return VertexInput(columns[0], columns[1] if len(columns) > 1 else None, "the vertices")
 
 
@@ -300,9 +291,8 @@ def vertices_at(spark: SparkSession, path: str) -> VertexInput:
     """
     local = files.local_path(path)
     if local is None:
-        frame = spark.read.text(path)
-        with spark_failure():
-            lines = frame.toArrow().column(0).to_pylist()
+        with _readable(path):
+            lines = Batches.of(spark.read.text(path), ["value"], path).collect()[0].to_pylist()
         return _vertex_lines(np.frombuffer("\n".join(lines).encode(), np.uint8), path)
     found = files.expand([local])
     if files.file_format(found[0]) == "parquet":

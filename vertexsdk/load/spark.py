@@ -37,7 +37,7 @@ from vertexsdk.load.files import Split, read_chunks
 from vertexsdk.load.memory import default_threads
 from vertexsdk.load.order import Chunk
 
-__all__ = ["Edges", "FileEdges", "Plan", "Report", "load", "lookup"]
+__all__ = ["Edges", "FileEdges", "Plan", "Report", "load", "lookup", "without_fault"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +140,29 @@ class FileEdges:
 
     def distinct_names(self, sc: SparkContext) -> Any:
         """See `Edges`."""
-        from vertexsdk.load.names import distinct_in_split, merged
+        from vertexsdk.load.names import merged
 
         splits = self.splits(max(sc.defaultParallelism, 1))
         with spark_failure():
-            found = sc.parallelize(splits, len(splits)).map(distinct_in_split).collect()
-        return merged(found)
+            found = sc.parallelize(splits, len(splits)).map(_names_in).collect()
+        return merged(without_fault(found))
+
+
+def _names_in(split: Split) -> Any:
+    from vertexsdk.load.names import distinct_in_split
+
+    try:
+        return distinct_in_split(split)
+    except InputError as error:
+        return Fault((0, 0), error)
+
+
+def without_fault(found: list[Any]) -> list[Any]:
+    """Return what tasks found, in order, or raise the first fault among it."""
+    for part in found:
+        if isinstance(part, Fault):
+            raise part.error
+    return found
 
 
 def lookup(names: Any) -> Callable[[Any], NDArray[np.int64]] | None:

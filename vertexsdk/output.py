@@ -1,0 +1,173 @@
+"""Results as rows `vertex,value`: a CSV file, a Parquet file, or a dictionary.
+
+Floats are written with the fewest digits that read back as the same float; unreachable is
+`inf`. Rows come partition by partition in ascending order of id. A file appears under its name
+when it is complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from vertexsdk.errors import InputError, RunError
+
+__all__ = ["Rows", "check_output", "to_dict", "write_rows"]
+
+Rows = tuple[Any, Any]
+"""Vertex ids (int64[n], or n strings) and the value of each: shape (n,) or (n, k), or objects."""
+
+_AT_ONCE = 1 << 18
+
+
+def check_output(path: str | os.PathLike[str]) -> str:
+    """Return the format of an output path: "csv" or "parquet".
+
+    Raises:
+        InputError: another suffix, or no directory to write it in. Ask before a long run.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".csv", ".parquet"):
+        raise InputError(f"{path}: cannot tell the format; name it .csv or .parquet")
+    directory = Path(path).absolute().parent
+    if not directory.is_dir():
+        raise InputError(f"{directory}: no such directory; make it or choose another output")
+    if not os.access(directory, os.W_OK):
+        raise InputError(f"{directory}: may not be written to; choose another output")
+    return suffix[1:]
+
+
+def write_rows(path: str | os.PathLike[str], parts: Iterable[Rows]) -> int:
+    """Write all parts to a `.csv` file with header `vertex,value`, or a `.parquet` file.
+
+    Args:
+        path: where to; an existing file is replaced.
+        parts: ids and values of each partition. In CSV a vector is its numbers separated by
+            blanks; in Parquet it is a list.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        InputError: as `check_output`.
+        RunError: the file could not be written; none is left behind.
+
+    Example:
+        >>> write_rows("/tmp/out.csv", [(np.array([1, 2]), np.array([0.5, np.inf]))])
+        2
+    """
+    write = _write_csv if check_output(path) == "csv" else _write_parquet
+    directory, name = os.path.split(os.path.abspath(path))
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{name[:100]}.", dir=directory)
+    os.close(descriptor)
+    try:
+        rows = write(temporary, parts)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+        return rows
+    except OSError as error:
+        said = error.strerror or str(error)
+        raise RunError(f"{path}: {said}; free some room and write again") from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def to_dict(parts: Iterable[Rows]) -> dict[Any, Any]:
+    """Return all parts as {vertex: value} of plain Python ids and values (vectors: lists)."""
+    out: dict[Any, Any] = {}
+    for ids, values in parts:
+        out.update(zip(_plain(ids), _plain(values), strict=True))
+    return out
+
+
+def _plain(column: Any) -> list[Any]:
+    if isinstance(column, np.ndarray):
+        return list(column.tolist())
+    return list(column.to_pylist()) if isinstance(column, pa.Array) else list(column)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _pieces(parts: Iterable[Rows]) -> Iterator[Rows]:
+    for ids, values in parts:
+        for k in range(0, len(ids), _AT_ONCE):
+            yield ids[k : k + _AT_ONCE], values[k : k + _AT_ONCE]
+
+
+def _write_csv(path: str, parts: Iterable[Rows]) -> int:
+    rows = 0
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write("vertex,value\n")
+        for ids, values in _pieces(parts):
+            pairs = zip(_csv_ids(ids), _csv_values(values), strict=True)
+            file.write("".join([f"{i},{v}\n" for i, v in pairs]))
+            rows += len(ids)
+    return rows
+
+
+def _csv_ids(ids: Any) -> list[Any]:
+    plain = _plain(ids)
+    return [_quoted(i) for i in plain] if plain and isinstance(plain[0], str) else plain
+
+
+def _csv_values(values: Any) -> list[str]:
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        return [" ".join(map(repr, row)) for row in values.tolist()]
+    plain = _plain(values)
+    if isinstance(values, np.ndarray) and values.dtype.kind == "b":
+        return ["true" if v else "false" for v in plain]
+    return [_quoted(v) if isinstance(v, str) else _quoted(repr(v)) for v in plain]
+
+
+def _quoted(field: str) -> str:
+    """Quote a CSV field where it must be (RFC 4180)."""
+    if any(c in field for c in ',"\n\r'):
+        return '"' + field.replace('"', '""') + '"'
+    return field
+
+
+def _write_parquet(path: str, parts: Iterable[Rows]) -> int:
+    import pyarrow.parquet as pq
+
+    rows, writer = 0, None
+    try:
+        for ids, values in _pieces(parts):
+            table = pa.table({"vertex": _arrow(ids), "value": _arrow(values)})
+            writer = writer or pq.ParquetWriter(path, table.schema)
+            writer.write_table(table.cast(writer.schema))
+            rows += len(ids)
+        if writer is None:
+            nothing = {"vertex": np.empty(0, np.int64), "value": np.empty(0)}
+            pq.write_table(pa.table(nothing), path)
+    finally:
+        if writer is not None:
+            writer.close()
+    return rows
+
+
+def _arrow(column: Any) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return pc.cast(column, pa.string()) if pa.types.is_large_string(column.type) else column
+    if isinstance(column, np.ndarray) and column.ndim == 2:
+        flat = pa.array(np.ascontiguousarray(column).reshape(-1))
+        return pa.FixedSizeListArray.from_arrays(flat, column.shape[1]).cast(pa.list_(flat.type))
+    if isinstance(column, np.ndarray) and column.dtype.kind != "O":
+        return pa.array(column)
+    plain: list[Any] = list(column)
+    try:
+        return pa.array(plain)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.array([v if isinstance(v, str) else repr(v) for v in plain], pa.string())
