@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from vertexsdk.errors import InputError, RunError
 
-__all__ = ["Rows", "check_output", "to_dict", "write_rows"]
+__all__ = ["Rows", "check_path", "to_dict", "write", "write_rows"]
 
 Rows = tuple[Any, Any]
 """Vertex ids (int64[n], or n strings) and the value of each: shape (n,) or (n, k), or objects."""
@@ -28,7 +28,7 @@ Rows = tuple[Any, Any]
 _AT_ONCE = 1 << 18
 
 
-def check_output(path: str | os.PathLike[str]) -> str:
+def check_path(path: str | os.PathLike[str]) -> str:
     """Return the format of an output path: "csv" or "parquet".
 
     Raises:
@@ -57,14 +57,14 @@ def write_rows(path: str | os.PathLike[str], parts: Iterable[Rows]) -> int:
         The number of rows.
 
     Raises:
-        InputError: as `check_output`.
+        InputError: as `check_path`.
         RunError: the file could not be written; none is left behind.
 
     Example:
         >>> write_rows("/tmp/out.csv", [(np.array([1, 2]), np.array([0.5, np.inf]))])
         2
     """
-    write = _write_csv if check_output(path) == "csv" else _write_parquet
+    write = _write_csv if check_path(path) == "csv" else _write_parquet
     directory, name = os.path.split(os.path.abspath(path))
     descriptor, temporary = tempfile.mkstemp(prefix=f".{name[:100]}.", dir=directory)
     os.close(descriptor)
@@ -79,6 +79,11 @@ def write_rows(path: str | os.PathLike[str], parts: Iterable[Rows]) -> int:
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+def write(path: str | os.PathLike[str], ids: Any, values: Any) -> int:
+    """Write one column of ids and one of values, as `write_rows` does."""
+    return write_rows(path, [(ids, values)])
 
 
 def to_dict(parts: Iterable[Rows]) -> dict[Any, Any]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vertexsdk.errors import InputError
-from vertexsdk.output import check_output, to_dict, write_rows
+from vertexsdk.output import check_path, to_dict, write, write_rows
 
 
 @given(
@@ -38,7 +38,7 @@ def test_csv_by_the_letter(tmp_path: Path) -> None:
         path, [(np.array([3, 1]), np.array([np.inf, 0.1])), (np.array([2]), np.array([-0.0]))]
     )
     assert path.read_bytes() == b"vertex,value\n3,inf\n1,0.1\n2,-0.0\n"
-    write_rows(path, [(["a,b", 'q"'], np.array([1, 2]))])
+    write(path, np.array(["a,b", 'q"'], object), np.array([1, 2]))
     assert path.read_text() == 'vertex,value\n"a,b",1\n"q""",2\n'
     write_rows(path, [(np.array([1]), np.array([[0.5, 1.0]]))])
     assert path.read_text() == "vertex,value\n1,0.5 1.0\n"
@@ -63,6 +63,6 @@ def test_parquet(tmp_path: Path) -> None:
 
 def test_bad_outputs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"name it \.csv or \.parquet"):
-        check_output(tmp_path / "out.txt")
+        check_path(tmp_path / "out.txt")
     with pytest.raises(InputError, match="no such directory"):
-        check_output(tmp_path / "none" / "out.csv")
+        check_path(tmp_path / "none" / "out.csv")

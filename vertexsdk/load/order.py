@@ -143,9 +143,9 @@ def _radix_sort(
             total += c
         shift = np.uint64(low + q * width)
         for i in range(m):
-            d = np.int64((keys[i] >> shift) & mask)
-            p = counts[q, d]
-            counts[q, d] = p + 1
+            digit = np.int64((keys[i] >> shift) & mask)
+            p = counts[q, digit]
+            counts[q, digit] = p + 1
             other[p] = keys[i]
             if carried:
                 other_place[p] = place[i]
