@@ -119,7 +119,7 @@ class Processor:
             todo = np.arange(v.topology.n, dtype=np.int32)
         elif len(created) or v.once:
             extra = np.fromiter(v.once, np.int32, len(v.once))
-            todo = np.unique(np.concatenate([todo, created, extra])).astype(np.int32)
+            todo = merged(todo, created, extra)
         v.all_pending = False
         v.pending = todo[:0]
         with _once(v, self) as again:
@@ -136,7 +136,11 @@ class Processor:
             )
         progress.updates = len(todo)
         self._schedule(np.array(again, np.int32))
-        v.extra["senders"] = senders = np.unique(np.concatenate([senders, created]))
+        if len(created):
+            senders = merged(senders, created)
+        if len(self.methods) > 1:
+            senders = np.sort(senders)
+        v.extra["senders"] = senders
         if log:
             self._follow(log, None)
         result: Array = v.extra.pop("senders", senders) if self.v is v else self.v.extra.pop("senders")
@@ -155,8 +159,8 @@ class Processor:
     def _schedule(self, vertices: Array) -> None:
         """Have the vertices gather in the next iteration."""
         if len(vertices):
-            merged = np.concatenate([self.v.pending, vertices])
-            self.v.pending = np.unique(merged).astype(np.int32) if len(self.v.pending) else vertices
+            pending = self.v.pending
+            self.v.pending = merged(pending, vertices) if len(pending) else vertices
 
     # What methods asked for beyond their own row. -------------------------------------------
 
@@ -240,12 +244,10 @@ class Processor:
         self.restructured = True
         self.delivery = Delivery(t, self.algebra, self.plan.shape, self.module, self.plan.threads)
         if len(done.created):
-            self.v.created = np.unique(np.concatenate([self.v.created, done.created])).astype(
-                np.int32
-            )
+            self.v.created = merged(self.v.created, done.created)
         if senders is not None:
             kept = done.moved[senders]
-            self.v.extra["senders"] = np.unique(np.concatenate([kept, done.touched]))
+            self.v.extra["senders"] = merged(kept, done.touched)
         for p, ids in done.appended.items():
             block = self.outgoing.setdefault(p, {})
             block["register"] = np.concatenate([block.get("register", ids[:0]), ids])
@@ -370,6 +372,15 @@ class Processor:
         if t.names is not None:
             columns["name.offsets"], columns["name.bytes"] = t.names
         return columns
+
+
+def merged(*parts: Array) -> Array:
+    """Return the distinct vertices of all parts, ascending; int32."""
+    joined = np.sort(np.concatenate(parts).astype(np.int32, copy=False))
+    keep = np.ones(len(joined), np.bool_)
+    np.not_equal(joined[1:], joined[:-1], out=keep[1:])
+    result: Array = joined[keep]
+    return result
 
 
 def load_topology(key: str, partition: int) -> Topology:

@@ -17,6 +17,7 @@ from vertexsdk.compile.rewrite import (
     LOG_ARGS,
     Globals,
     Rewritten,
+    functions_text,
     rewrite_method,
 
 )
@@ -67,17 +68,18 @@ def kernel_text(spec: ClassSpec, *, shape: str, strings: bool, tolerance: bool) 
     plain = [*base, *LOG_ARGS]
     sending = [*plain, "E_out", "E_has", "E_sx", "E_sh", *EMIT_ARGS[1:]]
     globals_ = Globals()
-    parts: list[Rewritten] = []
+    texts: list[str] = []
+    own: dict[str, str] = {}
+    logs = False
     for root, args in (("init", plain), ("gather", plain), ("scatter", sending)):
-        methods = reachable(spec.methods, root)
-        for method in reversed(methods):  # callees before their callers
-            parts.append(
-                rewrite_method(spec, method, root, args, shape, globals_, strings)
-            )
-        if not methods:
-            head = ", ".join(["_i", "_b", *args])
-            parts.append(Rewritten(root, f"@_jit\ndef _init_init({head}):\n    pass\n"))
-    logs = any(p.logs for p in parts)
+        parts = [
+            rewrite_method(spec, method, root, args, shape, globals_, strings)
+            for method in reversed(reachable(spec.methods, root))
+        ] or [Rewritten(root, "_i, _b", "pass")]
+        text, used = functions_text(root, parts, args)
+        own[root] = "".join(f", {a}" for a in used)
+        texts.append(text)
+        logs = logs or any(p.logs for p in parts)
     for name, algebra in spec.aggregators.items():
         _contribution(name, algebra, globals_)
     body = [
@@ -85,19 +87,12 @@ def kernel_text(spec: ClassSpec, *, shape: str, strings: bool, tolerance: bool) 
         deliver_source(spec.algebra),
         globals_.text(),
         _emission(shape, spec.algebra),
-        *(p.source for p in _ordered(parts)),
-        _init(plain),
-        _gather(spec, plain, logs, tolerance),
-        _scatter(spec, sending, shape, logs, tolerance, spec.algebra),
+        *texts,
+        _init(plain, own["init"]),
+        _gather(spec, plain, own["gather"], logs, tolerance),
+        _scatter(spec, sending, own["scatter"], shape, logs, tolerance, spec.algebra),
     ]
     return KernelText("\n".join(body), shape, tuple(plain), logs, tolerance)
-
-
-def _ordered(parts: list[Rewritten]) -> list[Rewritten]:
-    seen: dict[str, Rewritten] = {}
-    for p in parts:
-        seen.setdefault(p.source, p)
-    return list(seen.values())
 
 
 def _contribution(name: str, algebra: Algebra, globals_: Globals) -> None:
@@ -154,7 +149,7 @@ def _emit_edge(e, x, SX, SH, first):
     return ""
 
 
-def _init(args: list[str]) -> str:
+def _init(args: list[str], own: str) -> str:
     call = ", ".join(args)
     return f'''
 @_jit
@@ -162,7 +157,7 @@ def init(todo, lo, hi, {call}):
     for k in range(lo, hi):
         _i = todo[k]
         before = L_n[0]
-        _init_init(_i, k >> 12, {call})
+        _init_init(_i, k >> 12{own})
         if L_n[0] > L_k.shape[0]:
             L_n[0] = before
             return k
@@ -209,7 +204,7 @@ def _changed(spec: ClassSpec, tolerance: bool) -> list[str]:
     return lines
 
 
-def _gather(spec: ClassSpec, args: list[str], logs: bool, tolerance: bool) -> str:
+def _gather(spec: ClassSpec, args: list[str], own: str, logs: bool, tolerance: bool) -> str:
     call = ", ".join(args)
     keep, back = _save(spec)
     if not logs:
@@ -242,7 +237,7 @@ _delta = scratch[:n]'''
             "before = L_n[0]",
             *keep,
             take,
-            f"_gather_gather(iteration, -1, _delta, _i, _b, {call})",
+            f"_gather_gather(iteration, -1, _delta, _i, _b{own})",
             guard,
             *_changed(spec, tolerance),
             "if changed or L_n[0] != before:",
@@ -261,7 +256,13 @@ def gather(todo, lo, hi, put, iteration, tolerance, out, {tracked}{source}, {cal
 
 
 def _scatter(
-    spec: ClassSpec, args: list[str], shape: str, logs: bool, tolerance: bool, algebra: Algebra
+    spec: ClassSpec,
+    args: list[str],
+    own: str,
+    shape: str,
+    logs: bool,
+    tolerance: bool,
+    algebra: Algebra,
 ) -> str:
     call = ", ".join(args)
     row = ", :" if algebra.size is not None else ""
@@ -271,7 +272,7 @@ def _scatter(
     lines = ["_i = todo[k]", "_b = k >> 12", "before = L_n[0]", *keep]
     if shape == "uniform":
         lines.append("E_has[0] = False")
-    lines.append(f"_scatter_scatter(iteration, _i, _b, {call})")
+    lines.append(f"_scatter_scatter(iteration, _i, _b{own})")
     if logs:
         lines += ["if L_n[0] > L_k.shape[0]:", "    L_n[0] = before"]
         lines += [f"    {line}" for line in back]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ __all__ = [
     "CannotCompile",
     "Globals",
     "Rewritten",
+    "functions_text",
     "rewrite_method",
     "scatter_shape",
 ]
@@ -45,7 +47,8 @@ class Rewritten:
     """One method as source text, and which engine services it calls."""
 
     name: str
-    source: str
+    head: str  # its own arguments
+    body: str  # with a mark ARGS_name where the arrays are passed on to another method
     logs: bool = False
 
 
@@ -504,7 +507,7 @@ class _Rewriter(ast.NodeTransformer):
                     raise self.fail(node, f"self.{node.func.attr}() with this signature")
                 args = ", ".join(ast.unparse(self.visit(a)) for a in node.args)
                 prefix = f"{args}, " if args else ""
-                return self.expr(f"_{self.root}_{called.name}({prefix}_i, _b, ARGS)")
+                return self.expr(f"_{self.root}_{called.name}({prefix}_i, _b, ARGS_{called.name})")
         return self.generic_visit(node)
 
     def _change(self, node: ast.Call) -> ast.AST:
@@ -577,10 +580,39 @@ def rewrite_method(
     text = ast.unparse(ast.fix_missing_locations(inner))
     emit = MANY_ARGS if shape == "many" else EMIT_ARGS
     text = text.replace("EMIT_ARGS", ", ".join(emit)).replace("LOG_ARGS", ", ".join(LOG_ARGS))
-    text = text.replace(", ARGS)", f", {', '.join(args)})")
-    head = ", ".join([*own, "_i", "_b", *args])
-    source = f"@_jit\ndef _{root}_{method.name}({head}):\n{textwrap.indent(text, '    ')}\n"
-    return Rewritten(method.name, source, rewriter.logs)
+    return Rewritten(method.name, ", ".join([*own, "_i", "_b"]), text, rewriter.logs)
+
+
+def functions_text(root: str, methods: list[Rewritten], args: list[str]) -> tuple[str, list[str]]:
+    """Return the methods as functions which take only the arrays they use.
+
+    The second result are the arrays of the method `root` itself. CPython compiles calls of more
+    than 30 arguments in a way which Numba does not inline, hence the pruning.
+    """
+    direct = {
+        m.name: {a for a in args if re.search(rf"\b{a}\b", m.body)} for m in methods
+    }
+    calls = {m.name: set(re.findall(r"\bARGS_(\w+)", m.body)) for m in methods}
+    used = {name: set(names) for name, names in direct.items()}
+    for _ in methods:
+        for name in used:
+            for callee in calls[name]:
+                used[name] |= used.get(callee, set())
+    ordered = {name: [a for a in args if a in names] for name, names in used.items()}
+    texts = []
+    for m in methods:
+        body = re.sub(
+            r",? ?\bARGS_(\w+)",
+            lambda found: "".join(f", {a}" for a in ordered[found.group(1)]),
+            m.body,
+        )
+        head = ", ".join([m.head, *ordered[m.name]])
+        few = len(head.split(", ")) <= 30
+        decorator = "@_jit(inline='always')" if few else "@_jit"
+        texts.append(
+            f"{decorator}\ndef _{root}_{m.name}({head}):\n{textwrap.indent(body, '    ')}\n"
+        )
+    return "\n".join(texts), ordered[root]
 
 
 EMIT_ARGS = ["G_target", "E_msg", "E_agg", "E_ch", "E_list", "E_lc", "E_t", "E_bt", "E_bo", "E_bn", "E_bc", "E_me"]
