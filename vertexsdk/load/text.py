@@ -182,8 +182,7 @@ def _number(buffer: Bytes, p: int, end: int) -> tuple[int, float, bool, int]:
         status, special = _word(buffer, begin, p)
         return status, special, False, p
     if digits > 19 or x > np.uint64(1 << 53) or exponent > 22 or exponent < -22:
-        hard = digits > 0
-        return OK, 0.0, hard, p
+        return OK, -0.0 if negative else 0.0, digits > 0, p
     v = np.float64(x)
     v = v / _POWERS[-exponent] if exponent < 0 else v * _POWERS[exponent]
     return OK, -v if negative else v, False, p
