@@ -88,7 +88,7 @@ def main() -> None:
     program = "examples/distance.py:Distance"
     vertexsdk("run", program, *common, "--param", f"origin={ORIGIN}", *files("distance"))
     print("\nThe processes are gone; the results are in LMDB:")
-    for loop in "pagerank", "Distance":
+    for loop in "pagerank", "distance":
         vertexsdk("query", loop, "--vertex", "sys", "--vertex", "codecs", "--backend", backend)
 
     ranks, steps = values("pagerank"), values("distance")
