@@ -18,7 +18,7 @@ from typing import Any, TypeVar, overload
 import numba
 from numba.core.caching import CacheImpl, _CacheLocator
 
-__all__ = ["njit"]
+__all__ = ["light", "njit"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -99,3 +99,12 @@ def njit(function: F | None = None, **options: Any) -> F | Callable[[F], F]:
             return numba.njit(**{**settings, "cache": False})(f)  # type: ignore[no-any-return]
 
     return decorate(function) if function is not None else decorate
+
+
+def light(function: Any = None, **options: Any) -> Any:
+    """`njit` without Numba's reference counting, for kernels which make no arrays.
+
+    Counting costs two atomic operations per array and call where Numba cannot prune it, which in
+    a loop over edges is ten times the work itself. A function that needs it does not compile.
+    """
+    return njit(**{"_nrt": False, **options}) if function is None else njit(_nrt=False)(function)

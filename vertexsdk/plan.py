@@ -15,7 +15,6 @@ from vertexsdk.program import ClassSpec, Program
 
 __all__ = ["Plan", "delivery_module", "shippable"]
 
-_DELIVERY_HEAD = "from vertexsdk.jit import njit as _jit\n"
 
 
 @dataclass(frozen=True)
@@ -66,14 +65,21 @@ def shape_of(specs: tuple[ClassSpec, ...]) -> str:
     return shapes.pop() if len(shapes) == 1 else "many"
 
 
+def _plain(function: Any = None, **options: Any) -> Any:
+    """Stands for the compiler where the text runs as plain Python."""
+    return (lambda f: f) if function is None else function
+
+
 def delivery_module(algebra: Algebra) -> ModuleType:
     """Return the delivery kernels for an algebra, compiled where its messages are numbers."""
     if algebra.dtype != object:
         try:
-            return load_module(_DELIVERY_HEAD + deliver_source(algebra))
+            jit = "light" if algebra.size is None else "njit"
+            head = f"from vertexsdk.jit import {jit} as _jit\n"
+            return load_module(head + deliver_source(algebra))
         except CannotCompile:
             pass
-    bound: dict[str, object] = {"_jit": lambda f: f, "_combine": algebra.combine}
+    bound: dict[str, object] = {"_jit": _plain, "_combine": algebra.combine}
     if algebra.inverse is not None:
         bound["_inverse"] = algebra.inverse
     return load_python(deliver_source(algebra, python=True), bound)

@@ -36,19 +36,22 @@ def with_kernels(
     """
     if not compiled:
         return plan
-    try:
-        if plan.program.algebra is None:
-            raise _no_algebra(plan.program.classes[0])
-        texts = tuple(_text(spec, plan, strings) for spec in plan.program.classes)
-        plan = replace(plan, kernels=texts)
-        say("compiling")
-        compile_plan(plan, strings)
-        return plan
-    except CannotCompile as error:
-        reason = str(error)
-    except NumbaError as error:
-        first = plan.program.classes[0]
-        reason = f"{first.file}:{first.line}: {first.name}: {failure_text(error)}"
+    reason = ""
+    for light in (True, False):
+        try:
+            if plan.program.algebra is None:
+                raise _no_algebra(plan.program.classes[0])
+            texts = tuple(_text(spec, plan, strings, light) for spec in plan.program.classes)
+            native = replace(plan, kernels=texts)
+            say("compiling")
+            compile_plan(native, strings)
+            return native
+        except CannotCompile as error:
+            reason = str(error)
+            break
+        except (NumbaError, RuntimeError) as error:  # without counting: "NRT required"
+            first = plan.program.classes[0]
+            reason = f"{first.file}:{first.line}: {first.name}: {failure_text(error)}"
     if compiled == "require":
         raise ProgramError(f'{reason}; compiled="require" forbids to interpret it')
     warnings.warn(f"{reason}; this program runs interpreted", InterpretedWarning, stacklevel=4)
@@ -62,7 +65,7 @@ def _no_algebra(spec: ClassSpec) -> CannotCompile:
     )
 
 
-def _text(spec: ClassSpec, plan: Plan, strings: bool) -> KernelText:
+def _text(spec: ClassSpec, plan: Plan, strings: bool, light: bool) -> KernelText:
     method = next(iter(spec.methods.values()))
     algebra = spec.algebra
     if spec.source_missing:
@@ -75,4 +78,4 @@ def _text(spec: ClassSpec, plan: Plan, strings: bool) -> KernelText:
     for name, a in spec.aggregators.items():
         if a.dtype == object or a.size is not None:
             raise CannotCompile(method, None, f"aggregator {name} is no number")
-    return kernel_text(spec, shape=plan.shape, strings=strings, tolerance=plan.tolerance > 0)
+    return kernel_text(spec, shape=plan.shape, strings=strings, tolerance=plan.tolerance > 0, light=light)

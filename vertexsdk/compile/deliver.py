@@ -90,15 +90,15 @@ _USEFUL = {
 _COMBINE = {"sum": "a + b", "min": "b if b < a else a", "max": "b if b > a else a"}
 
 _BODY = '''
-@_jit
+@_jit(inline='always')
 def _apply(t, old, new, AGG):
     {apply}
 
-@_jit
+@_jit(inline='always')
 def _same(a, b):
     {same}
 
-@_jit
+@_jit(inline='always')
 def _mark(t, c, r, CH, LIST, LC, first):
     if c != 0:
         if CH[t] == 0:
@@ -106,7 +106,7 @@ def _mark(t, c, r, CH, LIST, LC, first):
             LC[r] += 1
         CH[t] |= c
 
-@_jit
+@_jit(inline='always')
 def _deliver(t, old, new, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
     """Apply a change now (T = 1), or put it into the bucket of the thread which owns t."""
     if T == 1:
@@ -120,7 +120,7 @@ def _deliver(t, old, new, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
             BN[me, r, k{row}] = new
             BC[me, r] = k + 1
 
-@_jit
+@_jit(inline='always')
 def _emit_edge(e, x, target, MSG, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
     new = {cast}
     old = MSG[e]
@@ -291,12 +291,12 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
                 user_function(algebra.inverse, "_inverse", globals_)
         kind = "inverse" if algebra.inverse is not None and not vector else "user"
     elif kind == "any":
-        globals_.functions["_combine"] = "@_jit\ndef _combine(a, b):\n    return a or b"
+        globals_.functions["_combine"] = "@_jit(inline='always')\ndef _combine(a, b):\n    return a or b"
         kind = "user"
     elif kind in _COMBINE:
-        globals_.functions["_combine"] = f"@_jit\ndef _combine(a, b):\n    return {_COMBINE[kind]}"
+        globals_.functions["_combine"] = f"@_jit(inline='always')\ndef _combine(a, b):\n    return {_COMBINE[kind]}"
     elif not python:
-        globals_.functions["_combine"] = "@_jit\ndef _combine(a, b):\n    return b"
+        globals_.functions["_combine"] = "@_jit(inline='always')\ndef _combine(a, b):\n    return b"
     floating = algebra.dtype.kind == "f"
     if vector:
         same = "for j in range(a.shape[0]):\n        if a[j] != b[j] and (a[j] == a[j] or b[j] == b[j]):\n"
