@@ -9,8 +9,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-pytestmark = [pytest.mark.packaging, pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.packaging, pytest.mark.cluster, pytest.mark.timeout(280)]
 
+ROOT = Path(__file__).parents[2]
 JOB = """
 import sys
 
@@ -33,15 +34,14 @@ finally:
 """
 
 
-def test_wheel_on_executors(bare_python: Path, wheel: Path, tmp_path: Path) -> None:
-    job = tmp_path / "job.py"
-    job.write_text(JOB)
+def submit(python: Path, wheel: Path, script: Path, *arguments: str, cwd: Path) -> str:
+    """Run a script on two executors of one core each, which import from nothing but the wheel."""
     home = Path(pyspark.__file__).parent
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     environment |= {
         "SPARK_HOME": str(home),
-        "PYSPARK_PYTHON": str(bare_python),
-        "PYSPARK_DRIVER_PYTHON": str(bare_python),
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(python),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     command = [
@@ -49,10 +49,29 @@ def test_wheel_on_executors(bare_python: Path, wheel: Path, tmp_path: Path) -> N
         *("--master", "local-cluster[2,1,1024]"),
         *("--conf", "spark.ui.enabled=false", "--conf", "spark.executor.memory=1g"),
         *("--py-files", str(wheel)),
-        str(job),
+        str(script),
+        *arguments,
     ]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-4000:]
-    places = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("IMPORTED")]
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    said = [line for line in done.stderr.splitlines() if "Error" in line] or [done.stderr]
+    assert done.returncode == 0, "\n".join(said)
+    return done.stdout
+
+
+def test_wheel_on_executors(bare_python: Path, wheel: Path, tmp_path: Path) -> None:
+    job = tmp_path / "job.py"
+    job.write_text(JOB)
+    printed = submit(bare_python, wheel, job, cwd=tmp_path)
+    places = [line.split()[1] for line in printed.splitlines() if line.startswith("IMPORTED")]
     assert len(places) == 6
     assert all(wheel.stem in place for place in places)
+
+
+def test_command_line(bare_python: Path, wheel: Path, tmp_path: Path) -> None:
+    edges, state = tmp_path / "edges.txt", tmp_path / "state"
+    edges.write_text("1 2\n2 3\n3 1\n4 5\n")
+    arguments = ["--edges", str(edges), "--backend", f"lmdb://{state}", "--output", "out.csv"]
+    script = ROOT / "examples" / "submit.py"
+    submit(bare_python, wheel, script, "run", "wcc", *arguments, "--partitions", "2", cwd=tmp_path)
+    rows = (tmp_path / "out.csv").read_text().split()
+    assert sorted(rows[1:]) == ["1,1", "2,1", "3,1", "4,4", "5,4"]

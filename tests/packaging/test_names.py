@@ -1,0 +1,21 @@
+"""The public names stay what they are, whatever of the package was imported before."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+CODE = """
+import pkgutil, importlib, vertexsdk
+for module in pkgutil.walk_packages(vertexsdk.__path__, "vertexsdk."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+from types import ModuleType
+for name in vertexsdk.__all__:
+    assert not isinstance(getattr(vertexsdk, name), ModuleType), name
+"""
+
+
+def test_a_sub_package_does_not_hide_a_public_name() -> None:
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
