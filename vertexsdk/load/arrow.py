@@ -55,7 +55,7 @@ def parquet_chunks(
         work = [(g, groups.row_group(g).num_rows) for g in range(split.begin, split.end)]
 
     def read(group: tuple[int, int]) -> list[Chunk]:
-        with pq.ParquetFile(split.path, memory_map=True) as file:
+        with pq.ParquetFile(split.path) as file:
             batches = file.iter_batches(
                 batch_size=_ROWS, row_groups=[group[0]], columns=columns, use_threads=False
             )
@@ -63,6 +63,7 @@ def parquet_chunks(
 
     for chunks in each(read, work, threads):
         yield from chunks
+    pa.default_memory_pool().release_unused()  # before the edges are sorted, the peak
 
 
 def batch_chunk(

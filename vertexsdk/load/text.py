@@ -191,6 +191,13 @@ def _number(buffer: Bytes, p: int, end: int) -> tuple[int, float, bool, int]:
 @njit
 def _value(buffer: Bytes, p: int, end: int, integer: bool) -> tuple[int, float, Long, bool, int]:
     """Parse a value: (status, as float, as integer if wanted, hard, position after it)."""
+    x: Long = np.int64(0)
+    q = p
+    while q < end and q - p < 15 and 48 <= buffer[q] <= 57:
+        x = x * 10 + np.int64(buffer[q] - 48)
+        q += 1
+    if q > p and (q == end or _ends(buffer[q])):  # a short integer, as most are
+        return OK, np.float64(x), x, False, q
     status, v, hard, after = _number(buffer, p, end)
     i: Long = np.int64(0)
     if integer and status == OK:
