@@ -101,6 +101,8 @@ def table(graph: BenchGraph, standings: list[Standing]) -> str:
         reached = found >= aim.bound if aim.least else found <= aim.bound
         sign = "≥" if aim.least else "≤"
         verdict = "reached" if reached else "**not reached**"
+        if any(o.others > 0.1 for s in standings for o in s.outcomes.values()):
+            verdict = "machine not quiet"
         if graph.scale != 20:
             verdict = "stated for R-MAT 20"
         rows.append(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import processes
 from benchmarks.graphs import BenchGraph
 from benchmarks.measures import BY_NAME
 from benchmarks.peers import Later, Peer, Settings, Unavailable, peer
@@ -114,17 +116,35 @@ def main() -> None:
             system.stop()
 
 
+class _Others:
+    """What share of the machine's cores other programs use, from now on."""
+
+    def __init__(self) -> None:
+        self._from = self._now()
+
+    def share(self) -> float:
+        """0 on a quiet machine, 1 when others keep all cores busy."""
+        clock, foreign = (b - a for a, b in zip(self._from, self._now(), strict=True))
+        return max(0.0, foreign / (clock * (os.cpu_count() or 1)))
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        mine = processes.spent(processes.members(os.getsid(0)))
+        return time.perf_counter(), processes.busy() - mine
+
+
 def _measure(turn: Turn, job: Job, name: str, events: Events) -> None:
     try:
         events.tell("begin", measure="load")
         prepared = turn.ready(name)
         seconds: list[float] = []
+        load = _Others()
         while not seconds or (len(seconds) < job.repeats and sum(seconds) < job.budget):
             later = None  # the former answer's memory is not the next run's
             events.tell("begin", measure=name)
             passed, later = turn.once(name)
             seconds.append(passed)
-        events.tell("took", measure=name, seconds=seconds, prepared=prepared)
+        events.tell("took", measure=name, seconds=seconds, prepared=prepared, others=load.share())
         assert later is not None
         answer = Path(job.settings["scratch"]) / f"{job.system}-{name}.npz"
         np.savez(answer, **later())

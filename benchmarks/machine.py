@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -14,7 +15,7 @@ PACKAGES = ("vertexsdk", "pyspark", "numba", "numpy", "pyarrow", "lmdb")
 
 
 def describe() -> dict[str, object]:
-    """Processor, cores, memory in bytes, system, versions, load average and date (UTC)."""
+    """Processor, cores, memory in bytes, system, revision, versions, load average and date (UTC)."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": _processor(),
@@ -24,6 +25,7 @@ def describe() -> dict[str, object]:
         "load_average": round(os.getloadavg()[0], 2),
         "system": f"{platform.system()} {platform.release().split('-')[0]}",
         "python": platform.python_version(),
+        "revision": _revision(),
         "versions": {name: version for name in PACKAGES if (version := _version(name))},
     }
 
@@ -33,6 +35,16 @@ def _processor() -> str:
         if line.startswith("model name"):
             return " ".join(line.split(":", 1)[1].split())
     return platform.machine()
+
+
+def _revision() -> str:
+    """The commit that ours was at; ``-dirty`` when files were changed since."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+    except OSError:
+        return "unknown"
+    return found.stdout.strip() or "unknown"
 
 
 def _version(name: str) -> str | None:

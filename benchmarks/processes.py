@@ -78,6 +78,23 @@ def _shared(processes: list[int]) -> int:
     return total
 
 
+def busy() -> float:
+    """Seconds of processor time that the whole machine has spent, stolen time included."""
+    fields = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    # Of user, nice, system, idle, iowait, irq, softirq, steal: all but idle and iowait.
+    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def spent(processes: list[int]) -> float:
+    """Seconds of processor time that the processes, and children they waited for, have spent."""
+    ticks = 0
+    for process in processes:
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            stat = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(int(word) for word in stat[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def end(session: int) -> None:
     """End every process of a session which this harness started."""
     for process in members(session):

@@ -15,6 +15,7 @@ from benchmarks.measures import BY_NAME, MEASURES, Measure
 from benchmarks.turns import Outcome, Standing
 
 OURS = "ours"
+QUIET = 0.1  # share of the cores that others may use before a time is not to be quoted
 
 
 @dataclass(slots=True)
@@ -71,7 +72,7 @@ def _plain(run: Run) -> dict[str, Any]:
 
 def markdown(run: Run) -> str:
     """The whole report as Markdown."""
-    parts = ["# Suite batch", _where(run)]
+    parts = ["# Suite batch", _where(run), _disturbed(run)]
     for graph, standings in run.results:
         parts += [f"## {graph.name}", _graph(graph), _table(graph, standings)]
         parts += [_prepared(standings), _missing(standings), aims.table(graph, standings)]
@@ -87,8 +88,22 @@ def _where(run: Run) -> str:
     return (
         f"`./dev bench {' '.join(run.command)}`  \n"
         f"{m['date']}; {m['processor']}, {run.limits['cores']} of {m['cores']} cores used, "
-        f"{m['memory'] / 2**30:.0f} GiB; {m['system']}, Python {m['python']}; {versions}; load "
+        f"{m['memory'] / 2**30:.0f} GiB; {m['system']}, Python {m['python']}; {versions}; "
+        f"revision {m['revision']}; load "
         f"average at the start {m['load_average']}."
+    )
+
+
+def _disturbed(run: Run) -> str:
+    every = [o for _, found in run.results for s in found for o in s.outcomes.values() if o.seconds]
+    loud = [o.others for o in every if o.others > QUIET]
+    if not loud:
+        return ""
+    return (
+        f"**Not to be quoted: the machine was not quiet.** During {len(loud)} of {len(every)} "
+        f"measures other programs used more than {QUIET:.0%} of its cores, up to {max(loud):.0%}; "
+        "these are marked ⚠ with that share. Times, ratios and whether an aim was reached hold "
+        "for this load only, and the load was not the same for every system."
     )
 
 
@@ -137,7 +152,8 @@ def _cell(s: Standing, measure: Measure, mine: float | None, ours: Standing | No
     text = f"**{seconds(middle)}** ({len(outcome.seconds)}, {seconds(least)} to {seconds(most)})"
     if mine and s is not ours:
         text += f" {middle / mine:.3g}×"
-    return text
+    # A ratio of times that were taken beside different loads says nothing.
+    return f"{text} ⚠ {outcome.others:.0%}" if outcome.others > QUIET else text
 
 
 def seconds(value: float) -> str:
@@ -162,6 +178,11 @@ def _prepared(standings: Iterable[Standing]) -> str:
         ]
         if made:
             lines.append(f"- {s.title}: made ready once, before the clock: {', '.join(made)}")
+        for name, outcome in s.outcomes.items():
+            parts = {k[6:]: v for k, v in outcome.facts.items() if k.startswith("phase ")}
+            if parts:
+                told = ", ".join(f"{k} {seconds(v)}" for k, v in parts.items() if v >= 0.001)
+                lines.append(f"- {s.title}: {BY_NAME[name].title}: seconds of the last run: {told}")
     return "\n".join(lines)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks import processes
 from benchmarks.child import Job
 from benchmarks.graphs import BenchGraph
-from benchmarks.measures import BY_NAME
+from benchmarks.measures import BY_NAME, facts_only
 from benchmarks.peers import Settings, peer
 
 
@@ -28,13 +28,15 @@ from benchmarks.peers import Settings, peer
 class Outcome:
     """One measure of one system: its seconds, one per repeat, or why there are none.
 
-    ``prepared``: seconds of what was made for it before the clock, once.
+    ``prepared``: seconds of what was made for it before the clock, once. ``others``: share of
+    the machine's cores that other programs used meanwhile, 0 to 1.
     """
 
     seconds: list[float] = field(default_factory=list)
     problem: str | None = None
     facts: dict[str, float] = field(default_factory=dict)
     prepared: float = 0.0
+    others: float = 0.0
 
 
 @dataclass(slots=True)
@@ -145,7 +147,7 @@ class _Watch:
         self.since = time.monotonic()
         self.fatal: str | None = None
         self.seconds: list[float] = []
-        self.prepared = 0.0
+        self.prepared = self.others = 0.0
         self.memory: dict[str, float] = {}
 
     def hear(self, event: dict[str, Any]) -> None:
@@ -160,6 +162,7 @@ class _Watch:
                 self.current = event["measure"]
             case "took":
                 self.seconds, self.prepared = event["seconds"], event["prepared"]
+                self.others = event["others"]
             case "failed":
                 self.keep(event["measure"], Outcome(problem=event["why"]))
             case "end":
@@ -168,14 +171,15 @@ class _Watch:
     def _checked(self, name: str, path: str) -> Outcome:
         with np.load(path) as answer:
             wrong = BY_NAME[name].check(self.graph, answer)
-            own = "value" not in answer.files and "vertices" not in answer.files
-            facts = {k: float(answer[k]) for k in answer.files} if own else {}
+            own = BY_NAME[name].check is facts_only
+            names = [k for k in answer.files if own or k.startswith("phase ")]
+            facts = {k: float(answer[k]) for k in names}
         Path(path).unlink()
         if wrong:
             return Outcome(problem=f"wrong answer: {wrong}")
         if name == "memory":
             facts |= self.memory
-        return Outcome(self.seconds, facts=facts, prepared=self.prepared)
+        return Outcome(self.seconds, facts=facts, prepared=self.prepared, others=self.others)
 
     def keep(self, name: str, outcome: Outcome) -> None:
         """Write down how a measure ended."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
@@ -14,7 +17,7 @@ import pytest
 
 pytest.importorskip("benchmarks")
 
-from benchmarks import edge_text, graphs, rmat, turns
+from benchmarks import edge_text, graphs, processes, report, rmat, turns
 from benchmarks.measures import BY_NAME
 from benchmarks.suites import batch
 
@@ -117,6 +120,33 @@ def test_smoke_run_without_spark(cache: Path, tmp_path: Path):
     text = path.with_suffix(".md").read_text()
     assert "Time per edge" in text
     assert str(tmp_path) not in text + path.read_text()
+
+
+def test_a_disturbed_run_is_not_quotable(graph: graphs.BenchGraph):
+    def text(others: float) -> str:
+        outcome = turns.Outcome([0.1, 0.2], others=others)
+        standing = turns.Standing("ours", "ours", "", outcomes={"load_text": outcome})
+        machine = {"versions": {}, "date": "", "processor": "", "cores": 2, "memory": 1}
+        machine |= {"system": "", "revision": "", "python": "", "load_average": 0}
+        run = report.Run(machine, ["batch"], {"cores": 2})
+        run.add(replace(graph, scale=20), [standing])
+        return report.markdown(run)
+
+    assert "⚠ 45%" in text(0.45)
+    assert "Not to be quoted" in text(0.45)
+    assert "| reached |" not in text(0.45)
+    assert "⚠" not in text(0.02)
+    assert "| reached |" in text(0.02)
+
+
+def test_processor_time_of_others_is_told_from_ones_own():
+    began = processes.busy(), processes.spent([os.getpid()])
+    until = time.process_time() + 0.3
+    while time.process_time() < until:
+        pass
+    mine = processes.spent([os.getpid()]) - began[1]
+    assert 0.25 <= mine <= 0.6
+    assert processes.busy() - began[0] >= mine - 0.05
 
 
 PEER = """

@@ -20,6 +20,7 @@ Later = Callable[[], dict[str, Any]]
 
 A load hands over ``vertices`` and ``edges``. A PageRank by another definition adds ``definition``
 (the end of a reference's name, as ``_undistributed``) and may widen ``error`` (relative L1).
+A number under ``phase NAME`` is shown as the seconds that a part of the last run took.
 """
 
 
