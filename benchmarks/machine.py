@@ -15,7 +15,7 @@ PACKAGES = ("vertexsdk", "pyspark", "numba", "numpy", "pyarrow", "lmdb")
 
 
 def describe() -> dict[str, object]:
-    """Processor, cores, memory in bytes, system, revision, versions, load average and date (UTC)."""
+    """Processor, cores, memory in bytes, system, revision, versions, load average, date (UTC)."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": _processor(),
