@@ -65,12 +65,15 @@ def open(key: str) -> tuple[Columns, dict[str, Any]] | None:
     for root in _roots():
         path = _path(root, key)
         try:
-            inode = path.stat().st_ino
+            status = path.stat()
         except OSError:
             continue
+        if status.st_uid != os.getuid():
+            continue  # another user's file of this name is not ours to trust
+        inode = status.st_ino
         held = _opened.get(key)
         if held is None or held[0] != inode:
-            held = (inode, *map_file(path))
+            held = (inode, *map_file(path, trusted=True))
             _opened[key] = held
             while len(_opened) > _OPEN_FILES:
                 _opened.popitem(last=False)

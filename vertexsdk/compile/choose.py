@@ -54,7 +54,7 @@ def with_kernels(
             reason = f"{first.file}:{first.line}: {first.name}: {failure_text(error)}"
     if compiled == "require":
         raise ProgramError(f'{reason}; compiled="require" forbids to interpret it')
-    warnings.warn(f"{reason}; this program runs interpreted", InterpretedWarning, stacklevel=4)
+    warnings.warn(f"{reason}; this program runs interpreted", InterpretedWarning, stacklevel=5)
     return replace(plan, kernels=tuple(None for _ in plan.program.classes))
 
 

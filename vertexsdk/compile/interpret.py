@@ -333,14 +333,15 @@ class InterpretedMethods:
         where = np.array(cursor.edges, np.int64)
         values = messages_array(cursor.values, algebra, self.names, self.spec)
         if not cursor.uniform:
-            quiet = delivery.dense(int(delivery.degrees(todo).sum()))
+            edges = int(delivery.degrees(todo).sum())
+            quiet = delivery.dense(edges)
             self.module.emit_edges(
                 where, values, v.topology.target,
                 *delivery.arguments(v.msg, v.agg, 0 if quiet else 1, 0),
             )  # fmt: skip
             if quiet:
                 delivery.pull(v.msg, v.agg)
-            return len(where)
+            return edges
         old = v.msg[where]
         if algebra.dtype == object:
             changed = np.fromiter(

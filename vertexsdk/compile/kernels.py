@@ -220,7 +220,7 @@ def _gather(spec: ClassSpec, args: list[str], own: str, logs: bool, tolerance: b
         nothing = "x == x" if spec.algebra.dtype.kind == "f" else "x != identity"  # type: ignore[union-attr]
         source = "MSG, in_start, in_index, identity, scratch"
         take = f'''n = 0
-for q in range(in_G_start[_i], in_G_start[_i + 1]):
+for q in range(in_start[_i], in_start[_i + 1]):
     x = MSG[in_index[q]]
     if {nothing}:
         scratch[n] = x
