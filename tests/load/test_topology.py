@@ -33,7 +33,8 @@ def chunks_of(edges: Sequence[Edge], variant: Variant, size: int) -> list[Chunk]
     for k in range(0, len(edges), size):
         source = np.array([e[0] for e in edges[k : k + size]], np.int64)
         target = np.array([e[1] for e in edges[k : k + size]], np.int64)
-        if k % 2 and abs(source).max() < 2**31 and abs(target).max() < 2**31:
+        ends = np.concatenate([source, target])
+        if k % 2 and ends.min() >= -(2**31) and ends.max() < 2**31:
             source, target = source.astype(np.int32), target.astype(np.int32)
         value = None
         if variant.value is not None:
