@@ -168,7 +168,8 @@ class ClassText:
             # What was heard is in the level, and is to go on.
             level = "self.level" if s.element == "int" else "self.level % 64 / 8.0"
             value = e.value(s.element)
-            return value if self.rng.random() < 0.3 else f"{level} + {value}"
+            value = value if self.rng.random() < 0.3 else f"{level} + {value}"
+            return f"({value}) % 97" if s.name == "add" else value
         return f"np.array([{', '.join(e.value(s.element, 1) for _ in range(s.size))}])"
 
     def identity(self) -> str:

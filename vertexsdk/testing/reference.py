@@ -6,31 +6,29 @@ keeps the latest message sent along it, and every iteration combines all message
 - iteration 0 is `init`, then `scatter`, on every vertex; iteration 1 gathers on every vertex;
 - later, a vertex gathers when the messages to it changed, and scatters when its state or its
   targets did;
+- a vertex whose targets were changed by its scatter gathers and scatters in the next iteration;
+- a vertex which is sent to and is not there begins with `init` in the next iteration;
 - vertices are visited in ascending order of id, and sums are taken in that order.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from vertexsdk.algebra import INT_MAX, INT_MIN, Algebra, Latest, VertexId
-from vertexsdk.names import BOTTOM, TOP
-from vertexsdk.program import ClassSpec, Program
-from vertexsdk.testing.adjacency import NOTHING, Edge, adjacency
+from vertexsdk.algebra import INT_MAX, INT_MIN, Latest, VertexId
+from vertexsdk.program import Program
+from vertexsdk.testing.adjacency import adjacency
+from vertexsdk.testing.loop import Loop, Message
 from vertexsdk.testing.node import Node
-from vertexsdk.testing.reads import gathers_always, scatters_always
-from vertexsdk.testing.values import copied, fold, identity_of, near, same, typed
-from vertexsdk.vertex import ADD_TARGET, UPDATE, Aggregates, Aggregator, Delta, Vertex
+from vertexsdk.testing.values import copied, fold, near, same, typed
+from vertexsdk.vertex import ADD_TARGET, Delta, Vertex
 
 __all__ = ["Reference", "reference"]
-
-Message = tuple[Any, int, Any]  # producer, kind, value
 
 
 @dataclass
@@ -92,10 +90,11 @@ def reference(
     )
     if any(isinstance(v, str) for v in rows):
         program = _of_strings(program)
-    loop = _Loop(program, params or {})
+    loop = Loop(program, params or {})
     specs = {spec.name: spec for spec in program.classes}
     for v in sorted(rows):
         loop.create(v, specs[kinds.get(v, first_name)], rows[v])
+    loop.num_vertices = len(loop.nodes)
     limit = first.max_iterations if max_iterations is None else max_iterations
     result = _run(loop, limit)
     for v, node in sorted(loop.nodes.items()):
@@ -118,12 +117,14 @@ def _of_strings(program: Program) -> Program:
 def _named(algebra: Any) -> Any:
     if algebra is None or algebra.type is not VertexId or isinstance(algebra, Latest):
         return algebra
+    from vertexsdk.names import BOTTOM, TOP
+
     changed = copy.copy(algebra)
     changed.identity = {INT_MAX: TOP, INT_MIN: BOTTOM}.get(algebra.identity, algebra.identity)
     return changed
 
 
-def _run(loop: _Loop, limit: int | None) -> Reference:
+def _run(loop: Loop, limit: int | None) -> Reference:
     result = Reference()
     for node in loop.ascending():
         loop.call(node, "init")
@@ -141,7 +142,7 @@ def _run(loop: _Loop, limit: int | None) -> Reference:
         active = []
         for node in loop.ascending():
             v, every = node.vertex.id, loop.every[node.spec.name]
-            if v in fresh or every or _changed(node, box.get(v, []), previous.get(v, [])):
+            if v in fresh or every or _waits(node, box.get(v, []), previous.get(v, [])):
                 active.append(node)
                 result.updates += _gather(loop, node, result.iterations, box.get(v, []))
         restless = False
@@ -156,25 +157,25 @@ def _run(loop: _Loop, limit: int | None) -> Reference:
         box, unknown = loop.deliver()
         if loop.converged(result.iterations):
             break
-        waits = any(_changed(n, box[v], previous.get(v, [])) for v, n in loop.nodes.items())
+        waits = any(_waits(n, box[v], previous.get(v, [])) for v, n in loop.nodes.items())
         if not (unknown or waits or restless):
             break
     result.messages, result.aggregates = loop.messages, loop.values
     return result
 
 
-def _changed(node: Node, now: list[Message], previous: list[Message]) -> bool:
-    """Whether gather would see something else than in the iteration before."""
+def _waits(node: Node, now: list[Message], previous: list[Message]) -> bool:
+    """Whether the vertex has to gather, given its messages now and an iteration before."""
     algebra = node.spec.algebra
     if algebra is None:
         return bool(now)  # an event is delivered once
-    if isinstance(algebra, Latest):
-        return not same(now, previous)
+    if node.moved or isinstance(algebra, Latest):
+        return node.moved or not same(now, previous)
     values, before = [m[2] for m in now], [m[2] for m in previous]
     return not same(fold(algebra, values), fold(algebra, before))
 
 
-def _gather(loop: _Loop, node: Node, iteration: int, messages: list[Message]) -> int:
+def _gather(loop: Loop, node: Node, iteration: int, messages: list[Message]) -> int:
     algebra = node.spec.algebra
     if algebra is None:
         for source, kind, value in messages:
@@ -200,115 +201,3 @@ def _must_scatter(node: Node, volatile: bool) -> bool:
     if node.spec.algebra is None or node.moved or volatile:
         return True
     return not all(near(then[n], now[n], cls.tolerance) for n in now)
-
-
-class _Loop:
-    """All vertices, the aggregators, and the messages on their way to the next iteration."""
-
-    def __init__(self, program: Program, params: Mapping[str, Any]) -> None:
-        self.program = program
-        self.params = program.bind(params)
-        self.nodes: dict[Any, Node] = {}
-        self.once: list[tuple[Any, Message]] = []  # (target, message), delivered and forgotten
-        self.values = {n: identity_of(a) for n, a in program.aggregators.items()}
-        self.partial: dict[str, Any] = {}
-        self.messages = 0
-        self.every = {s.name: gathers_always(s.cls) for s in program.classes}
-        self.volatile = {s.name: scatters_always(s.cls) for s in program.classes}
-
-    def ascending(self) -> list[Node]:
-        return [node for _, node in sorted(self.nodes.items(), key=lambda item: item[0])]
-
-    def create(self, vertex_id: Any, spec: ClassSpec, row: list[Edge]) -> Node:
-        """Make a vertex; at the events level its targets are announced to it instead."""
-        vertex = object.__new__(spec.cls)
-        node = self.nodes[vertex_id] = Node(vertex, spec, row)
-        if spec.algebra is None:
-            node.edges = []
-            self.once += [(vertex_id, (vertex_id, ADD_TARGET, e)) for e in row]
-        vertex.id, vertex.loop, vertex._runtime = vertex_id, "main", node
-        for name, value in self.params.items():
-            setattr(vertex, name, value)
-        for name, f in spec.states.items():
-            setattr(vertex, name, typed(f.type, f.size, f.default))
-        for name in spec.producers:
-            setattr(vertex, name, {})
-        return node
-
-    def call(self, node: Node, method: str, *args: Any) -> None:
-        """Run one method on one vertex, then let its contributions and changes take effect."""
-        node.vertex.num_vertices = len(self.nodes)
-        for name in node.spec.aggregators:
-            mine = Aggregator(_adding(self.program.aggregators[name]), self.values[name])
-            mine._partial = self.partial.get(name)
-            setattr(node.vertex, name, mine)
-        getattr(node.vertex, method)(*args)
-        for name in node.spec.aggregators:
-            self.partial[name] = getattr(node.vertex, name)._partial
-        node.apply_changes()
-
-    def scatter(self, node: Node, iteration: int) -> None:
-        """Run scatter; several messages along one edge are combined, the identity withdraws."""
-        row, node.moved = node.edges, False
-        self.call(node, "scatter", iteration)
-        node.scattered = node.state()
-        node.before = {t.id: t for t in node.targets()}
-        self.messages += len(node.sent)
-        for edge, target, value in node.sent:
-            algebra = self.algebra(target)
-            if algebra is None or edge is None:
-                self.once.append((target, (node.vertex.id, UPDATE, value)))
-            else:
-                edge.fresh.append(typed(algebra.type, algebra.size, value))
-        for edge in row:
-            algebra = self.algebra(edge.id)
-            if edge.fresh and algebra is not None:
-                value = fold(algebra, edge.fresh)
-                edge.message = NOTHING if same(value, identity_of(algebra)) else value
-            edge.fresh = []
-        node.sent = []
-
-    def algebra(self, target: Any) -> Algebra | None:
-        """The algebra by which a vertex takes messages, known or not yet created."""
-        spec = self.nodes[target].spec if target in self.nodes else self.program.classes[0]
-        return spec.algebra
-
-    def deliver(self) -> tuple[dict[Any, list[Message]], set[Any]]:
-        """The current messages to every vertex, ascending by producer, and who is not yet there."""
-        box: dict[Any, list[Message]] = {v: [] for v in self.nodes}
-        for node in self.ascending():
-            for edge in node.edges:
-                row = box.setdefault(edge.id, [])
-                if edge.message is not NOTHING:
-                    row.append((node.vertex.id, UPDATE, edge.message))
-        for target, (source, kind, value) in self.once:
-            row, algebra = box.setdefault(target, []), self.algebra(target)
-            if algebra is not None:
-                value = typed(algebra.type, algebra.size, value)
-                if same(value, identity_of(algebra)):
-                    continue
-            row.append((source, kind, value))
-        self.once = []
-        for row in box.values():
-            row.sort(key=lambda message: message[0])
-        return box, box.keys() - self.nodes.keys()
-
-    def close(self) -> None:
-        """End an iteration: what was contributed in it is what is read in the next."""
-        for name, algebra in self.program.aggregators.items():
-            value = self.partial.get(name)
-            self.values = {**self.values, name: identity_of(algebra) if value is None else value}
-        self.partial = {}
-
-    def converged(self, iteration: int) -> bool:
-        driver: Any = SimpleNamespace(**self.params, num_vertices=len(self.nodes))
-        rule = self.program.classes[0].cls.converged
-        return bool(rule(driver, iteration, Aggregates(self.values)))
-
-
-def _adding(algebra: Algebra) -> Callable[[Any, Any], Any]:
-    def add(partial: Any, value: Any) -> Any:
-        value = typed(algebra.type, algebra.size, value)
-        return fold(algebra, [value] if partial is None else [partial, value])
-
-    return add

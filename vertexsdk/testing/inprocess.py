@@ -1,0 +1,240 @@
+"""A program run by the engine's own tasks in this process, without Spark: for many small runs.
+
+Topologies are built here from rows in plain Python; hops are calls, one partition after the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from vertexsdk import resident, task
+from vertexsdk.algebra import VertexId
+from vertexsdk.compile.choose import with_kernels
+from vertexsdk.master import Progress
+from vertexsdk.partition import Topology, owner
+from vertexsdk.plan import Plan, shape_of, shippable
+from vertexsdk.program import Program
+from vertexsdk.task import DRIVER, Command, HopTask, Report, make_master
+from vertexsdk.testing.adjacency import Edge, adjacency
+
+__all__ = ["InProcess", "topologies"]
+
+_numbers = itertools.count()
+
+
+def topologies(rows: Mapping[int, list[Edge]], partitions: int, *, each: bool) -> list[Topology]:
+    """Build every partition's topology from the targets of every vertex.
+
+    Args:
+        rows: from `adjacency`.
+        partitions: how many.
+        each: a ghost per remote edge, instead of one per remote target.
+    """
+    ids = np.array(sorted(rows), np.int64)
+    owners = dict(zip(ids.tolist(), owner(ids, partitions).tolist(), strict=True))
+    local = [[v for v in ids.tolist() if owners[v] == p] for p in range(partitions)]
+    index = [{v: k for k, v in enumerate(mine)} for mine in local]
+    ghosts = []  # (owner, target, source's local index, edge number), in ghost order
+    for p, mine in enumerate(local):
+        edges = enumerate((u, e) for u in mine for e in rows[u])
+        remote = [(owners[e.id], e.id, index[p][u], k) for k, (u, e) in edges if owners[e.id] != p]
+        ghosts.append(sorted(remote))
+    slots = [_slots(g, len(mine), each) for g, mine in zip(ghosts, local, strict=True)]
+    made = []
+    for p, mine in enumerate(local):
+        edges_ = [(u, e) for u in mine for e in rows[u]]
+        slot_of, ghost_ids = slots[p]
+        target = [index[p].get(e.id, slot_of.get(k, -1)) for k, (_, e) in enumerate(edges_)]
+        inbound = [[v for v in slots[q][1] if owners[v] == p] for q in range(partitions)]
+        into: list[list[int]] = [[] for _ in range(len(mine) + len(ghost_ids))]
+        for (u, _), slot in zip(edges_, target, strict=True):
+            into[slot].append(index[p][u])
+        for j, v in enumerate(v for q in inbound for v in q):
+            into[index[p][v]].append(len(mine) + j)
+        counts = np.bincount([owners[v] for v in ghost_ids], minlength=partitions)
+        made.append(
+            Topology(
+                partition=p,
+                partitions=partitions,
+                ids=np.array(mine, np.int64),
+                start=_starts([len(rows[u]) for u in mine]),
+                target=np.array(target, np.int32),
+                ghost_ids=np.array(ghost_ids, np.int64),
+                ghost_start=_starts(counts.tolist()),
+                inbound=np.array([index[p][v] for q in inbound for v in q], np.int32),
+                inbound_start=_starts([len(q) for q in inbound]),
+                in_start=_starts([len(row) for row in into]),
+                in_source=np.array([u for row in into for u in row], np.int32),
+                value=np.array([e.value for _, e in edges_]),
+                reverse=np.array([e.reverse for _, e in edges_], np.bool_),
+            )
+        )
+    return made
+
+
+def _slots(
+    ghosts: list[tuple[int, int, int, int]], n: int, each: bool
+) -> tuple[dict[int, int], list[int]]:
+    """The slot of every remote edge, and the ghosts' ids."""
+    slot_of: dict[int, int] = {}
+    ids: list[int] = []
+    for _, target, _, edge in ghosts:
+        if each or not ids or ids[-1] != target:
+            ids.append(target)
+        slot_of[edge] = n + len(ids) - 1
+    return slot_of, ids
+
+
+def _starts(counts: list[int]) -> Any:
+    return np.concatenate([[0], np.cumsum(np.array(counts, np.int64))]).astype(np.int64)
+
+
+class InProcess:
+    """A program over a small graph, to be run on any number of partitions, in any way.
+
+    Args:
+        program: its vertices' ids must be int.
+        edges, vertices, undirected: as for `reference`.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        edges: Iterable[Sequence[Any]],
+        vertices: Iterable[Any] = (),
+        *,
+        undirected: bool = False,
+    ) -> None:
+        self.program = program
+        names = {spec.name: k for k, spec in enumerate(program.classes)}
+        first = program.classes[0].name
+        self.kinds = {
+            v[0] if isinstance(v, tuple) else v: names[v[1] if isinstance(v, tuple) else first]
+            for v in vertices
+        }
+        dtype = np.dtype(program.value_dtype or "float64")
+        typed = [(s, t, dtype.type(x[0] if x else 1)) for s, t, *x in edges]
+        self.rows = adjacency(typed, self.kinds, program.direction, undirected=undirected)
+        self._topologies: dict[int, list[Topology]] = {}
+
+    def run(
+        self,
+        params: Mapping[str, Any] | None = None,
+        *,
+        partitions: int = 1,
+        compiled: bool | Literal["require"] = False,
+        threads: int = 1,
+        forget: bool = False,
+    ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
+        """Run to the end; return the state by vertex, the sums of progress, and iterations.
+
+        With `forget` every task loads its partition as a new worker would.
+        """
+        plan = self._plan(params or {}, partitions, threads)
+        plan = with_kernels(plan, compiled, False, lambda text: None)
+        plan = replace(plan, program=shippable(self.program))
+        try:
+            return self._loop(plan, partitions, forget)
+        finally:
+            resident.drop(plan.run)
+            for key in [k for k in task._kept if k[0] == plan.run]:
+                del task._kept[key]
+
+    def _plan(self, params: Mapping[str, Any], partitions: int, threads: int) -> Plan:
+        algebra = self.program.algebra
+        each = algebra is not None and algebra.kind == "latest" and partitions > 1
+        if partitions not in self._topologies:
+            self._topologies[partitions] = topologies(self.rows, partitions, each=each)
+        run = f"inprocess-{os.getpid()}/run-{next(_numbers)}"
+        keys = []
+        for t in self._topologies[partitions]:
+            if len(self.program.classes) > 1:
+                kind = np.array([self.kinds.get(v, 0) for v in t.ids.tolist()], np.uint8)
+                t = replace(t, kind=kind)
+            if self.program.value_dtype is None:
+                t = replace(t, value=None)
+            if self.program.direction != "both":
+                t = replace(t, reverse=None)
+            keys.append(f"{run}/graph-{t.partition}")
+            resident.save(keys[-1], *t.to_columns())
+        bound = self.program.bind(params)
+        types = {n: kind for s in self.program.classes for n, (kind, _) in s.params.items()}
+        codes = {n: int(x) if types[n] is VertexId else x for n, x in bound.items()}
+        return Plan(
+            program=self.program,
+            kernels=tuple(None for _ in self.program.classes),
+            shape="many" if algebra is None else shape_of(self.program.classes),
+            params=codes,
+            tolerance=float(self.program.classes[0].cls.tolerance),
+            threads=threads,
+            topologies=tuple(keys),
+            run=run,
+            loop="main",
+            store=None,
+            max_iterations=self.program.classes[0].cls.max_iterations,
+            each=each,
+            kinds=tuple(range(len(self.program.classes))),
+        )
+
+    def _loop(
+        self, plan: Plan, partitions: int, forget: bool
+    ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
+        hop = HopTask(plan)
+        vertices = len(self.rows)
+        master = make_master(replace(plan, program=self.program), vertices)
+        total = Progress(aggregates=master.identity())
+        inbox: list[list[tuple[int, bytes]]] = [[] for _ in range(partitions)]
+        version = 0
+        while master.reason is None:
+            command = Command(
+                version, master.iteration, dict(master.aggregates), vertices, None, 1.0
+            )
+            sent: list[list[tuple[int, bytes]]] = [[] for _ in range(partitions)]
+            reports: list[Report] = []
+            for p in range(partitions):
+                if forget:
+                    task._kept.clear()
+                for destination, block in hop(p, command, inbox[p]):
+                    if destination == DRIVER:
+                        reports.append(pickle.loads(block))
+                    else:
+                        sent[destination].append((p, bytes(block)))
+            inbox = sent
+            for k in range(len(reports[0].history)):
+                step = Progress(aggregates=master.identity())
+                for report in reports:
+                    step.add(report.history[k], self.program.aggregators)
+                master.advance(step)
+                total.add(step, self.program.aggregators)
+            version = reports[0].version
+            vertices = sum(report.vertices for report in reports)
+        return self._state(plan, partitions, version), total, master.iteration - 1
+
+    def _state(self, plan: Plan, partitions: int, version: int) -> dict[int, dict[str, Any]]:
+        state: dict[int, dict[str, Any]] = {}
+        for p in range(partitions):
+            kept = task._kept.get((plan.run, p))
+            if kept is None:
+                command = Command(version, 0, {}, len(self.rows), None, 1.0, step=False)
+                processor = HopTask(plan)._processor(p, command)
+            else:
+                processor = kept[1]
+            columns = processor.result()
+            kinds = columns.get("kind", np.zeros(len(columns["id"]), np.uint8)).tolist()
+            for k, v in enumerate(columns["id"].tolist()):
+                spec = self.program.classes[kinds[k]]
+                state[v] = {
+                    f: _plain(columns[self.program.column(kinds[k], f)][k]) for f in spec.states
+                }
+        return state
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
