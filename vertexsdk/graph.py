@@ -22,10 +22,10 @@ from vertexsdk import resident
 from vertexsdk.errors import InputError
 from vertexsdk.load import sources
 from vertexsdk.load.build import NO_KIND, Variant
-from vertexsdk.load.files import NotIntegers
+from vertexsdk.load.lines import NotIntegers
 from vertexsdk.load.names import Names
-from vertexsdk.load.sources import VertexInput
 from vertexsdk.load.spark import Edges, Plan, load
+from vertexsdk.load.vertices import VertexInput, resolve, vertices_at, vertices_of
 from vertexsdk.partition import Topology, owner
 
 __all__ = ["NO_KIND", "Graph", "Variant", "VariantInfo"]
@@ -133,7 +133,7 @@ class Graph:
         return cls(
             spark,
             sources.edges_at(spark, paths, format),
-            None if vertices is None else sources.vertices_at(spark, vertices),
+            None if vertices is None else vertices_at(spark, vertices),
             undirected=undirected,
             multi=multi,
             partitions=partitions,
@@ -156,7 +156,7 @@ class Graph:
         return cls(
             edges.sparkSession,
             sources.FrameEdges(edges),
-            None if vertices is None else sources.vertices_of(vertices),
+            None if vertices is None else vertices_of(vertices),
             undirected=undirected,
             multi=multi,
             partitions=partitions,
@@ -230,11 +230,11 @@ class Graph:
             f"{self._key}/{variant.name}", variant, self.partitions, self.undirected, self.multi
         )
         try:
-            vertices, kinds = sources.resolve(self._vertices, self._names)
+            vertices, kinds = resolve(self._vertices, self._names)
             reports = load(sc, self._edges, plan, vertices, self._names_sent)
         except NotIntegers:
             self._find_names()
-            vertices, kinds = sources.resolve(self._vertices, self._names)
+            vertices, kinds = resolve(self._vertices, self._names)
             reports = load(sc, self._edges, plan, vertices, self._names_sent)
         if not sum(r.vertices for r in reports):
             raise InputError("there is no edge in the input; a line is `source target [value]`")

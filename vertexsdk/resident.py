@@ -34,6 +34,7 @@ _OPEN_FILES = 256
 
 _opened: OrderedDict[str, tuple[int, Columns, dict[str, Any]]] = OrderedDict()
 _claimed: set[str] = set()
+_released: set[str] = set()
 
 
 def save(key: str, columns: Mapping[str, NDArray[Any]], meta: Mapping[str, Any] | None) -> int:
@@ -122,7 +123,9 @@ def release(application: str) -> None:
 def release_at_exit(application: str) -> None:
     """Call `release` when this process, the driver, ends."""
     pid = os.getpid()  # a fork must not clean up for its parent
-    atexit.register(lambda: release(application) if os.getpid() == pid else None)
+    if application not in _released:
+        _released.add(application)
+        atexit.register(lambda: release(application) if os.getpid() == pid else None)
 
 
 def _roots() -> list[Path]:

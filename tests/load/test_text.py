@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertexsdk.load import files
-from vertexsdk.load.files import LineError, Split, lines_of, parse_chunk, read_chunks
+from vertexsdk.load import files, lines
+from vertexsdk.load.files import Split, read_chunks
+from vertexsdk.load.lines import LineError, lines_of, parse_chunk
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NUMBERS = st.one_of(
@@ -103,7 +104,7 @@ def test_chunks_may_be_cut_anywhere(
     path.write_bytes(raw)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "CHUNK", cut)
-        patch.setattr(files, "_SLACK", slack)
+        patch.setattr(lines, "_SLACK", slack)
         chunks = list(read_chunks(Split(str(path), 0, len(raw)), "float64", threads))
     assert [a for c in chunks for a in c.source.tolist()] == [a for a, _, _ in rows]
     assert [b for c in chunks for b in c.target.tolist()] == [b for _, b, _ in rows]

@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vertexsdk.errors import InputError
-from vertexsdk.load.files import NotIntegers, Split
+from vertexsdk.load.files import Split
+from vertexsdk.load.lines import NotIntegers
 from vertexsdk.load.memory import allocate, each
 from vertexsdk.load.order import Chunk
 
-__all__ = ["batch_chunk", "edge_columns", "id_array", "parquet_chunks"]
+__all__ = ["as_strings", "batch_chunk", "edge_columns", "id_array", "id_column"]
+__all__ += ["parquet_chunks"]
 
 _ROWS = 1 << 19
 
@@ -168,3 +170,21 @@ def _values(column: pa.Array, value: str | None, place: str) -> NDArray[Any]:
     if value:
         kept[:] = array
     return kept
+
+
+def id_column(ids: ArrayLike) -> pa.Array:
+    """Return an array of ids as an Arrow column of integers or strings.
+
+    Raises:
+        InputError: they are neither.
+    """
+    array = np.asarray(ids)
+    if array.dtype.kind in "iuUT" or array.size == 0:
+        return pa.array(
+            array.tolist()
+            if array.dtype.kind in "UT"
+            else array.astype(array.dtype if array.size else np.int64)
+        )
+    if array.dtype.kind == "O":
+        return pa.array([str(i) for i in array.tolist()], pa.string())
+    raise InputError(f"ids are {array.dtype}; use integers or strings")

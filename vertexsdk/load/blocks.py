@@ -16,7 +16,7 @@ from vertexsdk.columns import decode, encode_bytes
 from vertexsdk.errors import InputError
 from vertexsdk.jit import njit
 from vertexsdk.load.build import Arranged
-from vertexsdk.load.files import NotIntegers
+from vertexsdk.load.lines import NotIntegers
 from vertexsdk.load.order import BACKWARD, FORWARD, Chunk, Rows
 from vertexsdk.partition import owner
 

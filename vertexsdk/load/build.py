@@ -27,8 +27,8 @@ from vertexsdk.load.order import (
     Chunk,
     Rows,
     arrange,
-    transpose,
 )
+from vertexsdk.load.transpose import transpose
 from vertexsdk.partition import Topology, owner
 
 __all__ = ["NO_KIND", "Arranged", "Variant", "Vertices", "arranged", "finish", "follow"]

@@ -6,6 +6,7 @@ too); the batches then travel as opaque bytes, so that neither rows nor pandas a
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +17,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, RunError
 from vertexsdk.frames import Frames
 from vertexsdk.jvm import spark_failure
 
-__all__ = ["Batches"]
+__all__ = ["Batches", "readable"]
 
 _ROWS = 1 << 19  # rows of batches which are read together
 
@@ -88,3 +89,13 @@ class Batches:
     def reader(self) -> Any:
         """Return what decodes a partition's records in a task: it can be pickled."""
         return Batches(None, self.schema).read  # type: ignore[arg-type]
+
+
+@contextlib.contextmanager
+def readable(place: str) -> Iterator[None]:
+    """Turn what Spark raises while it opens files into an `InputError` which names them."""
+    try:
+        with spark_failure():
+            yield
+    except RunError as error:
+        raise InputError(f"{place}: Spark cannot read it: {error}") from None

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from vertexsdk.errors import InputError
 from vertexsdk.load import text
-from vertexsdk.load.files import LineError, Split, hard_floats, read_named
+from vertexsdk.load.files import Split, read_named
+from vertexsdk.load.lines import LineError, hard_floats
 from vertexsdk.load.memory import allocate
 from vertexsdk.load.order import Chunk
 

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from vertexsdk.jit import njit
 from vertexsdk.load.memory import allocate, each
 
-__all__ = ["BACKWARD", "BOTH", "FORWARD", "SYMMETRIC", "Chunk", "Rows", "arrange", "transpose"]
+__all__ = ["BACKWARD", "BOTH", "BUCKET", "FORWARD", "SYMMETRIC", "Chunk", "Rows", "arrange"]
+__all__ += ["by_bucket", "cell_shift", "merge_cells", "places"]
 
 FORWARD, BACKWARD, BOTH, SYMMETRIC = range(4)  # which way edges are followed
 
 _CELLS = 4096  # rows are counted in at most this many cells, which are merged into buckets
-_BUCKET = 1 << 16  # edges that a bucket should have: their keys fit the second-level cache
+BUCKET = 1 << 16  # edges that a bucket should have: their keys fit the second-level cache
 
 
 @dataclass(slots=True)
@@ -215,14 +216,14 @@ def _sort_bucket(
     report[0], report[1], report[2] = out, duplicates, loops
 
 
-def _buckets(
+def merge_cells(
     counts: NDArray[np.int64], shift: int, rows: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Merge neighbouring cells into buckets: the bucket of each cell, first row of each."""
     bucket_of = np.empty(len(counts), np.int32)
     first, size = [0], 0
     for cell, count in enumerate(counts.tolist()):
-        if size and size + count > _BUCKET:
+        if size and size + count > BUCKET:
             first.append(cell << shift)
             size = 0
         size += count
@@ -230,21 +231,21 @@ def _buckets(
     return bucket_of, np.array([*first, rows], np.int64)
 
 
-def _places(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def places(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """From counts (chunk, bucket): where each chunk writes in each bucket; bucket bounds."""
     bounds = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
     place = np.cumsum(counts, axis=0) - counts + bounds[:-1]
     return place, bounds
 
 
-def _by_bucket(
+def by_bucket(
     cells: list[NDArray[np.int64]], bucket_of: NDArray[np.int32], buckets: int
 ) -> NDArray[np.int64]:
     summed = [np.bincount(bucket_of, weights=c, minlength=buckets) for c in cells]
     return np.array(summed).astype(np.int64).reshape(-1, buckets)
 
 
-def _shift(rows: int) -> int:
+def cell_shift(rows: int) -> int:
     return max(0, (max(rows, 1) - 1).bit_length() - (_CELLS - 1).bit_length())
 
 
@@ -273,7 +274,7 @@ def arrange(
     """
     wanted = np.empty(0, np.bool_) if owned is None else owned
     kind = next((c.value.dtype for c in chunks if c.value is not None), None)
-    shift = _shift(rows)
+    shift = cell_shift(rows)
     cells = max(1, -(-rows >> shift) if rows else 1)
 
     def count(c: Chunk) -> NDArray[np.int64]:
@@ -283,8 +284,8 @@ def arrange(
     given = sum(int(c[-1]) for c in counts)
     per_chunk = [c[:-1] for c in counts]
     total = np.sum(per_chunk, axis=0) if per_chunk else np.zeros(cells, np.int64)
-    bucket_of, first = _buckets(total, shift, rows)
-    place, bounds = _places(_by_bucket(per_chunk, bucket_of, len(first) - 1))
+    bucket_of, first = merge_cells(total, shift, rows)
+    place, bounds = places(by_bucket(per_chunk, bucket_of, len(first) - 1))
     m = int(total.sum())
     row, key = allocate(m, np.int32), allocate(m, np.uint32)
     bits = allocate(m if kind is not None else 0, np.int64)
@@ -338,115 +339,3 @@ def _close_gaps(
                 array[end : end + n] = array[begin : begin + n]
         end += n
     return end
-
-
-@njit
-def _count_slots(slots: NDArray[np.int32], shift: int, cells: int) -> NDArray[np.int64]:
-    counts = np.zeros(cells, np.int64)
-    for s in slots:
-        counts[s >> shift] += 1
-    return counts
-
-
-@njit
-def _deal_rows(
-    start: NDArray[np.int64],
-    target: NDArray[np.int32],
-    begin: int,
-    end: int,
-    bucket_of: NDArray[np.int32],
-    shift: int,
-    place: NDArray[np.int64],
-    slot_out: NDArray[np.int32],
-    row_out: NDArray[np.int32],
-) -> None:
-    for u in range(begin, end):
-        for e in range(start[u], start[u + 1]):
-            b = bucket_of[target[e] >> shift]
-            p = place[b]
-            place[b] = p + 1
-            slot_out[p] = target[e]
-            row_out[p] = u
-
-
-@njit
-def _deal_inbound(
-    inbound: NDArray[np.int32],
-    n: int,
-    bucket_of: NDArray[np.int32],
-    shift: int,
-    place: NDArray[np.int64],
-    slot_out: NDArray[np.int32],
-    row_out: NDArray[np.int32],
-) -> None:
-    for j in range(len(inbound)):
-        b = bucket_of[inbound[j] >> shift]
-        p = place[b]
-        place[b] = p + 1
-        slot_out[p] = inbound[j]
-        row_out[p] = n + j
-
-
-@njit
-def _sort_slots(
-    slots: NDArray[np.int32],
-    first: int,
-    last: int,
-    rows: NDArray[np.int32],
-    degree: NDArray[np.int64],
-) -> None:
-    """Sort `rows` by slot, stably and in place; add to `degree` at slot + 1."""
-    counts = np.zeros(last - first + 1, np.int32)
-    for s in slots:
-        counts[s - first + 1] += 1
-    for k in range(last - first):
-        degree[first + k + 1] = counts[k + 1]
-        counts[k + 1] += counts[k]
-    old = rows.copy()
-    for i in range(len(slots)):
-        k = slots[i] - first
-        rows[counts[k]] = old[i]
-        counts[k] += 1
-
-
-def transpose(
-    start: NDArray[np.int64],
-    target: NDArray[np.int32],
-    slots: int,
-    inbound: NDArray[np.int32],
-    threads: int = 1,
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return (in_start int64[slots + 1], in_source int32[m + b]) of an adjacency.
-
-    The row of slot s has the local sources u ascending, then n + j for each inbound[j] == s.
-    """
-    n, m, b = len(start) - 1, len(target), len(inbound)
-    shift = _shift(slots)
-    cells = max(1, -(-slots >> shift) if slots else 1)
-    pieces = min(8 * threads, m // _BUCKET + 1)
-    cuts = np.searchsorted(start, np.linspace(0, m, pieces + 1).astype(np.int64))
-    cuts[0], cuts[-1] = 0, n
-    edges = start[cuts]
-    parts = [target[edges[k] : edges[k + 1]] for k in range(pieces)] + [inbound]
-    counts = list(each(lambda a: _count_slots(a, shift, cells), parts, threads))
-    bucket_of, first = _buckets(np.sum(counts, axis=0), shift, slots)
-    place, bounds = _places(_by_bucket(counts, bucket_of, len(first) - 1))
-    slot, row = allocate(m + b, np.int32), allocate(m + b, np.int32)
-
-    def deal(k: int) -> None:
-        if k < pieces:
-            a, z = cuts[k], cuts[k + 1]
-            _deal_rows(start, target, a, z, bucket_of, shift, place[k], slot, row)
-        else:
-            _deal_inbound(inbound, n, bucket_of, shift, place[k], slot, row)
-
-    list(each(deal, range(pieces + 1), threads))
-    in_start = np.zeros(slots + 1, np.int64)
-
-    def sort(k: int) -> None:
-        r = slice(bounds[k], bounds[k + 1])
-        _sort_slots(slot[r], first[k], first[k + 1], row[r], in_start)
-
-    list(each(sort, range(len(first) - 1), threads))
-    np.cumsum(in_start, out=in_start)
-    return in_start, row
