@@ -1,4 +1,4 @@
-"""What every test may ask for: one Spark session for the whole run, and nothing else that is heavy."""
+"""What every test may ask for: one Spark session for the whole run, nothing else that is heavy."""
 
 from __future__ import annotations
 

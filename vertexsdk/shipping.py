@@ -33,8 +33,9 @@ def ship_wheels(context: SparkContext) -> list[str]:
         File names of the wheels which were sent by this call.
     """
     wheels = [Path(name) for name in context.getConf().get("spark.submit.pyFiles", "").split(",")]
-    if isinstance(__loader__, zipimport.zipimporter):
-        wheels.append(Path(__loader__.archive))
+    loader = __spec__.loader if __spec__ else None
+    if isinstance(loader, zipimport.zipimporter):
+        wheels.append(Path(loader.archive))
     sent = []
     for wheel in wheels:
         key = (context.applicationId, wheel.name)
