@@ -33,7 +33,7 @@ def ship_wheels(context: SparkContext) -> list[str]:
         File names of the wheels which were sent by this call.
     """
     wheels = [Path(name) for name in context.getConf().get("spark.submit.pyFiles", "").split(",")]
-    loader = __spec__.loader if __spec__ else None
+    loader = globals().get("__loader__")
     if isinstance(loader, zipimport.zipimporter):
         wheels.append(Path(loader.archive))
     sent = []
