@@ -6,6 +6,7 @@ its Python workers. A wheel is a zip: sent once more under that suffix, it is im
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import tempfile
 import zipimport
@@ -40,7 +41,11 @@ def ship_wheels(context: SparkContext) -> list[str]:
     for wheel in wheels:
         key = (context.applicationId, wheel.name)
         if wheel.suffix == ".whl" and key not in _shipped and wheel.is_file():
-            copy = Path(tempfile.mkdtemp(prefix="vertexsdk-wheel-")) / f"{wheel.stem}.zip"
+            directory = Path(tempfile.mkdtemp(prefix="vertexsdk-wheel-"))
+            atexit.register(
+                shutil.rmtree, directory, ignore_errors=True
+            )  # executors fetch it later
+            copy = directory / f"{wheel.stem}.zip"
             shutil.copyfile(wheel, copy)
             context.addPyFile(str(copy))
             _shipped.add(key)
