@@ -18,7 +18,7 @@ from vertexsdk.algebra import Algebra
 from vertexsdk.partition import Topology
 from vertexsdk.threads import run_all
 
-__all__ = ["Delivery", "filled"]
+__all__ = ["Delivery", "filled", "message_count"]
 
 ROUND = 1 << 18  # edges per thread between two barriers
 PARALLEL = 1 << 15  # edges below which one thread is quicker
@@ -34,6 +34,11 @@ def filled(count: int, algebra: Algebra) -> Array:
     array: Array = np.empty(shape, algebra.dtype)
     array[...] = algebra.identity
     return array
+
+
+def message_count(t: Topology, shape: str) -> int:
+    """How many messages of its own a partition keeps: per vertex, per edge, or none."""
+    return {"uniform": t.n, "derived": 0}.get(shape, t.m)
 
 
 class Delivery:
@@ -55,11 +60,12 @@ class Delivery:
         self._small, self._large = none, none
         self._capacity = 0
         self.pulled = False
+        self.derived: Callable[[Array], None] | None = None  # repair where no message is kept
 
     @property
     def base(self) -> int:
         """Where inbound messages begin in the message array."""
-        return self.topology.n if self.shape == "uniform" else self.topology.m
+        return message_count(self.topology, self.shape)
 
     @property
     def in_index(self) -> Array:
@@ -174,6 +180,9 @@ class Delivery:
         return changed
 
     def _repair(self, slots: Array, msg: Array, agg: Array) -> None:
+        if self.derived is not None:
+            self.derived(slots)
+            return
         self.module.repair(
             slots, self.topology.in_start, self.in_index, msg, agg, self.algebra.identity
         )

@@ -6,10 +6,13 @@ import math
 import os
 import pickle
 import sys
+import sysconfig
 import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 import cloudpickle
@@ -363,12 +366,32 @@ def _kinds(program: Program, info: VariantInfo) -> tuple[int, ...]:
 
 
 def _ship_by_value(program: Program) -> None:
-    """Have cloudpickle carry the user's modules, which workers may not be able to import."""
-    for spec in program.classes:
-        module = sys.modules.get(spec.cls.__module__)
-        ours = spec.cls.__module__.split(".")[0] == "vertexsdk"
-        if module is not None and not ours and spec.cls.__module__ != "__main__":
+    """Have cloudpickle carry the user's modules, which workers may not be able to import.
+
+    These are the modules of the classes and their bases, and what was imported from beside them.
+    """
+    bases = {b for s in program.classes for b in s.cls.__mro__}
+    own = {b.__module__ for b in bases if not _installed(sys.modules.get(b.__module__))}
+    places = {
+        str(Path(file).resolve().parent)
+        for name in own
+        if (file := getattr(sys.modules.get(name), "__file__", None))
+    }
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name == "__main__" or not file or _installed(module):
+            continue
+        if name in own or str(Path(file).resolve().parent) in places:
             cloudpickle.register_pickle_by_value(module)
+
+
+def _installed(module: ModuleType | None) -> bool:
+    """Whether a module is part of Python, of this package, or of an installed one."""
+    file = getattr(module, "__file__", None)
+    if module is None or file is None or module.__name__.split(".")[0] == "vertexsdk":
+        return True
+    paths = {sysconfig.get_path(k) for k in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return any(Path(file).is_relative_to(p) for p in paths if p)
 
 
 def _refuse_other_hosts(spark: SparkSession, store: Store, url: str) -> None:

@@ -10,7 +10,7 @@ from vertexsdk.algebra import Algebra
 from vertexsdk.compile.cache import load_module, load_python
 from vertexsdk.compile.deliver import deliver_source
 from vertexsdk.compile.kernels import KernelText
-from vertexsdk.compile.rewrite import CannotCompile, scatter_shape
+from vertexsdk.compile.rewrite import CannotCompile, derivable, scatter_shape
 from vertexsdk.program import ClassSpec, Program
 
 __all__ = ["Plan", "delivery_module", "shippable"]
@@ -42,7 +42,7 @@ class Plan:
     @property
     def tracked(self) -> bool:
         """Whether the last scattered state is kept."""
-        return self.tolerance > 0
+        return self.tolerance > 0 or self.shape == "derived"
 
     @property
     def always(self) -> bool:
@@ -59,8 +59,14 @@ def shippable(program: Program) -> Program:
     return light
 
 
-def shape_of(specs: tuple[ClassSpec, ...]) -> str:
-    """Return the message layout which all classes of a program can share."""
+def shape_of(specs: tuple[ClassSpec, ...], *, native: bool = False) -> str:
+    """Return the message layout which all classes of a program can share.
+
+    "uniform" keeps a message per vertex, "edge" and "many" one per edge, "derived" (compiled
+    programs only) none: messages are computed again from the state at the last scatter.
+    """
+    if native and len(specs) == 1 and derivable(specs[0]):
+        return "derived"
     shapes = {scatter_shape(s) for s in specs}
     return shapes.pop() if len(shapes) == 1 else "many"
 
@@ -79,7 +85,9 @@ def delivery_module(algebra: Algebra) -> ModuleType:
             return load_module(head + deliver_source(algebra))
         except CannotCompile:
             pass
-    bound: dict[str, object] = {"_jit": _plain, "_combine": algebra.combine}
+    from vertexsdk.compile.interpret import equal
+
+    bound: dict[str, object] = {"_equal": equal, "_jit": _plain, "_combine": algebra.combine}
     if algebra.inverse is not None:
         bound["_inverse"] = algebra.inverse
     return load_python(deliver_source(algebra, python=True), bound)

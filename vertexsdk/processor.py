@@ -52,10 +52,20 @@ class Processor:
         self.module = delivery_module(self.algebra)
         self.methods = _methods(plan, num_vertices, self.module)
         self.delivery = Delivery(topology, self.algebra, plan.shape, self.module, plan.threads)
+        self._repair_by_state()
         self.v = Vertices.fresh(topology, plan.program, plan.shape, plan.tracked)
         self.outgoing: dict[int, dict[str, Any]] = {}
         self.partial: dict[str, Any] = {}
         self.restructured = False
+
+    def _repair_by_state(self) -> None:
+        """Where no messages are kept, rows are recomputed from the state of their sources."""
+        methods = self.methods[0]
+        if self.plan.shape == "derived" and isinstance(methods, NativeMethods):
+            none = {k: a.identity for k, a in self.plan.program.aggregators.items()}
+            self.delivery.derived = lambda slots: methods.repair(
+                self.v, self.delivery, slots, none
+            )
 
     @property
     def count(self) -> int:
@@ -358,6 +368,7 @@ class Processor:
             self.delivery = Delivery(
                 topology, self.algebra, self.plan.shape, self.module, self.plan.threads
             )
+            self._repair_by_state()
         self.v = Vertices.from_columns(self.delivery.topology, columns, meta)
 
     def _key(self, version: int) -> str:

@@ -120,11 +120,10 @@ class Program:
                         f"{_where(other)}: {what} differs from {first.name}'s; classes of one "
                         "program share it"
                     )
-            if repr(other.algebra) != repr(first.algebra):
+            if (other.algebra is None) != (first.algebra is None):
                 raise ProgramError(
-                    f"{_where(other)}: messages = {other.algebra} differs from {first.name}'s "
-                    f"{first.algebra}; classes of one program send the same kind of message "
-                    "(a vector, size=k, can hold several)"
+                    f"{_where(other)}: messages = {other.algebra}, but {first.name}'s are "
+                    f"{first.algebra}; the classes of a program all declare an algebra, or none do"
                 )
         aggregators: dict[str, Algebra] = {}
         for spec in specs:
@@ -137,8 +136,17 @@ class Program:
 
     @property
     def algebra(self) -> Algebra | None:
-        """The message algebra, None at the events level."""
-        return self.classes[0].algebra
+        """The message algebra, None at the events level.
+
+        Classes with different algebras share `Latest(object)`: every message is kept, and each
+        class combines by its own when it gathers.
+        """
+        return Latest(object) if self.mixed else self.classes[0].algebra
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the classes gather different kinds of message."""
+        return len({repr(s.algebra) for s in self.classes}) > 1
 
     @property
     def direction(self) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.algebra import Algebra
-from vertexsdk.delivery import filled
+from vertexsdk.delivery import filled, message_count
 from vertexsdk.partition import Topology
 from vertexsdk.program import Program, StateField
 
@@ -50,7 +50,7 @@ class Vertices:
         if algebra is None:
             msg = agg = np.empty(0, object)
         else:
-            base = topology.n if shape == "uniform" else topology.m
+            base = message_count(topology, shape)
             msg = filled(base + len(topology.inbound), algebra)
             slots = 0 if algebra.kind == "latest" else topology.n + topology.ghosts
             agg = filled(slots, algebra)

@@ -14,7 +14,7 @@ from vertexsdk.compile.kernels import KernelText, kernel_text
 from vertexsdk.compile.rewrite import CannotCompile
 from vertexsdk.compile.warm import compile_plan, failure_text
 from vertexsdk.errors import ProgramError
-from vertexsdk.plan import Plan
+from vertexsdk.plan import Plan, shape_of
 from vertexsdk.program import ClassSpec
 
 __all__ = ["InterpretedWarning", "with_kernels"]
@@ -41,8 +41,15 @@ def with_kernels(
         try:
             if plan.program.algebra is None:
                 raise _no_algebra(plan.program.classes[0])
-            texts = tuple(_text(spec, plan, strings, light) for spec in plan.program.classes)
-            native = replace(plan, kernels=texts)
+            if plan.program.mixed:
+                first = plan.program.classes[0]
+                raise CannotCompile(
+                    next(iter(first.methods.values())), None,
+                    "the classes of this program gather different kinds of message",
+                )  # fmt: skip
+            native = replace(plan, shape=shape_of(plan.program.classes, native=True))
+            texts = tuple(_text(spec, native, strings, light) for spec in plan.program.classes)
+            native = replace(native, kernels=texts)
             say("compiling")
             compile_plan(native, strings)
             return native

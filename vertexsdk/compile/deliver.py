@@ -302,6 +302,8 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
         same = "for j in range(a.shape[0]):\n        if a[j] != b[j] and (a[j] == a[j] or b[j] == b[j]):\n"
         same += "            return False\n    return True"
         cast = "x"
+    elif algebra.dtype == object:
+        same, cast = "return _equal(a, b)", "x"
     else:
         same = "return a == b or (a != a and b != b)" if floating or python else "return a == b"
         cast = {"f": "_as_float(x)", "i": "_as_int(x)", "b": "_as_bool(x)"}.get(

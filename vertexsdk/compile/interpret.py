@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.algebra import VertexId
+from vertexsdk.algebra import Algebra, VertexId
 from vertexsdk.compile.kernels import BLOCK
 from vertexsdk.delivery import Delivery
 from vertexsdk.errors import ProgramError, RunError, VertexError
@@ -23,7 +23,7 @@ from vertexsdk.program import ClassSpec, StateField
 from vertexsdk.vertex import Aggregator, Delta, Target, Vertex
 from vertexsdk.vertices import Vertices
 
-__all__ = ["Cursor", "InterpretedMethods", "read_column", "write_column"]
+__all__ = ["Cursor", "InterpretedMethods", "equal", "read_column", "write_column"]
 
 Array = NDArray[Any]
 
@@ -227,7 +227,15 @@ class InterpretedMethods:
         names = self.names if algebra.type is VertexId else None
         cursor = Cursor(v, self.names, log)
         before = len(log.extra)
-        if self.spec.latest:
+        own = self.spec.algebra
+        if algebra.kind == "latest" and own is not None and own.kind != "latest":
+            rows, index, msg = v.topology.in_start, delivery.in_index, v.msg
+
+            def call(k: int, i: int) -> None:
+                values = msg[index[rows[i] : rows[i + 1]]].tolist()
+                delta.value = fold(own, [x for x in values if x is not None])
+                vertex.gather(iteration, -1, delta)
+        elif algebra.kind == "latest":
             rows, index, msg = v.topology.in_start, delivery.in_index, v.msg
 
             def call(k: int, i: int) -> None:
@@ -271,7 +279,7 @@ class InterpretedMethods:
             old, new = lists[name]
             if f.dtype == object:
                 changed |= np.fromiter(
-                    (not _equal(a, b) for a, b in zip(old, new, strict=True)), np.bool_, len(new)
+                    (not equal(a, b) for a, b in zip(old, new, strict=True)), np.bool_, len(new)
                 )
                 continue
             now = v.states[self.column(name)][todo]
@@ -345,7 +353,7 @@ class InterpretedMethods:
         old = v.msg[where]
         if algebra.dtype == object:
             changed = np.fromiter(
-                (not _equal(a, b) for a, b in zip(old, values, strict=True)), np.bool_, len(old)
+                (not equal(a, b) for a, b in zip(old, values, strict=True)), np.bool_, len(old)
             )
         else:
             same = (old == values) | ((old != old) & (values != values))
@@ -354,6 +362,19 @@ class InterpretedMethods:
         old = old[changed]
         v.msg[senders] = values[changed]
         return delivery.push(senders, old, v.msg, v.agg)
+
+
+def fold(algebra: Algebra, values: list[Any]) -> Any:
+    """Combine messages of a program whose classes have different algebras."""
+    if algebra.size is not None:
+        result = np.full(algebra.size, algebra.identity, algebra.dtype)
+        for x in values:
+            result[:] = [algebra.combine(a, b) for a, b in zip(result.tolist(), x, strict=True)]
+        return result
+    value = algebra.identity
+    for x in values:
+        value = algebra.combine(value, x)
+    return float(value) if algebra.dtype.kind == "f" else value
 
 
 def new_cursor(
@@ -455,7 +476,7 @@ def messages_array(
     return array.astype(algebra.dtype)
 
 
-def _equal(a: Any, b: Any) -> bool:
+def equal(a: Any, b: Any) -> bool:
     if a is b:
         return True
     result = a == b

@@ -71,10 +71,13 @@ def kernel_text(
     base += [f"A_{n}" for n in spec.aggregators] + [f"C_{n}" for n in spec.aggregators]
     plain = [*base, *LOG_ARGS]
     sending = [*plain, "E_out", "E_has", "E_sx", "E_sh", *EMIT_ARGS[1:]]
+    if shape == "derived":
+        sending = [*plain, *(f"T_{n}" for n in spec.states), "E_first", *EMIT_ARGS[1:]]
     globals_ = Globals()
     texts: list[str] = []
     own: dict[str, str] = {}
     logs = False
+    message: tuple[str, str] | None = None
     for root, args in (("init", plain), ("gather", plain), ("scatter", sending)):
         parts = [
             rewrite_method(spec, method, root, args, shape, globals_, strings)
@@ -84,6 +87,7 @@ def kernel_text(
         own[root] = "".join(f", {a}" for a in used)
         texts.append(text)
         logs = logs or any(p.logs for p in parts)
+        message = next((p.message for p in parts if p.message), message)
     for name, algebra in spec.aggregators.items():
         _contribution(name, algebra, globals_)
     body = [
@@ -94,7 +98,10 @@ def kernel_text(
         *texts,
         _init(plain, own["init"]),
         _gather(spec, plain, own["gather"], logs, tolerance),
-        _scatter(spec, sending, own["scatter"], shape, logs, tolerance, spec.algebra),
+        _scatter_derived(spec, sending, own["scatter"])
+        if shape == "derived"
+        else _scatter(spec, sending, own["scatter"], shape, logs, tolerance, spec.algebra),
+        _repair_derived(spec, plain, message) if message else "",
     ]
     return KernelText("\n".join(body), shape, tuple(plain), logs, tolerance)
 
@@ -141,6 +148,17 @@ def _put(k, x, OUT, HAS):
 @_jit(inline='always')
 def _emit_uniform(x, OUT, HAS):
     _put(0, x, OUT, HAS)
+'''
+    if shape == "derived":
+        return f'''
+@_jit(inline='always')
+def _emit_derived(e, x, y, first, target, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
+    new = {cast}
+    old = {cast.replace("(x)", "(y)")}
+    if first:
+        old = {_literal(algebra)}
+    if not _same(old, new):
+        _deliver(target[e], old, new, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me)
 '''
     if shape == "many":
         return put + '''
@@ -308,4 +326,50 @@ def scatter(todo, lo, hi, put, iteration, out, old, {tracked}{call}):
     for k in range(lo, hi):
 {textwrap.indent(chr(10).join(lines), "        ")}
     return count, hi
+'''
+
+
+def _literal(algebra: Algebra) -> str:
+    if algebra.dtype.kind == "f":
+        return f"float({str(float(algebra.identity))!r})"
+    return f"np.int64({algebra.identity})"
+
+
+def _scatter_derived(spec: ClassSpec, args: list[str], own: str) -> str:
+    """Messages are compared with what the state at the last scatter had them be."""
+    call = ", ".join(args)
+    track = "\n".join(f"        T_{n}[_i] = S_{n}[_i]" for n in spec.states)
+    return f'''
+@_jit
+def scatter(todo, lo, hi, iteration, {call}):
+    for k in range(lo, hi):
+        _i = todo[k]
+        _b = k >> 12
+        _scatter_scatter(iteration, _i, _b{own})
+{track}
+    return 0, hi
+'''
+
+
+def _repair_derived(spec: ClassSpec, args: list[str], message: tuple[str, str]) -> str:
+    """Recompute rows from the state of their sources at the last scatter."""
+    call = ", ".join([*args, *(f"T_{n}" for n in spec.states)])
+    edge, expression = message
+    assert spec.algebra is not None
+    cast = {"f": "_as_float", "i": "_as_int", "b": "_as_bool"}[spec.algebra.dtype.kind]
+    return f'''
+@_jit
+def repair(slots, in_start, in_source, in_index, MSG, AGG, identity, {call}):
+    n = G_ids.shape[0]
+    for k in range(slots.shape[0]):
+        s = slots[k]
+        acc = identity
+        for q in range(in_start[s], in_start[s + 1]):
+            _i = in_source[q]
+            if _i < n:
+                {edge} = in_index[q]
+                acc = _combine(acc, {cast}({expression}))
+            else:
+                acc = _combine(acc, MSG[_i - n])
+        AGG[s] = acc
 '''

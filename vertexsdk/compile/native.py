@@ -167,6 +167,8 @@ class NativeMethods:
         log: Log,
     ) -> int:
         """Scatter from the vertices of `todo`; return the number of messages."""
+        if self.shape == "derived":
+            return self._scatter_derived(v, delivery, todo, iteration, aggregates, log)
         if self.shape == "uniform":
             return self._scatter_uniform(v, delivery, todo, iteration, aggregates, into, log)
         partial = self._partial(len(todo))
@@ -210,6 +212,39 @@ class NativeMethods:
             np.empty((largest, *size), algebra.dtype),
             np.zeros(largest, np.bool_),
         )
+
+    def _scatter_derived(
+        self,
+        v: Vertices,
+        delivery: Delivery,
+        todo: Array,
+        iteration: int,
+        aggregates: dict[str, Any],
+        log: Log,
+    ) -> int:
+        degrees = delivery.degrees(todo)
+        edges = int(degrees.sum())
+        arguments = self._arguments(v, aggregates, self._partial(0), log)
+        tracked = [v.tracked[self.column(n)] for n in self.spec.states]
+
+        def chunk(lo: int, hi: int, threads: int, me: int) -> None:
+            self.module.scatter(
+                todo, lo, hi, iteration, *arguments, *tracked, iteration == 0,
+                *delivery.arguments(v.msg, v.agg, threads, me),
+            )  # fmt: skip
+
+        delivery.rounds(degrees, edges, chunk, v.agg)
+        return edges
+
+    def repair(self, v: Vertices, delivery: Delivery, slots: Array, num: dict[str, Any]) -> None:
+        """Recompute slots whose winner was withdrawn; derived shape only."""
+        t = v.topology
+        log = Log(delivery.algebra, self.spec.value_dtype)
+        self.module.repair(
+            slots, t.in_start, t.in_source, delivery.in_index, v.msg, v.agg,
+            delivery.algebra.identity, *self._arguments(v, num, self._partial(0), log),
+            *(v.tracked[self.column(n)] for n in self.spec.states),
+        )  # fmt: skip
 
     def _scatter_uniform(
         self,

@@ -28,6 +28,7 @@ __all__ = [
     "CannotCompile",
     "Globals",
     "Rewritten",
+    "derivable",
     "functions_text",
     "rewrite_method",
     "scatter_shape",
@@ -50,6 +51,7 @@ class Rewritten:
     head: str  # its own arguments
     body: str  # with a mark ARGS_name where the arrays are passed on to another method
     logs: bool = False
+    message: tuple[str, str] | None = None  # derived shape: (edge, expression)
 
 
 @dataclass
@@ -215,6 +217,39 @@ def scatter_shape(spec: ClassSpec) -> str:
     return "edge" if edges == 1 and len(found) == 1 else "many"
 
 
+def derivable(spec: ClassSpec) -> bool:
+    """Whether a message follows from the state at the last scatter, so none need be kept.
+
+    So it is for Min and Max when scatter is one loop over the targets whose whole body is
+    `emit(target, x)`, with an x that reads only state, parameters, the id and the target.
+    """
+    algebra = spec.algebra
+    if algebra is None or algebra.kind not in ("min", "max") or algebra.size is not None:
+        return False
+    if spec.volatile or scatter_shape(spec) != "edge" or any(
+        f.size is not None for f in spec.states.values()
+    ):
+        return False
+    method = spec.methods["scatter"]
+    assert method.tree is not None
+    body = [s for s in method.tree.body if not _is_docstring(s)]
+    if len(body) != 1 or not isinstance(body[0], ast.For) or len(body[0].body) != 1:
+        return False
+    statement, me = body[0].body[0], self_name(method)
+    if not isinstance(statement, ast.Expr) or not _is_call(statement.value, me, "emit"):
+        return False
+    calls = [
+        n for n in ast.walk(statement.value.args[1])  # type: ignore[attr-defined]
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
+        and isinstance(n.func.value, ast.Name) and n.func.value.id == me
+    ]  # fmt: skip
+    return not calls
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
 def _shape(method: Method, node: Any, me: str, found: list[str], in_loop: bool) -> None:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.For) and _is_targets(child.iter, me):
@@ -280,6 +315,7 @@ class _Rewriter(ast.NodeTransformer):
         self.loops: dict[str, str] = {}
         self.count = 0
         self.logs = False
+        self.messages: list[tuple[str, str]] = []  # (edge, message at the last scatter)
         names = method.function.__code__.co_varnames
         self.delta = names[3] if method.name == "gather" else ""
 
@@ -486,7 +522,12 @@ class _Rewriter(ast.NodeTransformer):
                 raise self.fail(node, "emit takes a target and a value")
             to, x = node.args[0], ast.unparse(self.visit(node.args[1]))
             if isinstance(to, ast.Name) and to.id in self.loops:
-                return self.expr(f"_emit_edge({self.loops[to.id]}, {x}, EMIT_ARGS)")
+                edge = self.loops[to.id]
+                if self.shape == "derived":
+                    before = re.sub(r"\bS_(\w+)\[", r"T_\1[", x)
+                    self.messages.append((edge, before))
+                    return self.expr(f"_emit_derived({edge}, {x}, {before}, EMIT_ARGS)")
+                return self.expr(f"_emit_edge({edge}, {x}, EMIT_ARGS)")
             self.logs = True
             return self.expr(f"_log_emit(_i, {ast.unparse(self.visit(to))}, {x}, LOG_ARGS)")
         if _is_call(node, me, "addTarget", "removeTarget"):
@@ -578,9 +619,10 @@ def rewrite_method(
         globals_.bind(method, at, name, lookup(method, at, name))
     _rename(inner, set(free))
     text = ast.unparse(ast.fix_missing_locations(inner))
-    emit = MANY_ARGS if shape == "many" else EMIT_ARGS
+    emit = {"many": MANY_ARGS, "derived": DERIVED_ARGS}.get(shape, EMIT_ARGS)
     text = text.replace("EMIT_ARGS", ", ".join(emit)).replace("LOG_ARGS", ", ".join(LOG_ARGS))
-    return Rewritten(method.name, ", ".join([*own, "_i", "_b"]), text, rewriter.logs)
+    return Rewritten(method.name, ", ".join([*own, "_i", "_b"]), text, rewriter.logs,
+                     rewriter.messages[0] if rewriter.messages else None)  # fmt: skip
 
 
 def functions_text(root: str, methods: list[Rewritten], args: list[str]) -> tuple[str, list[str]]:
@@ -616,6 +658,7 @@ def functions_text(root: str, methods: list[Rewritten], args: list[str]) -> tupl
 
 
 EMIT_ARGS = ["G_target", "E_msg", "E_agg", "E_ch", "E_list", "E_lc", "E_t", "E_bt", "E_bo", "E_bn", "E_bc", "E_me"]
+DERIVED_ARGS = ["E_first", *EMIT_ARGS[:1], *EMIT_ARGS[2:]]
 MANY_ARGS = ["E_sx", "E_sh", "G_start[_i]"]
 LOG_ARGS = ["L_k", "L_v", "L_i", "L_x", "L_w", "L_n"]
 

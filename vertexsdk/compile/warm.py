@@ -97,13 +97,14 @@ def _delivery_kernels(delivery: Delivery, v: Any) -> None:
     values = v.msg[:0].copy()
     old = v.msg[:1].copy()
     if delivery.algebra.kind != "latest":
-        delivery.pull(v.msg, v.agg)
         delivery._repair(none, v.msg, v.agg)
+        if delivery.shape != "derived":
+            delivery.pull(v.msg, v.agg)
     arguments = delivery.arguments(v.msg, v.agg, 1, 0)
     t = delivery.topology
     if delivery.shape == "uniform":
         delivery.module.push(some, 0, 1, old, t.start, t.target, *arguments)
-    else:
+    elif delivery.shape != "derived":
         delivery.module.emit_edges(np.zeros(0, np.int64), values, t.target, *arguments)
     delivery.module.apply_buckets(
         0, 1, v.agg, delivery.ch, delivery.list, delivery.counts, *delivery._small
