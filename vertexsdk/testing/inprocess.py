@@ -112,7 +112,7 @@ class InProcess:
         *,
         undirected: bool = False,
     ) -> None:
-        self.program = program
+        self.program, self.undirected = program, undirected
         names = {spec.name: k for k, spec in enumerate(program.classes)}
         first = program.classes[0].name
         self.kinds = {
@@ -160,7 +160,7 @@ class InProcess:
                 t = replace(t, kind=kind)
             if self.program.value_dtype is None:
                 t = replace(t, value=None)
-            if self.program.direction != "both":
+            if self.program.direction != "both" or self.undirected:
                 t = replace(t, reverse=None)
             keys.append(f"{run}/graph-{t.partition}")
             resident.save(keys[-1], *t.to_columns())

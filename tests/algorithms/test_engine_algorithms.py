@@ -1,0 +1,121 @@
+"""Every algorithm on the engine, compiled and interpreted, on 1, 2 and 7 partitions."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from vertexsdk.algorithms import ALGORITHMS
+
+import vertexsdk
+from vertexsdk.program import Program
+from vertexsdk.testing.graphs import SmallGraph, random_graph
+from vertexsdk.testing.inprocess import InProcess
+from vertexsdk.testing.oracles import disagreements, expected
+
+CASES: dict[str, dict[str, Any]] = {
+    "bfs": {"origin": ...},
+    "cdlp": {},
+    "degree": {},
+    "kcore": {},
+    "lcc": {},
+    "pagerank": {},
+    "scc": {},
+    "sssp": {"origin": ...},
+    "wcc": {},
+}
+PARTITIONS = [1, 2, 7]
+TOLERANCE = 1e-9
+
+
+def bound(params: dict[str, Any], graph: SmallGraph, rng: random.Random) -> dict[str, Any]:
+    return {k: rng.choice(graph.ids) if x is ... else x for k, x in params.items()}
+
+
+@pytest.mark.parametrize("compiled", ["require", False], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_the_oracle(name: str, compiled: Any) -> None:
+    if compiled and name == "lcc":
+        pytest.skip("its messages are sets, which do not compile")
+    program = Program(ALGORITHMS[name])
+    for seed in range(12):
+        rng = random.Random(seed)
+        graph = random_graph(rng, vertices=4 + 5 * seed, edges=16 * seed)
+        params = bound(CASES[name], graph, rng)
+        wanted = expected(name, graph.edges, graph.vertices, params, undirected=graph.undirected)
+        runs = InProcess(program, graph.edges, graph.vertices, undirected=graph.undirected)
+        for partitions in PARTITIONS:
+            got, _, _ = runs.run(params, partitions=partitions, compiled=compiled)
+            assert not disagreements(wanted, got, TOLERANCE), (seed, partitions)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "lcc"])
+def test_compiled_and_interpreted_are_equal_bit_by_bit(name: str) -> None:
+    for seed in range(6):
+        rng = random.Random(seed)
+        graph = random_graph(rng, vertices=60, edges=300)
+        params = bound(CASES[name], graph, rng)
+        runs = InProcess(
+            Program(ALGORITHMS[name]), graph.edges, graph.vertices, undirected=graph.undirected
+        )
+        for partitions in (1, 2):
+            one, progress, iterations = runs.run(params, partitions=partitions, compiled="require")
+            two, same_progress, same = runs.run(params, partitions=partitions, compiled=False)
+            assert not disagreements(_by_field(one), two)
+            assert iterations == same
+            assert progress.updates == same_progress.updates
+
+
+def _by_field(state: dict[int, dict[str, Any]]) -> dict[str, dict[Any, Any]]:
+    fields = next(iter(state.values()))
+    return {f: {v: row[f] for v, row in state.items()} for f in fields}
+
+
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_on_spark(spark: SparkSession, partitions: int) -> None:
+    rng = random.Random(partitions)
+    graph = random_graph(rng, vertices=100, edges=400, undirected=partitions == 2)
+    loaded = load(spark, graph, partitions)
+    for name, case in CASES.items():
+        params = bound(case, graph, rng)
+        wanted = expected(name, graph.edges, graph.vertices, params, undirected=graph.undirected)
+        compiled: Any = "require" if name != "lcc" else False
+        got = run(name, loaded, params, compiled)
+        assert not disagreements(wanted, got, TOLERANCE), name
+    loaded.unpersist()
+
+
+def test_on_spark_with_string_ids(spark: SparkSession) -> None:
+    rng = random.Random(11)
+    graph = random_graph(rng, vertices=40, edges=150, strings=True, undirected=False)
+    loaded = load(spark, graph, 2)
+    for name, case in CASES.items():
+        params = bound(case, graph, rng)
+        wanted = expected(name, graph.edges, graph.vertices, params)
+        for compiled in ("require", False):
+            if (name == "lcc" and compiled) or (name == "scc" and not compiled):
+                continue
+            got = run(name, loaded, params, compiled)
+            assert not disagreements(wanted, got, TOLERANCE), (name, compiled)
+    loaded.unpersist()
+
+
+def load(spark: SparkSession, graph: SmallGraph, partitions: int) -> vertexsdk.Graph:
+    source, target, value = zip(*graph.edges, strict=True)
+    return vertexsdk.Graph.from_arrays(
+        source, target, value, spark=spark, vertices=graph.vertices,
+        undirected=graph.undirected, partitions=partitions,
+    )  # fmt: skip
+
+
+def run(name: str, graph: vertexsdk.Graph, params: Any, compiled: Any) -> dict[Any, dict[str, Any]]:
+    result = vertexsdk.run(
+        ALGORITHMS[name], graph, params=params, backend="memory://algorithms", compiled=compiled
+    )
+    state: dict[Any, dict[str, Any]] = {}
+    for field in result.fields:
+        for vertex, value in result.to_dict(field).items():
+            state.setdefault(vertex, {})[field] = value
+    return state
