@@ -185,8 +185,6 @@ def pull(lo, hi, in_start, in_index, MSG, AGG, CH, identity):
         if not _same(acc, AGG[s]):
             AGG[s] = acc
             CH[s] = 1
-        else:
-            CH[s] = 0
 
 @_jit
 def repair(slots, in_start, in_index, MSG, AGG, identity):
@@ -211,7 +209,6 @@ def pull(lo, hi, in_start, in_index, MSG, AGG, CH, identity):
     for s in range(lo, hi):
         acc[:] = identity
         _row(s, in_start, in_index, MSG, acc)
-        CH[s] = 0
         if not _same(acc, AGG[s]):
             AGG[s, :] = acc
             CH[s] = 1
