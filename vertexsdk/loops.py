@@ -176,9 +176,8 @@ class _Run:
             if kind is not VertexId or params[name] is None:
                 continue
             value = params[name]
-            given = name in self.given
-            if isinstance(value, int) and not given and not info.string_ids:
-                continue  # a default such as -1 stands for no vertex
+            if isinstance(value, int) and name not in self.given:
+                continue  # a default such as INT_MAX stands for no vertex
             try:
                 params[name] = int(self.graph.code_of([value])[0])
             except InputError:

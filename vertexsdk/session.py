@@ -26,6 +26,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from vertexsdk.errors import InputError
+from vertexsdk.shipping import ship_wheels
 
 __all__ = ["session"]
 
@@ -82,6 +83,7 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
     if running is None and SparkContext._active_spark_context is not None:
         running = SparkSession(SparkContext._active_spark_context)
     if running is not None:
+        ship_wheels(running.sparkContext)
         return running
     wanted = {key.replace("__", "."): value for key, value in conf.items()}
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # a JVM with its own settings waits for us
@@ -109,6 +111,7 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
         spark = builder.getOrCreate()
     if master is not None and master.startswith(("spark://", "local-cluster")):
         _await_executors(spark, master)
+    ship_wheels(spark.sparkContext)
     return spark
 
 

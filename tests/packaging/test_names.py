@@ -10,9 +10,10 @@ import pkgutil, importlib, vertexsdk
 for module in pkgutil.walk_packages(vertexsdk.__path__, "vertexsdk."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
-from types import ModuleType
 for name in vertexsdk.__all__:
-    assert not isinstance(getattr(vertexsdk, name), ModuleType), name
+    value = getattr(vertexsdk, name)
+    assert callable(value) or isinstance(value, (int, float)), name
+assert vertexsdk.state(1.5).default == 1.5  # the package vertexsdk.state is callable
 """
 
 
