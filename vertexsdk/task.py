@@ -64,7 +64,13 @@ def make_master(plan: Plan, num_vertices: int) -> Master:
     driver = new_driver(plan.program.classes[0], plan.params, num_vertices)
 
     def converged(iteration: int, aggregates: Any) -> bool:
-        return bool(driver.converged(iteration, Aggregates(dict(aggregates))))
+        try:
+            return bool(driver.converged(iteration, Aggregates(dict(aggregates))))
+        except Exception as error:
+            spec = plan.program.classes[0]
+            raise RunError(
+                f"{spec.file}:{spec.line}: {spec.name}.converged: {type(error).__name__}: {error}"
+            ) from error
 
     algebras: dict[str, Algebra] = dict(plan.program.aggregators)
     return Master(algebras, plan.always, plan.max_iterations, converged)
@@ -121,7 +127,14 @@ class HopTask:
         master = make_master(self.plan, command.num_vertices)
         master.iteration, master.aggregates = command.iteration, command.aggregates
         while True:
-            progress = processor.step(master.iteration, master.aggregates)
+            try:
+                progress = processor.step(master.iteration, master.aggregates)
+            except ArithmeticError as error:  # of a compiled method, which knows no lines
+                spec = self.plan.program.classes[0]
+                raise RunError(
+                    f"{spec.file}:{spec.line}: {spec.name}: {type(error).__name__}: {error}; "
+                    "run it interpreted to see where (--compiled no)"
+                ) from error
             report.history.append(progress)
             report.version += 1
             if not alone:

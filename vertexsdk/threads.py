@@ -14,8 +14,8 @@ _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 def run_all(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     """Run the calls side by side, the last one on this thread; return their results in order."""
-    if len(calls) == 1:
-        return [calls[0]()]
+    if len(calls) <= 1:  # none: a partition without vertices
+        return [call() for call in calls]
     key = (os.getpid(), len(calls) - 1)  # a forked child must not use its parent's threads
     if key not in _pools:
         _pools[key] = ThreadPoolExecutor(len(calls) - 1, thread_name_prefix="vertexsdk")
