@@ -322,6 +322,11 @@ def _fields(
             params[name] = (kind, f.default)
         else:
             states[name] = _state(where, name, kind, f.size, f.default)
+            if name == "name" and states[name].dtype == object:
+                raise ProgramError(
+                    f"{where}: a field called 'name' cannot be {kind.__name__}, as string ids are "
+                    "kept under that name; call it e.g. label"
+                )
     for name, kind in hints.items():
         if name in vars(cls).get("__annotations__", {}) and not hasattr(cls, name):
             raise ProgramError(
