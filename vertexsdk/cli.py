@@ -7,165 +7,191 @@ input, said in one line.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import os
+import shlex
 import sys
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from vertexsdk.errors import InputError, VertexError
+from vertexsdk.arguments import parser
+from vertexsdk.errors import InputError, RunError, VertexError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from vertexsdk.results import Result
 
 __all__ = ["main"]
 
+_REASONS = {
+    "quiet": "nothing left to do",
+    "converged": "converged",
+    "max_iterations": "stopped at its maximum",
+}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit status."""
-    logging.basicConfig(format="%(message)s", level=logging.WARNING, stream=sys.stderr)
-    warnings.formatwarning = _one_line_warning
-    parser = _parser()
-    try:
-        given = parser.parse_args(arguments)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    logging.getLogger("vertexsdk").setLevel(logging.INFO if given.verbose else logging.WARNING)
-    try:
-        return int(given.command(given))
-    except VertexError as error:
-        print(f"vertexsdk: {_first_line(error)}", file=sys.stderr)
-        if os.environ.get("VERTEXSDK_TRACEBACK"):
-            raise
-        return error.exit_status
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        print("vertexsdk: interrupted; versions committed before stay readable", file=sys.stderr)
-        return 1
-    except MemoryError:
-        print(
-            "vertexsdk: out of memory; use more --partitions on more hosts, or a smaller graph",
-            file=sys.stderr,
-        )
-        return 1
+    """Run one command; return its exit status.
+
+    A Spark session that runs already is used and left running.
+
+    >>> main(["--version"])
+    vertexsdk 0.1.0
+    0
+    """
+    with _messages():
+        try:
+            given = parser(_run, _query).parse_args(arguments)
+            if given.verbose:
+                logging.getLogger("vertexsdk").setLevel(logging.INFO)
+            return int(given.command(given))
+        except SystemExit as stop:  # --help and --version
+            return int(stop.code or 0)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except KeyboardInterrupt:
+            return _fail("interrupted; versions committed before stay readable")
+        except MemoryError:
+            return _fail(
+                "out of memory; give the machine more, or use more --partitions on more hosts"
+            )
+        except VertexError as error:
+            said = _first_line(error).replace("pass trusted=True", "add --trusted")
+            return _fail(said, error.exit_status)
+        except Exception as error:
+            return _fail(
+                f"unexpected {type(error).__name__}: {_first_line(error)}; "
+                "set VERTEXSDK_TRACEBACK=1 to see where"
+            )
+
+
+def _fail(text: str, status: int = 1) -> int:
+    if os.environ.get("VERTEXSDK_TRACEBACK"):
+        import traceback
+
+        traceback.print_exc()
+    print(f"vertexsdk: {text}", file=sys.stderr)
+    return status
 
 
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
-def _one_line_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
-) -> str:
-    return f"vertexsdk: {message}\n"
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="vertexsdk",
-        description="Iterative computation on graphs, on Apache Spark.",
-        epilog="Set VERTEXSDK_TRACEBACK=1 to see where an error comes from.",
+@contextlib.contextmanager
+def _messages() -> Iterator[None]:
+    """Log lines and warnings go to standard error, a line each; a caller's settings come back."""
+    # On a terminal a live line may stand where the message is to go.
+    clear = "\r\x1b[K" if sys.stderr.isatty() else ""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter(f"{clear}vertexsdk: %(message)s"))
+    log, gateway, silent = (
+        logging.getLogger("vertexsdk"),
+        logging.getLogger("py4j"),
+        logging.NullHandler(),
     )
-    from vertexsdk import __version__
-
-    parser.add_argument("--version", action="version", version=f"vertexsdk {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _run_arguments(commands.add_parser("run", help="run a program over a graph"))
-    _query_arguments(commands.add_parser("query", help="read the results of a loop"))
-    return parser
-
-
-def _common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--backend", metavar="URL", help="the versioned store: lmdb:///path or memory://name"
-    )
-    parser.add_argument("--master", metavar="URL", help="Spark master (default: all local cores)")
-    parser.add_argument("--verbose", "-v", action="store_true", help="log what is going on")
-
-
-def _run_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("program", metavar="PROGRAM", help="a built-in's name, module:Class, or path.py:Class")
-    add("--edges", metavar="FILE", required=True, action="append", help="edge file, directory, glob")
-    add("--vertices", metavar="FILE", help="one vertex id per line, and perhaps its class")
-    add("--undirected", action="store_true", help="each edge stands for both directions")
-    add("--multi", action="store_true", help="keep duplicate edges")
-    add("--format", choices=("text", "csv", "parquet"), help="of the edge file (default: look)")
-    add("--param", metavar="K=V", action="append", default=[], help="a parameter of the program")
-    add("--partitions", type=int, metavar="N", help="default: one per executor")
-    add("--delay-bound", type=int, default=1, metavar="B", help="only 1 (synchronous) so far")
-    add("--max-iterations", type=int, metavar="N")
-    add("--tolerance", type=float, metavar="X", help="do not scatter for a smaller change")
-    add("--commit-every", type=int, metavar="N", help="commit every N iterations too")
-    add("--compiled", choices=("auto", "require", "no"), default="auto")
-    add("--loop", metavar="NAME", help="name of the loop in the store (default: the program's)")
-    add("--output", metavar="FILE", help="write vertex,value to a .csv or .parquet file")
-    add("--field", metavar="NAME", help="the state field to write")
-    add("--stats", metavar="FILE", help="write the run's statistics as JSON")
-    _common(parser)
-    parser.set_defaults(command=_run)
+    before, passes_on = log.level, log.propagate
+    log.addHandler(handler)
+    log.setLevel(logging.WARNING)
+    log.propagate = False
+    gateway.addHandler(silent)
+    shown = warnings.formatwarning
+    with warnings.catch_warnings():
+        if not sys.warnoptions:
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", UserWarning)
+        warnings.formatwarning = lambda message, *_, **__: f"{clear}vertexsdk: {message}\n"
+        try:
+            yield
+        finally:
+            warnings.formatwarning = shown
+            log.removeHandler(handler)
+            gateway.removeHandler(silent)
+            log.setLevel(before)
+            log.propagate = passes_on
 
 
-def _query_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("loop", metavar="LOOP", help="name of the loop")
-    add("--vertex", metavar="ID", action="append", default=[], help="read these vertices only")
-    add("--at", type=int, metavar="I", help="the version of this iteration or the one before")
-    add("--output", metavar="FILE", help="write vertex,value to a .csv or .parquet file")
-    add("--field", metavar="NAME", help="the state field to write")
-    add("--json", action="store_true", help="print JSON lines")
-    _common(parser)
-    parser.set_defaults(command=_query)
+@contextlib.contextmanager
+def _spark(master: str | None, name: str) -> Iterator[SparkSession]:
+    """The session which runs already, or one that is stopped at the end."""
+    from pyspark import SparkContext
+
+    from vertexsdk.progress import ProgressBar
+    from vertexsdk.session import session
+
+    running = SparkContext._active_spark_context
+    if running is not None:
+        if master not in (None, running.master):
+            raise InputError(f"--master {master}: Spark runs on {running.master} already; stop it")
+        yield session()
+        return
+    with ProgressBar(name, None) as bar:
+        bar.say("starting Spark")
+        spark = session(master)
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def _run(given: argparse.Namespace) -> int:
     from vertexsdk.naming import load_program
     from vertexsdk.output import check_path
 
+    # All that can be found wrong is said before Spark is started.
     if given.delay_bound != 1:
         raise InputError("--delay-bound: only 1 (synchronous iterations) is supported so far")
-    if given.partitions is not None and given.partitions < 1:
-        raise InputError(f"--partitions is {given.partitions}; it must be at least 1")
     if given.output:
         check_path(given.output)
+    if given.stats:
+        _check_writable(given.stats)
     program = load_program(given.program)
     params = _params(given.param)
-    program.bind(params)  # before Spark is started
+    program.bind(params)
+    if given.field and given.field not in program.states():
+        raise InputError(
+            f"--field {given.field}: {program.name} has: {', '.join(program.states())}"
+        )
 
     from vertexsdk.graph import Graph
     from vertexsdk.loops import run
-    from vertexsdk.session import session
 
-    spark = session(given.master)
-    try:
+    with _spark(given.master, program.name) as spark:
         graph = Graph.read(
             spark,
-            given.edges if len(given.edges) > 1 else given.edges[0],
+            given.edges,
             vertices=given.vertices,
             undirected=given.undirected,
             multi=given.multi,
             partitions=given.partitions,
             format=given.format,
         )
-        result = run(
-            program,
-            graph,
-            params=params,
-            backend=given.backend,
-            loop=given.loop,
-            max_iterations=given.max_iterations,
-            tolerance=given.tolerance,
-            commit_every=given.commit_every,
-            compiled={"auto": True, "require": "require", "no": False}[given.compiled],
-        )
-        if given.output:
-            result.write(given.output, given.field)
-        if given.stats:
-            _write_statistics(given.stats, result.statistics)
-        _summary(given, result)
-    finally:
-        spark.stop()
+        try:
+            result = run(
+                program,
+                graph,
+                params=params,
+                backend=given.backend,
+                loop=given.loop,
+                max_iterations=given.max_iterations,
+                tolerance=given.tolerance,
+                commit_every=given.commit_every,
+                compiled="require" if given.compiled == "require" else given.compiled == "auto",
+            )
+        finally:
+            graph.unpersist()
+        with contextlib.closing(result):
+            if given.output:
+                result.write(given.output, given.field)
+            if given.stats:
+                _write_statistics(given.stats, result.statistics)
+            _summary(given, result)
     return 0
 
 
@@ -179,23 +205,40 @@ def _params(pairs: Sequence[str]) -> dict[str, str]:
     return params
 
 
+def _check_writable(path: str) -> None:
+    directory = Path(path).absolute().parent
+    if not directory.is_dir():
+        raise InputError(f"--stats {path}: no such directory as {directory}; make it")
+    if Path(path).is_dir() or not os.access(directory, os.W_OK):
+        raise InputError(f"--stats {path}: no file can be written there; choose another")
+
+
 def _write_statistics(path: str, statistics: dict[str, Any]) -> None:
     try:
-        with open(path, "w") as f:
-            json.dump(statistics, f, indent=2, default=str)
-            f.write("\n")
+        Path(path).write_text(json.dumps(statistics, indent=2, default=str) + "\n")
     except OSError as error:
-        raise InputError(f"--stats {path}: {error.strerror}") from None
+        raise RunError(f"--stats {path}: {error.strerror}; the results are committed") from None
 
 
-def _summary(given: argparse.Namespace, result: Any) -> None:
+def _summary(given: argparse.Namespace, result: Result) -> None:
     s = result.statistics
-    print(
-        f"{result.loop}: {s['num_vertices']:,} vertices, {s['num_edges']:,} edges, "
-        f"{s['iterations']} iterations, {s['messages']:,} messages in {s['seconds']:.2f} s "
-        f"({s['reason']}); version {result.iteration} in {_hide(result.backend)}",
-        file=sys.stderr,
-    )
+    lines = [
+        f"{result.loop}: {_count(s['num_vertices'], 'vertex', 'vertices')}, "
+        f"{_count(s['num_edges'], 'edge')}; {_count(s['iterations'], 'iteration')}, "
+        f"{_count(s['messages'], 'message')} in {s['seconds']:.2f} s; "
+        f"{_REASONS.get(s['reason'], s['reason'])}"
+    ]
+    if given.output:
+        lines.append(f"wrote {given.output}")
+    if not result.backend.startswith("memory:"):
+        url = "" if given.backend is None else f" --backend {_hide(result.backend)}"
+        read = f"vertexsdk query {shlex.quote(result.loop)}{url}"
+        lines.append(f"version {result.iteration} is kept; read it by: {read}")
+    print("\n".join(lines), file=sys.stderr)
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _hide(url: str) -> str:
@@ -212,37 +255,30 @@ def _query(given: argparse.Namespace) -> int:
 
     if given.output:
         check_path(given.output)
-    result = read(given.backend or default_backend(), given.loop, given.at)
-    if given.output:
-        result.write(given.output, given.field)
-        return 0
-    if given.vertex:
-        found = result.lookup(given.vertex)
-        keys = given.vertex if result.manifest.ids == "str" else [int(v) for v in given.vertex]
-        missing = [v for v in keys if v not in found]
-        for v in keys:
-            if v in found:
-                _print_row(v, found[v], given)
-        if missing:
-            raise InputError(f"no vertex {missing[0]!r} in loop {given.loop!r}")
-        return 0
-    columns = result.columns()
-    for k, v in enumerate(columns["id"].tolist()):
-        row = {name: columns[name][k].tolist() if columns[name].dtype != object
-               else columns[name][k] for name in result.fields}  # fmt: skip
-        _print_row(v, row, given)
+    backend = given.backend or default_backend()
+    with contextlib.closing(read(backend, given.loop, given.at, trusted=given.trusted)) as result:
+        if given.field:
+            result.check_field(given.field)
+        if given.output:
+            result.write(given.output, given.field, given.vertex or None)
+            return 0
+        fields = [given.field] if given.field else result.fields
+        if given.vertex:
+            for vertex, row in result.require(given.vertex).items():
+                _print_row(vertex, {name: row[name] for name in fields}, given.json)
+            return 0
+        columns = result.columns()
+        values = [columns[name].tolist() for name in fields]
+        for k, vertex in enumerate(columns["id"].tolist()):
+            _print_row(vertex, {n: v[k] for n, v in zip(fields, values, strict=True)}, given.json)
     return 0
 
 
-def _print_row(vertex: Any, row: dict[str, Any], given: argparse.Namespace) -> None:
-    if given.field:
-        if given.field not in row:
-            raise InputError(f"no field {given.field!r}; there are: {', '.join(row)}")
-        row = {given.field: row[given.field]}
-    if given.json:
+def _print_row(vertex: Any, row: dict[str, Any], as_json: bool) -> None:
+    if as_json:
         print(json.dumps({"vertex": vertex, **row}, default=str))
     else:
-        print(vertex, *(f"{k}={v}" for k, v in row.items()))
+        print(vertex, *(f"{name}={value}" for name, value in row.items()))
 
 
 if __name__ == "__main__":

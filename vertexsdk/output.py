@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from vertexsdk.errors import InputError, RunError
 
-__all__ = ["Rows", "check_path", "to_dict", "write", "write_rows"]
+__all__ = ["Rows", "check_path", "column", "to_dict", "write", "write_rows"]
 
 Rows = tuple[Any, Any]
 """Vertex ids (int64[n], or n strings) and the value of each: shape (n,) or (n, k), or objects."""
@@ -150,7 +150,7 @@ def _write_parquet(path: str, parts: Iterable[Rows]) -> int:
     rows, writer = 0, None
     try:
         for ids, values in _pieces(parts):
-            table = pa.table({"vertex": _arrow(ids), "value": _arrow(values)})
+            table = pa.table({"vertex": column(ids), "value": column(values)})
             writer = writer or pq.ParquetWriter(path, table.schema)
             writer.write_table(table.cast(writer.schema))
             rows += len(ids)
@@ -163,15 +163,16 @@ def _write_parquet(path: str, parts: Iterable[Rows]) -> int:
     return rows
 
 
-def _arrow(column: Any) -> pa.Array:
-    if isinstance(column, pa.Array):
-        return pc.cast(column, pa.string()) if pa.types.is_large_string(column.type) else column
-    if isinstance(column, np.ndarray) and column.ndim == 2:
-        flat = pa.array(np.ascontiguousarray(column).reshape(-1))
-        return pa.FixedSizeListArray.from_arrays(flat, column.shape[1]).cast(pa.list_(flat.type))
-    if isinstance(column, np.ndarray) and column.dtype.kind != "O":
-        return pa.array(column)
-    plain: list[Any] = list(column)
+def column(values: Any) -> pa.Array:
+    """The Arrow form of ids or values; objects which Arrow does not know become their `repr`."""
+    if isinstance(values, pa.Array):
+        return pc.cast(values, pa.string()) if pa.types.is_large_string(values.type) else values
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+        return pa.FixedSizeListArray.from_arrays(flat, values.shape[1]).cast(pa.list_(flat.type))
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        return pa.array(values)
+    plain: list[Any] = list(values)
     try:
         return pa.array(plain)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):

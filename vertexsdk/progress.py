@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
 import threading
 import time
@@ -28,7 +29,8 @@ class ProgressBar:
         self.name = name
         self.live = sys.stderr.isatty() if show is None else show
         self._text = "starting"
-        self._began = time.monotonic()
+        self._began = self._updated = time.monotonic()
+        self._messages = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -64,7 +66,9 @@ class ProgressBar:
 
     def update(self, iteration: int, last: Progress, messages: int) -> None:
         """Tell what the last iteration did, and how many messages there were in all."""
-        rate = messages / max(time.monotonic() - self._began, 1e-6)
+        now = time.monotonic()
+        rate = (messages - self._messages) / max(now - self._updated, 1e-6)
+        self._updated, self._messages = now, messages
         self.say(
             f"iteration {iteration} · frontier {iteration + 1} · {last.updates:,} active · "
             f"{last.pending:,} waiting · {_short(rate)} messages/s"
@@ -76,7 +80,8 @@ class ProgressBar:
             frame += 1
             seconds = time.monotonic() - self._began
             spinner = _SPINNER[frame % len(_SPINNER)]
-            sys.stderr.write(f"\r\x1b[K{spinner} {self.name} {seconds:5.1f} s · {self._text}")
+            line = f"{spinner} {self.name} {seconds:5.1f} s · {self._text}"
+            sys.stderr.write(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}")
             sys.stderr.flush()
 
 

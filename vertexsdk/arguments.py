@@ -1,0 +1,159 @@
+"""What the command line takes: its commands, their arguments, and help that shows how to begin."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import NoReturn
+
+from vertexsdk.errors import InputError
+
+__all__ = ["parser"]
+
+Command = Callable[[argparse.Namespace], int]
+
+_OVERVIEW = """\
+examples:
+  vertexsdk run pagerank --edges links.txt --output ranks.csv
+  vertexsdk run sssp --edges roads.csv --undirected --param origin=17
+  vertexsdk run mine.py:MyVertex --edges links.parquet --backend lmdb:///data/state
+  vertexsdk query pagerank --vertex 17 --vertex 42
+
+exit status:
+  0 done; 1 the run failed, what was committed stays readable; 2 bad arguments or input
+
+VERTEXSDK_BACKEND names the store where --backend does not, VERTEXSDK_TRACEBACK=1 shows where an
+error comes from, VERTEXSDK_SPARK_LOG=WARN shows Spark's own log."""
+
+_PROGRAMS = """\
+built-in programs:
+  sssp, bfs       shortest paths from --param origin=ID, by edge values or by number of edges
+  pagerank        rank of every vertex
+  wcc, scc        weakly and strongly connected components
+  cdlp            communities by label propagation
+  lcc             local clustering coefficient
+  kcore, degree   core number; number of edges
+
+an edge file has lines `source target [value]`, separated by blanks, tabs or commas, # starts a
+comment; or it is Parquet or CSV with the columns source,target[,value]"""
+
+_QUERY = """\
+examples:
+  vertexsdk query pagerank                          every vertex, a line each
+  vertexsdk query pagerank --vertex 17 --json       one vertex, without reading the others
+  vertexsdk query pagerank --output ranks.parquet   all, as a file"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the arguments in one line, by the same way as everything else."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message}; see {self.prog} --help")
+
+
+def parser(run: Command, query: Command) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line; it raises InputError on bad arguments.
+
+    What it parses has the chosen command's function under `command`.
+    """
+    from vertexsdk import __version__
+
+    whole = _Parser(
+        prog="vertexsdk",
+        description="Iterative computation on graphs, on Apache Spark.",
+        epilog=_OVERVIEW,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    whole.add_argument("--version", action="version", version=f"vertexsdk {__version__}")
+    commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for name, what, more, add, command in (
+        ("run", "run a program over a graph", _PROGRAMS, _run_arguments, run),
+        ("query", "read the results of a loop", _QUERY, _query_arguments, query),
+    ):
+        one = commands.add_parser(
+            name,
+            help=what,
+            description=what[0].upper() + what[1:] + ".",
+            epilog=more,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        add(one)
+        one.set_defaults(command=command)
+    return whole
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{value} is too small; at least {least}")
+        return value
+
+    return number
+
+
+def _tolerance(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} must be zero or more")
+    return value
+
+
+def _common(add: Callable[..., object]) -> None:
+    add("--backend", metavar="URL", help="lmdb:///path (default: ./vertexsdk-state) or memory://")
+    add("--master", metavar="URL", help="Spark master (default: all cores of this machine)")
+    add("--verbose", "-v", action="store_true", help="log what is going on")
+
+
+def _results(add: Callable[..., object]) -> None:
+    add("--output", metavar="FILE", help="write vertex,value to a .csv or .parquet file")
+    add("--field", metavar="NAME", help="the state field to write (default: the program's result)")
+
+
+def _run_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "program", metavar="PROGRAM", help="a built-in's name, module:Class, or path.py:Class"
+    )
+    add = command.add_argument_group("the graph").add_argument
+    add("--edges", metavar="FILE", required=True, action="append", help="file, directory or glob")
+    add("--vertices", metavar="FILE", help="one vertex id per line, and perhaps its class")
+    add("--undirected", action="store_true", help="each edge stands for both directions")
+    add("--multi", action="store_true", help="keep duplicate edges, not only the last of each")
+    add("--format", choices=("text", "csv", "parquet"), help="of the edge file (default: look)")
+    add = command.add_argument_group("the run").add_argument
+    add("--param", metavar="K=V", action="append", default=[], help="a parameter of the program")
+    add("--max-iterations", type=_at_least(0), metavar="N", help="stop after N (default: its own)")
+    add("--tolerance", type=_tolerance, metavar="X", help="do not send on smaller changes")
+    add("--partitions", type=_at_least(1), metavar="N", help="default: one per executor")
+    add("--delay-bound", type=int, default=1, metavar="B", help="only 1 (synchronous) so far")
+    add(
+        "--compiled",
+        choices=("auto", "require", "no"),
+        default="auto",
+        help="interpret what does not compile, refuse it, or interpret all (default: auto)",
+    )
+    add = command.add_argument_group("results").add_argument
+    add("--loop", metavar="NAME", help="its name in the store (default: the program's)")
+    add("--commit-every", type=_at_least(1), metavar="N", help="commit every N iterations too")
+    _results(add)
+    add("--stats", metavar="FILE", help="write iterations, messages, seconds and more as JSON")
+    _common(command.add_argument_group("where").add_argument)
+
+
+def _query_arguments(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("loop", metavar="LOOP", help="name of the loop: the program's, unless run with --loop")
+    add("--vertex", metavar="ID", action="append", default=[], help="read only this one; repeat")
+    add("--at", type=_at_least(0), metavar="I", help="the version of iteration I or the one before")
+    add("--json", action="store_true", help="print JSON lines")
+    add("--trusted", action="store_true", help="unpickle fields that hold Python objects")
+    _results(add)
+    _common(add)
