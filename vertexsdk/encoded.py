@@ -91,6 +91,10 @@ class Table:
         """The names under which arrays are stored; columns of objects are two arrays."""
         return list(self._places)
 
+    def is_pickled(self, name: str) -> bool:
+        """Whether a column holds pickled objects."""
+        return self._packed.get(name) == "object"
+
     def __contains__(self, name: str) -> bool:
         return name in self._places or name in self._packed
 

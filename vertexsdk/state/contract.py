@@ -20,15 +20,17 @@ Invariants that every backend keeps, and `vertexsdk.testing.backends` tests:
 from __future__ import annotations
 
 import os
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LONGEST_NAME", "Backend", "Head", "SegmentKey", "new_attempt"]
+__all__ = ["LONGEST_NAME", "Address", "Backend", "CanQuery", "Head", "SegmentKey"]
+__all__ += ["new_attempt", "written_at"]
 
 LONGEST_NAME = 200  # bytes of UTF-8 in a loop's name: it is part of keys that backends limit
 
@@ -62,8 +64,35 @@ class Head:
 
 
 def new_attempt() -> str:
-    """32 hex digits that no other call returns, in any process."""
-    return os.urandom(16).hex()
+    """32 hex digits that no other call returns, in any process; the first 12 tell the time."""
+    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
+
+
+def written_at(name: str) -> float:
+    """When a name of `new_attempt` was made, in seconds since 1970; 0 for any other name."""
+    try:
+        return int(name[:12], 16) / 1000 if len(name) == 32 else 0.0
+    except ValueError:
+        return 0.0
+
+
+class Address(str):
+    """A URL that opens a store, with its password; shown, printed or formatted it has none."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        place = str.__str__(self)
+        scheme, colon, rest = place.partition("://")
+        secret, at, host = rest.rpartition("@")
+        user = secret.partition(":")[0]
+        return f"{scheme}{colon}{user}{at}{host}" if at else place
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
 
 
 class Backend(ABC):
@@ -71,15 +100,22 @@ class Backend(ABC):
 
     Attributes:
         durable: what was acknowledged survives a power cut.
+        durability: the same in plain words.
         shared: processes on other hosts can open it.
-        queryable: results can be read by SQL.
-        location: the URL that opens the same store from another process; no credentials.
+        queryable: results can be read by SQL; then it is a `CanQuery` too.
+        location: where the store is, for messages; no credentials.
     """
 
-    durable: ClassVar[bool] = False
-    shared: ClassVar[bool] = False
-    queryable: ClassVar[bool] = False
+    durable: bool = False
+    durability: str = "nothing survives the processes that use it"
+    shared: bool = False
+    queryable: bool = False
     location: str
+
+    @property
+    def address(self) -> str:
+        """The URL that opens the same store from another process; an `Address` if it is secret."""
+        return self.location
 
     @abstractmethod
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
@@ -179,3 +215,21 @@ class Backend(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of files and connections; arrays that were read stay valid."""
+
+
+class CanQuery(ABC):
+    """A backend that shows the newest version of a loop as rows, to whoever reads it by SQL."""
+
+    @abstractmethod
+    def show_rows(
+        self, loop: str, manifest: str, iteration: int, parts: Iterable[Mapping[str, Any]]
+    ) -> None:
+        """Make the rows of `loop` those of the version, in one transaction.
+
+        Args:
+            parts: columns of equal length: "id"; where there are, "name" and "class"; and fields.
+        """
+
+    @abstractmethod
+    def shown(self, loop: str) -> str | None:
+        """The name of the version whose rows are shown, or None."""

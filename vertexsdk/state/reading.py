@@ -94,8 +94,8 @@ def find_ids(table: Table, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.full(wanted.size, -1, np.int64)
     rows = table.search("id", wanted)
     inside = np.minimum(rows, ids.size - 1)
-    for row in np.unique(inside // 8192) * 8192:  # a row found at a block's edge is in the next
-        table.check("id", int(row), int(row) + 1)
+    for block in set((inside // 8192).tolist()):  # a row found at a block's edge is in the next
+        table.check("id", block * 8192, block * 8192 + 1)
     return np.where((rows < ids.size) & (ids[inside] == wanted), rows, -1)
 
 

@@ -1,5 +1,4 @@
-"""Reading versions: which segments make one, its state as arrays, single vertices, and what no
-version needs any more.
+"""Reading versions: which segments make one, its state as arrays, and single vertices.
 
 Immutable things are cached by name: manifests, lists of segments, and opened segments. A cached
 segment holds no copy where the backend gives views.
@@ -9,24 +8,27 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.encoded import Column, CorruptError, Table
+from vertexsdk.state.audit import Audit, audit
+from vertexsdk.state.caches import Cache
 from vertexsdk.state.contract import Backend, SegmentKey
+from vertexsdk.state.difference import Difference, compare
 from vertexsdk.state.errors import MissingError, StateInputError
+from vertexsdk.state.leases import Lease
+from vertexsdk.state.lookup import find_vertices
 from vertexsdk.state.manifests import Manifest, SegmentRef, live
-from vertexsdk.state.reading import NAME_COLUMNS, find_ids, find_names, overlay
+from vertexsdk.state.reading import overlay
 
 __all__ = ["Snapshots"]
 
-K = TypeVar("K")
-V = TypeVar("V")
+_ROOM = 1 << 29  # bytes of segments; those of LMDB are views and take none
 _stores: weakref.WeakSet[Snapshots] = weakref.WeakSet()
 
 
@@ -35,9 +37,9 @@ class Snapshots:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self._manifests: _Cache[str, Manifest] = _Cache(256)
-        self._lists: _Cache[str, list[SegmentRef]] = _Cache(8)
-        self._tables: _Cache[SegmentKey, Table] = _Cache(256)
+        self._manifests: Cache[str, Manifest] = Cache(256)
+        self._lists: Cache[str, list[SegmentRef]] = Cache(8)
+        self._tables: Cache[SegmentKey, Table] = Cache(256, _ROOM)
         _stores.add(self)
 
     def close(self) -> None:
@@ -131,11 +133,11 @@ class Snapshots:
                     f"segment {ref.key} is missing in {self.backend.location}: its version was "
                     "dropped while it was read, or the store is damaged"
                 )
-            with self._naming(ref):
+            with self.naming(ref):
                 found = Table(pieces)
                 if found.schema != ref.schema or found.size != ref.bytes:
                     raise CorruptError("another segment is stored in its place")
-            self._tables.put(ref.key, found)
+            self._tables.put(ref.key, found, ref.bytes)
         return found
 
     def segment(self, ref: SegmentRef, *, trusted: bool = False) -> dict[str, Column]:
@@ -146,7 +148,7 @@ class Snapshots:
             StateError: pickled columns, and not `trusted`.
         """
         table = self.table(ref)
-        with self._naming(ref):
+        with self.naming(ref):
             return {n: table.column(n, verify=True, trusted=trusted) for n in table.names}
 
     def read(
@@ -197,73 +199,61 @@ class Snapshots:
             MissingError, CorruptError, StateError: as `segment`.
         """
         manifest = at if isinstance(at, Manifest) else self.version(loop, at)
-        wanted: list[Any] = [i.item() if isinstance(i, np.generic) else i for i in ids]
-        kind: type = str if manifest.ids == "str" else int
-        for i in wanted:
-            if type(i) is not kind or (type(i) is int and not -(1 << 63) <= i < 1 << 63):
-                raise StateInputError(
-                    f"vertex {i!r}: the vertices of loop {loop!r} have "
-                    f"{'names' if kind is str else 'integer ids of 64 bits'}"
-                )
-        remaining = dict.fromkeys(wanted)
-        found: dict[Any, dict[str, Any]] = {}
-        owners = _owners(list(remaining), manifest) if kind is int else {}
-        for ref in reversed(self.segments(manifest)):
-            if ref.kind not in ("base", "delta") or not remaining:
-                continue
-            mine = [i for i in remaining if owners.get(i, ref.key.partition) == ref.key.partition]
-            if not mine:
-                continue
-            table = self.table(ref)
-            with self._naming(ref):
-                rows = find_names(table, mine) if kind is str else _rows(table, mine)
-                names = [n for n in table.names if n != "id" and n not in NAME_COLUMNS]
-                for i, row in zip(mine, rows, strict=True):
-                    if row >= 0:
-                        found[i] = {
-                            name: table.row(name, row, trusted=trusted)
-                            for name in names
-                            if fields is None or name in fields
-                        }
-                        del remaining[i]
-        return {i: found[i] for i in dict.fromkeys(wanted) if i in found}
+        return find_vertices(self, manifest, ids, fields=fields, trusted=trusted)
 
     def verify(self) -> list[str]:
-        """Everything that versions need, walked and checked: one line per thing amiss."""
-        problems: list[str] = []
-        seen: set[SegmentKey] = set()
+        """What is missing or corrupt in any version, after reading all: one line per thing."""
+        found = self.audit()
+        return [*found.missing, *found.corrupt]
+
+    def audit(self) -> Audit:
+        """Everything that is stored, walked and checked; also what no version refers to."""
         self._tables.clear()
-        for loop in self.backend.list_heads():
-            for iteration, name in self.backend.list_versions(loop):
-                try:
-                    refs = self.segments(self.manifest(name))
-                except (CorruptError, MissingError) as error:
-                    problems.append(f"loop {loop!r}, iteration {iteration}: {error}")
-                    continue
-                for ref in refs:
-                    if ref.key not in seen:
-                        seen.add(ref.key)
-                        problems += self._problems(ref)
-        return problems
+        return audit(self)
+
+    def diff(
+        self,
+        older: tuple[str, int | None],
+        newer: tuple[str, int | None],
+        *,
+        trusted: bool = False,
+    ) -> Difference:
+        """What is different between two versions, each given as (loop, iteration or None).
+
+        Raises:
+            StateInputError: no such version.
+            MissingError, CorruptError, StateError: as `segment`.
+        """
+        return compare(self, self.version(*older), self.version(*newer), trusted=trusted)
+
+    @contextmanager
+    def pin(self, loop: str, at: int | None = None, seconds: float = 600.0) -> Iterator[Manifest]:
+        """Keep a version readable in this context, or for that long, even if it is dropped.
+
+        Raises:
+            StateInputError: no such version.
+
+        Example:
+            with store.pin("main", 7) as version:
+                ranks = dict(store.read("main", version))
+        """
+        manifest = self.version(loop, at)
+        lease = Lease.take(self.backend, seconds, manifest=manifest.name)
+        try:
+            kept = self.backend.floor(loop, manifest.iteration)
+            if kept is None or kept[1] != manifest.name:  # a sweep may not have seen the lease
+                raise MissingError(f"version {manifest.iteration} of {loop!r} was just dropped")
+            yield manifest
+        finally:
+            lease.release()
 
     def statistics(self) -> dict[str, Any]:
         """`bytes`: what the store takes where it is kept; and what else the backend tells."""
         return self.backend.statistics()
 
-    def sweep(self, dropped: Iterable[str]) -> None:
-        """Delete what only the manifests named needed, now that no version names them."""
-        names = set(dropped)
-        if not names:
-            return
-        needed, used = self._reachable(
-            name
-            for loop in self.backend.list_heads()
-            for _, name in self.backend.list_versions(loop)
-        )
-        chains, unused = self._reachable(names)
-        self.backend.delete_manifests(sorted(chains - needed))
+    def forget_tables(self) -> None:
+        """Let go of opened segments, which would keep what is deleted in place."""
         self._tables.clear()
-        self.backend.delete_segments(sorted(unused - used))
 
     def unknown(self, loop: str) -> StateInputError:
         """The error that says which loops there are."""
@@ -273,33 +263,9 @@ class Snapshots:
             f"there is no loop {loop!r} in {self.backend.location}: it has {known}"
         )
 
-    def _reachable(self, names: Iterable[str]) -> tuple[set[str], set[SegmentKey]]:
-        manifests: set[str] = set()
-        segments: set[SegmentKey] = set()
-        for first in names:
-            name: str | None = first
-            while name is not None and name not in manifests:
-                manifests.add(name)
-                try:
-                    manifest = self.manifest(name)
-                except MissingError:
-                    break
-                segments.update(ref.key for ref in manifest.segments)
-                name = None if manifest.complete else manifest.parent
-        return manifests, segments
-
-    def _problems(self, ref: SegmentRef) -> list[str]:
-        try:
-            table = self.table(ref)
-            with self._naming(ref):
-                for name in table.stored:
-                    table.check(name)
-        except (CorruptError, MissingError) as error:
-            return [str(error)]
-        return []
-
     @contextmanager
-    def _naming(self, ref: SegmentRef) -> Iterator[None]:
+    def naming(self, ref: SegmentRef) -> Iterator[None]:
+        """Errors about bytes inside name the segment."""
         try:
             yield
         except CorruptError as error:
@@ -309,44 +275,9 @@ class Snapshots:
             ) from error
 
 
-class _Cache(Generic[K, V]):
-    """The `limit` values used last."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._values: OrderedDict[K, V] = OrderedDict()
-
-    def get(self, key: K) -> V | None:
-        value = self._values.get(key)
-        if value is not None:
-            self._values.move_to_end(key)
-        return value
-
-    def put(self, key: K, value: V) -> None:
-        self._values[key] = value
-        self._values.move_to_end(key)
-        while len(self._values) > self._limit:
-            self._values.popitem(last=False)
-
-    def clear(self) -> None:
-        self._values.clear()
-
-
 def _forget_tables_in_child() -> None:
     for store in list(_stores):
         store._tables.clear()  # they are views of what the parent opened
 
 
 os.register_at_fork(after_in_child=_forget_tables_in_child)
-
-
-def _owners(ids: list[int], manifest: Manifest) -> dict[int, int]:
-    from vertexsdk.partition import owner
-
-    owners = owner(np.array(ids, np.int64), manifest.partitions)
-    return dict(zip(ids, owners.tolist(), strict=True))
-
-
-def _rows(table: Table, ids: list[int]) -> list[int]:
-    rows: list[int] = find_ids(table, np.array(ids, np.int64)).tolist()
-    return rows

@@ -1,0 +1,86 @@
+"""What is different between two versions, at a cost that depends on what they do not share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.encoded import Column
+from vertexsdk.state.manifests import Manifest, SegmentRef
+from vertexsdk.state.reading import NAME_COLUMNS, overlay
+
+if TYPE_CHECKING:
+    from vertexsdk.state.snapshots import Snapshots
+
+__all__ = ["Difference", "compare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The vertices that two versions do not have in common, as int64 ids, ascending.
+
+    Attributes:
+        added, removed: those that only the newer or only the older version has.
+        changed: those whose state differs in a field; NaN equals NaN.
+        fields: for each field, how many of `changed` differ in it.
+    """
+
+    added: NDArray[np.int64]
+    removed: NDArray[np.int64]
+    changed: NDArray[np.int64]
+    fields: dict[str, int]
+
+
+def compare(store: Snapshots, older: Manifest, newer: Manifest, *, trusted: bool) -> Difference:
+    """The difference; partitions that share all their segments are not read."""
+    before, after = _layers(store.segments(older)), _layers(store.segments(newer))
+    added, removed, changed = [], [], []
+    fields: dict[str, int] = {}
+    for place in sorted({*before, *after}):
+        old, new = before.get(place, []), after.get(place, [])
+        if [ref.key for ref in old] == [ref.key for ref in new]:
+            continue
+        a, b = (
+            overlay([store.segment(ref, trusted=trusted) for ref in refs]) if refs else {}
+            for refs in (old, new)
+        )
+        none = np.empty(0, np.int64)
+        ids, others = a.get("id", none), b.get("id", none)
+        common, rows, places = np.intersect1d(ids, others, assume_unique=True, return_indices=True)
+        removed.append(np.setdiff1d(ids, common, assume_unique=True))
+        added.append(np.setdiff1d(others, common, assume_unique=True))
+        differ = np.zeros(common.size, np.bool_)
+        for name in sorted({*a, *b} - {"id", *NAME_COLUMNS}) if common.size else ():
+            if name in a and name in b:
+                here = _unequal(a[name][rows], b[name][places])
+            else:
+                here = np.ones(common.size, np.bool_)
+            fields[name] = fields.get(name, 0) + int(here.sum())
+            differ |= here
+        changed.append(common[differ])
+    return Difference(*map(_sorted, (added, removed, changed)), fields)
+
+
+def _layers(refs: Iterable[SegmentRef]) -> dict[tuple[int, str], list[SegmentRef]]:
+    layers: dict[tuple[int, str], list[SegmentRef]] = {}
+    for ref in refs:
+        if ref.kind in ("base", "delta"):
+            layers.setdefault((ref.key.partition, ref.group), []).append(ref)
+    return layers
+
+
+def _unequal(a: Column, b: Column) -> NDArray[np.bool_]:
+    if a.shape != b.shape:
+        return np.ones(len(a), np.bool_)
+    differ = np.asarray(a != b, np.bool_)
+    if a.dtype.kind == "f" and b.dtype.kind == "f":
+        differ &= ~(np.isnan(a) & np.isnan(b))
+    return differ.any(axis=1) if differ.ndim == 2 else differ
+
+
+def _sorted(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.sort(np.concatenate(parts)) if parts else np.empty(0, np.int64)

@@ -1,0 +1,72 @@
+"""Single vertices of a version, found without a scan: newest layer first, by binary search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.encoded import Table
+from vertexsdk.state.errors import StateInputError
+from vertexsdk.state.manifests import Manifest
+from vertexsdk.state.reading import NAME_COLUMNS, find_ids, find_names
+
+if TYPE_CHECKING:
+    from vertexsdk.state.snapshots import Snapshots
+
+__all__ = ["find_vertices"]
+
+
+def find_vertices(
+    store: Snapshots,
+    manifest: Manifest,
+    ids: Sequence[int] | Sequence[str] | NDArray[np.int64],
+    *,
+    fields: Sequence[str] | None,
+    trusted: bool,
+) -> dict[Any, dict[str, Any]]:
+    """id → field → value of those of the ids that the version has; see `Store.lookup`."""
+    wanted: list[Any] = [i.item() if isinstance(i, np.generic) else i for i in ids]
+    kind: type = str if manifest.ids == "str" else int
+    for i in wanted:
+        if type(i) is not kind or (type(i) is int and not -(1 << 63) <= i < 1 << 63):
+            raise StateInputError(
+                f"vertex {i!r}: the vertices of loop {manifest.loop!r} have "
+                f"{'names' if kind is str else 'integer ids of 64 bits'}"
+            )
+    remaining = dict.fromkeys(wanted)
+    found: dict[Any, dict[str, Any]] = {}
+    owners = _owners(list(remaining), manifest) if kind is int else {}
+    for ref in reversed(store.segments(manifest)):
+        if ref.kind not in ("base", "delta") or not remaining:
+            continue
+        mine = [i for i in remaining if owners.get(i, ref.key.partition) == ref.key.partition]
+        if not mine:
+            continue
+        table = store.table(ref)
+        with store.naming(ref):
+            rows = find_names(table, mine) if kind is str else _rows(table, mine)
+            names = [n for n in table.names if n != "id" and n not in NAME_COLUMNS]
+            for i, row in zip(mine, rows, strict=True):
+                if row >= 0:
+                    found[i] = {
+                        name: table.row(name, row, trusted=trusted)
+                        for name in names
+                        if fields is None or name in fields
+                    }
+                    del remaining[i]
+    return {i: found[i] for i in dict.fromkeys(wanted) if i in found}
+
+
+def _owners(ids: list[int], manifest: Manifest) -> dict[int, int]:
+    from vertexsdk.partition import owner
+
+    owners = owner(np.array(ids, np.int64), manifest.partitions)
+    return dict(zip(ids, owners.tolist(), strict=True))
+
+
+def _rows(table: Table, ids: list[int]) -> list[int]:
+    rows: list[int] = find_ids(table, np.array(ids, np.int64)).tolist()
+    return rows

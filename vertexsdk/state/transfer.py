@@ -1,0 +1,80 @@
+"""A loop copied between stores, on any backends: its versions, with all that they need.
+
+Segments and manifests keep their names, so that what the target has already is not copied again,
+loops that share segments go on to share them, and a copy that broke off goes on where it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vertexsdk.state.contract import Head
+from vertexsdk.state.errors import MissingError, StateInputError
+from vertexsdk.state.leases import Lease
+from vertexsdk.state.names import check_name
+
+if TYPE_CHECKING:
+    from vertexsdk.state.store import Store
+
+__all__ = ["Copied", "copy_loop"]
+
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """How many versions the new loop has, and what had to be copied for them."""
+
+    versions: int
+    segments: int
+    bytes: int
+
+
+def copy_loop(source: Store, loop: str, target: Store, name: str, *, newest: bool) -> Copied:
+    """Make loop `name` of `target` equal to `loop` of `source`; see `Store.copy`."""
+    check_name(name)
+    if target.backend.get_head(name) is not None:
+        raise StateInputError(
+            f"there is a loop {name!r} in {target.backend.location} already: choose another name"
+        )
+    versions = source.backend.list_versions(loop)
+    if not versions:
+        raise source.unknown(loop)
+    versions = versions[-1:] if newest else versions
+    leases = [Lease.take(source.backend, _HOUR, manifest=name) for _, name in versions]
+    there = set(target.backend.list_segments())
+    known = set(target.backend.list_manifests())
+    count = size = 0
+    try:
+        for _, version in versions:
+            manifest = source.manifest(version)
+            for ref in source.segments(manifest):
+                if ref.key in there:
+                    continue
+                table = source.table(ref)
+                with source.naming(ref):
+                    for column in table.stored:
+                        table.check(column)
+                pieces = source.backend.get_segment(ref.key)
+                if pieces is None:
+                    raise MissingError(f"segment {ref.key} was dropped while it was copied")
+                target.backend.put_segment(ref.key, [piece.data for piece in pieces])
+                there.add(ref.key)
+                count, size = count + 1, size + ref.bytes
+            link: str | None = version
+            while link is not None and link not in known:
+                manifest = source.manifest(link)
+                target.backend.put_manifest(link, manifest.encode())
+                known.add(link)
+                link = None if manifest.complete else manifest.parent
+        head: Head | None = None
+        for iteration, version in versions:
+            new = Head(version, iteration, 1)
+            if not target.backend.swap_head(name, head, new):
+                raise StateInputError(f"another process made loop {name!r}: choose another name")
+            head = new
+    finally:
+        for lease in leases:
+            lease.release()
+    return Copied(len(versions), count, size)
