@@ -18,6 +18,8 @@ __all__ = ["open_backend", "schemes"]
 _GROUP = "vertexsdk.backends"
 _BUILT_IN = {
     "lmdb": ("vertexsdk.backends.lmdb", "LmdbBackend"),
+    "redis": ("vertexsdk.backends.redis", "RedisBackend"),
+    "rediss": ("vertexsdk.backends.redis", "RedisBackend"),
     "memory": ("vertexsdk.backends.memory", "MemoryBackend"),
 }
 

@@ -27,3 +27,9 @@ class TestMemory(BackendSuite):
     @pytest.fixture
     def url(self, tmp_path: Path) -> str:
         return f"memory://{tmp_path.name}"
+
+
+class TestRedis(BackendSuite):
+    @pytest.fixture
+    def url(self, redis_url: str) -> str:
+        return redis_url

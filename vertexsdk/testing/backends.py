@@ -121,11 +121,11 @@ class BackendSuite:
     def test_other_processes_read_by_location(self, backend: Backend) -> None:
         key = SegmentKey("loop", 1, 2, new_attempt())
         backend.put_segment(key, [b"abc", b"def"])
-        assert run_together(read_segment, [(backend.location, key, b"abcdef")] * 2) == [0, 0]
+        assert run_together(read_segment, [(backend.address, key, b"abcdef")] * 2) == [0, 0]
 
     def test_partitions_are_written_side_by_side(self, store: Store) -> None:
         count = 20
-        work = [(store.backend.location, "loop", p, count) for p in (0, 1, 16)]
+        work = [(store.backend.address, "loop", p, count) for p in (0, 1, 16)]
         assert run_together(put_many, work) == [0, 0, 0]
         keys = list(store.backend.list_segments("loop"))
         assert [(k.partition, k.iteration) for k in keys] == [
@@ -182,7 +182,7 @@ class BackendSuite:
 
     def test_racing_heads_lose_no_step(self, backend: Backend) -> None:
         assert backend.swap_head("loop", None, Head("m", 0, 0))
-        codes = run_together(race_heads, [(backend.location, "loop", 25)] * 3)
+        codes = run_together(race_heads, [(backend.address, "loop", 25)] * 3)
         assert codes == [0, 0, 0]
         assert backend.get_head("loop") == Head("m", 75, 75)
 
@@ -194,7 +194,7 @@ class BackendSuite:
         columns = {"id": np.arange(10), "value": np.zeros(10)}
         first = store.put_segment("loop", 0, 0, "base", columns)
         store.commit("loop", iteration=0, segments=[first])
-        codes = run_together(commit_and_die, [(store.backend.location, "loop", step, before)])
+        codes = run_together(commit_and_die, [(store.backend.address, "loop", step, before)])
         assert codes == [-9]
         committed = step == "swap_head" and not before
         assert store.versions("loop") == ([0, 1] if committed else [0])
@@ -211,7 +211,7 @@ class BackendSuite:
         for _ in range(self.kills):
             ours, theirs = context.Pipe(duplex=False)
             process = context.Process(
-                target=commit_for_ever, args=(store.backend.location, "loop", theirs)
+                target=commit_for_ever, args=(store.backend.address, "loop", theirs)
             )
             process.start()
             theirs.close()
@@ -256,7 +256,7 @@ class BackendSuite:
         bad = bytearray(_content(store.backend, ref.key))
         bad[-64] ^= 4
         store.backend.put_segment(ref.key, [bytes(bad)])
-        with open_store(store.backend.location) as fresh:
+        with open_store(store.backend.address) as fresh:
             with pytest.raises(CorruptError, match="'value'"):
                 fresh.lookup("loop", [rows - 1])
             with pytest.raises(CorruptError, match=ref.key.attempt):

@@ -1,0 +1,57 @@
+"""What to do when a server is lost: try again with back-off, for a while, then say so.
+
+Every step that is tried again is one that may be done twice: puts write the same bytes, and a
+swap carries a token by which the server knows that it has done it already.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from vertexsdk.state.errors import StateError, StateInputError
+
+__all__ = ["Lost", "patience", "persist"]
+
+T = TypeVar("T")
+_FIRST, _LONGEST = 0.05, 2.0  # seconds between attempts
+
+
+class Lost(Exception):
+    """The server does not answer now."""
+
+
+def persist(work: Callable[[], T], location: str, seconds: float, again: Callable[[], None]) -> T:
+    """Run `work` until it is not `Lost`, for at most `seconds` after the first failure.
+
+    Args:
+        again: called before each further attempt, to drop the connection.
+
+    Raises:
+        StateError: the server stayed away.
+    """
+    pause, end = _FIRST, 0.0
+    while True:
+        try:
+            return work()
+        except Lost as error:
+            end = end or time.monotonic() + seconds
+            if time.monotonic() + pause > end:
+                raise StateError(
+                    f"lost {location} and could not reach it again for {seconds:g} s "
+                    f"({error}): what was committed is kept; run again when the server is back"
+                ) from None
+            time.sleep(pause * random.uniform(0.5, 1))
+            pause = min(2 * pause, _LONGEST)
+            again()
+
+
+def patience(options: dict[str, list[str]], location: str) -> float:
+    """The seconds of the URL's option `retry=`, which is taken out of the options; 15 if none."""
+    given = options.pop("retry", ["15"])[0]
+    try:
+        return max(0.0, float(given))
+    except ValueError:
+        raise StateInputError(f"{location}: retry= takes a number of seconds") from None
