@@ -7,6 +7,7 @@ Files that this machine can open are read by our own parser, in tasks. What Spar
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -48,6 +49,8 @@ def edges_at(spark: SparkSession, paths: Sequence[str], format: str | None = Non
         raise InputError("no edge file was given; give a file, a directory or a glob")
     if not _on_this_machine(spark, paths):
         return _by_spark(spark, paths, format)
+    # Workers, and a JVM started elsewhere, have directories of their own.
+    paths = [p if p.startswith("file:") else os.path.abspath(p) for p in paths]
     found = files.expand([p for p in map(files.local_path, paths) if p is not None])
     if found == []:
         return _by_spark(spark, paths, format)
