@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
+import sys
 import textwrap
 import typing
 from collections.abc import Iterator, Mapping
@@ -289,11 +291,23 @@ def _methods(cls: type[Vertex]) -> Iterator[tuple[str, Method]]:
 
 
 def _place(cls: type[Vertex], methods: Mapping[str, Method]) -> tuple[str, int]:
+    """The file and line of the class statement, as near as the source lets one tell."""
     own = [m for m in methods.values() if m.name in vars(cls)]
-    if own:
-        first = min(own, key=lambda m: m.line)
-        return first.file, max(1, first.line - 1)
-    return getattr(inspect.getmodule(cls), "__file__", None) or "<unknown>", 1
+    first = min(own, key=lambda m: m.line, default=None)
+    module = sys.modules.get(cls.__module__)
+    file = first.file if first else getattr(module, "__file__", None) or "<unknown>"
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        tree = ast.Module([], [])
+    places = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        and node.name == cls.__name__
+        and (first is None or node.lineno < first.line <= (node.end_lineno or 0))
+    ]
+    return file, places[-1] if places else max(1, first.line - 1) if first else 1
 
 
 def _fields(
