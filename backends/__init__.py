@@ -17,6 +17,8 @@ __all__ = ["open_backend", "schemes"]
 
 _GROUP = "vertexsdk.backends"
 _BUILT_IN = {
+    "postgres": ("vertexsdk.backends.postgres", "PostgresBackend"),
+    "postgresql": ("vertexsdk.backends.postgres", "PostgresBackend"),
     "lmdb": ("vertexsdk.backends.lmdb", "LmdbBackend"),
     "redis": ("vertexsdk.backends.redis", "RedisBackend"),
     "rediss": ("vertexsdk.backends.redis", "RedisBackend"),

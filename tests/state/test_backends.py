@@ -33,3 +33,9 @@ class TestRedis(BackendSuite):
     @pytest.fixture
     def url(self, redis_url: str) -> str:
         return redis_url
+
+
+class TestPostgres(BackendSuite):
+    @pytest.fixture
+    def url(self, postgres_url: str) -> str:
+        return postgres_url

@@ -66,8 +66,9 @@ class BackendSuite:
 
     @pytest.fixture
     def store(self, url: str) -> Iterator[Store]:
-        with open_store(url) as store:
-            yield store
+        store = open_store(url)
+        yield store
+        store.close()
 
     @pytest.fixture
     def backend(self, store: Store) -> Backend:

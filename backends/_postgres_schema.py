@@ -1,0 +1,69 @@
+"""The tables of a store in PostgreSQL, made and brought up to date by version.
+
+A migration is never changed once it was released; a new version adds one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import sql
+
+__all__ = ["LATEST", "MIGRATIONS", "migrate"]
+
+MIGRATIONS = (
+    """
+    CREATE TABLE vertex_heads (
+        loop text COLLATE "C" PRIMARY KEY, manifest text NOT NULL, iteration bigint NOT NULL,
+        epoch bigint NOT NULL, token text NOT NULL
+    );
+    CREATE TABLE vertex_versions (
+        loop text COLLATE "C", iteration bigint, manifest text NOT NULL,
+        PRIMARY KEY (loop, iteration)
+    );
+    CREATE TABLE vertex_manifests (name text COLLATE "C" PRIMARY KEY, data bytea NOT NULL);
+    CREATE SEQUENCE vertex_segment_number;
+    CREATE TABLE vertex_segments (
+        loop text COLLATE "C", partition integer, iteration bigint, attempt text COLLATE "C",
+        number bigint NOT NULL DEFAULT nextval('vertex_segment_number'), bytes bigint NOT NULL,
+        PRIMARY KEY (loop, partition, iteration, attempt)
+    );
+    CREATE TABLE vertex_pieces (
+        number bigint, piece integer, data bytea NOT NULL, PRIMARY KEY (number, piece)
+    );
+    ALTER TABLE vertex_pieces ALTER data SET STORAGE EXTERNAL;
+    CREATE TABLE vertex_shown (
+        loop text COLLATE "C" PRIMARY KEY, manifest text NOT NULL
+    );
+    CREATE TABLE vertex_fields (
+        field text COLLATE "C", type text, col text NOT NULL UNIQUE, place serial,
+        PRIMARY KEY (field, type)
+    );
+    CREATE TABLE vertex_rows (
+        loop text COLLATE "C", vertex bigint, class text NOT NULL DEFAULT '', name text,
+        iteration bigint NOT NULL, PRIMARY KEY (loop, vertex, class)
+    );
+    CREATE INDEX vertex_rows_name ON vertex_rows (loop, name) WHERE name IS NOT NULL;
+    CREATE VIEW vertex_state AS SELECT loop, vertex, iteration, name, class FROM vertex_rows;
+    """,
+)
+LATEST = len(MIGRATIONS)
+
+
+def migrate(link: Any, schema: str) -> None:
+    """Make the tables, or bring them up to date; of racing processes one does it."""
+    with link.transaction():
+        link.execute("SELECT pg_advisory_xact_lock(7023581)")
+        place = sql.Identifier(schema)
+        found = link.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone()
+        if found is None:
+            link.execute(sql.SQL("CREATE SCHEMA {}").format(place))
+        link.execute("CREATE TABLE IF NOT EXISTS vertex_format (version integer NOT NULL)")
+        row = link.execute("SELECT version FROM vertex_format").fetchone()
+        version = row[0] if row else 0
+        for step in MIGRATIONS[version:]:
+            link.execute(step)
+        if row is None:
+            link.execute("INSERT INTO vertex_format VALUES (%s)", [LATEST])
+        elif version < LATEST:
+            link.execute("UPDATE vertex_format SET version = %s", [LATEST])

@@ -1,0 +1,345 @@
+"""`postgresql://host/database`: shared between hosts, durable, and results can be read by SQL.
+
+A segment is kept as rows of `bytea` of 256 KiB, not compressed, sent by COPY; a commit is one
+transaction. The newest version of a loop is shown as rows of the view
+
+    vertex_state(loop, vertex, iteration, name, class, one typed column per field...)
+
+which has an index on (loop, vertex). Options in the URL: `?schema=NAME`, `?retry=SECONDS`, and
+those of libpq, such as `sslmode=verify-full` and `sslrootcert=FILE`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import errors, sql
+from vertexsdk.backends._postgres_rows import replace_rows
+from vertexsdk.backends._postgres_schema import LATEST, migrate
+from vertexsdk.backends._postgres_server import Server
+
+from vertexsdk.state.contract import Address, Backend, CanQuery, Head, SegmentKey, new_attempt
+from vertexsdk.state.errors import FormatError, StateInputError
+
+__all__ = ["PostgresBackend"]
+
+T = TypeVar("T")
+PIECE = 1 << 18
+_ROW = struct.Struct(">hiqiii")  # of COPY: 3 values, number, piece, length of the data
+_KEY = "loop = %s AND partition = %s AND iteration = %s AND attempt = %s"
+_HEAD = "loop = %s AND manifest = %s AND iteration = %s AND epoch = %s"
+
+
+class PostgresBackend(Backend, CanQuery):
+    """A store in one schema of a database.
+
+    Raises:
+        StateInputError: wrong URL, user, password or database, no permission; or no store there
+            and not `create`.
+        StateError: the server cannot be reached.
+    """
+
+    shared = True
+    queryable = True
+
+    def __init__(self, server: Server, *, create: bool = True) -> None:
+        self._server = server
+        self.location = server.location
+        server.reach()
+        version = self._run(_version)
+        if version is None and not create:
+            raise StateInputError(f"there is no store in {self.location}: check --backend")
+        if version is None or (version < LATEST and create):
+            self._run(lambda link: migrate(link, server.schema))
+        elif version != LATEST:
+            raise FormatError(
+                f"{self.location} has format {version}, this version of vertexsdk reads {LATEST}: "
+                "use the version that wrote it, or another ?schema="
+            )
+        self._settings: tuple[bool, str] | None = None
+
+    @classmethod
+    def from_url(cls, url: str, *, create: bool = True) -> PostgresBackend:
+        """The store named by `postgresql://[user[:password]@]host[:port]/database`."""
+        return cls(Server.from_url(url), create=create)
+
+    @property
+    def address(self) -> str:
+        return Address(self._server.url)
+
+    @property
+    def durable(self) -> bool:  # type: ignore[override]
+        return self._asked()[0]
+
+    @property
+    def durability(self) -> str:  # type: ignore[override]
+        return self._asked()[1]
+
+    def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
+        place = [key.loop, key.partition, key.iteration, key.attempt]
+        size = sum(map(len, pieces))
+
+        def work(link: Any) -> None:
+            with link.transaction():
+                _delete(link, place)
+                row = link.execute(
+                    "INSERT INTO vertex_segments (loop, partition, iteration, attempt, bytes) "
+                    "VALUES (%s, %s, %s, %s, %s) RETURNING number",
+                    [*place, size],
+                ).fetchone()
+                command = "COPY vertex_pieces FROM STDIN (FORMAT BINARY)"
+                with link.cursor() as cursor, cursor.copy(command) as copy:
+                    copy.write(b"PGCOPY\n\xff\r\n\0" + bytes(8))
+                    for index, (length, parts) in enumerate(_cut(pieces)):
+                        head = _ROW.pack(3, 8, row[0], 4, index, length)
+                        copy.write(b"".join([head, *parts]))
+                    copy.write(b"\xff\xff")
+
+        self._run(work)
+
+    def get_segment(self, key: SegmentKey) -> list[NDArray[np.uint8]] | None:
+        place = [key.loop, key.partition, key.iteration, key.attempt]
+
+        def work(link: Any) -> list[NDArray[np.uint8]] | None:
+            with link.cursor(binary=True) as cursor:
+                rows = cursor.execute(
+                    "SELECT s.bytes, p.data FROM vertex_segments s "
+                    f"LEFT JOIN vertex_pieces p USING (number) WHERE {_KEY} ORDER BY p.piece",
+                    place,
+                ).fetchall()
+            if not rows:
+                return None
+            whole = np.empty(rows[0][0], np.uint8)
+            low = 0
+            for _, data in rows if whole.size else ():
+                whole[low : low + len(data)] = np.frombuffer(data, np.uint8)
+                low += len(data)
+            whole.flags.writeable = False
+            return [whole]
+
+        return self._run(work)
+
+    def delete_segments(self, keys: Iterable[SegmentKey]) -> None:
+        places = [[key.loop, key.partition, key.iteration, key.attempt] for key in keys]
+
+        def work(link: Any) -> None:
+            with link.transaction():
+                for place in places:
+                    _delete(link, place)
+
+        if places:
+            self._run(work)
+
+    def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
+        where = "" if loop is None else "WHERE loop = %s"
+        rows = self._all(
+            f"SELECT loop, partition, iteration, attempt FROM vertex_segments {where} "
+            "ORDER BY 1, 2, 3, 4",
+            *([] if loop is None else [loop]),
+        )
+        return (SegmentKey(*row) for row in rows)
+
+    def put_manifest(self, name: str, data: bytes) -> None:
+        self._run(lambda link: _put_manifest(link, name, data))
+
+    def get_manifest(self, name: str) -> bytes | None:
+        rows = self._all("SELECT data FROM vertex_manifests WHERE name = %s", name)
+        return bytes(rows[0][0]) if rows else None
+
+    def delete_manifests(self, names: Iterable[str]) -> None:
+        if some := list(names):
+            self._do("DELETE FROM vertex_manifests WHERE name = ANY(%s)", some)
+
+    def list_manifests(self) -> Iterator[str]:
+        return iter([name for (name,) in self._all("SELECT name FROM vertex_manifests")])
+
+    def get_head(self, loop: str) -> Head | None:
+        rows = self._all(
+            "SELECT manifest, iteration, epoch FROM vertex_heads WHERE loop = %s", loop
+        )
+        return Head(*rows[0]) if rows else None
+
+    def swap_head(
+        self, loop: str, expected: Head | None, head: Head, *, restart: bool = False
+    ) -> bool:
+        return self._swap(loop, expected, head, restart, None)
+
+    def publish(
+        self,
+        name: str,
+        data: bytes,
+        loop: str,
+        expected: Head | None,
+        head: Head,
+        *,
+        restart: bool = False,
+    ) -> bool:
+        return self._swap(loop, expected, head, restart, (name, data))
+
+    def drop_head(self, loop: str, expected: Head) -> bool:
+        def work(link: Any) -> bool:
+            with link.transaction():
+                place = [loop, expected.manifest, expected.iteration, expected.epoch]
+                done = link.execute(f"DELETE FROM vertex_heads WHERE {_HEAD}", place)
+                if not done.rowcount:
+                    return False
+                for table in ("versions", "shown", "rows"):
+                    name = sql.Identifier(f"vertex_{table}")
+                    link.execute(sql.SQL("DELETE FROM {} WHERE loop = %s").format(name), [loop])
+                return True
+
+        return self._run(work)
+
+    def list_heads(self) -> list[str]:
+        return [loop for (loop,) in self._all("SELECT loop FROM vertex_heads ORDER BY 1")]
+
+    def floor(self, loop: str, iteration: int) -> tuple[int, str] | None:
+        rows = self._all(
+            "SELECT iteration, manifest FROM vertex_versions WHERE loop = %s AND iteration <= %s "
+            "ORDER BY iteration DESC LIMIT 1",
+            loop,
+            min(iteration, (1 << 63) - 1),
+        )
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def list_versions(self, loop: str) -> list[tuple[int, str]]:
+        query = "SELECT iteration, manifest FROM vertex_versions WHERE loop = %s ORDER BY 1"
+        return [(iteration, name) for iteration, name in self._all(query, loop)]
+
+    def forget_versions(self, loop: str, iterations: Iterable[int]) -> None:
+        self._do(
+            "DELETE FROM vertex_versions v WHERE loop = %s AND iteration = ANY(%s) AND NOT EXISTS "
+            "(SELECT 1 FROM vertex_heads h WHERE h.loop = v.loop AND h.iteration = v.iteration)",
+            loop,
+            list(iterations),
+        )
+
+    def statistics(self) -> dict[str, Any]:
+        query = (
+            "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
+            "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' "
+            "AND relname LIKE 'vertex\\_%'"
+        )
+        return {"bytes": int(self._all(query)[0][0]), "durability": self.durability}
+
+    def close(self) -> None:
+        self._server.close()
+
+    def show_rows(
+        self, loop: str, manifest: str, iteration: int, parts: Iterable[Mapping[str, Any]]
+    ) -> None:
+        kept = list(parts)  # a retry sends them again
+        self._run(lambda link: replace_rows(link, loop, manifest, iteration, kept))
+
+    def shown(self, loop: str) -> str | None:
+        rows = self._all("SELECT manifest FROM vertex_shown WHERE loop = %s", loop)
+        return rows[0][0] if rows else None
+
+    def _run(self, work: Callable[[Any], T]) -> T:
+        return self._server.run(work)
+
+    def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._run(lambda link: link.execute(query, values or None).fetchall())
+
+    def _do(self, query: str, *values: Any) -> None:
+        self._run(lambda link: link.execute(query, values))
+
+    def _asked(self) -> tuple[bool, str]:
+        if self._settings is None:
+            names = ("fsync", "synchronous_commit", "full_page_writes")
+            query = "SELECT current_setting(%s), current_setting(%s), current_setting(%s)"
+            fsync, commit, _ = self._all(query, *names)[0]
+            self._settings = (True, "every acknowledged commit survives a power cut")
+            if fsync != "on":
+                self._settings = (False, "a power cut can destroy the database: fsync is off")
+            elif commit == "off":
+                self._settings = (False, "a power cut loses the last second: synchronous_commit")
+        return self._settings
+
+    def _swap(
+        self,
+        loop: str,
+        expected: Head | None,
+        head: Head,
+        restart: bool,
+        manifest: tuple[str, bytes] | None,
+    ) -> bool:
+        token = new_attempt()
+        new = [head.manifest, head.iteration, head.epoch, token]
+
+        def work(link: Any) -> bool:
+            with link.transaction():
+                if expected is None:
+                    done = link.execute(
+                        "INSERT INTO vertex_heads VALUES (%s, %s, %s, %s, %s) "
+                        "ON CONFLICT DO NOTHING",
+                        [loop, *new],
+                    )
+                else:
+                    old = [loop, expected.manifest, expected.iteration, expected.epoch]
+                    done = link.execute(
+                        "UPDATE vertex_heads SET manifest = %s, iteration = %s, epoch = %s, "
+                        f"token = %s WHERE {_HEAD}",
+                        [*new, *old],
+                    )
+                if not done.rowcount:  # or it was done by an attempt whose answer was lost
+                    query = "SELECT 1 FROM vertex_heads WHERE loop = %s AND token = %s"
+                    return link.execute(query, [loop, token]).fetchone() is not None
+                if restart:
+                    link.execute("DELETE FROM vertex_versions WHERE loop = %s", [loop])
+                if head.manifest:
+                    link.execute(
+                        "INSERT INTO vertex_versions VALUES (%s, %s, %s) ON CONFLICT "
+                        "(loop, iteration) DO UPDATE SET manifest = EXCLUDED.manifest",
+                        [loop, head.iteration, head.manifest],
+                    )
+                if manifest:
+                    _put_manifest(link, *manifest)
+                return True
+
+        return self._run(work)
+
+
+def _version(link: Any) -> int | None:
+    try:
+        row = link.execute("SELECT version FROM vertex_format").fetchone()
+    except (errors.UndefinedTable, errors.InvalidSchemaName):
+        return None
+    return row[0] if row else None
+
+
+def _delete(link: Any, place: list[Any]) -> None:
+    link.execute(
+        f"WITH gone AS (DELETE FROM vertex_segments WHERE {_KEY} RETURNING number) "
+        "DELETE FROM vertex_pieces USING gone WHERE vertex_pieces.number = gone.number",
+        place,
+    )
+
+
+def _put_manifest(link: Any, name: str, data: bytes) -> None:
+    link.execute(
+        "INSERT INTO vertex_manifests VALUES (%s, %s) "
+        "ON CONFLICT (name) DO UPDATE SET data = EXCLUDED.data",
+        [name, data],
+    )
+
+
+def _cut(pieces: Sequence[memoryview | bytes]) -> Iterator[tuple[int, list[memoryview]]]:
+    """The pieces as parts of `PIECE` bytes, each as its length and views to be joined."""
+    parts: list[memoryview] = []
+    size = 0
+    for piece in pieces:
+        view = memoryview(piece).cast("B")
+        while len(view):
+            part = view[: PIECE - size]
+            parts.append(part)
+            size, view = size + len(part), view[len(part) :]
+            if size == PIECE:
+                yield size, parts
+                parts, size = [], 0
+    if size:
+        yield size, parts
