@@ -156,8 +156,9 @@ class InProcess:
         keys = []
         for t in self._topologies[partitions]:
             if len(self.program.classes) > 1:
-                kind = np.array([self.kinds.get(v, 0) for v in t.ids.tolist()], np.uint8)
-                t = replace(t, kind=kind)
+                last = len(self.program.classes) - 1  # codes of a file need not be class numbers
+                codes_ = [last - self.kinds.get(v, 0) for v in t.ids.tolist()]
+                t = replace(t, kind=np.array(codes_, np.uint8))
             if self.program.value_dtype is None:
                 t = replace(t, value=None)
             if self.program.direction != "both" or self.undirected:
@@ -180,7 +181,7 @@ class InProcess:
             store=None,
             max_iterations=self.program.classes[0].cls.max_iterations,
             each=each,
-            kinds=tuple(range(len(self.program.classes))),
+            kinds=tuple(reversed(range(len(self.program.classes)))),
         )
 
     def _loop(

@@ -43,7 +43,7 @@ def near(a: Any, b: Any, tolerance: float) -> bool:
         return a.keys() == b.keys() and all(near(a[k], b[k], tolerance) for k in a)
     if isinstance(a, float) and isinstance(b, float):
         return a == b or (a != a and b != b) or abs(a - b) <= tolerance
-    return bool(a == b)
+    return bool(np.all(a == b))
 
 
 def identity_of(algebra: Algebra) -> Any:
