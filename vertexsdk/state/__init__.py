@@ -18,6 +18,8 @@ from vertexsdk.state.errors import (
     FullError,
     MissingError,
     OwnerError,
+    StateError,
+    StateInputError,
 )
 from vertexsdk.state.manifests import Manifest, SegmentRef
 from vertexsdk.state.store import Store, open_store
@@ -34,6 +36,8 @@ __all__ = [
     "OwnerError",
     "SegmentKey",
     "SegmentRef",
+    "StateError",
+    "StateInputError",
     "Store",
     "open_store",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
@@ -18,17 +19,27 @@ from vertexsdk.state import Head, SegmentKey, open_store
 from vertexsdk.state.contract import Backend
 
 __all__ = ["STEPS", "commit_and_die", "commit_for_ever", "put_many", "race_heads", "read_segment"]
-__all__ += ["run_together"]
+__all__ += ["commit_slowly", "run_together"]
 
 STEPS = ("put_segment", "put_manifest", "swap_head")
 
 
-def run_together(work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[int | None]:
-    """Run `work(*arguments[k])` in as many processes at once; their exit codes."""
+def run_together(
+    work: Callable[..., Any],
+    arguments: list[tuple[Any, ...]],
+    meanwhile: Callable[[], Any] | None = None,
+) -> list[int | None]:
+    """Run `work(*arguments[k])` in as many processes at once; their exit codes.
+
+    Args:
+        meanwhile: called here again and again until they have ended.
+    """
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=work, args=some) for some in arguments]
     for process in processes:
         process.start()
+    while meanwhile and any(process.is_alive() for process in processes):
+        meanwhile()
     for process in processes:
         process.join(120)
     codes = [process.exitcode for process in processes]
@@ -100,3 +111,13 @@ def commit_for_ever(location: str, loop: str, acknowledged: Connection) -> None:
             ref = store.put_segment(loop, 0, iteration, kind, columns)  # type: ignore[arg-type]
             newest = store.commit(loop, iteration=iteration, segments=[ref], parent=newest)
             acknowledged.send(iteration)
+
+
+def commit_slowly(location: str, loop: str, count: int, seconds: float) -> None:
+    """Commit iterations 1 to `count`, each a while after its segment was written."""
+    with open_store(location) as store:
+        for iteration in range(1, count + 1):
+            columns = {"id": np.arange(500), "value": np.full(500, float(iteration))}
+            ref = store.put_segment(loop, 0, iteration, "base", columns)
+            time.sleep(seconds)
+            store.commit(loop, iteration=iteration, segments=[ref], parent=store.head(loop))
