@@ -202,7 +202,7 @@ class _Run:
             topologies=tuple(info.keys),
             run=f"{spark.sparkContext.applicationId}/run-{run_id}",
             loop=self.loop,
-            store=store.backend.location if hasattr(store.backend, "location") else self.backend,
+            store=store.backend.address,
             max_iterations=self.max_iterations,
             each=algebra is not None and algebra.kind == "latest" and partitions > 1,
             kinds=_kinds(self.program, info),
