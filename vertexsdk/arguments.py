@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from vertexsdk.errors import InputError
+from vertexsdk.state_cli import add_commands
 
 __all__ = ["parser"]
 
@@ -81,6 +82,7 @@ def parser(run: Command, query: Command) -> argparse.ArgumentParser:
         )
         add(one)
         one.set_defaults(command=command)
+    add_commands(commands)
     return whole
 
 
