@@ -20,11 +20,16 @@ __all__ = ["NativeMethods"]
 
 Array = NDArray[Any]
 PARALLEL = 4 * BLOCK  # vertices below which one thread is quicker
-NOTHING: dict[str, Array] = {
-    "float64": np.zeros(1),
-    "int64": np.zeros(1, np.int64),
-    "bool": np.zeros(1, np.bool_),
-}
+
+
+def _nothing(dtype: str) -> Array:
+    """Stand in for an array which a topology has not."""
+    array: Array = np.zeros(0, dtype)
+    array.flags.writeable = False  # as a topology's arrays, or kernels would compile twice
+    return array
+
+
+NOTHING = {name: _nothing(name) for name in ("float64", "int64", "bool")}
 
 
 class NativeMethods:

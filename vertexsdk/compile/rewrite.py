@@ -398,7 +398,9 @@ class _Rewriter(ast.NodeTransformer):
         if node.attr == "value":
             return self.expr(f"G_value[{edge}]")
         if node.attr == "reverse":
-            return self.expr(f"G_reverse[{edge}]" if self.spec.reads_reverse else "False")
+            if not self.spec.reads_reverse:
+                return self.expr("False")
+            return self.expr(f"(G_reverse.shape[0] > 0 and G_reverse[{edge}])")
         if node.attr == "id":
             return self.expr(f"_target_id({edge}, G_target, G_ids, G_ghost_ids)")
         raise self.fail(node, f"a target has no {node.attr}")
