@@ -72,7 +72,18 @@ class Delivery:
         """For each entry of the transposed adjacency, its place in the message array."""
         if self._in_index is None:
             self._in_index = _transposed_edges(self.topology)
+            self._in_index.flags.writeable = False  # as in_source: kernels compile once
         return self._in_index
+
+    def order(self, producers: Array) -> None:
+        """Have rows ascend by producer id; `producers` are the ids behind inbound ghosts."""
+        from vertexsdk.compile.transpose import order_rows
+
+        t = self.topology
+        index = self.in_index.copy()
+        order_rows(t.in_start, t.in_source.copy(), index, t.ids, producers)
+        index.flags.writeable = False
+        self._in_index = index
 
     def degrees(self, vertices: Array) -> Array:
         """Out-degrees (int64) of the vertices."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from vertexsdk import resident
 from vertexsdk.columns import decode, encode_bytes
 from vertexsdk.compile.cache import load_module
-from vertexsdk.compile.interpret import InterpretedMethods
+from vertexsdk.compile.interpret import InterpretedMethods, combiner
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.delivery import Delivery
 from vertexsdk.errors import ProgramError, RunError
@@ -48,12 +48,15 @@ class Processor:
         self.plan, self.partition = plan, partition
         assert plan.program.algebra is not None
         self.algebra = plan.program.algebra
+        self.combine = combiner(self.algebra)
         self.topology_key = plan.topologies[partition]
         self.module = delivery_module(self.algebra)
         self.methods = _methods(plan, num_vertices, self.module)
         self.delivery = Delivery(topology, self.algebra, plan.shape, self.module, plan.threads)
         self._repair_by_state()
         self.v = Vertices.fresh(topology, plan.program, plan.shape, plan.tracked)
+        if plan.each:
+            self.v.producers = np.zeros(len(topology.inbound), np.int64)
         self.outgoing: dict[int, dict[str, Any]] = {}
         self.partial: dict[str, Any] = {}
         self.restructured = False
@@ -89,6 +92,8 @@ class Processor:
         self.partial = {k: a.identity for k, a in self.plan.program.aggregators.items()}
         progress = Progress()
         if iteration == 0:
+            if self.plan.each:
+                self._introductions()
             senders = self._begin(read)
         else:
             senders = self._gather(iteration, read, progress)
@@ -178,50 +183,29 @@ class Processor:
         if not log:
             return
         entries = log.entries()
-        once = self._emit_by_id([e for e in entries if e.what == EMIT], progress)
+        once = self._one_shots([e for e in entries if e.what == EMIT])
+        if progress is not None:
+            progress.messages += len(once)
         changes = Changes()
         changes.note(entries, self.v.topology)
         if changes:
             self._restructure(changes)
         self._send_once(once)
 
-    def _emit_by_id(self, entries: list[Entry], progress: Progress | None) -> list[tuple[int, Any]]:
-        """Deliver messages by id along edges where there are some; return the others."""
-        t, algebra = self.v.topology, self.algebra
-        slot_ids = np.concatenate([t.ids, t.ghost_ids]) if entries else t.ids
-        sent: dict[int, Any] = {}
-        once: list[tuple[int, Any]] = []
+    def _one_shots(self, entries: list[Entry]) -> list[tuple[int, Any]]:
+        """Return the (vertex id, message) pairs to vertices which are no targets."""
+        if entries and self.algebra.kind == "latest":
+            raise ProgramError(
+                f"{self.plan.program.name}: emit to vertex {entries[0].target}, which is no "
+                "target; with messages = Latest(...) call addTarget first"
+            )
         names = names_of(self.plan)
+        once = []
         for e in entries:
-            lo, hi = int(t.start[e.vertex]), int(t.start[e.vertex + 1])
-            row = slot_ids[t.target[lo:hi]]
-            edges = (lo + np.flatnonzero(row == e.target)[:1]).tolist()
             value = e.message
             if names is not None and isinstance(value, str):
                 value = names.encode(value)
-            if edges:
-                edge = edges[0]
-                latest = algebra.kind == "latest"
-                sent[edge] = (
-                    value if latest or edge not in sent else _combine(algebra, sent[edge], value)
-                )
-            elif algebra.kind == "latest":
-                raise ProgramError(
-                    f"{self.plan.program.name}: emit to vertex {e.target}, which is no target; "
-                    "with messages = Latest(...) call addTarget first"
-                )
-            else:
-                once.append((e.target, value))
-        if sent:
-            values = np.empty((len(sent), *self.v.msg.shape[1:]), self.v.msg.dtype)
-            for k, x in enumerate(sent.values()):
-                values[k] = x
-            self.module.emit_edges(
-                np.array(list(sent), np.int64), values, t.target,
-                *self.delivery.arguments(self.v.msg, self.v.agg, 1, 0),
-            )  # fmt: skip
-        if progress is not None:
-            progress.messages += len(entries)
+            once.append((e.target, value))
         return once
 
     def _send_once(self, once: list[tuple[int, Any]]) -> None:
@@ -240,7 +224,7 @@ class Processor:
     def _receive_once(self, target: int, value: Any) -> None:
         k = int(np.searchsorted(self.v.topology.ids, target))
         if k in self.v.once:
-            value = _combine(self.algebra, self.v.once[k], value)
+            value = self.combine(self.v.once[k], value)
         self.v.once[k] = value
         self._schedule(np.array([k], np.int32))
 
@@ -261,6 +245,11 @@ class Processor:
         for p, ids in done.appended.items():
             block = self.outgoing.setdefault(p, {})
             block["register"] = np.concatenate([block.get("register", ids[:0]), ids])
+            if p in done.sources:
+                known = block.get("producers", ids[:0])
+                block["producers"] = np.concatenate([known, done.sources[p]])
+        if self.v.producers is not None:
+            self.delivery.order(self.v.producers)
         shift = np.repeat(
             (t.ghost_start[:-1] - old.ghost_start[:-1]), np.diff(old.ghost_start)
         )
@@ -277,9 +266,12 @@ class Processor:
         """Take in what other partitions sent in the last hop."""
         parts = [(p, *decode(b, trusted=True)) for p, b in blocks]
         changes = Changes()
+        self._introduce(parts)
         for p, columns, _ in parts:
             if "register" in columns:
                 changes.registered[p] = columns["register"]
+                if "producers" in columns:
+                    changes.producers[p] = columns["producers"]
             if "once.id" in columns:
                 ids = columns["once.id"]
                 changes.create |= set(ids[~np.isin(ids, self.v.topology.ids)].tolist())
@@ -297,6 +289,25 @@ class Processor:
                     self._receive_once(target, value)
         changed = self.delivery.finish(self.v.msg, self.v.agg)
         self._schedule(changed[changed < self.v.topology.n])
+
+    def _introduce(self, parts: Sequence[tuple[int, dict[str, Array], Any]]) -> None:
+        """Learn who is behind each inbound ghost, so that rows ascend by producer id."""
+        known, starts = self.v.producers, self.v.topology.inbound_start
+        first = [(p, c["introduce"]) for p, c, _ in parts if "introduce" in c]
+        if known is None or not first:
+            return
+        for p, ids in first:
+            known[int(starts[p]) : int(starts[p]) + len(ids)] = ids
+        self.delivery.order(known)
+
+    def _introductions(self) -> None:
+        """Tell every partition whose edges its ghosts of ours are; once, in iteration 0."""
+        t = self.v.topology
+        sources = t.ids[t.in_source[t.in_start[t.n : t.n + t.ghosts]]]
+        for p in range(t.partitions):
+            lo, hi = int(t.ghost_start[p]), int(t.ghost_start[p + 1])
+            if lo < hi:
+                self.outgoing.setdefault(p, {})["introduce"] = sources[lo:hi]
 
     def _send(self, slots: Array) -> int:
         """Queue the new aggregate of every changed ghost for its owner."""
@@ -370,6 +381,8 @@ class Processor:
             )
             self._repair_by_state()
         self.v = Vertices.from_columns(self.delivery.topology, columns, meta)
+        if self.v.producers is not None:
+            self.delivery.order(self.v.producers)
 
     def _key(self, version: int) -> str:
         return f"{self.plan.run}/p{self.partition}-v{version}"
@@ -419,7 +432,7 @@ class _once:  # noqa: N801 - a context manager
     """Adds one-shot messages to aggregates while vertices gather, and takes them out again."""
 
     def __init__(self, v: Vertices, processor: Processor) -> None:
-        self.v, self.algebra = v, processor.algebra
+        self.v, self.combine = v, processor.combine
         self.kept: list[tuple[int, Any]] = []
         self.again: list[int] = []
 
@@ -428,7 +441,7 @@ class _once:  # noqa: N801 - a context manager
         for k, value in self.v.once.items():
             old = agg[k].copy() if agg.ndim > 1 else agg[k]
             self.kept.append((k, old))
-            agg[k] = _combine(self.algebra, old, value)
+            agg[k] = self.combine(old, value)
             if not np.all(agg[k] == old):
                 self.again.append(k)
         self.v.once = {}
@@ -437,13 +450,6 @@ class _once:  # noqa: N801 - a context manager
     def __exit__(self, *error: object) -> None:
         for k, old in self.kept:
             self.v.agg[k] = old
-
-
-def _combine(algebra: Any, a: Any, b: Any) -> Any:
-    if algebra.size is not None:
-        pairs = zip(np.asarray(a).tolist(), np.asarray(b).tolist(), strict=True)
-        return np.array([algebra.combine(x, y) for x, y in pairs], algebra.dtype)
-    return algebra.combine(a, b)
 
 
 _decoders: dict[int, Names] = {}

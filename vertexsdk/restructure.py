@@ -31,6 +31,7 @@ class Changes:
     edges: dict[tuple[int, int], tuple[int, Any]] = field(default_factory=dict)
     create: set[int] = field(default_factory=set)  # ids to own, if they are not yet there
     registered: dict[int, Array] = field(default_factory=dict)  # ghosts appended elsewhere
+    producers: dict[int, Array] = field(default_factory=dict)  # ids of their producers (Latest)
 
     def __bool__(self) -> bool:
         return bool(self.edges or self.create or self.registered)
@@ -55,6 +56,7 @@ class Restructured:
     moved: Array  # int32: new local index of each old vertex
     created: Array  # int32: local indices of new vertices
     appended: dict[int, Array]  # per partition: ids of ghosts it has to learn
+    sources: dict[int, Array]  # and, with a ghost per edge, of their producers
     touched: Array  # int32: vertices whose targets changed, new local indices
     lost: Array  # int32: slots which lost an in-edge
 
@@ -81,7 +83,7 @@ def restructure(v: Vertices, changes: Changes, program: Program, each: bool) -> 
 
     table = _EdgeTable.of(t, moved)
     kept = table.apply(changes.edges, moved, t)
-    ghost_ids, ghost_start, ordinal, appended = _ghosts(t, table, each)
+    ghost_ids, ghost_start, ordinal, appended, behind = _ghosts(t, table, each)
     slot = np.where(
         table.local >= 0, np.searchsorted(ids, table.ids), n + ordinal
     ).astype(np.int64)
@@ -112,10 +114,11 @@ def restructure(v: Vertices, changes: Changes, program: Program, each: bool) -> 
     lost_ids, lost_ghosts = kept
     lost = np.concatenate([np.searchsorted(ids, lost_ids), n + _ghost_shift(t, ghost_start)[lost_ghosts]])
     return Restructured(
-        _carry(v, topology, program, moved, edge),
+        _carry(v, topology, program, moved, edge, changes.producers),
         moved,
         created,
         appended,
+        {p: ids[x] for p, x in behind.items()},
         np.unique(table.touched).astype(np.int32),
         lost.astype(np.int32),
     )
@@ -194,8 +197,11 @@ class _EdgeTable:
 
 def _ghosts(
     t: Topology, table: _EdgeTable, each: bool
-) -> tuple[Array, Array, Array, dict[int, Array]]:
-    """Append ghosts for new remote targets; return ids, starts, number per edge, what is new."""
+) -> tuple[Array, Array, Array, dict[int, Array], dict[int, Array]]:
+    """Append ghosts for new remote targets.
+
+    Returns ids, starts, number per edge, and per partition the new ids and their sources.
+    """
     number = table.ghost.copy()
     fresh = np.flatnonzero(number == -2)
     if not each and len(fresh):
@@ -208,7 +214,7 @@ def _ghosts(
         number[fresh[hit]] = known[at_safe[hit]]
         fresh = fresh[~hit]
     owners = owner(table.ids[fresh], t.partitions)
-    pieces, starts, appended = [], [0], {}
+    pieces, starts, appended, behind = [], [0], {}, {}
     placed = np.full(len(number), -1, np.int64)
     shift = np.zeros(len(t.ghost_ids), np.int64)
     total = 0
@@ -226,9 +232,11 @@ def _ghosts(
         starts.append(total)
         if len(wanted):
             appended[p] = wanted
+            if each:
+                behind[p] = table.source[mine]
     old = number >= 0
     placed[old] = number[old] + shift[number[old]]
-    return np.concatenate(pieces), np.array(starts, np.int64), placed, appended
+    return np.concatenate(pieces), np.array(starts, np.int64), placed, appended, behind
 
 
 def _ghost_shift(t: Topology, ghost_start: Array) -> Array:
@@ -266,7 +274,14 @@ def _spread(old: Array, moved: Array, n: int, default: Any) -> Array:
     return new
 
 
-def _carry(v: Vertices, t: Topology, program: Program, moved: Array, edge: Array) -> Vertices:
+def _carry(
+    v: Vertices,
+    t: Topology,
+    program: Program,
+    moved: Array,
+    edge: Array,
+    learnt: Mapping[int, Array],
+) -> Vertices:
     """Move states, messages and one-shots to the new numbering; aggregates start empty."""
     states, tracked = {}, {}
     for name, f in program.states().items():
@@ -284,6 +299,17 @@ def _carry(v: Vertices, t: Topology, program: Program, moved: Array, edge: Array
         lo, hi = int(old.inbound_start[p]), int(old.inbound_start[p + 1])
         first = t.m + int(t.inbound_start[p])
         msg[first : first + hi - lo] = v.msg[old.m + lo : old.m + hi]
+    producers = None
+    if v.producers is not None:
+        empty = np.empty(0, np.int64)
+        cuts = old.inbound_start
+        producers = np.concatenate(
+            [
+                x
+                for p in range(t.partitions)
+                for x in (v.producers[int(cuts[p]) : int(cuts[p + 1])], learnt.get(p, empty))
+            ]
+        )
     agg = filled(0 if algebra.kind == "latest" else t.n + t.ghosts, algebra)
     if len(agg):
         agg[moved] = v.agg[: old.n]
@@ -292,5 +318,5 @@ def _carry(v: Vertices, t: Topology, program: Program, moved: Array, edge: Array
     return Vertices(
         t, states, msg, agg, np.sort(moved[v.pending]), tracked,
         {int(moved[k]): x for k, x in v.once.items()}, dict(v.extra), v.all_pending,
-        moved[v.created],
+        moved[v.created], producers,
     )  # fmt: skip

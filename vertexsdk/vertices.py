@@ -41,6 +41,7 @@ class Vertices:
     extra: dict[str, Any] = field(default_factory=dict)  # what the events level keeps
     all_pending: bool = True
     created: Array = field(default_factory=lambda: np.empty(0, np.int32))  # not yet initialised
+    producers: Array | None = None  # Latest: ids behind inbound ghosts
 
     @classmethod
     def fresh(cls, topology: Topology, program: Program, shape: str, tracked: bool) -> Vertices:
@@ -63,6 +64,8 @@ class Vertices:
         columns |= {f"tracked.{k}": v for k, v in self.tracked.items()}
         columns |= {"msg": self.msg, "agg": self.agg, "pending": self.pending}
         columns["created"] = self.created
+        if self.producers is not None:
+            columns["producers"] = self.producers
         if self.once and algebra is not None:
             columns["once.vertex"] = np.array(list(self.once), np.int32)
             values = filled(len(self.once), algebra)
@@ -96,6 +99,7 @@ class Vertices:
             once,
             all_pending=bool(meta["all_pending"]),
             created=columns["created"].copy(),
+            producers=columns["producers"].copy() if "producers" in columns else None,
         )
 
 

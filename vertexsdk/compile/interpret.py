@@ -23,7 +23,7 @@ from vertexsdk.program import ClassSpec, StateField
 from vertexsdk.vertex import Aggregator, Delta, Target, Vertex
 from vertexsdk.vertices import Vertices
 
-__all__ = ["Cursor", "InterpretedMethods", "equal", "read_column", "write_column"]
+__all__ = ["Cursor", "InterpretedMethods", "combiner", "equal", "read_column", "write_column"]
 
 Array = NDArray[Any]
 
@@ -84,8 +84,15 @@ class Cursor:
         """Send along an edge, or by id."""
         if type(target) is Target and target.edge >= 0:
             self._edge(target.edge, value)
+            return
+        code = self._code(target)
+        lo, hi = int(self.start[self.index]), int(self.start[self.index + 1])
+        row = self.slot_ids[self.target[lo:hi]]
+        edge = int(np.searchsorted(row, code))
+        if edge < hi - lo and row[edge] == code:
+            self._edge(lo + edge, value)
         else:
-            self.log.add(Entry(EMIT, self.index, self._code(target), message=value))
+            self.log.add(Entry(EMIT, self.index, code, message=value))
 
     def _edge(self, edge: int, value: Any) -> None:
         if self.uniform and edge != self.start[self.index]:
@@ -168,7 +175,12 @@ class InterpretedMethods:
             for name, a in self.spec.aggregators.items()
         }
         space.update(holders)
-        fields = [(name, old[name], new[name].append) for name in old]
+        fields = [
+            # a method may write into a vector, and the old one is compared with it afterwards
+            (name, [x.copy() for x in old[name]] if f.size is not None else old[name],
+             new[name].append)
+            for name, f in self.spec.states.items()
+        ]  # fmt: skip
         for k, i in enumerate(todo.tolist()):
             if k % BLOCK == 0:
                 self._take(holders, into)
@@ -314,7 +326,7 @@ class InterpretedMethods:
         vertex, algebra = self.vertex, delivery.algebra
         cursor = Cursor(v, self.names, log)
         cursor.uniform = self.shape == "uniform"
-        cursor.combine = None if algebra.kind == "latest" else algebra.combine
+        cursor.combine = None if algebra.kind == "latest" else combiner(algebra)
         collect = self.shape != "edge"
 
         def call(k: int, i: int) -> None:
@@ -364,16 +376,30 @@ class InterpretedMethods:
         return delivery.push(senders, old, v.msg, v.agg)
 
 
+def combiner(algebra: Algebra) -> Callable[[Any, Any], Any]:
+    """Return combine for whole messages: element by element where they are vectors."""
+    if algebra.size is None:
+        return algebra.combine
+    combine = algebra.combine
+
+    def elements(a: Any, b: Any) -> Any:
+        pairs = zip(np.asarray(a).tolist(), np.asarray(b).tolist(), strict=True)
+        return np.array([combine(x, y) for x, y in pairs], algebra.dtype)
+
+    return elements
+
+
 def fold(algebra: Algebra, values: list[Any]) -> Any:
     """Combine messages of a program whose classes have different algebras."""
+    combine = combiner(algebra)
     if algebra.size is not None:
         result = np.full(algebra.size, algebra.identity, algebra.dtype)
         for x in values:
-            result[:] = [algebra.combine(a, b) for a, b in zip(result.tolist(), x, strict=True)]
+            result = combine(result, x)
         return result
     value = algebra.identity
     for x in values:
-        value = algebra.combine(value, x)
+        value = combine(value, x)
     return float(value) if algebra.dtype.kind == "f" else value
 
 

@@ -167,6 +167,20 @@ _emit_now = _emit_edge
 @_jit(inline='always')
 def _emit_edge(e, x, SX, SH, first):
     _put(e - first, x, SX, SH)
+
+@_jit
+def _emit_id(i, vertex, x, start, target, ids, ghost_ids, SX, SH, LK, LV, LI, LX, LW, LN):
+    lo, hi = start[i], start[i + 1]
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if _target_id(mid, target, ids, ghost_ids) < vertex:
+            lo = mid + 1
+        else:
+            hi = mid
+    if lo < start[i + 1] and _target_id(lo, target, ids, ghost_ids) == vertex:
+        _put(lo - start[i], x, SX, SH)
+    else:
+        _log_emit(i, vertex, x, LK, LV, LI, LX, LW, LN)
 '''
     return ""
 

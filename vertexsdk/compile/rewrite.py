@@ -531,7 +531,8 @@ class _Rewriter(ast.NodeTransformer):
                     return self.expr(f"_emit_derived({edge}, {x}, {before}, EMIT_ARGS)")
                 return self.expr(f"_emit_edge({edge}, {x}, EMIT_ARGS)")
             self.logs = True
-            return self.expr(f"_log_emit(_i, {ast.unparse(self.visit(to))}, {x}, LOG_ARGS)")
+            vertex = ast.unparse(self.visit(to))
+            return self.expr(f"_emit_id(_i, {vertex}, {x}, {', '.join(ROW_ARGS)}, LOG_ARGS)")
         if _is_call(node, me, "addTarget", "removeTarget"):
             return self._change(node)
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Attribute):
@@ -662,6 +663,7 @@ def functions_text(root: str, methods: list[Rewritten], args: list[str]) -> tupl
 EMIT_ARGS = ["G_target", "E_msg", "E_agg", "E_ch", "E_list", "E_lc", "E_t", "E_bt", "E_bo", "E_bn", "E_bc", "E_me"]
 DERIVED_ARGS = ["E_first", *EMIT_ARGS[:1], *EMIT_ARGS[2:]]
 MANY_ARGS = ["E_sx", "E_sh", "G_start[_i]"]
+ROW_ARGS = ["G_start", "G_target", "G_ids", "G_ghost_ids", "E_sx", "E_sh"]
 LOG_ARGS = ["L_k", "L_v", "L_i", "L_x", "L_w", "L_n"]
 
 
