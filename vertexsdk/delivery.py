@@ -80,7 +80,8 @@ class Delivery:
         from vertexsdk.compile.transpose import order_rows
 
         t = self.topology
-        index = self.in_index.copy()
+        uniform = self.shape == "uniform"
+        index = t.in_source.copy() if uniform else _transposed_edges(t)
         order_rows(t.in_start, t.in_source.copy(), index, t.ids, producers)
         index.flags.writeable = False
         self._in_index = index

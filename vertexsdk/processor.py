@@ -375,7 +375,8 @@ class Processor:
         columns, meta = found
         if meta["topology"] != self.topology_key:
             self.topology_key = meta["topology"]
-            topology = with_classes(load_topology(self.topology_key, self.partition), self.plan)
+            # saved by a run, so its kinds are class numbers already
+            topology = load_topology(self.topology_key, self.partition)
             self.delivery = Delivery(
                 topology, self.algebra, self.plan.shape, self.module, self.plan.threads
             )
