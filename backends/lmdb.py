@@ -50,6 +50,7 @@ class LmdbBackend(Catalog):
     """
 
     durable = True
+    durability = "every acknowledged commit survives a power cut"
 
     def __init__(self, path: str, *, create: bool = True, map_size: int | None = None) -> None:
         self.path = os.path.abspath(path)

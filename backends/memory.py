@@ -37,6 +37,7 @@ class MemoryBackend(LmdbBackend):
     """A store of this process, and of those it tells the location."""
 
     durable = False
+    durability = "it is gone when the process that made it ends"
 
     def __init__(self, name: str, directory: str) -> None:
         super().__init__(directory)

@@ -128,12 +128,13 @@ class _Run:
         began = time.perf_counter()
         spark = self.graph._spark
         bound = self.program.bind(self.given)
+        with open_store(self.backend) as store:  # before any job, as it may be the wrong one
+            _refuse_other_hosts(spark, store, self.backend)
         with self.bar:
             for attempt in range(TRIES):
                 info = self._load()
                 params = self._codes(bound, info)
                 with open_store(self.backend) as store:
-                    _refuse_other_hosts(spark, store, self.backend)
                     store.claim(
                         self.loop, program=self.program.name, schema=self.program.schema()
                     )
