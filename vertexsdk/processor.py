@@ -72,8 +72,8 @@ class Processor:
 
     @property
     def count(self) -> int:
-        """How many vertices the partition has now."""
-        return self.v.topology.n
+        """How many vertices the partition has; one which was just created counts once it ran."""
+        return self.v.topology.n - len(self.v.created)
 
     def set_vertices(self, count: int) -> None:
         """Tell the methods how many vertices the graph has now."""
@@ -394,6 +394,10 @@ class Processor:
         columns: dict[str, Array] = {"id": t.ids, **self.v.states}
         if t.kind is not None:
             columns["kind"] = t.kind
+        if len(self.v.created):  # the loop ended before they came to be
+            kept = np.ones(t.n, np.bool_)
+            kept[self.v.created] = False
+            columns = {name: column[kept] for name, column in columns.items()}
         if t.names is not None:
             columns["name.offsets"], columns["name.bytes"] = t.names
         return columns
