@@ -76,7 +76,7 @@ def _fail(text: str, status: int = 1) -> int:
         import traceback
 
         traceback.print_exc()
-    print(f"vertexsdk: {text}", file=sys.stderr)
+    print(f"vertexsdk: {text.rstrip(': ')}", file=sys.stderr)
     return status
 
 
@@ -101,16 +101,16 @@ def _messages() -> Iterator[None]:
     log.setLevel(logging.WARNING)
     log.propagate = False
     gateway.addHandler(silent)
-    shown = warnings.formatwarning
     with warnings.catch_warnings():
         if not sys.warnoptions:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)
-        warnings.formatwarning = lambda message, *_, **__: f"{clear}vertexsdk: {message}\n"
+        warnings.showwarning = lambda message, *_, **__: print(
+            f"{clear}vertexsdk: {message}", file=sys.stderr
+        )
         try:
             yield
         finally:
-            warnings.formatwarning = shown
             log.removeHandler(handler)
             gateway.removeHandler(silent)
             log.setLevel(before)
