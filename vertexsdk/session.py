@@ -98,6 +98,9 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
         SparkContext._ensure_initialized()
         given = dict(SparkConf().getAll())
         settings = {k: v for k, v in SETTINGS.items() if k not in given} | wanted
+        if "log4j" not in given.get("spark.driver.extraJavaOptions", ""):
+            level = os.environ.get("VERTEXSDK_SPARK_LOG", "OFF")
+            settings.setdefault("spark.log.level", given.get("spark.log.level", level))
     else:
         settings = {**SETTINGS, "spark.driver.memory": _driver_memory(), **wanted}
         os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
