@@ -81,14 +81,14 @@ class Server:
         with self._lock:
             return persist(lambda: self._once(work), self.location, self.retry, self._drop)
 
-    def reach(self) -> None:
-        """Connect now.
+    def reach(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` as the first thing, once.
 
         Raises:
-            StateError: the server cannot be reached; it is not tried again.
+            StateError: the server cannot be reached now.
         """
         try:
-            self._once(lambda link: None)
+            return self._once(work)
         except Lost as error:
             raise StateError(
                 f"{self.location} cannot be reached ({error}): start the server, or check --backend"

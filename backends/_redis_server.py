@@ -92,18 +92,21 @@ class Server:
         """
         return persist(lambda: self._once(work), self.location, self.retry, lambda: None)
 
-    def durability(self) -> tuple[bool, str]:
-        """Whether a power cut loses nothing that was acknowledged, and in words what it may lose.
+    def reach(self, work: Callable[[Any], T]) -> T:
+        """Run `work` as the first thing, once.
 
         Raises:
             StateError: the server cannot be reached now.
         """
         try:
-            self._once(lambda r: r.ping())
+            return self._once(work)
         except Lost as error:
             raise StateError(
                 f"{self.location} cannot be reached ({error}): start the server, or check --backend"
             ) from None
+
+    def durability(self) -> tuple[bool, str]:
+        """Whether a power cut loses nothing that was acknowledged; and what it may lose."""
         settings: dict[str, str] = {}
         with suppress(StateError, StateInputError):  # a user may not be allowed to ask
             settings = self.run(

@@ -22,8 +22,17 @@ from vertexsdk.backends._postgres_rows import replace_rows
 from vertexsdk.backends._postgres_schema import LATEST, migrate
 from vertexsdk.backends._postgres_server import Server
 
-from vertexsdk.state.contract import Address, Backend, CanQuery, Head, SegmentKey, new_attempt
-from vertexsdk.state.errors import FormatError, StateInputError
+from vertexsdk.state.contract import (
+    Address,
+    Backend,
+    CanQuery,
+    CanReadParts,
+    Head,
+    Parts,
+    SegmentKey,
+    new_attempt,
+)
+from vertexsdk.state.errors import FormatError, MissingError, StateInputError
 
 __all__ = ["PostgresBackend"]
 
@@ -34,7 +43,7 @@ _KEY = "loop = %s AND partition = %s AND iteration = %s AND attempt = %s"
 _HEAD = "loop = %s AND manifest = %s AND iteration = %s AND epoch = %s"
 
 
-class PostgresBackend(Backend, CanQuery):
+class PostgresBackend(Backend, CanQuery, CanReadParts):
     """A store in one schema of a database.
 
     Raises:
@@ -49,8 +58,7 @@ class PostgresBackend(Backend, CanQuery):
     def __init__(self, server: Server, *, create: bool = True) -> None:
         self._server = server
         self.location = server.location
-        server.reach()
-        version = self._run(_version)
+        version = server.reach(_version)
         if version is None and not create:
             raise StateInputError(f"there is no store in {self.location}: check --backend")
         if version is None or (version < LATEST and create):
@@ -122,6 +130,46 @@ class PostgresBackend(Backend, CanQuery):
             return [whole]
 
         return self._run(work)
+
+    def open_segment(self, key: SegmentKey) -> Parts | None:
+        place = (key.loop, key.partition, key.iteration, key.attempt)
+        rows = self._all(f"SELECT number FROM vertex_segments WHERE {_KEY}", *place)
+        if not rows:
+            return None
+
+        def read(places: list[tuple[int, int]]) -> list[bytes]:
+            parts = [
+                (k, piece, max(low - piece * PIECE, 0), min(high - piece * PIECE, PIECE))
+                for k, (low, high) in enumerate(places)
+                for piece in range(low // PIECE, -(-high // PIECE))
+            ]
+            values = [[part[0] for part in parts], [part[1] for part in parts]]
+            values += [[low + 1 for *_, low, _ in parts], [high - low for *_, low, high in parts]]
+
+            def work(link: Any) -> list[bytes]:
+                found = [b""] * len(places)
+                with link.cursor(binary=True) as cursor:
+                    cursor.execute(
+                        "SELECT r.k, substring(p.data FROM r.low FOR r.size) "
+                        "FROM unnest(%s::int[], %s::int[], %s::int[], %s::int[]) "
+                        "AS r(k, piece, low, size) JOIN vertex_pieces p "
+                        "ON p.number = %s AND p.piece = r.piece ORDER BY 1, p.piece",
+                        [*values, rows[0][0]],
+                    )
+                    for k, data in cursor:
+                        found[k] += data
+                return found
+
+            found = self._run(work)
+            if any(
+                len(part) != high - low for part, (low, high) in zip(found, places, strict=True)
+            ):
+                raise MissingError(
+                    f"segment {key} in {self.location} was dropped while it was read"
+                )
+            return found
+
+        return read
 
     def delete_segments(self, keys: Iterable[SegmentKey]) -> None:
         places = [[key.loop, key.partition, key.iteration, key.attempt] for key in keys]

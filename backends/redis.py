@@ -27,8 +27,16 @@ from numpy.typing import NDArray
 from vertexsdk.backends import _redis_scripts as scripts
 from vertexsdk.backends._redis_server import Server
 
-from vertexsdk.state.contract import Address, Backend, Head, SegmentKey, new_attempt
-from vertexsdk.state.errors import FormatError, StateInputError
+from vertexsdk.state.contract import (
+    Address,
+    Backend,
+    CanReadParts,
+    Head,
+    Parts,
+    SegmentKey,
+    new_attempt,
+)
+from vertexsdk.state.errors import FormatError, MissingError, StateInputError
 
 __all__ = ["RedisBackend"]
 
@@ -40,7 +48,7 @@ _HEADER = struct.Struct("<16s32s16x")  # kind and number of chunks, token; keeps
 _DAY = 86400
 
 
-class RedisBackend(Backend):
+class RedisBackend(Backend, CanReadParts):
     """A store in one database of a Redis (or Valkey) server.
 
     Raises:
@@ -54,10 +62,9 @@ class RedisBackend(Backend):
         self._server = server
         self.location = server.location
         self._prefix = server.prefix
-        self.durable, self.durability = server.durability()
         made = f"vertexsdk state, format {FORMAT}".encode()
         place = self._key("format")
-        found = self._run(lambda r: r.get(place))
+        found = server.reach(lambda r: r.get(place))
         if found is None:
             if not create:
                 raise StateInputError(f"there is no store in {self.location}: check --backend")
@@ -78,6 +85,14 @@ class RedisBackend(Backend):
     def address(self) -> str:
         return Address(self._server.url)
 
+    @property
+    def durable(self) -> bool:  # type: ignore[override]
+        return self._server.durability()[0]
+
+    @property
+    def durability(self) -> str:  # type: ignore[override]
+        return self._server.durability()[1]
+
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
         size = sum(map(len, pieces))
         place, loops, field = self._segments(key.loop), self._key("loops"), _field(key)
@@ -91,16 +106,18 @@ class RedisBackend(Backend):
 
         def work(r: Any) -> int:
             token = new_attempt().encode()
-            count = 0
+            sizes: list[int] = []
             pipeline, waiting = r.pipeline(transaction=False), 0
             for part in _chunks(pieces):
-                pipeline.set(chunk + token + b":%d" % count, part, ex=_DAY)
-                count, waiting = count + 1, waiting + len(part)
+                pipeline.set(chunk + token + b":%d" % len(sizes), part, ex=_DAY)
+                sizes.append(len(part))
+                waiting += len(part)
                 if waiting >= 4 * CHUNK:
                     pipeline.execute()
                     waiting = 0
             pipeline.execute()
-            value = _HEADER.pack(b"C%015d" % count, token)
+            count = len(sizes)
+            value = _HEADER.pack(b"C%015d" % count, token) + np.array(sizes, "<i8").tobytes()
             done: int = r.eval(scripts.PUT, 2, place, loops, key.loop, field, value, chunk, count)
             return done
 
@@ -120,6 +137,33 @@ class RedisBackend(Backend):
         if any(part is None for part in found):
             return None
         return [np.frombuffer(part, np.uint8) for part in found]
+
+    def open_segment(self, key: SegmentKey) -> Parts | None:
+        place, field = self._segments(key.loop), _field(key)
+        value: bytes | None = self._run(lambda r: r.hget(place, field))
+        if value is None or value[:1] == b"I":
+            return None
+        _, token = _HEADER.unpack_from(value)
+        ends = np.cumsum(np.frombuffer(value, "<i8", offset=_HEADER.size)).tolist()
+        names = [self._key("chunk:") + token + b":%d" % n for n in range(len(ends))]
+
+        def read(places: list[tuple[int, int]]) -> list[bytes]:
+            def work(r: Any) -> list[bytes]:
+                pipeline, counts = r.pipeline(transaction=False), []
+                for low, high in places:
+                    start, count = 0, 0
+                    for name, end in zip(names, ends, strict=True):
+                        if low < end and start < high:
+                            pipeline.getrange(name, max(low - start, 0), min(high, end) - start - 1)
+                            count += 1
+                        start = end
+                    counts.append(count)
+                found = iter(pipeline.execute())
+                return [b"".join(next(found) for _ in range(count)) for count in counts]
+
+            return _whole(self._run(work), places, key, self.location)
+
+        return read
 
     def delete_segments(self, keys: Iterable[SegmentKey]) -> None:
         loops: dict[str, list[bytes]] = {}
@@ -252,6 +296,14 @@ class RedisBackend(Backend):
         given = [loop, _head(expected), _head(head), new_attempt(), version, member]
         given += ["1" if restart else "0", name, data]
         return bool(self._run(lambda r: r.eval(scripts.SWAP, 4, *places, *given)))
+
+
+def _whole(
+    found: list[bytes], places: list[tuple[int, int]], key: SegmentKey, location: str
+) -> list[bytes]:
+    if any(len(part) != high - low for part, (low, high) in zip(found, places, strict=True)):
+        raise MissingError(f"segment {key} in {location} was dropped while it was read")
+    return found
 
 
 def _head(head: Head | None) -> str:

@@ -54,6 +54,9 @@ class Table:
         several: Sequence[Any] = pieces if isinstance(pieces, list | tuple) else [pieces]
         self._pieces = [_aligned(np.frombuffer(piece, np.uint8)) for piece in several]
         self.size = sum(piece.size for piece in self._pieces)
+        self._open()
+
+    def _open(self) -> None:
         first = self._bytes(0, PREFIX.size).tobytes()
         if first[:8] != MAGIC:
             if first[:7] == MAGIC[:7]:
@@ -127,13 +130,27 @@ class Table:
         """
         if name in self._packed:
             self.check(f"{name}.offsets", index, index + 2)
-            offsets = self.column(f"{name}.offsets")[index : index + 2]
-            self.check(f"{name}.bytes", int(offsets[0]), int(offsets[1]))
-            data = self.column(f"{name}.bytes")
-            return unpack_objects(name, self._packed[name], offsets, data, trusted=trusted)[0]
+            offsets = self.rows(f"{name}.offsets", index, index + 2)
+            low, high = int(offsets[0]), int(offsets[1])
+            self.check(f"{name}.bytes", low, high)
+            data = self.rows(f"{name}.bytes", low, high)
+            kind, ends = self._packed[name], offsets - low
+            return unpack_objects(name, kind, ends, data, trusted=trusted)[0]
         self.check(name, index, index + 1)
-        value = self.column(name)[index]
+        value = self.rows(name, index, index + 1)[0]
         return value.item() if value.ndim == 0 else value
+
+    def length(self, name: str) -> int:
+        """The number of rows of a column, as it is stored."""
+        return int(self._places[name][1][0])
+
+    def rows(self, name: str, low: int, high: int) -> Column:
+        """Rows low..high of a column as it is stored, not checked; reads no others."""
+        dtype, shape, place, *_ = self._places[name]
+        width = dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
+        data = self._bytes(place + low * width, place + high * width)
+        part: Column = data.view(dtype).reshape([high - low, *shape[1:]])
+        return part
 
     def check(self, name: str, low: int = 0, high: int | None = None) -> None:
         """Check the blocks that hold rows low..high of a column against their checksums.
@@ -167,22 +184,44 @@ class Table:
             As `column`.
         """
         dtype, shape, *_ = self._places[name]
-        values = self.column(name)
         step = BLOCK // dtype.itemsize
         if 8 * wanted.size > shape[0] // step:
             self.check(name)
-            return np.searchsorted(values, wanted).astype(np.int64)
+            return np.searchsorted(self.column(name), wanted).astype(np.int64)
         found = np.empty(wanted.size, np.int64)
         for index, value in enumerate(wanted):
-            low, high = 0, shape[0]  # the answer is in low..high
-            while high - low > step:
-                middle = (low + high) // 2 // step * step
-                middle = middle if middle > low else low + step
-                self.check(name, middle, middle + 1)
-                low, high = (middle, high) if values[middle] < value else (low, middle)
-            self.check(name, low, high)
-            found[index] = low + np.searchsorted(values[low:high], value)
+            found[index] = self._search(name, value, step)
         return found
+
+    def _search(self, name: str, value: Any, step: int) -> int:
+        """By guessing where it is if ids are spread evenly, and halving every other time.
+
+        The first and the last value only guide the guess, so they need not be checked.
+        """
+        low, high = 0, self.length(name)  # the answer is in low..high
+        guess = high > step
+        first = int(self.rows(name, 0, 1)[0]) if guess else 0
+        last = int(self.rows(name, high - 1, high)[0]) if guess else 0
+        while high - low > step:
+            middle = (low + high) // 2
+            if guess and last > first:
+                share = min(max((int(value) - first) / (last - first), 0.0), 1.0)
+                middle = low + int(share * (high - low - 1))
+            guess = not guess
+            start = middle // step * step
+            end = min(start + step, self.length(name))
+            self.check(name, start, end)
+            block = self.rows(name, start, end)
+            if value <= block[0]:
+                if start <= low:
+                    return low
+                high, last = start, int(block[0])
+            elif value <= block[-1]:
+                return start + int(np.searchsorted(block, value))
+            else:
+                low, first = end, int(block[-1])
+        self.check(name, low, high)
+        return low + int(np.searchsorted(self.rows(name, low, high), value))
 
     def _bytes(self, low: int, high: int) -> NDArray[np.uint8]:
         parts, start = [], 0

@@ -22,14 +22,14 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LONGEST_NAME", "Address", "Backend", "CanQuery", "Head", "SegmentKey"]
+__all__ = ["LONGEST_NAME", "Address", "Backend", "CanQuery", "CanReadParts", "Head", "SegmentKey"]
 __all__ += ["new_attempt", "written_at"]
 
 LONGEST_NAME = 200  # bytes of UTF-8 in a loop's name: it is part of keys that backends limit
@@ -215,6 +215,17 @@ class Backend(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of files and connections; arrays that were read stay valid."""
+
+
+Parts: TypeAlias = Callable[[list[tuple[int, int]]], list[bytes]]
+
+
+class CanReadParts(ABC):
+    """A backend that can read a few bytes of a large segment without the rest."""
+
+    @abstractmethod
+    def open_segment(self, key: SegmentKey) -> Parts | None:
+        """What reads the bytes low..high of each of some places in one round trip, or None."""
 
 
 class CanQuery(ABC):

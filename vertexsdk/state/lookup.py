@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vertexsdk.encoded import Table
 from vertexsdk.state.errors import StateInputError
 from vertexsdk.state.manifests import Manifest
-from vertexsdk.state.reading import NAME_COLUMNS, find_ids, find_names
+from vertexsdk.state.reading import FEW, NAME_COLUMNS, find_ids, find_names
 
 if TYPE_CHECKING:
     from vertexsdk.state.snapshots import Snapshots
@@ -45,7 +45,7 @@ def find_vertices(
         mine = [i for i in remaining if owners.get(i, ref.key.partition) == ref.key.partition]
         if not mine:
             continue
-        table = store.table(ref)
+        table = store.point_table(ref) if len(mine) <= FEW else store.table(ref)
         with store.naming(ref):
             rows = find_names(table, mine) if kind is str else _rows(table, mine)
             names = [n for n in table.names if n != "id" and n not in NAME_COLUMNS]

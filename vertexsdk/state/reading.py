@@ -17,9 +17,10 @@ from vertexsdk.encoded import Column, Table
 from vertexsdk.errors import StateError
 from vertexsdk.strings import hash_strings, index_strings, pack_strings, take_strings
 
-__all__ = ["NAME_COLUMNS", "find_ids", "find_names", "overlay", "with_name_index"]
+__all__ = ["FEW", "NAME_COLUMNS", "find_ids", "find_names", "overlay", "with_name_index"]
 
 NAME_COLUMNS = ("name.offsets", "name.bytes", "name.hash", "name.order")
+FEW = 64  # vertices whose rows are looked up one by one
 
 
 def with_name_index(columns: dict[str, Column]) -> dict[str, Column]:
@@ -89,14 +90,19 @@ def _stack(layers: Sequence[dict[str, Column]], *, named: bool) -> dict[str, Col
 
 def find_ids(table: Table, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
     """The row of each wanted id in a segment, -1 where it is not there; int64[m]."""
-    ids = table.column("id")
-    if ids.size == 0:
+    count = table.length("id")
+    if count == 0:
         return np.full(wanted.size, -1, np.int64)
     rows = table.search("id", wanted)
-    inside = np.minimum(rows, ids.size - 1)
-    for block in set((inside // 8192).tolist()):  # a row found at a block's edge is in the next
-        table.check("id", block * 8192, block * 8192 + 1)
-    return np.where((rows < ids.size) & (ids[inside] == wanted), rows, -1)
+    inside = np.minimum(rows, count - 1)
+    found = np.empty(wanted.size, np.int64)
+    if wanted.size > FEW:
+        table.check("id")
+        found[:] = table.column("id")[inside]
+    else:
+        for index, row in enumerate(inside.tolist()):
+            found[index] = table.row("id", row)
+    return np.where((rows < count) & (found == wanted), rows, -1)
 
 
 def find_names(table: Table, names: Iterable[str]) -> list[int]:
@@ -113,7 +119,7 @@ def find_names(table: Table, names: Iterable[str]) -> list[int]:
 
 
 def _row_of(table: Table, name: str, hash_: Any, position: int) -> int:
-    count = table.column("name.hash").size
+    count = table.length("name.hash")
     while position < count and table.row("name.hash", position) == int(hash_):
         row = int(table.row("name.order", position))
         if name_of(table, row) == name:
@@ -126,4 +132,4 @@ def name_of(table: Table, row: int) -> str:
     """The name of the vertex in a row."""
     low, high = table.row("name.offsets", row), table.row("name.offsets", row + 1)
     table.check("name.bytes", low, high)
-    return table.column("name.bytes")[low:high].tobytes().decode("utf-8", "surrogatepass")
+    return table.rows("name.bytes", low, high).tobytes().decode("utf-8", "surrogatepass")

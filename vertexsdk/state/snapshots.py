@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from vertexsdk.encoded import Column, CorruptError, Table
 from vertexsdk.state.audit import Audit, audit
 from vertexsdk.state.caches import Cache
-from vertexsdk.state.contract import Backend, SegmentKey
+from vertexsdk.state.contract import Backend, CanReadParts, SegmentKey
 from vertexsdk.state.difference import Difference, compare
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.leases import Lease
 from vertexsdk.state.lookup import find_vertices
 from vertexsdk.state.manifests import Manifest, SegmentRef, live
 from vertexsdk.state.reading import overlay
+from vertexsdk.state.remote import LARGE, RemoteTable
 
 __all__ = ["Snapshots"]
 
@@ -40,11 +41,12 @@ class Snapshots:
         self._manifests: Cache[str, Manifest] = Cache(256)
         self._lists: Cache[str, list[SegmentRef]] = Cache(8)
         self._tables: Cache[SegmentKey, Table] = Cache(256, _ROOM)
+        self._remote: Cache[SegmentKey, RemoteTable] = Cache(64)
         _stores.add(self)
 
     def close(self) -> None:
         """Let go of the backend; arrays that were read stay valid."""
-        self._tables.clear()
+        self.forget_tables()
         self.backend.close()
 
     def loops(self) -> list[str]:
@@ -140,6 +142,26 @@ class Snapshots:
             self._tables.put(ref.key, found, ref.bytes)
         return found
 
+    def point_table(self, ref: SegmentRef) -> Table:
+        """A segment, opened for a few rows: of a large one on a server only they are fetched.
+
+        Raises:
+            MissingError, CorruptError: as `table`.
+        """
+        backend = self.backend
+        known = self._tables.get(ref.key) or self._remote.get(ref.key)
+        if known is not None or ref.bytes < LARGE or not isinstance(backend, CanReadParts):
+            return known or self.table(ref)
+        read = backend.open_segment(ref.key)
+        if read is None:
+            return self.table(ref)
+        with self.naming(ref):
+            found = RemoteTable(read, ref.bytes)
+        if found.schema != ref.schema:
+            return self.table(ref)
+        self._remote.put(ref.key, found)
+        return found
+
     def segment(self, ref: SegmentRef, *, trusted: bool = False) -> dict[str, Column]:
         """All columns of a segment, checked; read-only views where the backend gives views.
 
@@ -208,7 +230,7 @@ class Snapshots:
 
     def audit(self) -> Audit:
         """Everything that is stored, walked and checked; also what no version refers to."""
-        self._tables.clear()
+        self.forget_tables()
         return audit(self)
 
     def diff(
@@ -254,6 +276,7 @@ class Snapshots:
     def forget_tables(self) -> None:
         """Let go of opened segments, which would keep what is deleted in place."""
         self._tables.clear()
+        self._remote.clear()
 
     def unknown(self, loop: str) -> StateInputError:
         """The error that says which loops there are."""
