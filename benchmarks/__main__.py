@@ -6,7 +6,7 @@ import importlib
 import signal
 import sys
 
-SUITES = {"batch": "benchmarks.suites.batch"}
+SUITES = {"batch": "benchmarks.suites.batch", "state": "benchmarks.suites.state"}
 
 
 def main() -> int:
