@@ -20,7 +20,18 @@ import numpy as np
 
 from vertexsdk.errors import ProgramError
 
-__all__ = ["INT_MAX", "INT_MIN", "Algebra", "Any_", "Latest", "Max", "Min", "Sum", "VertexId", "inf"]
+__all__ = [
+    "INT_MAX",
+    "INT_MIN",
+    "Algebra",
+    "Any_",
+    "Latest",
+    "Max",
+    "Min",
+    "Sum",
+    "VertexId",
+    "inf",
+]
 
 inf = math.inf
 INT_MAX = int(np.iinfo(np.int64).max)
@@ -95,9 +106,7 @@ class Sum(Algebra):
     def __init__(self, type: type, size: int | None = None) -> None:
         _require_number(self, type)
         zero = 0.0 if type is float else 0
-        super().__init__(
-            type, combine=operator.add, identity=zero, inverse=operator.neg, size=size
-        )
+        super().__init__(type, combine=operator.add, identity=zero, inverse=operator.neg, size=size)
 
 
 class Min(Algebra):
@@ -111,9 +120,7 @@ class Min(Algebra):
 
     def __init__(self, type: type, size: int | None = None) -> None:
         _require_number(self, type)
-        super().__init__(
-            type, combine=min, identity=inf if type is float else INT_MAX, size=size
-        )
+        super().__init__(type, combine=min, identity=inf if type is float else INT_MAX, size=size)
 
 
 class Max(Algebra):
@@ -123,9 +130,7 @@ class Max(Algebra):
 
     def __init__(self, type: type, size: int | None = None) -> None:
         _require_number(self, type)
-        super().__init__(
-            type, combine=max, identity=-inf if type is float else INT_MIN, size=size
-        )
+        super().__init__(type, combine=max, identity=-inf if type is float else INT_MIN, size=size)
 
 
 class Any_(Algebra):

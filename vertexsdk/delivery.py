@@ -8,6 +8,7 @@ instead. All three leave the same aggregates.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -82,7 +83,8 @@ class Delivery:
         t = self.topology
         uniform = self.shape == "uniform"
         index = t.in_source.copy() if uniform else _transposed_edges(t)
-        order_rows(t.in_start, t.in_source.copy(), index, t.ids, producers)
+        reorder: Any = order_rows
+        reorder(t.in_start, t.in_source.copy(), index, t.ids, producers)
         index.flags.writeable = False
         self._in_index = index
 
@@ -135,14 +137,21 @@ class Delivery:
             counts[...] = 0
             run_all(
                 [
-                    lambda k=k, lo=lo, hi=hi: chunk(int(lo), int(hi), threads, k)
+                    partial(chunk, int(lo), int(hi), threads, k)
                     for k, (lo, hi) in enumerate(zip(mine[:-1], mine[1:], strict=True))
                 ]
             )
             run_all(
                 [
-                    lambda r=r: self.module.apply_buckets(
-                        r, threads, agg, self.ch, self.list, self.counts, *self._large
+                    partial(
+                        self.module.apply_buckets,
+                        r,
+                        threads,
+                        agg,
+                        self.ch,
+                        self.list,
+                        self.counts,
+                        *self._large,
                     )
                     for r in range(threads)
                 ]
@@ -155,7 +164,8 @@ class Delivery:
         cuts = _balanced(t.in_start, self.threads if len(t.in_source) > PARALLEL else 1)
         run_all(
             [
-                lambda lo=lo, hi=hi: self.module.pull(
+                partial(
+                    self.module.pull,
                     int(lo), int(hi), t.in_start, self.in_index, msg, agg, self.ch,
                     self.algebra.identity,
                 )

@@ -130,9 +130,7 @@ class EventProcessor:
                 row = slot_ids[topology.target[lo:hi]].tolist()
                 value = topology.value
                 values = value[lo:hi].tolist() if value is not None else [1] * (hi - lo)
-                self.mail[i] = [
-                    (i, ADD_TARGET, t, x) for t, x in zip(row, values, strict=True)
-                ]
+                self.mail[i] = [(i, ADD_TARGET, t, x) for t, x in zip(row, values, strict=True)]
 
     @property
     def count(self) -> int:
@@ -203,7 +201,9 @@ class EventProcessor:
             self._call(self.nodes[i], "init")
         names = self.cursor.names
         delta = Delta()
-        active = sorted(self.fresh | set(self.mail) | (set(self.nodes) if self.plan.always else set()))
+        active = sorted(
+            self.fresh | set(self.mail) | (set(self.nodes) if self.plan.always else set())
+        )
         for i in active:
             node = self.nodes[i]
             for source, kind, value, edge in sorted(self.mail.get(i, ()), key=_by_source):

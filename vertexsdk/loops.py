@@ -135,9 +135,7 @@ class _Run:
                 info = self._load()
                 params = self._codes(bound, info)
                 with open_store(self.backend) as store:
-                    store.claim(
-                        self.loop, program=self.program.name, schema=self.program.schema()
-                    )
+                    store.claim(self.loop, program=self.program.name, schema=self.program.schema())
                     plan = self._plan(info, params, store)
                     try:
                         manifest = self._iterate(spark, plan, info, store)
@@ -221,10 +219,11 @@ class _Run:
         master = make_master(replace(plan, program=self.program), info.num_vertices)
         version, vertices, hops = 0, info.num_vertices, 0
         total = Progress(aggregates=master.identity())
-        self.statistics = statistics = {
+        statistics: dict[str, Any] = {
             "iterations": 0, "hops": 0, "updates": 0, "prepares": 0, "acknowledges": 0,
-            "messages": 0, "bytes": 0, "seconds": 0.0,
+            "messages": 0, "bytes": 0, "seconds": 0.0, "result": self.program.result,
         }  # fmt: skip
+        self.statistics = statistics
         phases: dict[str, float] = {"kernel": 0.0, "save": 0.0, "commit": 0.0}
         memory = 0
         parent: Manifest | None = None
@@ -240,13 +239,7 @@ class _Run:
                     command = Command(
                         version, master.iteration, dict(master.aggregates), vertices, until, budget
                     )
-                    via: Literal["driver", "shuffle"] = (
-                        "shuffle"
-                        if self.exchange == "shuffle"
-                        or (self.exchange == "auto" and last_bytes > SHUFFLE)
-                        else "driver"
-                    )
-                    reports = self._hop(exchange, command, via)
+                    reports = self._hop(exchange, command, self._via(last_bytes))
                     hops += 1
                     budget = 1.0
                     for k in range(len(reports[0].history)):
@@ -271,11 +264,11 @@ class _Run:
                         if not (alone and master.reason is not None):
                             commit = replace(command, version=version, iteration=done,
                                              step=False, commit=True)  # fmt: skip
-                            reports = self._hop(exchange, commit, "driver", keep=True)
+                            reports = self._hop(exchange, commit, "driver")
                         statistics |= {
                             "iterations": done, "hops": hops, "updates": total.updates,
                             "messages": total.messages, "num_vertices": vertices,
-                            "reason": master.reason, "result": self.program.result, "seconds": time.perf_counter() - began,
+                            "reason": master.reason, "seconds": time.perf_counter() - began,
                         }  # fmt: skip
                         parent = self._commit(store, master, reports, statistics, parent, info)
         finally:
@@ -291,6 +284,12 @@ class _Run:
         assert parent is not None
         return parent
 
+    def _via(self, last_bytes: int) -> Literal["driver", "shuffle"]:
+        """How a hop's messages travel, judged by those of the hop before."""
+        if self.exchange != "auto":
+            return self.exchange
+        return "shuffle" if last_bytes > SHUFFLE else "driver"
+
     def _boundary(self, iteration: int) -> int | None:
         if self.commit_every is None:
             return None
@@ -301,9 +300,7 @@ class _Run:
         exchange: Exchange,
         command: Command,
         via: Literal["driver", "shuffle"],
-        keep: bool = False,
     ) -> list[Report]:
-        del keep
         try:
             raw = exchange.hop(command, via=via)
         except RunError as error:
@@ -416,5 +413,3 @@ def _addresses() -> set[str]:
         return {str(a[4][0]) for a in socket.getaddrinfo(socket.gethostname(), None)}
     except OSError:
         return set()
-
-

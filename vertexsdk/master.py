@@ -77,7 +77,9 @@ class Master:
             return False
         if not self.always:
             return True
-        return progress.changed == 0 and all(_same(before[k], v) for k, v in self.aggregates.items())
+        return progress.changed == 0 and all(
+            _same(before[k], v) for k, v in self.aggregates.items()
+        )
 
 
 def _same(a: Any, b: Any) -> bool:

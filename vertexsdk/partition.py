@@ -91,9 +91,7 @@ class Topology:
         return columns, {"partition": self.partition, "partitions": self.partitions}
 
     @classmethod
-    def from_columns(
-        cls, columns: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]
-    ) -> Topology:
+    def from_columns(cls, columns: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> Topology:
         """Build the topology from what `to_columns` returned."""
         arrays: dict[str, Any] = {k: v for k, v in columns.items() if not k.startswith("names.")}
         if "names.offsets" in columns:

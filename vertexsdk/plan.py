@@ -16,7 +16,6 @@ from vertexsdk.program import ClassSpec, Program
 __all__ = ["Plan", "delivery_module", "shippable"]
 
 
-
 @dataclass(frozen=True)
 class Plan:
     """A program bound to its parameters and to a loaded graph.

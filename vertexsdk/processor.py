@@ -41,9 +41,7 @@ class Processor:
         topology = load_topology(plan.topologies[partition], partition)
         self.prepare(plan, partition, num_vertices, with_classes(topology, plan))
 
-    def prepare(
-        self, plan: Plan, partition: int, num_vertices: int, topology: Topology
-    ) -> None:
+    def prepare(self, plan: Plan, partition: int, num_vertices: int, topology: Topology) -> None:
         """Stand before iteration 0 of the plan's loop on a topology."""
         self.plan, self.partition = plan, partition
         assert plan.program.algebra is not None
@@ -66,9 +64,7 @@ class Processor:
         methods = self.methods[0]
         if self.plan.shape == "derived" and isinstance(methods, NativeMethods):
             none = {k: a.identity for k, a in self.plan.program.aggregators.items()}
-            self.delivery.derived = lambda slots: methods.repair(
-                self.v, self.delivery, slots, none
-            )
+            self.delivery.derived = lambda slots: methods.repair(self.v, self.delivery, slots, none)
 
     @property
     def count(self) -> int:
@@ -142,9 +138,7 @@ class Processor:
                 [
                     todo[:0],
                     *(
-                        methods.gather(
-                            v, self.delivery, part, iteration, read, self.partial, log
-                        )
+                        methods.gather(v, self.delivery, part, iteration, read, self.partial, log)
                         for methods, part in self._by_class(todo)
                     ),
                 ]
@@ -158,7 +152,9 @@ class Processor:
         v.extra["senders"] = senders
         if log:
             self._follow(log, None)
-        result: Array = v.extra.pop("senders", senders) if self.v is v else self.v.extra.pop("senders")
+        result: Array = (
+            v.extra.pop("senders", senders) if self.v is v else self.v.extra.pop("senders")
+        )
         return result.astype(np.int32)
 
     def _by_class(self, todo: Array) -> Sequence[tuple[Methods, Array]]:
@@ -250,13 +246,9 @@ class Processor:
                 block["producers"] = np.concatenate([known, done.sources[p]])
         if self.v.producers is not None:
             self.delivery.order(self.v.producers)
-        shift = np.repeat(
-            (t.ghost_start[:-1] - old.ghost_start[:-1]), np.diff(old.ghost_start)
-        )
+        shift = np.repeat((t.ghost_start[:-1] - old.ghost_start[:-1]), np.diff(old.ghost_start))
         ghosts = pulled[pulled >= old.n].astype(np.int64) - old.n
-        slots = np.concatenate(
-            [done.moved[pulled[pulled < old.n]], t.n + ghosts + shift[ghosts]]
-        )
+        slots = np.concatenate([done.moved[pulled[pulled < old.n]], t.n + ghosts + shift[ghosts]])
         self.delivery.recompute(done.lost, self.v.msg, self.v.agg)
         self.delivery.mark(slots)
 
@@ -279,9 +271,7 @@ class Processor:
             self._restructure(changes)
         for p, columns, _ in parts:
             if "index" in columns:
-                self.delivery.inbound(
-                    p, columns["index"], columns["value"], self.v.msg, self.v.agg
-                )
+                self.delivery.inbound(p, columns["index"], columns["value"], self.v.msg, self.v.agg)
             if "once.id" in columns:
                 for target, value in zip(
                     columns["once.id"].tolist(), list(columns["once.value"]), strict=True
@@ -433,7 +423,7 @@ def with_classes(topology: Topology, plan: Plan) -> Topology:
     return replace(topology, kind=table[topology.kind])
 
 
-class _once:  # noqa: N801 - a context manager
+class _once:
     """Adds one-shot messages to aggregates while vertices gather, and takes them out again."""
 
     def __init__(self, v: Vertices, processor: Processor) -> None:

@@ -245,7 +245,7 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
     Raises:
         ProgramError: naming class, file and line.
     """
-    methods = {name: m for name, m in _methods(cls)}
+    methods = dict(_methods(cls))
     file, line = _place(cls, methods)
     where = f"{file}:{line}: {cls.__name__}"
     if cls.messages is not None and not isinstance(cls.messages, Algebra):
@@ -369,7 +369,7 @@ def _hints(cls: type[Vertex]) -> dict[str, Any]:
         for name, hint in vars(base).get("__annotations__", {}).items():
             if isinstance(hint, str):
                 try:
-                    hint = eval(hint, space)  # noqa: S307 - the user's own annotation
+                    hint = eval(hint, space)
                 except Exception:
                     hint = {"int": int, "float": float, "bool": bool, "str": str}.get(hint, object)
             hints[name] = typing.get_origin(hint) or hint
@@ -526,8 +526,6 @@ def _check_names(spec: ClassSpec, method: Method, known: set[str]) -> None:
                 f"{at}: self.{node.attr} is not declared; add {node.attr}: float = state() to "
                 "the class"
             )
-
-
 
 
 def new_driver(spec: ClassSpec, params: Mapping[str, Any], num_vertices: int) -> Vertex:

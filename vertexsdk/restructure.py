@@ -84,9 +84,7 @@ def restructure(v: Vertices, changes: Changes, program: Program, each: bool) -> 
     table = _EdgeTable.of(t, moved)
     kept = table.apply(changes.edges, moved, t)
     ghost_ids, ghost_start, ordinal, appended, behind = _ghosts(t, table, each)
-    slot = np.where(
-        table.local >= 0, np.searchsorted(ids, table.ids), n + ordinal
-    ).astype(np.int64)
+    slot = np.where(table.local >= 0, np.searchsorted(ids, table.ids), n + ordinal).astype(np.int64)
     order = np.lexsort((table.reverse, table.ids, table.source))
     source, slot = table.source[order], slot[order]
     edge = table.edge[order]  # old edge number, -1 for a new one
@@ -112,7 +110,9 @@ def restructure(v: Vertices, changes: Changes, program: Program, each: bool) -> 
         reverse=None if t.reverse is None else table.reverse[order],
     )
     lost_ids, lost_ghosts = kept
-    lost = np.concatenate([np.searchsorted(ids, lost_ids), n + _ghost_shift(t, ghost_start)[lost_ghosts]])
+    lost = np.concatenate(
+        [np.searchsorted(ids, lost_ids), n + _ghost_shift(t, ghost_start)[lost_ghosts]]
+    )
     return Restructured(
         _carry(v, topology, program, moved, edge, changes.producers),
         moved,
@@ -257,9 +257,7 @@ def _inbound(
     return np.concatenate(pieces).astype(np.int32), np.array(starts, np.int64)
 
 
-def _transpose(
-    slot: Array, source: Array, inbound: Array, n: int, g: int
-) -> tuple[Array, Array]:
+def _transpose(slot: Array, source: Array, inbound: Array, n: int, g: int) -> tuple[Array, Array]:
     rows = np.concatenate([slot, inbound.astype(np.int64)])
     entries = np.concatenate([source, n + np.arange(len(inbound))])
     in_start = np.zeros(n + g + 1, np.int64)

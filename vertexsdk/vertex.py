@@ -231,19 +231,19 @@ class Vertex:
         return targets
 
     @property
-    def addedTargets(self) -> list[Target]:  # noqa: N802
+    def addedTargets(self) -> list[Target]:
         """Consumers added since the last scatter (events level)."""
         targets: list[Target] = self._runtime.added_targets()
         return targets
 
     @property
-    def removedTargets(self) -> list[Target]:  # noqa: N802
+    def removedTargets(self) -> list[Target]:
         """Consumers removed since the last scatter (events level)."""
         targets: list[Target] = self._runtime.removed_targets()
         return targets
 
     @property
-    def retainedTargets(self) -> list[Target]:  # noqa: N802
+    def retainedTargets(self) -> list[Target]:
         """Consumers which were there at the last scatter and still are (events level)."""
         targets: list[Target] = self._runtime.retained_targets()
         return targets
@@ -252,15 +252,15 @@ class Vertex:
         """Send `value` to a target, or to any vertex by id; only in `scatter`."""
         self._runtime.emit(target, value)
 
-    def emitAll(self, value: Any) -> None:  # noqa: N802
+    def emitAll(self, value: Any) -> None:
         """Send `value` to every target; only in `scatter`."""
         self._runtime.emit_all(value)
 
-    def addTarget(self, target: Any, value: Any = None) -> None:  # noqa: N802
+    def addTarget(self, target: Any, value: Any = None) -> None:
         """Declare a consumer, with an edge value; it takes effect when the method returns."""
         self._runtime.add_target(target, value)
 
-    def removeTarget(self, target: Any) -> None:  # noqa: N802
+    def removeTarget(self, target: Any) -> None:
         """Withdraw a consumer (id or Target) and the last message sent to it."""
         self._runtime.remove_target(target)
 

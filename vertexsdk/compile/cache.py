@@ -61,7 +61,8 @@ def load_module(source: str) -> ModuleType:
             f.write(source)
         os.replace(temporary, path)
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     sys.modules[name] = module
@@ -72,5 +73,5 @@ def load_python(source: str, bound: dict[str, object]) -> ModuleType:
     """Run the module text as plain Python, with `bound` as its first globals."""
     module = ModuleType("vertexsdk_kernels_python")
     vars(module).update(bound)
-    exec(compile(source, "<vertexsdk delivery>", "exec"), vars(module))  # noqa: S102
+    exec(compile(source, "<vertexsdk delivery>", "exec"), vars(module))
     return module

@@ -26,9 +26,7 @@ class InterpretedWarning(UserWarning):
     """A program runs interpreted; the text names the line and the reason."""
 
 
-def with_kernels(
-    plan: Plan, compiled: Compiled, strings: bool, say: Callable[[str], None]
-) -> Plan:
+def with_kernels(plan: Plan, compiled: Compiled, strings: bool, say: Callable[[str], None]) -> Plan:
     """Return the plan with its classes' kernels, or without where they are to be interpreted.
 
     Raises:
@@ -81,8 +79,10 @@ def _text(spec: ClassSpec, plan: Plan, strings: bool, light: bool) -> KernelText
         raise CannotCompile(method, None, f"messages are {algebra}, no numbers")
     for name, f in spec.states.items():
         if dtype_of(f.type) == object:
-            raise CannotCompile(method, None, f"field {name} is no number")
+            raise CannotCompile(method, None, f"field {name} is no number ({f.type.__name__})")
     for name, a in spec.aggregators.items():
         if a.dtype == object or a.size is not None:
             raise CannotCompile(method, None, f"aggregator {name} is no number")
-    return kernel_text(spec, shape=plan.shape, strings=strings, tolerance=plan.tolerance > 0, light=light)
+    return kernel_text(
+        spec, shape=plan.shape, strings=strings, tolerance=plan.tolerance > 0, light=light
+    )

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from typing import Any
 
 from vertexsdk.algebra import Algebra
 from vertexsdk.compile.rewrite import CannotCompile, Globals
@@ -23,10 +24,10 @@ from vertexsdk.program import Method
 
 __all__ = ["deliver_source"]
 
-_HEAD = '''
+_HEAD = """
 import numpy as np
 from vertexsdk.compile.runtime import as_bool as _as_bool, as_float as _as_float, as_int as _as_int
-'''
+"""
 
 # Codes of _apply and bits of CH: 1 the aggregate changed, 2 the row must be recomputed.
 _APPLY = {
@@ -159,7 +160,8 @@ def inbound(index, values, offset, base, slot_of, MSG, AGG, CH, LIST, LC):
     for k in range(index.shape[0]):
         j = offset + index[k]
         t = slot_of[j]
-        _mark(t, _apply(t, MSG[base + j], values[k], AGG), LC.shape[0] - 1, CH, LIST, LC, CH.shape[0])
+        c = _apply(t, MSG[base + j], values[k], AGG)
+        _mark(t, c, LC.shape[0] - 1, CH, LIST, LC, CH.shape[0])
         MSG[base + j{row}] = values[k]
 
 @_jit
@@ -229,7 +231,9 @@ def user_function(function: object, name: str, globals_: Globals) -> None:
     code = getattr(function, "__code__", None)
     if code is None:
         raise CannotCompile(
-            Method(name, _nothing, None, "<algebra>", 1), None, f"{name} is a built-in function"
+            _built_in(name),
+            None,
+            f"{name} is a built-in function",
         )
     method = Method(name, function, None, code.co_filename, code.co_firstlineno)  # type: ignore[arg-type]
     if code.co_name == "<lambda>":
@@ -257,15 +261,17 @@ def _lambda_in(source: str, code: object) -> ast.Lambda | None:
             except SyntaxError:
                 continue
             if isinstance(node, ast.Lambda):
-                compiled = eval(compile(ast.Expression(node), "<lambda>", "eval"))  # noqa: S307
+                compiled = eval(compile(ast.Expression(node), "<lambda>", "eval"))
                 same = compiled.__code__.co_code == wanted
                 if same and compiled.__code__.co_consts == getattr(code, "co_consts", None):
                     return node
     return None
 
 
-def _nothing() -> None:
-    """Stands for a function which has no source."""
+def _built_in(name: str) -> Method:
+    """A place to blame for a function which has no source."""
+    function: Any = _built_in
+    return Method(name, function, None, "<algebra>", 1)
 
 
 def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
@@ -288,16 +294,24 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
                 user_function(algebra.inverse, "_inverse", globals_)
         kind = "inverse" if algebra.inverse is not None and not vector else "user"
     elif kind == "any":
-        globals_.functions["_combine"] = "@_jit(inline='always')\ndef _combine(a, b):\n    return a or b"
+        globals_.functions["_combine"] = (
+            "@_jit(inline='always')\ndef _combine(a, b):\n    return a or b"
+        )
         kind = "user"
     elif kind in _COMBINE:
-        globals_.functions["_combine"] = f"@_jit(inline='always')\ndef _combine(a, b):\n    return {_COMBINE[kind]}"
+        globals_.functions["_combine"] = (
+            f"@_jit(inline='always')\ndef _combine(a, b):\n    return {_COMBINE[kind]}"
+        )
     elif not python:
         globals_.functions["_combine"] = "@_jit(inline='always')\ndef _combine(a, b):\n    return b"
     floating = algebra.dtype.kind == "f"
     if vector:
-        same = "for j in range(a.shape[0]):\n        if a[j] != b[j] and (a[j] == a[j] or b[j] == b[j]):\n"
-        same += "            return False\n    return True"
+        same = (
+            "for j in range(a.shape[0]):\n"
+            "        if a[j] != b[j] and (a[j] == a[j] or b[j] == b[j]):\n"
+            "            return False\n"
+            "    return True"
+        )
         cast = "x"
     elif algebra.dtype == object:
         same, cast = "return _equal(a, b)", "x"

@@ -193,9 +193,7 @@ class InterpretedMethods:
                 append(space[name])
         self._take(holders, into)
         for name, f in self.spec.states.items():
-            write_column(
-                v.states[self.column(name)], todo, new[name], f, self.names, self.spec
-            )
+            write_column(v.states[self.column(name)], todo, new[name], f, self.names, self.spec)
         return {name: (old[name], new[name]) for name in old}
 
     def _take(self, holders: dict[str, Aggregator], into: dict[str, Any]) -> None:
@@ -272,9 +270,7 @@ class InterpretedMethods:
                 delta.value = inputs[k]
                 vertex.gather(iteration, -1, delta)
 
-        lists = self._guard(
-            "gather", lambda: self._each(v, todo, aggregates, into, cursor, call)
-        )
+        lists = self._guard("gather", lambda: self._each(v, todo, aggregates, into, cursor, call))
         if self.spec.volatile:
             return todo
         changed = self._changed(v, todo, lists)
@@ -331,7 +327,8 @@ class InterpretedMethods:
 
         def call(k: int, i: int) -> None:
             if collect:
-                cursor.sent = sent = {}
+                sent: dict[int, Any] = {}
+                cursor.sent = sent
                 vertex.scatter(iteration)
                 if not sent:
                     return
@@ -468,7 +465,11 @@ def write_column(
     allowed = {"f": "fiub", "i": "iub", "b": "b"}[f.dtype.kind]
     if array.dtype.kind not in allowed or array.shape[1:] != f.shape:
         bad = next(
-            (x for x in values if np.asarray(x).dtype.kind not in allowed or np.shape(x) != f.shape),
+            (
+                x
+                for x in values
+                if np.asarray(x).dtype.kind not in allowed or np.shape(x) != f.shape
+            ),
             values[0],
         )
         raise ProgramError(
@@ -478,9 +479,7 @@ def write_column(
     column[todo] = array
 
 
-def messages_array(
-    values: list[Any], algebra: Any, names: Names | None, spec: ClassSpec
-) -> Array:
+def messages_array(values: list[Any], algebra: Any, names: Names | None, spec: ClassSpec) -> Array:
     """Return messages as an array of the algebra's dtype, refusing what it cannot hold."""
     if algebra.dtype == object:
         out: Array = np.empty(len(values), object)

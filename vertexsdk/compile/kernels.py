@@ -19,7 +19,6 @@ from vertexsdk.compile.rewrite import (
     Rewritten,
     functions_text,
     rewrite_method,
-
 )
 from vertexsdk.program import ClassSpec, reachable
 
@@ -133,7 +132,7 @@ def _emission(shape: str, algebra: Algebra) -> str:
     else:
         again = "OUT[k{row}] = _combine(OUT[k], v)"
     again = again.replace("{row}", row)
-    put = f'''
+    put = f"""
 @_jit(inline='always')
 def _put(k, x, OUT, HAS):
     v = {cast}
@@ -142,15 +141,18 @@ def _put(k, x, OUT, HAS):
     else:
         OUT[k{row}] = v
         HAS[k] = True
-'''
+"""
     if shape == "uniform":
-        return put + '''
+        return (
+            put
+            + """
 @_jit(inline='always')
 def _emit_uniform(x, OUT, HAS):
     _put(0, x, OUT, HAS)
-'''
+"""
+        )
     if shape == "derived":
-        return f'''
+        return f"""
 @_jit(inline='always')
 def _emit_derived(e, x, y, first, target, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
     new = {cast}
@@ -159,9 +161,11 @@ def _emit_derived(e, x, y, first, target, AGG, CH, LIST, LC, T, BT, BO, BN, BC, 
         old = {_literal(algebra)}
     if not _same(old, new):
         _deliver(target[e], old, new, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me)
-'''
+"""
     if shape == "many":
-        return put + '''
+        return (
+            put
+            + """
 _emit_now = _emit_edge
 
 @_jit(inline='always')
@@ -181,13 +185,14 @@ def _emit_id(i, vertex, x, start, target, ids, ghost_ids, SX, SH, LK, LV, LI, LX
         _put(lo - start[i], x, SX, SH)
     else:
         _log_emit(i, vertex, x, LK, LV, LI, LX, LW, LN)
-'''
+"""
+        )
     return ""
 
 
 def _init(args: list[str], own: str) -> str:
     call = ", ".join(args)
-    return f'''
+    return f"""
 @_jit
 def init(todo, lo, hi, {call}):
     for k in range(lo, hi):
@@ -198,7 +203,7 @@ def init(todo, lo, hi, {call}):
             L_n[0] = before
             return k
     return hi
-'''
+"""
 
 
 def _save(spec: ClassSpec) -> tuple[list[str], list[str]]:
@@ -251,13 +256,13 @@ def _gather(spec: ClassSpec, args: list[str], own: str, logs: bool, tolerance: b
     if spec.latest:
         nothing = "x == x" if spec.algebra.dtype.kind == "f" else "x != identity"  # type: ignore[union-attr]
         source = "MSG, in_start, in_index, identity, scratch"
-        take = f'''n = 0
+        take = f"""n = 0
 for q in range(in_start[_i], in_start[_i + 1]):
     x = MSG[in_index[q]]
     if {nothing}:
         scratch[n] = x
         n += 1
-_delta = scratch[:n]'''
+_delta = scratch[:n]"""
     else:
         source = "AGG"
         take = "_delta = AGG[_i]"
@@ -281,14 +286,14 @@ _delta = scratch[:n]'''
             "    count += 1",
         ]
     )
-    return f'''
+    return f"""
 @_jit
 def gather(todo, lo, hi, put, iteration, tolerance, out, {tracked}{source}, {call}):
     count = 0
     for k in range(lo, hi):
 {textwrap.indent(loop, "        ")}
     return count, hi
-'''
+"""
 
 
 def _scatter(
@@ -333,14 +338,14 @@ def _scatter(
             "        E_sh[e - G_start[_i]] = False",
             f"        _emit_now(e, E_sx[e - G_start[_i]], {emit})",
         ]
-    return f'''
+    return f"""
 @_jit
 def scatter(todo, lo, hi, put, iteration, out, old, {tracked}{call}):
     count = 0
     for k in range(lo, hi):
 {textwrap.indent(chr(10).join(lines), "        ")}
     return count, hi
-'''
+"""
 
 
 def _literal(algebra: Algebra) -> str:
@@ -353,7 +358,7 @@ def _scatter_derived(spec: ClassSpec, args: list[str], own: str) -> str:
     """Messages are compared with what the state at the last scatter had them be."""
     call = ", ".join(args)
     track = "\n".join(f"        T_{n}[_i] = S_{n}[_i]" for n in spec.states)
-    return f'''
+    return f"""
 @_jit
 def scatter(todo, lo, hi, iteration, {call}):
     for k in range(lo, hi):
@@ -362,7 +367,7 @@ def scatter(todo, lo, hi, iteration, {call}):
         _scatter_scatter(iteration, _i, _b{own})
 {track}
     return 0, hi
-'''
+"""
 
 
 def _repair_derived(spec: ClassSpec, args: list[str], message: tuple[str, str]) -> str:
@@ -371,7 +376,7 @@ def _repair_derived(spec: ClassSpec, args: list[str], message: tuple[str, str]) 
     edge, expression = message
     assert spec.algebra is not None
     cast = {"f": "_as_float", "i": "_as_int", "b": "_as_bool"}[spec.algebra.dtype.kind]
-    return f'''
+    return f"""
 @_jit
 def repair(slots, in_start, in_source, in_index, MSG, AGG, identity, {call}):
     n = G_ids.shape[0]
@@ -386,4 +391,4 @@ def repair(slots, in_start, in_source, in_index, MSG, AGG, identity, {call}):
             else:
                 acc = _combine(acc, MSG[_i - n])
         AGG[s] = acc
-'''
+"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -59,7 +60,7 @@ class NativeMethods:
         self.scratch: Array = np.empty(0)
 
     def _arguments(
-        self, v: Vertices, aggregates: dict[str, Any], partial: dict[str, Array], log: Log
+        self, v: Vertices, aggregates: dict[str, Any], blocks: dict[str, Array], log: Log
     ) -> tuple[Any, ...]:
         t = v.topology
         spec = self.spec
@@ -75,17 +76,17 @@ class NativeMethods:
             if dtype != object:
                 values.append(dtype.type(self.params[name]).item())
         values += [aggregates[name] for name in spec.aggregators]
-        values += [partial[name] for name in spec.aggregators]
+        values += [blocks[name] for name in spec.aggregators]
         return (*values, *log.arrays())
 
     def _partial(self, count: int) -> dict[str, Array]:
-        blocks = count // BLOCK + 1
+        parts = count // BLOCK + 1
         return {
-            name: np.full(blocks, a.identity, a.dtype) for name, a in self.spec.aggregators.items()
+            name: np.full(parts, a.identity, a.dtype) for name, a in self.spec.aggregators.items()
         }
 
-    def _reduce(self, partial: dict[str, Array], into: dict[str, Any]) -> None:
-        for name, values in partial.items():
+    def _reduce(self, blocks: dict[str, Array], into: dict[str, Any]) -> None:
+        for name, values in blocks.items():
             combine = self.spec.aggregators[name].combine
             for x in values.tolist():
                 into[name] = combine(into[name], x)
@@ -99,19 +100,17 @@ class NativeMethods:
         self, v: Vertices, todo: Array, aggregates: dict[str, Any], into: dict[str, Any], log: Log
     ) -> None:
         """Initialise the vertices of `todo`."""
-        partial = self._partial(len(todo))
+        blocks = self._partial(len(todo))
         cuts = self._cuts(len(todo))
 
         def part(lo: int, hi: int) -> None:
             while lo < hi:
-                lo = self.module.init(
-                    todo, lo, hi, *self._arguments(v, aggregates, partial, log)
-                )
+                lo = self.module.init(todo, lo, hi, *self._arguments(v, aggregates, blocks, log))
                 if lo < hi:
                     log.grow()
 
-        run_all([lambda a=a, b=b: part(a, b) for a, b in zip(cuts, cuts[1:], strict=False)])
-        self._reduce(partial, into)
+        run_all([partial(part, a, b) for a, b in zip(cuts, cuts[1:], strict=False)])
+        self._reduce(blocks, into)
 
     def gather(
         self,
@@ -124,7 +123,7 @@ class NativeMethods:
         log: Log,
     ) -> Array:
         """Gather on the vertices of `todo`; return those which are to scatter."""
-        partial = self._partial(len(todo))
+        blocks = self._partial(len(todo))
         out = np.empty(len(todo), np.int32)
         tracked = [v.tracked[self.column(n)] for n in self.spec.states] if self.tracked else []
         cuts = self._cuts(len(todo))
@@ -147,7 +146,7 @@ class NativeMethods:
             while lo < hi:
                 count, lo = self.module.gather(
                     todo, lo, hi, put, iteration, self.tolerance, out, *tracked, *source,
-                    *self._arguments(v, aggregates, partial, log),
+                    *self._arguments(v, aggregates, blocks, log),
                 )  # fmt: skip
                 put += count
                 if lo < hi:
@@ -155,10 +154,9 @@ class NativeMethods:
             return out[first:put]
 
         parts = run_all(
-            [lambda a=a, b=b: part(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
-            or [lambda: out[:0]]
+            [partial(part, a, b) for a, b in zip(cuts, cuts[1:], strict=False)] or [lambda: out[:0]]
         )
-        self._reduce(partial, into)
+        self._reduce(blocks, into)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def scatter(
@@ -176,7 +174,7 @@ class NativeMethods:
             return self._scatter_derived(v, delivery, todo, iteration, aggregates, log)
         if self.shape == "uniform":
             return self._scatter_uniform(v, delivery, todo, iteration, aggregates, into, log)
-        partial = self._partial(len(todo))
+        blocks = self._partial(len(todo))
         degrees = delivery.degrees(todo)
         edges = int(degrees.sum())
         quiet = delivery.dense(edges)
@@ -189,7 +187,7 @@ class NativeMethods:
             while lo < hi:
                 _, lo = self.module.scatter(
                     todo, lo, hi, 0, iteration, nothing, one[0], *tracked,
-                    *self._arguments(v, aggregates, partial, log), *one,
+                    *self._arguments(v, aggregates, blocks, log), *one,
                     *delivery.arguments(v.msg, v.agg, 0 if quiet else threads, me),
                 )  # fmt: skip
                 if lo < hi:
@@ -197,14 +195,14 @@ class NativeMethods:
 
         if quiet:
             cuts = self._cuts(len(todo))
-            run_all([lambda a=a, b=b: chunk(a, b, 0, 0) for a, b in zip(cuts, cuts[1:], strict=False)])
+            run_all([partial(chunk, a, b, 0, 0) for a, b in zip(cuts, cuts[1:], strict=False)])
             delivery.pull(v.msg, v.agg)
-        elif partial or self.logs:
+        elif blocks or self.logs:
             # blocks of contributions must not be shared by threads
             chunk(0, len(todo), 1, 0)
         else:
             delivery.rounds(degrees, edges, chunk, v.agg)
-        self._reduce(partial, into)
+        self._reduce(blocks, into)
         return edges
 
     def _one(self, delivery: Delivery, largest: int) -> tuple[Array, Array, Array, Array]:
@@ -261,7 +259,7 @@ class NativeMethods:
         into: dict[str, Any],
         log: Log,
     ) -> int:
-        partial = self._partial(len(todo))
+        blocks = self._partial(len(todo))
         out = np.empty(len(todo), np.int32)
         old = np.empty((len(todo), *v.msg.shape[1:]), v.msg.dtype)
         tracked = [v.tracked[self.column(n)] for n in self.spec.states] if self.tracked else []
@@ -273,7 +271,7 @@ class NativeMethods:
             while lo < hi:
                 count, lo = self.module.scatter(
                     todo, lo, hi, put, iteration, out, old, *tracked,
-                    *self._arguments(v, aggregates, partial, log), *one,
+                    *self._arguments(v, aggregates, blocks, log), *one,
                     *delivery.arguments(v.msg, v.agg, 1, 0),
                 )  # fmt: skip
                 put += count
@@ -282,11 +280,9 @@ class NativeMethods:
             return out[first:put], old[first:put]
 
         parts = run_all(
-            [lambda a=a, b=b: part(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+            [partial(part, a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
             or [lambda: (out[:0], old[:0])]
         )
-        self._reduce(partial, into)
+        self._reduce(blocks, into)
         senders = np.concatenate([p[0] for p in parts])
         return delivery.push(senders, np.concatenate([p[1] for p in parts]), v.msg, v.agg)
-
-

@@ -95,7 +95,9 @@ class Globals:
         elif isinstance(value, FunctionType):
             self._function(method, node, name, value)
         elif getattr(value, "__module__", "") in ("math", "numpy") or isinstance(value, np.ufunc):
-            self.lines[name] = f"from {value.__module__ or 'numpy'} import {value.__name__} as {name}"
+            self.lines[name] = (
+                f"from {value.__module__ or 'numpy'} import {value.__name__} as {name}"
+            )
         elif isinstance(value, np.ufunc):
             self.lines[name] = f"from numpy import {value.__name__} as {name}"
         else:
@@ -209,7 +211,7 @@ def scatter_shape(spec: ClassSpec) -> str:
     found: list[str] = []
     for method in methods:
         _shape(method, method.tree, self_name(method), found, in_loop=False)
-    if any(f == "many" for f in found) or len(methods) > 1 and found.count("edge"):
+    if any(f == "many" for f in found) or (len(methods) > 1 and found.count("edge")):
         return "many"
     edges = found.count("edge")
     if edges == 0:
@@ -226,8 +228,10 @@ def derivable(spec: ClassSpec) -> bool:
     algebra = spec.algebra
     if algebra is None or algebra.kind not in ("min", "max") or algebra.size is not None:
         return False
-    if spec.volatile or scatter_shape(spec) != "edge" or any(
-        f.size is not None for f in spec.states.values()
+    if (
+        spec.volatile
+        or scatter_shape(spec) != "edge"
+        or any(f.size is not None for f in spec.states.values())
     ):
         return False
     method = spec.methods["scatter"]
@@ -326,7 +330,7 @@ class _Rewriter(ast.NodeTransformer):
         node = ast.parse(text, mode="eval").body
         return node
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         base = node.value
         if isinstance(base, ast.Name):
             if base.id == self.me:
@@ -634,9 +638,7 @@ def functions_text(root: str, methods: list[Rewritten], args: list[str]) -> tupl
     The second result are the arrays of the method `root` itself. CPython compiles calls of more
     than 30 arguments in a way which Numba does not inline, hence the pruning.
     """
-    direct = {
-        m.name: {a for a in args if re.search(rf"\b{a}\b", m.body)} for m in methods
-    }
+    direct = {m.name: {a for a in args if re.search(rf"\b{a}\b", m.body)} for m in methods}
     calls = {m.name: set(re.findall(r"\bARGS_(\w+)", m.body)) for m in methods}
     used = {name: set(names) for name, names in direct.items()}
     for _ in methods:
@@ -660,7 +662,20 @@ def functions_text(root: str, methods: list[Rewritten], args: list[str]) -> tupl
     return "\n".join(texts), ordered[root]
 
 
-EMIT_ARGS = ["G_target", "E_msg", "E_agg", "E_ch", "E_list", "E_lc", "E_t", "E_bt", "E_bo", "E_bn", "E_bc", "E_me"]
+EMIT_ARGS = [
+    "G_target",
+    "E_msg",
+    "E_agg",
+    "E_ch",
+    "E_list",
+    "E_lc",
+    "E_t",
+    "E_bt",
+    "E_bo",
+    "E_bn",
+    "E_bc",
+    "E_me",
+]
 DERIVED_ARGS = ["E_first", *EMIT_ARGS[:1], *EMIT_ARGS[2:]]
 MANY_ARGS = ["E_sx", "E_sh", "G_start[_i]"]
 ROW_ARGS = ["G_start", "G_target", "G_ids", "G_ghost_ids", "E_sx", "E_sh"]

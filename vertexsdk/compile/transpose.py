@@ -39,7 +39,8 @@ def edge_index(
     Edges ascend by source; inbound message j follows as m + j.
     """
     out = np.empty(m + b, np.int32 if m + b < 2**31 else np.int64)
-    _fill(start, target, in_start[:-1].copy(), out, inbound, n, m)
+    fill: Any = _fill
+    fill(start, target, in_start[:-1].copy(), out, inbound, n, m)
     return out
 
 

@@ -6,6 +6,7 @@ replaced by their compilation, so every kernel is compiled for exactly the types
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -122,6 +123,6 @@ def failure_text(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     skip = ("Failed in", "During:", "File ", "def ", "^", "<", "---", "This error", "Overload")
     useful = [line for line in lines if not line.startswith(skip)]
-    return (useful or lines or [type(error).__name__])[0].lstrip("- ")
-
-
+    line = (useful or lines or [type(error).__name__])[0].lstrip("- ")
+    line = re.split(r",? (?:operation|location):", line)[0]
+    return re.sub(r"'[_$][^']*'", "a value", line)  # names of the generated code
