@@ -92,7 +92,7 @@ def test_edge_files(vertexsdk, state: str, name: str) -> None:
     refused(done, said)
     assert len(done.lines) == 1
     assert not Path("o.csv").exists()
-    assert not Path("state").exists()
+    assert vertexsdk("query", "wcc").status == 2  # nothing was committed
 
 
 def test_arguments(vertexsdk, edges: str, kept: str) -> None:
