@@ -65,7 +65,7 @@ class Server:
         prefix = options.pop("prefix", ["vertexsdk"])[0]
         tls = {name: options.pop(name)[0] for name in ("ca", "cert", "key") if name in options}
         if options or (tls and parts.scheme != "rediss"):
-            wrong = next(iter({**options, **tls}))
+            wrong = min([*options, *tls])
             raise StateInputError(
                 f"{shown}: no option {wrong!r}, only prefix=, retry=, and with rediss:// ca=, "
                 "cert= and key="

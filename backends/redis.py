@@ -133,7 +133,7 @@ class RedisBackend(Backend, CanReadParts):
         if kind[:1] == b"I":
             return [np.frombuffer(value, np.uint8)[_HEADER.size :]]
         names = [self._key("chunk:") + token + b":%d" % n for n in range(int(kind[1:]))]
-        found = [self._run(lambda r, name=name: r.get(name)) for name in names]
+        found = [self._ask("get", name) for name in names]
         if any(part is None for part in found):
             return None
         return [np.frombuffer(part, np.uint8) for part in found]
@@ -173,7 +173,7 @@ class RedisBackend(Backend, CanReadParts):
             for low in range(0, len(fields), 1000):
                 some = [loop, self._key("chunk:"), *fields[low : low + 1000]]
                 places = (self._segments(loop), self._key("loops"))
-                self._run(lambda r, a=some, p=places: r.eval(scripts.DELETE, 2, *p, *a))
+                self._ask("eval", scripts.DELETE, 2, *places, *some)
 
     def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
         loops = [loop]
@@ -183,8 +183,7 @@ class RedisBackend(Backend, CanReadParts):
             )
         for name in loops:
             assert name is not None
-            place = self._segments(name)
-            fields = self._run(lambda r, place=place: r.hkeys(place))
+            fields = self._ask("hkeys", self._segments(name))
             yield from sorted(_segment(name, field) for field in fields)
 
     def put_manifest(self, name: str, data: bytes) -> None:
@@ -267,6 +266,9 @@ class RedisBackend(Backend, CanReadParts):
 
     def _run(self, work: Callable[[Any], T]) -> T:
         return self._server.run(work)
+
+    def _ask(self, command: str, *given: Any) -> Any:
+        return self._run(lambda r: getattr(r, command)(*given))
 
     def _key(self, name: str) -> bytes:
         return f"{self._prefix}:{name}".encode()

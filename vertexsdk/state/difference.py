@@ -62,7 +62,7 @@ def compare(store: Snapshots, older: Manifest, newer: Manifest, *, trusted: bool
             fields[name] = fields.get(name, 0) + int(here.sum())
             differ |= here
         changed.append(common[differ])
-    return Difference(*map(_sorted, (added, removed, changed)), fields)
+    return Difference(_sorted(added), _sorted(removed), _sorted(changed), fields)
 
 
 def _layers(refs: Iterable[SegmentRef]) -> dict[tuple[int, str], list[SegmentRef]]:
@@ -76,10 +76,10 @@ def _layers(refs: Iterable[SegmentRef]) -> dict[tuple[int, str], list[SegmentRef
 def _unequal(a: Column, b: Column) -> NDArray[np.bool_]:
     if a.shape != b.shape:
         return np.ones(len(a), np.bool_)
-    differ = np.asarray(a != b, np.bool_)
+    differ: NDArray[np.bool_] = np.asarray(a != b, np.bool_)
     if a.dtype.kind == "f" and b.dtype.kind == "f":
         differ &= ~(np.isnan(a) & np.isnan(b))
-    return differ.any(axis=1) if differ.ndim == 2 else differ
+    return np.asarray(differ.any(axis=1), np.bool_) if differ.ndim == 2 else differ
 
 
 def _sorted(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:

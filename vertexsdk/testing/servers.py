@@ -16,6 +16,7 @@ import tempfile
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 __all__ = ["NotInstalled", "PostgresServer", "RedisServer"]
 
@@ -74,7 +75,7 @@ class _Server:
     def _command(self) -> list[str]:
         raise NotImplementedError
 
-    def _options(self) -> dict[str, object]:
+    def _options(self) -> dict[str, Any]:
         return {}
 
     def _answers(self) -> bool:
@@ -146,7 +147,7 @@ class PostgresServer(_Server):
             ],
             check=True,
             capture_output=True,
-            **self._options(),  # type: ignore[call-overload]
+            **self._options(),
         )
 
     def url(self, database: str = "postgres") -> str:
@@ -170,7 +171,7 @@ class PostgresServer(_Server):
         command += ["-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={place}"]
         return [*command, *(part for setting in self.settings for part in ("-c", setting))]
 
-    def _options(self) -> dict[str, object]:
+    def _options(self) -> dict[str, Any]:
         if self._user is None:
             return {}
         return {"user": self._user, "group": "nogroup", "extra_groups": [], "cwd": "/"}

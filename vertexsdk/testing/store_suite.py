@@ -34,7 +34,7 @@ class StoreSuite:
             deadline=None,
             suppress_health_check=checks,
         )
-        run_state_machine_as_test(Machine, settings=how)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(Machine, settings=how)
 
     def test_forks_and_merges_make_a_tree(self, store: Store) -> None:
         commit(store, "main", 0, 0.0)
