@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
@@ -18,10 +17,10 @@ from vertexsdk.columns import encode, schema_hash
 from vertexsdk.encoded import Column
 from vertexsdk.state import leases
 from vertexsdk.state.contract import Backend, Head, SegmentKey, new_attempt, written_at
-from vertexsdk.state.errors import FencedError, OwnerError, StateInputError
+from vertexsdk.state.errors import FencedError, StateInputError
 from vertexsdk.state.garbage import sweep
 from vertexsdk.state.manifests import DEEPEST, KINDS, Kind, Manifest, SegmentRef, live
-from vertexsdk.state.names import check_name, check_rows
+from vertexsdk.state.names import check_name, check_owner, check_rows
 from vertexsdk.state.reading import with_name_index
 from vertexsdk.state.snapshots import Snapshots
 
@@ -92,7 +91,7 @@ class Commits(Snapshots):
             head = self.backend.get_head(loop)
             newest = self.manifest(head.manifest) if head and head.manifest else None
             if newest is not None:
-                self._check_owner(newest, program, schema)
+                check_owner(newest, program, schema, self.backend.location)
             mine = replace(head, epoch=head.epoch + 1) if head else Head("", -1, 1)
             if self.backend.swap_head(loop, head, mine):
                 self._claims[loop] = mine
@@ -141,7 +140,7 @@ class Commits(Snapshots):
             self.claim(loop, program=program, schema=schema)
         if parent is not None:
             self._check_newest(loop, parent)
-            self._check_owner(parent, program, schema)
+            check_owner(parent, program, schema, self.backend.location)
         if iteration < (parent.iteration if parent else 0):
             raise StateInputError(f"loop {loop!r} cannot go back to iteration {iteration}: fork it")
         added = tuple(segments)
@@ -229,26 +228,8 @@ class Commits(Snapshots):
             whole = [ref for ref in whole if ref.kind != "messages" or ref in manifest.segments]
         return replace(manifest, segments=tuple(whole), complete=True, depth=0)
 
-    def _check_owner(self, manifest: Manifest, program: str | None, schema: Any) -> None:
-        loop, place = manifest.loop, self.backend.location
-        advice = "choose another loop name or --backend, or delete the loop first"
-        if None not in (program, manifest.program) and program != manifest.program:
-            raise OwnerError(
-                f"loop {loop!r} in {place} belongs to program {manifest.program}, not to "
-                f"{program}: {advice}"
-            )
-        if None not in (schema, manifest.schema) and _plain(schema) != manifest.schema:
-            raise OwnerError(
-                f"loop {loop!r} in {place} was written with other state fields "
-                f"({manifest.schema}, now {_plain(schema)}): {advice}"
-            )
-
 
 def _partitions(parent: Manifest | None, added: tuple[SegmentRef, ...]) -> int:
     if parent is not None:
         return parent.partitions
     return 1 + max((ref.key.partition for ref in added), default=0)
-
-
-def _plain(schema: Any) -> Any:
-    return json.loads(json.dumps(schema))

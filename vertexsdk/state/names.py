@@ -1,15 +1,18 @@
-"""What may be a loop's name, and what may be a segment's rows, on every backend."""
+"""What may be a loop's name and a segment's rows on every backend, and who may write a loop."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 from vertexsdk.encoded import Column
 from vertexsdk.errors import StateError
 from vertexsdk.state.contract import LONGEST_NAME
-from vertexsdk.state.errors import StateInputError
+from vertexsdk.state.errors import OwnerError, StateInputError
+from vertexsdk.state.manifests import Manifest
 
-__all__ = ["check_name", "check_rows"]
+__all__ = ["check_name", "check_owner", "check_rows"]
 
 
 def check_name(loop: str) -> None:
@@ -43,3 +46,23 @@ def check_rows(columns: Mapping[str, Column]) -> None:
     for name, array in columns.items():
         if not name.startswith("name.") and len(array) != len(ids):
             raise StateError(f"column {name!r} has {len(array)} rows for {len(ids)} ids")
+
+
+def check_owner(manifest: Manifest, program: str | None, schema: Any, place: str) -> None:
+    """Refuse to write a loop of another program; None for either is not compared.
+
+    Raises:
+        OwnerError: the newest version is of another program, or has other fields.
+    """
+    loop, now = manifest.loop, json.loads(json.dumps(schema))
+    advice = "choose another loop name or --backend, or delete the loop first"
+    if None not in (program, manifest.program) and program != manifest.program:
+        raise OwnerError(
+            f"loop {loop!r} in {place} belongs to program {manifest.program}, not to "
+            f"{program}: {advice}"
+        )
+    if None not in (schema, manifest.schema) and now != manifest.schema:
+        raise OwnerError(
+            f"loop {loop!r} in {place} was written with other state fields "
+            f"({manifest.schema}, now {now}): {advice}"
+        )

@@ -15,6 +15,7 @@ from vertexsdk.state.compaction import compact
 from vertexsdk.state.contract import CanQuery, Head
 from vertexsdk.state.errors import StateInputError
 from vertexsdk.state.garbage import Collected, collect
+from vertexsdk.state.inspection import Inspection
 from vertexsdk.state.manifests import Manifest
 from vertexsdk.state.merging import merge
 from vertexsdk.state.names import check_name
@@ -49,9 +50,10 @@ def _reopen(address: str) -> Store:
     return open_store(address, create=False)
 
 
-class Store(Commits):
-    """Loops and their versions in one backend; reading is described in `Snapshots`, writing in
-    `Commits`.
+class Store(Commits, Inspection):
+    """Loops and their versions in one backend.
+
+    Reading is described in `Snapshots` and `Inspection`, writing in `Commits`.
 
     A store can be pickled: another process gets the same one, opened anew.
 
