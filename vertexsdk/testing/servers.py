@@ -64,7 +64,10 @@ class _Server:
 
     def _end(self, how: signal.Signals) -> None:
         if self.process is not None:
-            self.process.send_signal(how)
+            if how == signal.SIGKILL:
+                os.killpg(self.process.pid, how)  # its children too, which would go on answering
+            else:
+                self.process.send_signal(how)
             try:
                 self.process.wait(10)
             except subprocess.TimeoutExpired:
