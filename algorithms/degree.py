@@ -12,7 +12,9 @@ class Degree(Vertex):
     Definition: on a directed graph degree = in_degree + out_degree, and a self-loop counts in
         both. On an undirected graph all edges at a vertex count in both, and degree is their
         number, where a self-loop counts twice, as in NetworkX.
-    Cost: one iteration, one message along every edge.
+    Converges to: that, after one iteration.
+    Cost: one message along every edge.
+    Source: degree centrality before division, as in Freeman (1979).
 
     Example:
         >>> from vertexsdk.testing.reference import reference

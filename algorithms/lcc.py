@@ -16,8 +16,9 @@ class ClusteringCoefficient(Vertex):
         |N(v)| < 2; an undirected edge counts in both directions. `triangles` is the number of
         pairs in N(v) that are joined in either direction: every triangle counts once at each of
         its corners.
-    Cost: one iteration; every vertex sends its neighbours to all of them, Σ d² ids in all.
-        Messages are sets, so this runs interpreted.
+    Converges to: that, after one iteration.
+    Cost: every vertex sends its neighbours to all of them, Σ d² ids in all for degrees d, and as
+        many look-ups. Messages are sets, so this runs interpreted.
     Source: Watts and Strogatz (1998); LCC of LDBC Graphalytics.
 
     Example:

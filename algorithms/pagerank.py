@@ -14,7 +14,8 @@ class PageRank(Vertex):
         rank(v) = (1-d)·jump(v) + d·(Σ over u→v of rank(u)/n(u) + dangling·jump(v)),
         where jump(v) = 1/n, and `dangling` is the rank of all vertices without edges out.
         With `personalise` every jump leads to that vertex. The result is linear in `jump`: for a
-        set of vertices, take the mean of their personalised ranks.
+        set of vertices, take the mean of their personalised ranks. An undirected edge leads both
+        ways, and edge values do not count.
     Parameters: `iterations` to do exactly so many from rank = jump, as LDBC Graphalytics does; or,
         where that is 0, `epsilon`: stop when Σ |change of rank| in an iteration is at most this.
     Converges to: the only fixed point, by a factor of at least `damping` in each iteration.

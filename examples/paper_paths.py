@@ -65,5 +65,5 @@ if __name__ == "__main__":
     imports = Path(__file__).parent / "data" / "stdlib-imports.txt"
     graph = vertexsdk.Graph.read(spark, str(imports))
     result = vertexsdk.run(PaperPaths, graph, params={"origin": "asyncio"})
-    result.dataframe().orderBy("length", "vertex").show(12)
+    result.dataframe().orderBy("length", "id").show(12)
     spark.stop()

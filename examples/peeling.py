@@ -40,7 +40,7 @@ if __name__ == "__main__":
     spark = session("local[2]")
     imports = Path(__file__).parent / "data" / "stdlib-imports.txt"
     graph = vertexsdk.Graph.read(spark, str(imports))
-    result = vertexsdk.run(Peeling, graph, params={"k": 8})
+    result = vertexsdk.run(Peeling, graph, params={"k": 12})
     inside = sorted(v for v, stays in result.to_dict("inside").items() if stays)
-    print(f"{len(inside)} of {graph.num_vertices} modules in the 8-core: {', '.join(inside)}")
+    print(f"{len(inside)} of {graph.num_vertices} modules in the 12-core: {', '.join(inside)}")
     spark.stop()

@@ -67,9 +67,9 @@ if __name__ == "__main__":
     spark = session("local[2]")
     graph = vertexsdk.Graph.from_dataframe(
         spark.createDataFrame(ratings, "source long, target long, value double"),
-        spark.createDataFrame(kinds, "id long, class string"),
+        spark.createDataFrame(kinds, "id long, kind string"),
     )
     result = vertexsdk.run(program, graph)
-    for v in [*items, *honest, spammer]:
-        print(v, result.lookup(v))
+    for v, row in result.lookup([*items, *honest, spammer]).items():
+        print(v, row["Item.score"] if v in items else row["trust"])
     spark.stop()

@@ -70,5 +70,5 @@ if __name__ == "__main__":
     spark = session("local[2]")
     graph = vertexsdk.Graph.from_arrays(source, target, spark=spark)
     result = vertexsdk.run(Reach, graph)
-    result.dataframe().orderBy("count", ascending=False).show(5)
+    result.dataframe().select("id", "count").orderBy("count", ascending=False).show(5)
     spark.stop()

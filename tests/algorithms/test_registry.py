@@ -1,0 +1,33 @@
+"""The built-in algorithms by name, and what is written about each."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import sys
+
+import pytest
+from vertexsdk.algorithms import ALGORITHMS
+
+from vertexsdk import algorithms
+from vertexsdk.testing.oracles import ORACLES
+
+NAMES = ["bfs", "cdlp", "degree", "kcore", "lcc", "pagerank", "scc", "sssp", "wcc"]
+
+
+def test_every_name_of_the_command_line_is_there_and_has_an_oracle() -> None:
+    assert list(ALGORITHMS) == NAMES
+    assert list(ORACLES) == NAMES
+    assert list(algorithms.__all__) == sorted(algorithms.__all__)
+    assert {cls.__name__ for cls in ALGORITHMS.values()} == {*algorithms.__all__} - {"ALGORITHMS"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_says_what_it_is_and_shows_it(name: str) -> None:
+    cls = ALGORITHMS[name]
+    text = inspect.getdoc(cls) or ""
+    for part in ("Converges to:", "Cost:", "Source:", "Example:"):
+        assert part in text, part
+    found = doctest.testmod(sys.modules[cls.__module__])
+    assert found.attempted
+    assert not found.failed
