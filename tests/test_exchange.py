@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from vertexsdk.anchor import Anchor
 from vertexsdk.errors import InputError, ProgramError, RunError, VertexError
 from vertexsdk.exchange import DRIVER, Exchange, route
 from vertexsdk.frames import Blocks, Reports
@@ -168,7 +169,7 @@ def test_close_twice(spark: SparkSession) -> None:
 def test_route(spark: SparkSession) -> None:
     sc = spark.sparkContext
     blocks = sc.parallelize(range(20), 3).map(lambda i: (i % 4, bytes([i]) * i))
-    routed = route(sc, blocks, 4).mapPartitionsWithIndex(lambda p, it: [(p, sorted(it))])
+    routed = route(blocks, Anchor(sc, 4)).mapPartitionsWithIndex(lambda p, it: [(p, sorted(it))])
     assert routed.collect() == [
         (p, [bytes([i]) * i for i in range(20) if i % 4 == p]) for p in range(4)
     ]

@@ -6,22 +6,27 @@ cheapest when small. *By the shuffle*: left on the executors' disks as the outpu
 that is run on its own, so that this hop, too, is a single stage of Python tasks.
 
 Invariants: a hop that fails leaves the blocks it was given in place; a partition's blocks come
-in order of source; partition p runs where partition p of the cached anchor is, if that lives.
+in order of source; partition p runs where partition p of the anchor is, if that lives.
 """
 
 from __future__ import annotations
 
+import contextlib
+import pickle
 import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal
 
 import cloudpickle
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkContext
-from pyspark.accumulators import _accumulatorRegistry
+from pyspark.accumulators import Accumulator, _accumulatorRegistry
 from pyspark.sql import SparkSession
 
+from vertexsdk.anchor import Anchor
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.frames import (
     DRIVER,
@@ -56,7 +61,8 @@ class Exchange:
 
     `task(partition, command, blocks)` gets the (source partition, block) pairs that the
     previous hop sent to it and yields (destination, block) pairs; destination `DRIVER` is a
-    report. It must be pure, because Spark may run it twice.
+    report. It must be pure, because Spark may run it twice. Hops run where the partitions of
+    `anchor` are, which outlives the exchange; without one, it makes its own.
 
     >>> def task(partition, command, blocks):
     ...     yield DRIVER, b"".join(block for _, block in blocks)
@@ -66,20 +72,27 @@ class Exchange:
     ([b'', b''], [b'a', b'a'])
     """
 
-    def __init__(self, spark: SparkSession | SparkContext, partitions: int, *, task: Task) -> None:
-        if partitions < 1:
-            raise InputError(f"partitions is {partitions}; it must be at least 1")
-        sc = spark if isinstance(spark, SparkContext) else spark.sparkContext
+    def __init__(
+        self,
+        spark: SparkSession | SparkContext,
+        partitions: int,
+        *,
+        task: Task,
+        anchor: Anchor | None = None,
+    ) -> None:
+        if anchor is not None and anchor.partitions != partitions:
+            raise InputError(f"the anchor has {anchor.partitions} partitions, not {partitions}")
+        self._anchor = anchor or Anchor(spark, partitions)
+        self._own_anchor = anchor is None
+        sc = self._anchor.sc
         self.partitions = partitions
         self._name = f"vertexsdk-{uuid.uuid4().hex}"
         self._task = cloudpickle.dumps(task)
-        self._jvm = Jvm(sc)
+        self._jvm = self._anchor.jvm
         self._reports = sc.accumulator({}, Reports())
         self._hops = 0
         with spark_failure():
             self._partitioner = self._jvm.partitioner(partitions, to_partition)
-            self._anchor = self._jvm.distribute([b""] * partitions**2, partitions).cache()
-            self._anchor.count()
         self._nothing = [Bundle(p, ()).joined() for p in range(partitions)] * partitions
         self._held: list[bytes] | _Shuffle = self._nothing
 
@@ -124,7 +137,7 @@ class Exchange:
             if isinstance(held, _Shuffle)
             else self._jvm.distribute(held, self.partitions)
         )
-        return self._anchor.zip(received).rdd()
+        return self._anchor.rdd.zip(received).rdd()
 
     def _hop_by_driver(self, function: HopFunction) -> list[bytes]:
         wire = ToDriver()
@@ -159,7 +172,7 @@ class Exchange:
         except BaseException:
             shuffle.free()
             raise
-        shuffle.cut(self._anchor)
+        shuffle.cut(self._anchor.rdd)
         self._hold(shuffle)
         return reports
 
@@ -171,11 +184,10 @@ class Exchange:
 
     def close(self) -> None:
         """Free what Spark holds for this loop; may be called twice."""
-        try:
+        with contextlib.suppress(Py4JError, ConnectionError):  # Spark may have stopped
             self._hold(self._nothing)
-            self._anchor.unpersist(False)
-        except (Py4JError, ConnectionError):
-            pass  # Spark has stopped, and with it went what would be freed
+        if self._own_anchor:
+            self._anchor.close()
         _accumulatorRegistry.pop(self._reports.aid, None)
 
     def __enter__(self) -> Exchange:
@@ -234,14 +246,35 @@ class _Shuffle:
         self._jvm.clean(self._dependency)
 
 
-def route(sc: SparkContext, blocks: RDD[tuple[int, bytes]], partitions: int) -> RDD[bytes]:
-    """Bring each (destination, block) to partition `destination` of the returned RDD.
+def route(blocks: RDD[tuple[int, bytes]], anchor: Anchor) -> RDD[bytes]:
+    """Bring each (destination, block) to partition `destination` of the anchor, where that is.
 
-    The blocks of a partition come in no particular order. Nothing is pickled on the way.
+    The blocks of a partition come in no particular order. Nothing is pickled on the way. On a
+    cluster, what yields the blocks runs at once: the anchor is zipped with what comes to it, and
+    for that it must be known how many blocks come to each partition.
     """
-    jvm = Jvm(sc)
-    keyed = blocks.mapPartitions(iter)
+    sc, jvm = anchor.sc, anchor.jvm
+    counts: Accumulator[Any] | None = None if anchor.one_process else sc.accumulator({}, Reports())
+    keyed = blocks.mapPartitionsWithIndex(partial(_counted, counts))
     keyed._jrdd_deserializer = KeyedFrames()
-    shuffled = jvm.pairs(keyed._jrdd.rdd()).partitionBy(jvm.partitioner(partitions, to_partition))
-    routed: RDD[bytes] = RDD(jvm.values(shuffled), sc, Frames())
-    return routed
+    shuffle = _Shuffle(jvm, keyed._jrdd.rdd(), jvm.partitioner(anchor.partitions, to_partition))
+    if counts is None:
+        return RDD(shuffle.bundles, sc, Frames())
+    shuffle.write()
+    _accumulatorRegistry.pop(counts.aid, None)
+    came: Counter[int] = Counter()
+    for _, sent in counts.value.values():
+        came.update(pickle.loads(sent))
+    return anchor.zip(shuffle.bundles, [came[p] for p in range(anchor.partitions)])
+
+
+def _counted(
+    counts: Accumulator[Any] | None, partition: int, blocks: Iterable[tuple[int, bytes]]
+) -> Iterator[tuple[int, bytes]]:
+    """Pass blocks on; say to the driver, if it asks, how many went where."""
+    sent: Counter[int] = Counter()
+    for destination, block in blocks:
+        sent[destination] += 1
+        yield destination, block
+    if counts is not None:
+        counts.add({(0, partition): (0, pickle.dumps(sent))})

@@ -98,6 +98,15 @@ class Frames(Serializer):
             yield _read(stream, length)
 
 
+class Skip(Serializer):
+    """Reads (anchor, bytes) pairs of records; leaves out the anchor."""
+
+    def load_stream(self, stream: BinaryIO) -> Iterator[bytes]:
+        while (anchor := _read_length(stream)) != _END:
+            _read(stream, anchor)
+            yield _read(stream, _read_length(stream))
+
+
 class KeyedFrames(Serializer):
     """Writes (destination, bytes) as the key and value that Spark's shuffle takes."""
 

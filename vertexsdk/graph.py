@@ -2,7 +2,7 @@
 
 `Graph.read` only looks at what is there. A program needs the graph in one *variant* (which way
 edges are followed, with which values); `materialise` loads it, once, into memory that all
-workers of a host share.
+workers of a host share. Its anchor says on which host each partition is, for all variants.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,15 @@ from numpy.typing import ArrayLike, NDArray
 from pyspark.sql import DataFrame, SparkSession
 
 from vertexsdk import resident
-from vertexsdk.errors import InputError
+from vertexsdk.anchor import Anchor
+from vertexsdk.errors import InputError, RunError
 from vertexsdk.load import sources
 from vertexsdk.load.build import NO_KIND, Variant
 from vertexsdk.load.lines import NotIntegers
 from vertexsdk.load.names import Names
 from vertexsdk.load.spark import Edges, Plan, load
 from vertexsdk.load.vertices import VertexInput, resolve, vertices_at, vertices_of
-from vertexsdk.partition import Topology, owner
+from vertexsdk.partition import Topology
 
 __all__ = ["NO_KIND", "Graph", "Variant", "VariantInfo"]
 
@@ -88,7 +90,7 @@ class Graph:
     ) -> None:
         if partitions is not None and partitions < 1:
             raise InputError(f"partitions is {partitions}; it must be at least 1")
-        self._spark = spark
+        self.spark = spark
         self._edges = edges
         self._vertices = vertices
         self.undirected = undirected
@@ -99,6 +101,7 @@ class Graph:
         self._infos: dict[Variant, VariantInfo] = {}
         self._names: Names | None = None
         self._names_sent: Any = None
+        self._anchor: Anchor | None = None
         resident.claim(application)
         resident.release_at_exit(application)
 
@@ -219,23 +222,40 @@ class Graph:
             RunError: Spark failed, or there is no room.
         """
         wanted = variant if isinstance(variant, Variant) else Variant(*variant)
+        anchor = self.anchor
         if wanted not in self._infos:
-            self._infos[wanted] = self._load(wanted)
+            self._infos[wanted] = self._load(wanted, anchor)
         return self._infos[wanted]
 
-    def _load(self, variant: Variant) -> VariantInfo:
+    @property
+    def anchor(self) -> Anchor:
+        """Where the partitions are: for `Exchange`, so that hops run there.
+
+        Made anew, and the graph loaded again when needed, if an executor has gone.
+        """
+        if self._anchor is not None and not self._anchor.whole():
+            self.unpersist()
+        if self._anchor is None:
+            self._anchor = Anchor(self.spark, self.partitions)
+        return self._anchor
+
+    @property
+    def names(self) -> Any:
+        """A Spark broadcast of the `Names` of string ids; None before loading, or without any."""
+        return self._names_sent
+
+    def _load(self, variant: Variant, anchor: Anchor) -> VariantInfo:
         began = time.perf_counter()
-        sc = self._spark.sparkContext
         plan = Plan(
             f"{self._key}/{variant.name}", variant, self.partitions, self.undirected, self.multi
         )
         try:
             vertices, kinds = resolve(self._vertices, self._names)
-            reports = load(sc, self._edges, plan, vertices, self._names_sent)
+            reports = load(anchor, self._edges, plan, vertices, self._names_sent)
         except NotIntegers:
             self._find_names()
             vertices, kinds = resolve(self._vertices, self._names)
-            reports = load(sc, self._edges, plan, vertices, self._names_sent)
+            reports = load(anchor, self._edges, plan, vertices, self._names_sent)
         if not sum(r.vertices for r in reports):
             raise InputError("there is no edge in the input; a line is `source target [value]`")
         given, duplicates = sum(r.given for r in reports), sum(r.duplicates for r in reports)
@@ -258,7 +278,7 @@ class Graph:
 
     def _find_names(self) -> None:
         """Give every string id its code, which is its rank among all."""
-        sc = self._spark.sparkContext
+        sc = self.spark.sparkContext
         self._names = Names.of(
             self._edges.distinct_names(sc),
             None if self._vertices is None else self._vertices.strings(),
@@ -318,25 +338,26 @@ class Graph:
         return self._present(np.asarray(ids, np.int64))
 
     def _present(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        info = self._any()
-        here = [resident.open(k) for k in info.keys]
-        if all(h is not None for h in here):
-            found = np.zeros(len(codes), np.bool_)
-            owners = owner(codes, self.partitions)
-            for p, held in enumerate(here):
-                assert held is not None
-                mine = owners == p
-                found[mine] = _among(held[0]["ids"], codes[mine])
-            return found
-        sc = self._spark.sparkContext
-        keys = list(info.keys)
+        parts = self._where(codes)
+        if any(p is None for p in parts):  # an executor has gone with its host's memory
+            loaded = list(self._infos)
+            self.unpersist()
+            for variant in loaded:
+                self.materialise(variant)
+            parts = self._where(codes)
+        found = np.zeros(len(codes), np.bool_)
+        for part in parts:
+            if part is None:
+                raise RunError("executors die with the graph they hold; see the cluster's logs")
+            found |= part
+        return found
 
-        def look(partition: int, _: Any) -> Any:
-            held = resident.open(keys[partition])
-            yield None if held is None else _among(held[0]["ids"], codes)
-
-        answers = sc.parallelize(keys, len(keys)).mapPartitionsWithIndex(look).collect()
-        return np.asarray(np.any([a for a in answers if a is not None], axis=0))
+    def _where(self, codes: NDArray[np.int64]) -> list[NDArray[np.bool_] | None]:
+        """For each partition which codes are vertices in it, or None if it is not there."""
+        keys = self._any().keys
+        look = partial(_among, keys, codes)
+        here = [look(p) for p in range(len(keys))]
+        return here if all(h is not None for h in here) else self.anchor.run(look)
 
     def topology(self, variant: VariantKey, partition: int) -> Topology:
         """Open one partition's topology on this host; loads the variant if need be.
@@ -349,20 +370,32 @@ class Graph:
             raise InputError(f"partition {partition} is on another host; read it in a task there")
         return Topology.from_columns(*held)
 
+    def forget(self, prefix: str) -> None:
+        """Drop the arrays under a resident key, wherever this graph's partitions are."""
+        if self._anchor is not None:
+            self._anchor.forget(prefix)
+        else:
+            resident.drop(prefix)
+
     def unpersist(self) -> None:
         """Free the memory of all variants; they are loaded again when needed."""
-        keys, key = [k for i in self._infos.values() for k in i.keys], self._key
+        self.forget(self._key)
+        if self._anchor is not None:
+            self._anchor.close()
         self._infos.clear()
-        if keys and any(resident.open(k) is None for k in keys):
-            sc = self._spark.sparkContext
-            executors = max(1, sc.defaultParallelism)
-            sc.parallelize(range(executors), executors).foreach(lambda _: resident.drop(key))
-        resident.drop(key)
+        self._anchor = None
 
 
-def _among(ids: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _among(
+    keys: Sequence[str], codes: NDArray[np.int64], partition: int
+) -> NDArray[np.bool_] | None:
+    """Say which codes are ids of a partition (bool, shape (n,)); None if it is not here."""
+    held = resident.open(keys[partition])
+    if held is None:
+        return None
+    ids = held[0]["ids"]
     at = np.searchsorted(ids, codes)
-    found = at < len(ids)
+    found = np.asarray(at < len(ids))
     found[found] = ids[at[found]] == codes[found]
     return found
 

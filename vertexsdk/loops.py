@@ -18,7 +18,6 @@ from typing import Any, Literal
 import cloudpickle
 from pyspark.sql import SparkSession
 
-from vertexsdk import resident
 from vertexsdk.algebra import VertexId
 from vertexsdk.compile.choose import with_kernels
 from vertexsdk.defaults import default_backend
@@ -126,7 +125,7 @@ class _Run:
     def go(self) -> Result:
         """Load, compile, iterate, commit."""
         began = time.perf_counter()
-        spark = self.graph._spark
+        spark = self.graph.spark
         bound = self.program.bind(self.given)
         with open_store(self.backend) as store:  # before any job, as it may be the wrong one
             _refuse_other_hosts(spark, store, self.backend)
@@ -186,7 +185,7 @@ class _Run:
         return params
 
     def _plan(self, info: VariantInfo, params: dict[str, Any], store: Store) -> Plan:
-        spark = self.graph._spark
+        spark = self.graph.spark
         partitions = self.graph.partitions
         algebra = self.program.algebra
         run_id = uuid.uuid4().hex[:12]
@@ -210,7 +209,7 @@ class _Run:
         plan = with_kernels(plan, self.compiled, info.string_ids, self.bar.say)
         self.seconds["compile"] = time.perf_counter() - began
         if info.string_ids and any(k is None for k in plan.kernels):
-            plan = replace(plan, names=self.graph._names_sent)
+            plan = replace(plan, names=self.graph.names)
         return replace(plan, program=shippable(self.program))
 
     def _iterate(
@@ -233,7 +232,8 @@ class _Run:
         budget = 0.25
         task = HopTask(plan)
         try:
-            with Exchange(spark, self.graph.partitions, task=task) as exchange:
+            anchor = self.graph.anchor
+            with Exchange(spark, anchor.partitions, task=task, anchor=anchor) as exchange:
                 while master.reason is None:
                     until = self._boundary(master.iteration)
                     command = Command(
@@ -272,7 +272,7 @@ class _Run:
                         }  # fmt: skip
                         parent = self._commit(store, master, reports, statistics, parent, info)
         finally:
-            resident.drop(plan.run)
+            self.graph.forget(plan.run)
         statistics["seconds"] = time.perf_counter() - began
         statistics["phases"] = {**self.seconds, **phases}
         statistics["worker_memory"] = memory

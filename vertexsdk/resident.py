@@ -2,8 +2,9 @@
 
 A key is a path whose first part is the run's Spark application; its arrays are one file which
 every process of the host maps. The file lies in shared memory where there is room, else in the
-temporary directory. Each directory says which processes it was made for; when all of these have
-gone, the next one to start removes it.
+temporary directory; or in the directory that the environment variable VERTEXSDK_RESIDENT_DIR
+names, relative to the process's own (on an executor, Spark's work directory). Each run's directory
+says which processes it was made for; when all of these have gone, the next one to start removes it.
 
 A key's arrays never change: what is saved again under a key is equal to what was there.
 """
@@ -56,7 +57,7 @@ def save(key: str, columns: Mapping[str, NDArray[Any]], meta: Mapping[str, Any] 
             if root == fitting[-1]:
                 raise RunError(
                     f"cannot keep {size >> 20} MB of graph in {root}: {error.strerror}; "
-                    "free some room there or set TMPDIR to a larger disk"
+                    "free some room there, or set VERTEXSDK_RESIDENT_DIR to a larger disk"
                 ) from None
     raise AssertionError("unreachable")
 
@@ -129,6 +130,17 @@ def release_at_exit(application: str) -> None:
 
 
 def _roots() -> list[Path]:
+    chosen = os.environ.get("VERTEXSDK_RESIDENT_DIR")
+    if chosen:
+        root = Path(chosen).absolute()
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(
+                f"VERTEXSDK_RESIDENT_DIR is {root}, which cannot be made: {error.strerror}; "
+                "name a directory on every host"
+            ) from None
+        return [root]
     shared = Path("/dev/shm")
     temporary = Path(os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir())
     if temporary.parent != temporary and not temporary.is_dir():

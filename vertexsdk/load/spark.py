@@ -3,7 +3,7 @@
 Local files with one partition are one task that reads them with threads. Otherwise three stages:
 read and route edges to the partitions that they give rows to; sort rows and tell the others
 their ghosts; finish. Every stage is a pure function of what came before; keeping the topology on
-the host is all that the last one does besides.
+the host is all that the last one does besides. The anchor decides which host that is.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pyspark import RDD, SparkContext
 
 from vertexsdk import resident
+from vertexsdk.anchor import Anchor
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.exchange import route
 from vertexsdk.jvm import spark_failure
@@ -86,37 +87,39 @@ class Report:
 
 
 def load(
-    sc: SparkContext,
+    anchor: Anchor,
     edges: Edges,
     plan: Plan,
     vertices: Vertices | None = None,
     names: Any = None,
 ) -> list[Report]:
-    """Make the topologies of `plan` resident; return a report per partition.
+    """Make the topologies of `plan` resident where the anchor is; return a report per partition.
 
     Raises:
         NotIntegers: ids are strings, and `names` was not given.
         InputError: bad input; names the file and line where there is one.
         RunError: a task failed.
     """
+    sc = anchor.sc
     sent = sc.broadcast(vertices) if vertices is not None else None
     with spark_failure():
         if plan.partitions == 1 and isinstance(edges, FileEdges):
             task = partial(_load_files, edges, plan, sent, names)
-            results = sc.parallelize([0], 1).mapPartitions(task).collect()
+            results = anchor.records().mapPartitions(task).collect()
         else:
-            routed = route(sc, edges.blocks(sc, plan, names), plan.partitions)
+            routed = route(edges.blocks(sc, plan, names), anchor)
             if plan.partitions == 1:
                 ready = routed.mapPartitions(partial(_build_one, plan, sent, names))
             else:
                 rows = routed.mapPartitionsWithIndex(partial(_sort_rows, plan))
-                told = route(sc, rows, plan.partitions)
-                ready = told.mapPartitionsWithIndex(partial(_build, plan, sent, names))
+                ready = route(rows, anchor).mapPartitionsWithIndex(
+                    partial(_build, plan, sent, names)
+                )
             results = ready.collect()
     outcomes = [pickle.loads(r) for r in results]
     faults = [o for o in outcomes if isinstance(o, Fault)]
     if faults:
-        resident.drop(plan.key)
+        anchor.forget(plan.key)
         raise min(faults, key=lambda f: f.order).error
     if len(outcomes) != plan.partitions:
         raise RunError(f"{len(outcomes)} of {plan.partitions} partitions were loaded; run again")
@@ -183,7 +186,7 @@ def _read_splits(plan: Plan, names: Any, splits: Iterable[tuple[int, Split]]) ->
 
 
 def _load_files(
-    edges: FileEdges, plan: Plan, vertices: Any, names: Any, items: Iterable[int]
+    edges: FileEdges, plan: Plan, vertices: Any, names: Any, items: Iterable[bytes]
 ) -> Iterator[bytes]:
     list(items)  # Spark ends a worker which has not read its input
     threads = plan.threads or default_threads()
