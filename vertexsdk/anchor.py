@@ -12,7 +12,7 @@ A host which has gone for good is not waited for, unless tasks are queued for ot
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from py4j.protocol import Py4JError
@@ -53,7 +53,9 @@ class Anchor:
             # To disk rather than evicted, for with the record would go the place.
             self.rdd.persist(self.sc._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK))
             self.rdd.count()
-            self._places = self._found()
+            if not self.one_process:
+                self.rdd.count()  # the scheduler looks for the places as a job begins
+                self._places = self._found()
 
     def whole(self) -> bool:
         """Whether each partition is still where it was at first, as far as Spark has noticed."""
@@ -79,7 +81,7 @@ class Anchor:
             RunError: a task failed.
         """
 
-        def call(partition: int, records: Iterator[bytes]) -> Iterator[Found]:
+        def call(partition: int, records: Iterable[bytes]) -> Iterator[Found]:
             for _ in records:
                 pass  # Spark ends a worker which has not read its input
             yield function(partition)
