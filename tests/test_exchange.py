@@ -189,3 +189,19 @@ def test_an_error_which_cannot_be_pickled_is_told_by_its_line(spark: SparkSessio
         pytest.raises(RunError, match="Local: 1 and 2"),
     ):
         exchange.hop(None)
+
+
+def test_every_hop_has_the_broadcasts_of_its_task(spark: SparkSession) -> None:
+    held = spark.sparkContext.broadcast(b"held")
+
+    def task(partition: int, command: bool, blocks: Blocks) -> Sent:
+        yield DRIVER, held.value
+        if command:
+            os._exit(0)  # the next hop is in a worker which has not seen the task
+
+    with Exchange(spark, 1, task=task) as exchange:
+        assert exchange.hop(False) == [b"held"]
+        with pytest.raises(RunError):
+            exchange.hop(True)
+        assert exchange.hop(False) == [b"held"]
+    held.destroy()

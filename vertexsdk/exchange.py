@@ -87,7 +87,9 @@ class Exchange:
         sc = self._anchor.sc
         self.partitions = partitions
         self._name = f"vertexsdk-{uuid.uuid4().hex}"
+        sc._pickled_broadcast_vars.clear()
         self._task = cloudpickle.dumps(task)
+        self._broadcasts = list(sc._pickled_broadcast_vars)  # those which the task uses
         self._jvm = self._anchor.jvm
         self._reports = sc.accumulator({}, Reports())
         self._hops = 0
@@ -105,6 +107,8 @@ class Exchange:
         """
         pickled = cloudpickle.dumps(command)
         sc = self._jvm.sc
+        for used in self._broadcasts:  # each hop may be the first in a worker
+            sc._pickled_broadcast_vars.add(used)
         broadcast = sc.broadcast(pickled) if len(pickled) > BROADCAST_COMMAND else None
         function = HopFunction(
             self._name,
