@@ -18,7 +18,7 @@ from vertexsdk.columns import decode, encode_bytes
 from vertexsdk.compile.cache import load_module
 from vertexsdk.compile.interpret import InterpretedMethods, combiner
 from vertexsdk.compile.native import NativeMethods
-from vertexsdk.delivery import Delivery
+from vertexsdk.delivery import Delivery, filled
 from vertexsdk.errors import ProgramError, RunError
 from vertexsdk.log import EMIT, Entry, Log
 from vertexsdk.master import Progress
@@ -105,7 +105,7 @@ class Processor:
         cut = int(np.searchsorted(changed, n))
         self._schedule(changed[:cut])
         progress.sent = self._send(changed[cut:])
-        progress.pending = len(self.v.pending) + len(self.v.created)
+        progress.pending = len(self.v.pending) + len(self.v.created) + len(self.v.moved)
         progress.aggregates = self.partial
         return progress
 
@@ -125,12 +125,13 @@ class Processor:
             for methods, part in self._by_class(created):
                 methods.init(v, part, read, self.partial, log)
             v.created = created[:0]
+        moved, v.moved = v.moved, v.moved[:0]
         todo = v.pending
         if v.all_pending or self.plan.always:
             todo = np.arange(v.topology.n, dtype=np.int32)
-        elif len(created) or v.once:
+        elif len(created) or len(moved) or v.once:
             extra = np.fromiter(v.once, np.int32, len(v.once))
-            todo = merged(todo, created, extra)
+            todo = merged(todo, created, moved, extra)
         v.all_pending = False
         v.pending = todo[:0]
         with _once(v, self) as again:
@@ -145,8 +146,8 @@ class Processor:
             )
         progress.updates = len(todo)
         self._schedule(np.array(again, np.int32))
-        if len(created):
-            senders = merged(senders, created)
+        if len(created) or len(moved):
+            senders = merged(senders, created, moved)
         if len(self.methods) > 1:
             senders = np.sort(senders)
         v.extra["senders"] = senders
@@ -235,7 +236,9 @@ class Processor:
         self.delivery = Delivery(t, self.algebra, self.plan.shape, self.module, self.plan.threads)
         if len(done.created):
             self.v.created = merged(self.v.created, done.created)
-        if senders is not None:
+        if senders is None:  # by a scatter: the new targets are sent to in the next iteration
+            self.v.moved = merged(self.v.moved, done.touched)
+        else:
             kept = done.moved[senders]
             self.v.extra["senders"] = merged(kept, done.touched)
         for p, ids in done.appended.items():
@@ -306,10 +309,11 @@ class Processor:
             return 0
         numbers = slots.astype(np.int64) - t.n
         if self.algebra.kind == "latest":
+            # a ghost which lost its edge sends the identity: the message is withdrawn
             first = t.in_start[slots]
             live = t.in_start[slots.astype(np.int64) + 1] > first
-            numbers, slots = numbers[live], slots[live]
-            values = self.v.msg[self.delivery.in_index[t.in_start[slots]]]
+            values = filled(len(slots), self.algebra)
+            values[live] = self.v.msg[self.delivery.in_index[first[live]]]
         else:
             values = self.v.agg[slots]
         cuts = np.searchsorted(numbers, t.ghost_start)

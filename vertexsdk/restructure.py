@@ -316,5 +316,5 @@ def _carry(
     return Vertices(
         t, states, msg, agg, np.sort(moved[v.pending]), tracked,
         {int(moved[k]): x for k, x in v.once.items()}, dict(v.extra), v.all_pending,
-        moved[v.created], producers,
+        moved[v.created], moved[v.moved], producers,
     )  # fmt: skip

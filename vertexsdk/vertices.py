@@ -41,6 +41,7 @@ class Vertices:
     extra: dict[str, Any] = field(default_factory=dict)  # what the events level keeps
     all_pending: bool = True
     created: Array = field(default_factory=lambda: np.empty(0, np.int32))  # not yet initialised
+    moved: Array = field(default_factory=lambda: np.empty(0, np.int32))  # to scatter once more
     producers: Array | None = None  # Latest: ids behind inbound ghosts
 
     @classmethod
@@ -63,7 +64,7 @@ class Vertices:
         columns = {f"state.{k}": v for k, v in self.states.items()}
         columns |= {f"tracked.{k}": v for k, v in self.tracked.items()}
         columns |= {"msg": self.msg, "agg": self.agg, "pending": self.pending}
-        columns["created"] = self.created
+        columns["created"], columns["moved"] = self.created, self.moved
         if self.producers is not None:
             columns["producers"] = self.producers
         if self.once and algebra is not None:
@@ -99,6 +100,7 @@ class Vertices:
             once,
             all_pending=bool(meta["all_pending"]),
             created=columns["created"].copy(),
+            moved=columns["moved"].copy(),
             producers=columns["producers"].copy() if "producers" in columns else None,
         )
 
