@@ -164,7 +164,10 @@ def test_a_stranger_s_program_on_string_ids(vertexsdk, program: str, partitions:
         *("--output", "o.csv"),
     )
     assert done.status == 0, done.err
-    assert "mine.py:24: gather: field label is no number (str); this program runs interpreted" in done.err
+    assert (
+        "mine.py:24: gather: field label is no number (str); this program runs interpreted"
+        in done.err
+    )
     assert values("o.csv") == {"a": "a", "b": "b", "c": "a", '"d': '"d', "e": '"d'}
     done = vertexsdk("query", "nearest", "--vertex", "c", "--trusted")
     assert done.out == "c label=p1 best=a seen={'init'} point=[0.0, 0.5] flag=True\n"
