@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from vertexsdk.algebra import INT_MAX, INT_MIN
 from vertexsdk.errors import InputError, RunError
 
 __all__ = ["Rows", "check_path", "column", "to_dict", "write", "write_rows"]
@@ -83,7 +84,23 @@ def write_rows(path: str | os.PathLike[str], parts: Iterable[Rows]) -> int:
 
 def write(path: str | os.PathLike[str], ids: Any, values: Any) -> int:
     """Write one column of ids and one of values, as `write_rows` does."""
-    return write_rows(path, [(ids, values)])
+    return write_rows(path, [(ids, _with_infinities(values) if _is_parquet(path) else values)])
+
+
+def _is_parquet(path: str | os.PathLike[str]) -> bool:
+    return Path(path).suffix.lower() == ".parquet"
+
+
+def _with_infinities(values: Any) -> Any:
+    """Turn integers of which some stand for infinity (INT_MAX, INT_MIN) into floats."""
+    if not isinstance(values, np.ndarray) or values.dtype != np.int64:
+        return values
+    most, least = values == INT_MAX, values == INT_MIN
+    if not (most.any() or least.any()):
+        return values
+    floats = values.astype(np.float64)
+    floats[most], floats[least] = np.inf, -np.inf
+    return floats
 
 
 def to_dict(parts: Iterable[Rows]) -> dict[Any, Any]:
@@ -134,7 +151,12 @@ def _csv_values(values: Any) -> list[str]:
     plain = _plain(values)
     if isinstance(values, np.ndarray) and values.dtype.kind == "b":
         return ["true" if v else "false" for v in plain]
+    if isinstance(values, np.ndarray) and values.dtype == np.int64:
+        return [_INFINITE.get(v) or str(v) for v in plain]
     return [_quoted(v) if isinstance(v, str) else _quoted(repr(v)) for v in plain]
+
+
+_INFINITE = {INT_MAX: "inf", INT_MIN: "-inf"}  # as Min(int) and Max(int) mean them
 
 
 def _quoted(field: str) -> str:

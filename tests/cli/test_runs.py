@@ -228,3 +228,14 @@ def test_compiled(vertexsdk, program: str, edges: str) -> None:
     Path("s.json").unlink(missing_ok=True)
     vertexsdk("run", "wcc", "--edges", edges, "--compiled", "no", "--stats", "s.json")
     assert json.loads(Path("s.json").read_text())["compiled"] is False
+
+
+def test_unreachable_is_inf_in_every_output(vertexsdk) -> None:
+    Path("two.txt").write_text("1 2\n3 4\n")
+    for name in ("o.csv", "o.parquet"):
+        done = vertexsdk(
+            *("run", "bfs", "--edges", "two.txt", "--param", "origin=1", "--output", name)
+        )
+        assert done.status == 0, done.err
+    assert Path("o.csv").read_text().split()[1:] == ["1,0", "2,1", "3,inf", "4,inf"]
+    assert pq.read_table("o.parquet")["value"].to_pylist() == [0.0, 1.0, float("inf"), float("inf")]
