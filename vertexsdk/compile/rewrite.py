@@ -98,8 +98,6 @@ class Globals:
             self.lines[name] = (
                 f"from {value.__module__ or 'numpy'} import {value.__name__} as {name}"
             )
-        elif isinstance(value, np.ufunc):
-            self.lines[name] = f"from numpy import {value.__name__} as {name}"
         else:
             raise CannotCompile(
                 method, node, f"{name} is a {type(value).__name__}, not a number or function"
