@@ -2,12 +2,13 @@
 
 Few changes are applied as they come. Many are put into buckets by target range, which threads
 then apply side by side. When most vertices send, every row is recomputed from the messages
-instead. All three leave the same aggregates.
+instead, at once or, where the loop does not ask what changed, when the aggregates are next read.
+All leave the same aggregates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.algebra import Algebra
+from vertexsdk.compile.transpose import edge_count, edge_index, order_rows
 from vertexsdk.partition import Topology
 from vertexsdk.threads import run_all
 
@@ -61,6 +63,8 @@ class Delivery:
         self._small, self._large = none, none
         self._capacity = 0
         self.pulled = False
+        self.lazy = False  # a pull may wait for `settle`, as nobody asks what it changes
+        self.due = False  # a pull waits
         self.derived: Callable[[Array], None] | None = None  # repair where no message is kept
 
     @property
@@ -78,8 +82,6 @@ class Delivery:
 
     def order(self, producers: Array) -> None:
         """Have rows ascend by producer id; `producers` are the ids behind inbound ghosts."""
-        from vertexsdk.compile.transpose import order_rows
-
         t = self.topology
         uniform = self.shape == "uniform"
         index = t.in_source.copy() if uniform else _transposed_edges(t)
@@ -100,13 +102,21 @@ class Delivery:
         buckets = self._large if threads > 1 else self._small
         return (msg, agg, self.ch, self.list, self.counts, threads, *buckets, me)
 
-    def push(self, senders: Array, old: Array, msg: Array, agg: Array) -> int:
-        """Deliver the changed messages of `senders` (old[k] what they replace); uniform shape."""
-        degrees = self.degrees(senders)
-        edges = self.topology.m if len(senders) == self.topology.n else int(degrees.sum())
+    def edges_of(self, vertices: Array) -> int:
+        """The number of edges out of the vertices."""
+        count: Any = edge_count
+        all_of_them = len(vertices) == self.topology.n
+        return self.topology.m if all_of_them else int(count(self.topology.start, vertices))
+
+    def push(self, parts: Sequence[tuple[Array, Array]], msg: Array, agg: Array) -> int:
+        """Deliver changed messages, of (senders, what they replace) by thread; uniform shape."""
+        edges = sum(self.edges_of(senders) for senders, _ in parts)
         if self.algebra.kind != "latest" and edges * PULL > len(self.topology.in_source):
             self.pull(msg, agg)
             return edges
+        senders = np.concatenate([p[0] for p in parts])
+        old = np.concatenate([p[1] for p in parts])
+        degrees = self.degrees(senders)
 
         def chunk(lo: int, hi: int, threads: int, me: int) -> None:
             self.module.push(
@@ -158,7 +168,20 @@ class Delivery:
             )
 
     def pull(self, msg: Array, agg: Array) -> None:
-        """Recompute every slot's aggregate."""
+        """Recompute every slot's aggregate, or have `settle` do it."""
+        if self.lazy:
+            self.due = True
+        else:
+            self._pull(msg, agg)
+
+    def settle(self, msg: Array, agg: Array) -> None:
+        """Make the aggregates fit to be read, where a pull waits."""
+        if self.due:
+            self._pull(msg, agg)
+            self.ch[...] = self.counts[...] = 0
+            self.pulled = False
+
+    def _pull(self, msg: Array, agg: Array) -> None:
         t = self.topology
         slots = t.n + t.ghosts
         cuts = _balanced(t.in_start, self.threads if len(t.in_source) > PARALLEL else 1)
@@ -173,11 +196,13 @@ class Delivery:
             ]
         )  # fmt: skip
         assert cuts[-1] == slots
-        self.pulled = True
+        self.pulled, self.due = True, False
 
     def finish(self, msg: Array, agg: Array) -> Array:
         """Return the slots (int32, ascending) whose aggregate changed since the last call."""
         slots = len(self.ch)
+        if self.due:
+            self._pull(msg, agg)
         if self.pulled:
             changed = np.flatnonzero(self.ch).astype(np.int32)
             self.ch[...] = 0
@@ -260,13 +285,11 @@ class Delivery:
 def _balanced(start: Array, parts: int) -> Array:
     """Cut rows into `parts` ranges of about equal numbers of entries; int64[parts + 1]."""
     rows = len(start) - 1
-    inner = np.searchsorted(start, np.linspace(0, start[-1], parts + 1)[1:-1])
+    inner = np.searchsorted(start, np.linspace(0, start[-1], parts + 1)[1:-1].astype(start.dtype))
     return np.concatenate([[0], np.minimum(inner, rows), [rows]]).astype(np.int64)
 
 
 def _transposed_edges(t: Topology) -> Array:
     """Like `in_source`, but naming the edge instead of its source; inbound j is m + j."""
-    from vertexsdk.compile.transpose import edge_index
-
     result: Array = edge_index(t.start, t.target, t.in_start, t.n, t.m, len(t.inbound), t.inbound)
     return result

@@ -5,17 +5,12 @@ from __future__ import annotations
 import math
 import os
 import pickle
-import sys
-import sysconfig
 import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
 
-import cloudpickle
 from pyspark.sql import SparkSession
 
 from vertexsdk.algebra import VertexId
@@ -29,6 +24,7 @@ from vertexsdk.plan import Plan, shape_of, shippable
 from vertexsdk.program import Program
 from vertexsdk.progress import ProgressBar
 from vertexsdk.results import Result
+from vertexsdk.shipping import ship_by_value
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.task import Command, HopTask, Report, make_master
 from vertexsdk.vertex import Vertex
@@ -189,7 +185,7 @@ class _Run:
         partitions = self.graph.partitions
         algebra = self.program.algebra
         run_id = uuid.uuid4().hex[:12]
-        _ship_by_value(self.program)
+        ship_by_value(self.program)
         plan = Plan(
             program=self.program,
             kernels=tuple(None for _ in self.program.classes),
@@ -229,7 +225,6 @@ class _Run:
         alone = self.graph.partitions == 1
         began = time.perf_counter()
         last_bytes = 0
-        budget = 0.25
         task = HopTask(plan)
         try:
             anchor = self.graph.anchor
@@ -237,11 +232,10 @@ class _Run:
                 while master.reason is None:
                     until = self._boundary(master.iteration)
                     command = Command(
-                        version, master.iteration, dict(master.aggregates), vertices, until, budget
+                        version, master.iteration, dict(master.aggregates), vertices, until
                     )
                     reports = self._hop(exchange, command, self._via(last_bytes))
                     hops += 1
-                    budget = 1.0
                     for k in range(len(reports[0].history)):
                         step = Progress(aggregates=master.identity())
                         for r in reports:
@@ -360,35 +354,6 @@ def _kinds(program: Program, info: VariantInfo) -> tuple[int, ...]:
                 f"the vertex file names class {name!r}; {program.name} has: {', '.join(number)}"
             )
     return tuple(number[name] for name in info.kinds)
-
-
-def _ship_by_value(program: Program) -> None:
-    """Have cloudpickle carry the user's modules, which workers may not be able to import.
-
-    These are the modules of the classes and their bases, and what was imported from beside them.
-    """
-    bases = {b for s in program.classes for b in s.cls.__mro__}
-    own = {b.__module__ for b in bases if not _installed(sys.modules.get(b.__module__))}
-    places = {
-        str(Path(file).resolve().parent)
-        for name in own
-        if (file := getattr(sys.modules.get(name), "__file__", None))
-    }
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if name == "__main__" or not file or _installed(module):
-            continue
-        if name in own or str(Path(file).resolve().parent) in places:
-            cloudpickle.register_pickle_by_value(module)
-
-
-def _installed(module: ModuleType | None) -> bool:
-    """Whether a module is part of Python, of this package, or of an installed one."""
-    file = getattr(module, "__file__", None)
-    if module is None or file is None or module.__name__.split(".")[0] == "vertexsdk":
-        return True
-    paths = {sysconfig.get_path(k) for k in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return any(Path(file).is_relative_to(p) for p in paths if p)
 
 
 def _refuse_other_hosts(spark: SparkSession, store: Store, url: str) -> None:

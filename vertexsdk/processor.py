@@ -50,8 +50,7 @@ class Processor:
         self.topology_key = plan.topologies[partition]
         self.module = delivery_module(self.algebra)
         self.methods = _methods(plan, num_vertices, self.module)
-        self.delivery = Delivery(topology, self.algebra, plan.shape, self.module, plan.threads)
-        self._repair_by_state()
+        self.delivery = self._delivery(topology)
         self.v = Vertices.fresh(topology, plan.program, plan.shape, plan.tracked)
         if plan.each:
             self.v.producers = np.zeros(len(topology.inbound), np.int64)
@@ -59,12 +58,15 @@ class Processor:
         self.partial: dict[str, Any] = {}
         self.restructured = False
 
-    def _repair_by_state(self) -> None:
-        """Where no messages are kept, rows are recomputed from the state of their sources."""
-        methods = self.methods[0]
-        if self.plan.shape == "derived" and isinstance(methods, NativeMethods):
-            none = {k: a.identity for k, a in self.plan.program.aggregators.items()}
-            self.delivery.derived = lambda slots: methods.repair(self.v, self.delivery, slots, none)
+    def _delivery(self, topology: Topology) -> Delivery:
+        plan, methods = self.plan, self.methods[0]
+        made = Delivery(topology, self.algebra, plan.shape, self.module, plan.threads)
+        made.lazy = plan.always and topology.partitions == 1
+        if plan.shape == "derived" and isinstance(methods, NativeMethods):
+            # no messages are kept: rows are recomputed from the state of their sources
+            none = {k: a.identity for k, a in plan.program.aggregators.items()}
+            made.derived = lambda slots: methods.repair(self.v, self.delivery, slots, none)
+        return made
 
     @property
     def count(self) -> int:
@@ -100,12 +102,15 @@ class Processor:
                 self.v, self.delivery, part, iteration, read, self.partial, log
             )
         self._follow(log, progress)
-        changed = self.delivery.finish(self.v.msg, self.v.agg)
         n = self.v.topology.n
-        cut = int(np.searchsorted(changed, n))
-        self._schedule(changed[:cut])
-        progress.sent = self._send(changed[cut:])
-        progress.pending = len(self.v.pending) + len(self.v.created) + len(self.v.moved)
+        if self.delivery.due:  # and so everybody gathers, and nobody is elsewhere
+            progress.pending = n
+        else:
+            changed = self.delivery.finish(self.v.msg, self.v.agg)
+            cut = int(np.searchsorted(changed, n))
+            self._schedule(changed[:cut])
+            progress.sent = self._send(changed[cut:])
+            progress.pending = len(self.v.pending) + len(self.v.created) + len(self.v.moved)
         progress.aggregates = self.partial
         return progress
 
@@ -119,6 +124,7 @@ class Processor:
 
     def _gather(self, iteration: int, read: dict[str, Any], progress: Progress) -> Array:
         v = self.v
+        self.delivery.settle(v.msg, v.agg)
         log = self._log()
         created = v.created
         if len(created):
@@ -233,7 +239,7 @@ class Processor:
         self.v = done.vertices
         t = self.v.topology
         self.restructured = True
-        self.delivery = Delivery(t, self.algebra, self.plan.shape, self.module, self.plan.threads)
+        self.delivery = self._delivery(t)
         if len(done.created):
             self.v.created = merged(self.v.created, done.created)
         if senders is None:  # by a scatter: the new targets are sent to in the next iteration
@@ -344,6 +350,7 @@ class Processor:
     def save(self, version: int) -> int:
         """Keep this version on the host; return its bytes."""
         key = self._key(version)
+        self.delivery.settle(self.v.msg, self.v.agg)
         columns, meta = self.v.to_columns(self.algebra)
         size = 0
         if self.restructured:
@@ -371,10 +378,7 @@ class Processor:
             self.topology_key = meta["topology"]
             # saved by a run, so its kinds are class numbers already
             topology = load_topology(self.topology_key, self.partition)
-            self.delivery = Delivery(
-                topology, self.algebra, self.plan.shape, self.module, self.plan.threads
-            )
-            self._repair_by_state()
+            self.delivery = self._delivery(topology)
         self.v = Vertices.from_columns(self.delivery.topology, columns, meta)
         if self.v.producers is not None:
             self.delivery.order(self.v.producers)

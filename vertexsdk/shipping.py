@@ -1,22 +1,32 @@
-"""Wheels given to `spark-submit --py-files`, made importable on the executors.
+"""What makes the user's code importable on the executors: wheels, and modules sent by value.
 
-Spark sends a wheel to every executor but puts only `.zip`, `.egg` and `.jar` files on the path of
-its Python workers. A wheel is a zip: sent once more under that suffix, it is imported from there.
+Spark sends a wheel given to `spark-submit --py-files` to every executor but puts only `.zip`,
+`.egg` and `.jar` files on the path of its Python workers. A wheel is a zip: sent once more under
+that suffix, it is imported from there.
 """
 
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
+import sys
+import sysconfig
 import tempfile
 import zipimport
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
+
+import cloudpickle
+
+from vertexsdk.program import Program
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-__all__ = ["ship_wheels"]
+__all__ = ["ship_by_value", "ship_wheels"]
 
 _shipped: set[tuple[str, str]] = set()
 
@@ -51,3 +61,38 @@ def ship_wheels(context: SparkContext) -> list[str]:
             _shipped.add(key)
             sent.append(wheel.name)
     return sent
+
+
+def ship_by_value(program: Program) -> None:
+    """Have cloudpickle carry the user's modules, which workers may not be able to import.
+
+    These are the modules of the classes and their bases, and what was imported from beside them.
+    """
+    bases = {b for s in program.classes for b in s.cls.__mro__}
+    own = {b.__module__ for b in bases if not _installed(sys.modules.get(b.__module__))}
+    if not own:
+        return
+    places = {
+        str(Path(file).resolve().parent)
+        for name in own
+        if (file := getattr(sys.modules.get(name), "__file__", None))
+    }
+    for name, module in list(sys.modules.items()):
+        if name == "__main__" or _installed(module):
+            continue
+        if name in own or str(Path(module.__file__ or "").resolve().parent) in places:
+            cloudpickle.register_pickle_by_value(module)
+
+
+def _installed(module: ModuleType | None) -> bool:
+    """Whether a module is part of Python, of this package, or of an installed one."""
+    file = getattr(module, "__file__", None)
+    if module is None or file is None or module.__name__.split(".")[0] == "vertexsdk":
+        return True
+    return os.path.abspath(file).startswith(_library_places())
+
+
+@cache
+def _library_places() -> tuple[str, ...]:
+    paths = (sysconfig.get_path(k) for k in ("stdlib", "platstdlib", "purelib", "platlib"))
+    return tuple({os.path.join(p, "") for p in paths if p})

