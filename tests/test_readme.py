@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-PROGRAM, FROM_PYTHON = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
+PROGRAM, FROM_PYTHON, CHANGING = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
 COMMANDS = re.findall(r"^vertexsdk (run examples/.*|query .*)$", README, re.M)
 
 
@@ -64,8 +64,10 @@ def test_commands(checkout: Path) -> None:
 
 def test_from_python(checkout: Path) -> None:
     script = checkout / "examples" / "script.py"
-    script.write_text(FROM_PYTHON)
+    script.write_text(FROM_PYTHON.replace("spark.stop()", CHANGING + "spark.stop()"))
     printed = python(script, cwd=checkout / "examples")
     expected = distances(ROOT / "examples" / "data" / "stdlib-imports.txt", "asyncio")
     assert str(expected["sys"]) in printed
+    assert expected["json"] != 1.0  # or the change below would change nothing
+    assert "{'json': {'steps': 1.0}}" in printed
     assert "asyncio" in printed

@@ -35,9 +35,11 @@ __all__ = [
     "REMOVE_TARGET",
     "UPDATE",
     "Algebra",
+    "Changes",
     "Graph",
     "InputError",
     "Latest",
+    "MainLoop",
     "Max",
     "Min",
     "Program",
@@ -63,15 +65,19 @@ __version__ = "0.1.0"
 
 # What needs Spark or a store is imported when it is first used.
 _LATER = {
+    "Changes": "vertexsdk.changes",
     "Graph": "vertexsdk.graph",
+    "MainLoop": "vertexsdk.main_loop",
     "Result": "vertexsdk.results",
     "read": "vertexsdk.results",
     "run": "vertexsdk.loops",
 }
 
 if TYPE_CHECKING:
+    from vertexsdk.changes import Changes
     from vertexsdk.graph import Graph
     from vertexsdk.loops import run
+    from vertexsdk.main_loop import MainLoop
     from vertexsdk.results import Result, read
 
 

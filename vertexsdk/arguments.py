@@ -38,6 +38,16 @@ built-in programs:
 an edge file has lines `source target [value]`, separated by blanks, tabs or commas, # starts a
 comment; or it is Parquet or CSV with the columns source,target[,value]"""
 
+_STREAM = """\
+examples:
+  vertexsdk stream sssp --edges base.txt --changes day1.txt --param origin=1 --output out.csv
+  vertexsdk stream wcc --edges base.txt --changes 'changes/*.txt' --query-every 1000 --output w.csv
+
+a change file has lines in order: `+ source target [value]` adds an edge, or gives one that is
+there the value; `- source target` removes it; `~ source target value` changes its value. A query
+is answered after every N changes and after the last one; --output out.csv gives out-1.csv,
+out-2.csv, ... and the answers are kept as the loops LOOP-1, LOOP-2, ..., the newest as LOOP"""
+
 _QUERY = """\
 examples:
   vertexsdk query pagerank                          every vertex, a line each
@@ -52,7 +62,7 @@ class _Parser(argparse.ArgumentParser):
         raise InputError(f"{message}; see {self.prog} --help")
 
 
-def parser(run: Command, query: Command) -> argparse.ArgumentParser:
+def parser(run: Command, stream: Command, query: Command) -> argparse.ArgumentParser:
     """Return the parser of the whole command line; it raises InputError on bad arguments.
 
     What it parses has the chosen command's function under `command`.
@@ -70,6 +80,7 @@ def parser(run: Command, query: Command) -> argparse.ArgumentParser:
     commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, what, more, add, command in (
         ("run", "run a program over a graph", _PROGRAMS, _run_arguments, run),
+        ("stream", "answer queries on a changing graph", _STREAM, _stream_arguments, stream),
         ("query", "read the results of a loop", _QUERY, _query_arguments, query),
     ):
         one = commands.add_parser(
@@ -121,6 +132,22 @@ def _results(add: Callable[..., object]) -> None:
 
 
 def _run_arguments(command: argparse.ArgumentParser) -> None:
+    graph = _program_and_graph(command)
+    graph("--multi", action="store_true", help="keep duplicate edges, not only the last of each")
+    _how(command)
+
+
+def _stream_arguments(command: argparse.ArgumentParser) -> None:
+    _program_and_graph(command)
+    add = command.add_argument_group("the changes").add_argument
+    add("--changes", metavar="FILE", required=True, nargs="+", action="extend",
+        help="files, directories or globs, in order")  # fmt: skip
+    add("--query-every", type=_at_least(1), metavar="N", help="changes (default: at the end only)")
+    add("--strict", action="store_true", help="refuse bad lines and changes of absent edges")
+    _how(command)
+
+
+def _program_and_graph(command: argparse.ArgumentParser) -> Callable[..., object]:
     command.add_argument(
         "program", metavar="PROGRAM", help="a built-in's name, module:Class, or path.py:Class"
     )
@@ -128,8 +155,11 @@ def _run_arguments(command: argparse.ArgumentParser) -> None:
     add("--edges", metavar="FILE", required=True, action="append", help="file, directory or glob")
     add("--vertices", metavar="FILE", help="one vertex id per line, and perhaps its class")
     add("--undirected", action="store_true", help="each edge stands for both directions")
-    add("--multi", action="store_true", help="keep duplicate edges, not only the last of each")
     add("--format", choices=("text", "csv", "parquet"), help="of the edge file (default: look)")
+    return add
+
+
+def _how(command: argparse.ArgumentParser) -> None:
     add = command.add_argument_group("the run").add_argument
     add("--param", metavar="K=V", action="append", default=[], help="a parameter of the program")
     add("--max-iterations", type=_at_least(0), metavar="N", help="stop after N (default: its own)")

@@ -1,4 +1,4 @@
-"""The command line: `vertexsdk run` and `vertexsdk query`.
+"""The command line: `vertexsdk run`, `stream` and `query`.
 
 Exit status: 0 done; 1 the run failed, and what was committed stays readable; 2 bad arguments or
 input, said in one line.
@@ -24,6 +24,8 @@ from vertexsdk.errors import InputError, RunError, VertexError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from vertexsdk.graph import Graph
+    from vertexsdk.program import Program
     from vertexsdk.results import Result
 
 __all__ = ["main"]
@@ -46,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     with _messages():
         try:
-            given = parser(_run, _query).parse_args(arguments)
+            given = parser(_run, _stream, _query).parse_args(arguments)
             if given.verbose:
                 logging.getLogger("vertexsdk").setLevel(logging.INFO)
             return int(given.command(given))
@@ -140,11 +142,11 @@ def _spark(master: str | None, name: str) -> Iterator[SparkSession]:
         spark.stop()
 
 
-def _run(given: argparse.Namespace) -> int:
+def _checked(given: argparse.Namespace) -> tuple[Program, dict[str, str]]:
+    """Find all that can be found wrong before Spark is started."""
     from vertexsdk.naming import load_program
     from vertexsdk.output import check_path
 
-    # All that can be found wrong is said before Spark is started.
     if given.delay_bound != 1:
         raise InputError("--delay-bound: only 1 (synchronous iterations) is supported so far")
     if given.output:
@@ -158,32 +160,42 @@ def _run(given: argparse.Namespace) -> int:
         raise InputError(
             f"--field {given.field}: {program.name} has: {', '.join(program.states())}"
         )
+    return program, params
 
+
+def _options(given: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "backend": given.backend,
+        "loop": given.loop,
+        "max_iterations": given.max_iterations,
+        "tolerance": given.tolerance,
+        "commit_every": given.commit_every,
+        "compiled": "require" if given.compiled == "require" else given.compiled == "auto",
+    }
+
+
+def _graph(given: argparse.Namespace, spark: SparkSession) -> Graph:
     from vertexsdk.graph import Graph
+
+    return Graph.read(
+        spark,
+        given.edges,
+        vertices=given.vertices,
+        undirected=given.undirected,
+        multi=getattr(given, "multi", False),
+        partitions=given.partitions,
+        format=given.format,
+    )
+
+
+def _run(given: argparse.Namespace) -> int:
     from vertexsdk.loops import run
 
+    program, params = _checked(given)
     with _spark(given.master, program.name) as spark:
-        graph = Graph.read(
-            spark,
-            given.edges,
-            vertices=given.vertices,
-            undirected=given.undirected,
-            multi=given.multi,
-            partitions=given.partitions,
-            format=given.format,
-        )
+        graph = _graph(given, spark)
         try:
-            result = run(
-                program,
-                graph,
-                params=params,
-                backend=given.backend,
-                loop=given.loop,
-                max_iterations=given.max_iterations,
-                tolerance=given.tolerance,
-                commit_every=given.commit_every,
-                compiled="require" if given.compiled == "require" else given.compiled == "auto",
-            )
+            result = run(program, graph, params=params, **_options(given))
         finally:
             graph.unpersist()
         with contextlib.closing(result):
@@ -193,6 +205,30 @@ def _run(given: argparse.Namespace) -> int:
                 _write_statistics(given.stats, result.statistics)
             _summary(given, result)
     return 0
+
+
+def _stream(given: argparse.Namespace) -> int:
+    from vertexsdk.streaming import Stream
+
+    program, params = _checked(given)
+    stream = Stream(given.changes, given.query_every, given.strict)
+    with _spark(given.master, program.name) as spark:
+        graph = _graph(given, spark)
+        for result in stream.answers(program, graph, params, _options(given)):
+            with contextlib.closing(result):
+                if given.output:
+                    result.write(_numbered(given.output, stream.queries), given.field)
+                print(stream.summary(result), file=sys.stderr)
+    if given.stats:
+        _write_statistics(given.stats, stream.statistics)
+    print(stream.last_line(), file=sys.stderr)
+    return 0
+
+
+def _numbered(path: str, number: int) -> str:
+    """The output of query `number`: out.csv gives out-1.csv, out-2.csv, ..."""
+    name = Path(path)
+    return str(name.with_name(f"{name.stem}-{number}{name.suffix}"))
 
 
 def _params(pairs: Sequence[str]) -> dict[str, str]:

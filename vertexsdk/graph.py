@@ -244,6 +244,26 @@ class Graph:
         """A Spark broadcast of the `Names` of string ids; None before loading, or without any."""
         return self._names_sent
 
+    @property
+    def key(self) -> str:
+        """The prefix of all that is resident for this graph."""
+        return self._key
+
+    @property
+    def code_names(self) -> Names | None:
+        """The string ids in the order of their codes; None where ids are integers."""
+        return self._names
+
+    @property
+    def vertex_input(self) -> VertexInput | None:
+        """The vertices named apart from the edges."""
+        return self._vertices
+
+    def use_names(self, names: Names) -> None:
+        """Take the edges' ids as codes of these strings, instead of finding the strings."""
+        self._names = names
+        self._names_sent = self.spark.sparkContext.broadcast(names)
+
     def _load(self, variant: Variant, anchor: Anchor) -> VariantInfo:
         began = time.perf_counter()
         plan = Plan(

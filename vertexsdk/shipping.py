@@ -89,7 +89,7 @@ def _installed(module: ModuleType | None) -> bool:
     file = getattr(module, "__file__", None)
     if module is None or file is None or module.__name__.split(".")[0] == "vertexsdk":
         return True
-    return os.path.abspath(file).startswith(_library_places())
+    return bool(os.path.abspath(str(file)).startswith(_library_places()))
 
 
 @cache

@@ -1,0 +1,133 @@
+"""A graph that changes: every query equals the oracle on the graph as it is then."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from vertexsdk.algorithms import ALGORITHMS, ConnectedComponents, ShortestPaths
+
+from vertexsdk import Changes, Graph, InputError, MainLoop, read
+from vertexsdk.testing.oracles import disagreements, expected
+
+PARAMS: dict[str, dict[str, Any]] = {
+    "bfs": {"origin": 3},
+    "pagerank": {"iterations": 10},
+    "sssp": {"origin": 3},
+}
+Edges = dict[tuple[Any, Any], float]
+Row = tuple[Any, ...]
+
+
+def random_change(rng: random.Random, edges: Edges, undirected: bool) -> Row:
+    """A change of `edges`, which is made: of any kind, also of edges that are not there."""
+
+    def key(a: int, b: int) -> tuple[int, int]:
+        return (min(a, b), max(a, b)) if undirected else (a, b)
+
+    sign = rng.choice("++--~")
+    a, b = rng.randrange(14), rng.randrange(14)
+    if sign != "+" and edges and rng.random() < 0.8:
+        a, b = rng.choice(sorted(edges))
+        if undirected and rng.random() < 0.5:
+            a, b = b, a
+    value = float(rng.randint(1, 9))
+    if sign == "-":
+        edges.pop(key(a, b), None)
+        return sign, a, b
+    if sign == "+" or key(a, b) in edges:
+        edges[key(a, b)] = value
+    return sign, a, b, value
+
+
+def wanted(name: str, edges: Edges, undirected: bool) -> dict[str, Any]:
+    params = PARAMS.get(name, {})
+    rows = [(a, b, x) for (a, b), x in sorted(edges.items())]
+    return expected(name, rows, list(params.values())[:1] if "origin" in params else [], params,
+                    undirected=undirected)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+def test_queries_equal_the_oracle(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    number = sorted(ALGORITHMS).index(name)
+    rng = random.Random(number)
+    undirected, partitions = bool(number % 2), (1, 2, 7)[number % 3]
+    edges: Edges = {}
+    while len(edges) < 25:
+        random_change(rng, edges, undirected)
+    first = [*zip(*((a, b, x) for (a, b), x in edges.items()), strict=True)]
+    graph = Graph.from_arrays(*first, spark=spark, undirected=undirected, partitions=partitions)
+    options: Any = {"params": PARAMS.get(name, {}), "backend": f"lmdb://{tmp_path}/state"}
+    options["compiled"] = name != "lcc"
+    with MainLoop(ALGORITHMS[name], graph, **options) as main:
+        for _ in range(3):
+            batch = [random_change(rng, edges, undirected) for _ in range(rng.randint(1, 12))]
+            main.ingest(batch)
+            columns = main.query().columns()
+            answer = wanted(name, edges, undirected)
+            got = {
+                v: {f: columns[f][k].item() for f in answer}
+                for k, v in enumerate(columns["id"].tolist())
+            }
+            assert not disagreements(answer, got, 1e-9)
+    assert main.queries == 3
+
+
+def test_counts_and_every_answer_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+    url = f"lmdb://{tmp_path}/state"
+    graph = Graph.from_arrays([1, 2], [2, 3], [1.0, 1.0], spark=spark)
+    with MainLoop(ShortestPaths, graph, params={"origin": 1}, backend=url, loop="roads") as main:
+        assert main.query().lookup([3]) == {3: {"length": 2.0}}
+        counts = main.ingest([("+", 1, 3, 0.5), ("-", 8, 9), ("~", 1, 2, 4), ("+", 2, 3)])
+        assert counts == {"added": 1, "removed": 0, "changed": 1, "unchanged": 1, "absent": 1}
+        result = main.query()
+        assert result.statistics["start"] == "init"
+        assert result.statistics["changes"] == 4
+        main.ingest([("-", 1, 2), ("-", 1, 3)])
+        assert main.query().lookup([1, 2, 3]) == {
+            1: {"length": 0.0}, 2: {"length": float("inf")}, 3: {"length": float("inf")},
+        }  # fmt: skip
+    assert [read(url, f"roads-{k}").lookup([3])[3]["length"] for k in (1, 2)] == [2.0, 0.5]
+    assert read(url, "roads").lookup([3])[3]["length"] == float("inf")
+
+
+def test_strict_takes_in_all_or_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    graph = Graph.from_arrays([1, 2], [2, 3], spark=spark, partitions=2)
+    url = f"lmdb://{tmp_path}/state"
+    with MainLoop(ConnectedComponents, graph, backend=url, strict=True) as main:
+        with pytest.raises(InputError, match=r"change 2 of the batch: there is no edge 5 -> 6"):
+            main.ingest([("-", 1, 2), ("-", 5, 6)])
+        assert main.changes == 0
+        assert main.query().lookup([2])[2] == {"component": 1}
+
+
+def test_string_ids_that_come_later(spark: SparkSession, tmp_path: Path) -> None:
+    graph = Graph.from_arrays(["m", "n"], ["n", "o"], spark=spark, partitions=2)
+    with MainLoop(ConnectedComponents, graph, backend=f"lmdb://{tmp_path}/state") as main:
+        assert main.query().lookup(["o"]) == {"o": {"component": "m"}}
+        main.ingest([("+", "a", "o"), ("-", "m", "n"), ("+", "x", "y")])
+        found = main.query().lookup(["a", "m", "n", "o", "x", "y"])
+    assert {v: row["component"] for v, row in found.items()} == {
+        "a": "a", "n": "a", "o": "a", "x": "x", "y": "x",
+    }  # fmt: skip  # and m has lost its last edge
+
+
+def test_what_cannot_be_done(spark: SparkSession, tmp_path: Path) -> None:
+    url = f"lmdb://{tmp_path}/state"
+    graph = Graph.from_arrays([1], [2], spark=spark)
+    with pytest.raises(InputError, match="'x' is no vertex"):
+        MainLoop(ShortestPaths, graph, params={"origin": "x"}, backend=url)
+    with pytest.raises(InputError, match="parallel edges"):
+        MainLoop(ConnectedComponents, Graph.from_arrays([1], [2], spark=spark, multi=True))
+    with MainLoop(ConnectedComponents, graph, backend=url) as main:
+        with pytest.raises(InputError, match="ids are integers"):
+            main.ingest([("+", "a", "b")])
+        assert main.ingest(Changes.of([])) == dict.fromkeys(main.counts, 0)
+        main.ingest([("-", 1, 2)])
+        with pytest.raises(InputError, match="no edge"):
+            main.query()
+        main.ingest([("+", 4, 3)])
+        assert main.query().lookup([4]) == {4: {"component": 3}}

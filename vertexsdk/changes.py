@@ -1,0 +1,263 @@
+"""Changes of a graph in order: edges added, removed, given another value. Change files.
+
+A change file has a line per change: `+ source target [value]`, `- source target` or
+`~ source target value`, separated by blanks, tabs or commas; `#` starts a comment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from vertexsdk.errors import InputError
+from vertexsdk.load import files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["ADD", "CHANGE", "REMOVE", "BadLine", "Changes", "read_changes"]
+
+ADD, REMOVE, CHANGE = range(3)
+SIGNS = {"+": ADD, "-": REMOVE, "~": CHANGE}
+_WORDS = {**SIGNS, "add": ADD, "remove": REMOVE, "change": CHANGE}
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A batch of k changes, in order.
+
+    Attributes:
+        kind: uint8[k], `ADD`, `REMOVE` or `CHANGE`.
+        source, target: Arrow arrays of k ids, int64 or strings.
+        value: float64[k] or int64[k]; 1 where an edge is added without a value.
+        places: for each change where it was read, to be named in an error; or empty.
+
+    >>> Changes.of([("+", 1, 2), ("~", 1, 2, 0.5), ("-", 1, 2)]).kind.tolist()
+    [0, 2, 1]
+    """
+
+    kind: NDArray[np.uint8]
+    source: Any
+    target: Any
+    value: NDArray[Any]
+    places: Sequence[str] = ()
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def __getitem__(self, part: slice) -> Changes:
+        return Changes(
+            self.kind[part],
+            self.source[part],
+            self.target[part],
+            self.value[part],
+            self.places[part],
+        )
+
+    @classmethod
+    def of(cls, rows: Iterable[Sequence[Any]]) -> Changes:
+        """Take `(sign, source, target[, value])` tuples, where sign is "+", "-" or "~".
+
+        Raises:
+            InputError: another sign, or a row of another form.
+        """
+        kinds, sources, targets, values = [], [], [], []
+        for row in rows:
+            if len(row) not in (3, 4) or row[0] not in SIGNS or (row[0] == "~" and len(row) < 4):
+                raise InputError(f"{row!r} is no change; write ('+', source, target[, value])")
+            kinds.append(SIGNS[row[0]])
+            sources.append(row[1])
+            targets.append(row[2])
+            values.append(row[3] if len(row) == 4 else 1)
+        return cls.from_arrays(kinds, sources, targets, values)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        kind: ArrayLike,
+        source: ArrayLike,
+        target: ArrayLike,
+        value: ArrayLike | None = None,
+    ) -> Changes:
+        """Take arrays of shape (k,): kinds `ADD`, `REMOVE` or `CHANGE`, ids, and values."""
+        kinds = np.asarray(kind, np.uint8)
+        values = np.ones(len(kinds)) if value is None else np.asarray(value)
+        if len(kinds) == 0:
+            values = values.astype(np.float64)
+        if values.dtype.kind not in "if" or np.isnan(values).any():
+            raise InputError("the values of changes must be numbers, and none of them NaN")
+        sources, targets = _ids(source), _ids(target)
+        if len({len(kinds), len(sources), len(targets), len(values)}) > 1:
+            raise InputError(
+                "the arrays of changes differ in length; each change needs all of them"
+            )
+        if (kinds > CHANGE).any():
+            raise InputError("the kind of a change is ADD, REMOVE or CHANGE (0, 1 or 2)")
+        return cls(kinds, sources, targets, values)
+
+    @classmethod
+    def from_dataframe(cls, frame: DataFrame) -> Changes:
+        """Take a DataFrame with columns `kind,source,target[,value]`, in the order of its rows.
+
+        `kind` is "+", "-", "~" or "add", "remove", "change".
+
+        Raises:
+            InputError: a column is missing, or a kind is none of these.
+        """
+        missing = {"kind", "source", "target"} - set(frame.columns)
+        if missing:
+            raise InputError(
+                f"the changes: columns are {', '.join(frame.columns)}; there is no "
+                f"{', '.join(sorted(missing))}"
+            )
+        table: Any = frame.toArrow()
+        words = table["kind"].to_pylist()
+        unknown = next((w for w in words if w not in _WORDS), None)
+        if unknown is not None:
+            raise InputError(f"the changes: kind {unknown!r}; use '+', '-' or '~'")
+        value = None
+        if "value" in frame.columns:
+            value = pc.fill_null(table["value"], 1).to_numpy()
+        source, target = (table[n].combine_chunks() for n in ("source", "target"))
+        return cls.from_arrays([_WORDS[w] for w in words], source, target, value)
+
+    def strings(self) -> tuple[Any, Any]:
+        """The ids as Arrow arrays of strings."""
+        return pc.cast(self.source, pa.large_string()), pc.cast(self.target, pa.large_string())
+
+    @property
+    def are_integers(self) -> bool:
+        """Whether all ids are int64."""
+        return bool(pa.types.is_integer(self.source.type) and pa.types.is_integer(self.target.type))
+
+
+def _ids(ids: Any) -> Any:
+    if isinstance(ids, pa.Array):
+        return pc.cast(ids, pa.int64() if pa.types.is_integer(ids.type) else pa.large_string())
+    found = list(ids) if not isinstance(ids, np.ndarray) else ids.tolist()
+    try:
+        if any(isinstance(i, bool) or not isinstance(i, (int, np.integer, str)) for i in found):
+            raise InputError("the ids of changes must be integers or strings")
+        if any(isinstance(i, str) for i in found):
+            return pa.array([str(i) for i in found], pa.large_string())
+        return pa.array(found, pa.int64())
+    except (pa.ArrowInvalid, OverflowError):
+        raise InputError("an id of the changes is beyond int64") from None
+
+
+@dataclass(frozen=True)
+class BadLine:
+    """A line of a change file that is no change: where, and why."""
+
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+def read_changes(
+    paths: Sequence[str], *, at_once: int, integers: bool, value: str | None = "float64"
+) -> Iterator[tuple[Changes, list[BadLine]]]:
+    """Read change files in order, `at_once` changes at a time; the last batch may have fewer.
+
+    Args:
+        paths: files of this machine; a directory or glob stands for its files by name.
+        at_once: changes in a batch. Bad lines do not count.
+        integers: ids are int64, so that another id makes a line bad; else they are strings.
+        value: dtype of edge values; with "int64" a fraction makes a line bad.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    kinds: list[int] = []
+    ends: tuple[list[Any], list[Any]] = ([], [])
+    values: list[Any] = []
+    places: list[str] = []
+    bad: list[BadLine] = []
+    number = int if value == "int64" else float
+
+    def batch() -> Changes:
+        kind = pa.int64() if integers else pa.large_string()
+        made = Changes(
+            np.array(kinds, np.uint8),
+            pa.array(ends[0], kind),
+            pa.array(ends[1], kind),
+            np.array(values, np.dtype(value or "float64")),
+            tuple(places),
+        )
+        for column in (kinds, *ends, values, places):
+            column.clear()
+        return made
+
+    for path in _expand(paths):
+        with open(path, encoding="utf-8", errors="surrogateescape") as lines:
+            for line_number, line in enumerate(lines, 1):
+                fields = line.partition("#")[0].replace(",", " ").split()
+                if not fields:
+                    continue
+                place = f"{path}, line {line_number}"
+                try:
+                    kind, source, target, weight = _change(fields, integers, number)
+                except ValueError as error:
+                    bad.append(BadLine(place, str(error)))
+                    continue
+                kinds.append(kind)
+                ends[0].append(source)
+                ends[1].append(target)
+                values.append(weight)
+                places.append(place)
+                if len(kinds) == at_once:
+                    yield batch(), bad
+                    bad = []
+    if kinds or bad:
+        yield batch(), bad
+
+
+def _change(fields: list[str], integers: bool, number: type) -> tuple[int, Any, Any, Any]:
+    sign = fields[0]
+    if sign not in SIGNS:
+        raise ValueError(f"{sign!r} is no sign of a change; a line begins with +, - or ~")
+    kind = SIGNS[sign]
+    least, most = {ADD: (3, 4), REMOVE: (3, 4), CHANGE: (4, 4)}[kind]
+    if not least <= len(fields) <= most:
+        form = {ADD: "+ source target [value]", REMOVE: "- source target"}
+        raise ValueError(f"{len(fields)} fields; write {form.get(kind, '~ source target value')}")
+    source, target = (_id(f, integers) for f in fields[1:3])
+    weight: Any = 1
+    if len(fields) == 4 and kind != REMOVE:
+        try:
+            weight = number(fields[3])
+        except ValueError:
+            raise ValueError(f"value {fields[3]!r} is no number") from None
+        if math.isnan(weight):
+            raise ValueError("value NaN is no number")
+    return kind, source, target, weight
+
+
+def _id(field: str, integers: bool) -> int | str:
+    if not integers:
+        if not field.isprintable():  # a byte which is no UTF-8, among others
+            raise ValueError(f"id {field!r} is no text in UTF-8")
+        return field
+    digits = field.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal()):
+        raise ValueError(f"id {field!r} is no integer, but those of the graph are")
+    number = int(field)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"id {field!r} is beyond int64")
+    return number
+
+
+def _expand(paths: Sequence[str]) -> list[str]:
+    local = [files.local_path(p) for p in paths]
+    if any(p is None for p in local):
+        raise InputError(f"{', '.join(paths)}: change files must be on this machine")
+    return files.expand([p for p in local if p is not None])

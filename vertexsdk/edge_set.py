@@ -1,0 +1,245 @@
+"""The edges which a changing graph has now, kept sorted on the executors.
+
+Partition p holds the edges out of the vertices which it owns. A change makes a new version of
+the partitions that it touches; a `Graph` of a version reads it where it is. Where edges have
+both directions, each is kept as two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark import RDD, SparkContext
+
+from vertexsdk import resident
+from vertexsdk.changes import Changes
+from vertexsdk.compile.edges import COUNTS, apply_changes
+from vertexsdk.errors import InputError, RunError
+from vertexsdk.graph import Graph
+from vertexsdk.load.blocks import Block, edge_blocks
+from vertexsdk.load.names import Names
+from vertexsdk.load.order import Chunk
+from vertexsdk.load.spark import Plan
+from vertexsdk.load.vertices import VertexInput
+from vertexsdk.partition import Topology, owner
+
+__all__ = ["EdgeSet", "ResidentEdges", "named"]
+
+_AT_ONCE = 1 << 22  # edges in a block
+_GONE = "an executor was lost with the edges it held; start the stream again"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one partition says of a batch."""
+
+    counts: dict[str, int]
+    absent: NDArray[np.int64]  # changes of the batch, by number
+
+
+class EdgeSet:
+    """The edges of `graph`, to be changed.
+
+    Args:
+        graph: where they begin; it must not keep parallel edges.
+        value: dtype of the edge values a program reads, or None.
+
+    Raises:
+        InputError: the graph keeps parallel edges.
+    """
+
+    def __init__(self, graph: Graph, value: str | None) -> None:
+        if graph.multi:
+            raise InputError("a graph with parallel edges cannot be changed; leave out multi")
+        self.base, self.value, self.undirected = graph, value, graph.undirected
+        info = graph.materialise(("out", value, "combined"))
+        self.partitions, self.anchor = graph.partitions, graph.anchor
+        self.anchor.run(partial(_first, info.keys, self._key(0)))
+        self.names: Names | None = graph.code_names
+        self.version = 0
+        for key in info.keys:
+            graph.forget(key)
+
+    def _key(self, version: int) -> str:
+        return f"{self.base.key}/edges-{version}"
+
+    def apply(self, changes: Changes, *, strict: bool) -> tuple[dict[str, int], list[int]]:
+        """Take in a batch; return counts, see `apply_changes`, and the absent edges' changes.
+
+        With `strict` a batch which has any of those is not taken in.
+
+        Raises:
+            InputError: string ids for a graph of integers.
+            RunError: an executor was lost.
+        """
+        codes = self._codes(changes)
+        kind = changes.kind
+        order = np.arange(len(kind))
+        value = changes.value if self.value is not None else np.zeros(len(kind), np.uint8)
+        columns: list[NDArray[Any]] = [order, kind, *codes, value]
+        if self.undirected:
+            there = codes[0] != codes[1]
+            back: list[NDArray[Any]] = [order, kind, codes[1], codes[0], value]
+            columns = [np.concatenate([a, b[there]]) for a, b in zip(columns, back, strict=True)]
+        task = partial(_apply, self._key(self.version), self._key(self.version + 1))
+        parts: list[_Part | None] = self.anchor.run(
+            partial(task, self.partitions, self.undirected, tuple(columns))
+        )
+        found = [p for p in parts if p is not None]
+        if len(found) < len(parts):
+            raise RunError(_GONE)
+        absent = sorted({int(k) for p in found for k in p.absent})
+        if strict and absent:
+            self.base.forget(self._key(self.version + 1))
+        else:
+            self.base.forget(self._key(self.version))
+            self.version += 1
+        counts = {name: sum(p.counts[name] for p in found) for name in COUNTS}
+        return counts, absent
+
+    def _codes(self, changes: Changes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        if self.names is None:
+            if not changes.are_integers:
+                raise InputError("the graph's ids are integers; so must be those of its changes")
+            return np.asarray(changes.source), np.asarray(changes.target)
+        source, target = changes.strings()
+        self.learn(source, target)
+        assert self.names is not None
+        return self.names.codes(source), self.names.codes(target)
+
+    def learn(self, *more: Any) -> None:
+        """Give new string ids their codes, by rank among all, and the known ones theirs."""
+        assert self.names is not None
+        names = Names.of(self.names.sorted, *more)
+        if len(names) == len(self.names):
+            return
+        moved = names.codes(self.names.sorted)
+        key = self._key(self.version)
+        if not all(self.anchor.run(partial(_recode, key, self._key(self.version + 1), moved))):
+            raise RunError(_GONE)
+        self.base.forget(key)
+        self.version += 1
+        self.names = names
+
+    def graph(self, vertices: VertexInput | None) -> Graph:
+        """Return the graph of this version, which lives until the next batch is taken in."""
+        found = Graph(
+            self.base.spark,
+            ResidentEdges(self._key(self.version), self.anchor.records(), self.value),
+            vertices,
+            undirected=self.undirected,
+            partitions=self.partitions,
+        )
+        if self.names is not None:
+            found.use_names(self.names)
+        return found
+
+
+@dataclass(frozen=True)
+class ResidentEdges:
+    """The edges of an `EdgeSet`'s version. See `load.spark.Edges`."""
+
+    key: str
+    records: RDD[bytes]  # of the anchor where they are
+    value: str | None
+
+    def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
+        """See `Edges`."""
+        return self.records.mapPartitionsWithIndex(partial(_blocks, self.key, plan))
+
+    def distinct_names(self, sc: SparkContext) -> Any:
+        """Not called: the set knows the names."""
+        raise AssertionError("the names of resident edges are known")
+
+
+def _open(key: str, partition: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
+    held = resident.open(f"{key}/{partition}")
+    if held is None:
+        return None
+    return held[0]["source"], held[0]["target"], held[0]["value"]
+
+
+def _save(key: str, partition: int, edges: tuple[NDArray[Any], ...]) -> None:
+    columns = dict(zip(("source", "target", "value"), edges, strict=True))
+    resident.save(f"{key}/{partition}", columns, None)
+
+
+def _first(keys: tuple[str, ...], key: str, partition: int) -> None:
+    held = resident.open(keys[partition])
+    if held is None:
+        raise RunError(_GONE)
+    t = Topology.from_columns(*held)
+    slots = np.concatenate([t.ids, t.ghost_ids])
+    source, target = np.repeat(t.ids, np.diff(t.start)), slots[t.target]
+    value = np.zeros(t.m, np.uint8) if t.value is None else t.value
+    _save(key, partition, (source, target, value))
+
+
+def _apply(
+    key: str,
+    new: str,
+    partitions: int,
+    undirected: bool,
+    columns: tuple[NDArray[Any], ...],
+    partition: int,
+) -> _Part | None:
+    edges = _open(key, partition)
+    if edges is None:
+        return None
+    mine = owner(columns[2], partitions) == partition
+    number, kind, source, target, value = (c[mine] for c in columns)
+    changed = source, target, value.astype(edges[2].dtype)
+    after, absent, counts = apply_changes(edges, kind, changed)
+    _save(new, partition, after)
+    if undirected:  # every edge is here twice, but for loops; count it where source <= target
+        once = source <= target
+        forward = source[once], target[once], changed[2][once]
+        counts = apply_changes(edges, kind[once], forward)[2]
+        absent &= once
+    return _Part(counts, number[absent])
+
+
+def _recode(key: str, new: str, moved: NDArray[np.int64], partition: int) -> bool:
+    edges = _open(key, partition)
+    if edges is None:
+        return False
+    _save(new, partition, (moved[edges[0]], moved[edges[1]], edges[2]))
+    return True
+
+
+def _blocks(key: str, plan: Plan, partition: int, records: Iterable[bytes]) -> Iterator[Block]:
+    for _ in records:
+        pass  # Spark ends a worker which has not read its input
+    edges = _open(key, partition)
+    if edges is None:
+        raise RunError(_GONE)
+    source, target, value = edges
+    if plan.undirected:
+        once = source <= target
+        source, target, value = source[once], target[once], value[once]
+    valued = plan.variant.value is not None
+    chunks = (
+        Chunk(source[k : k + _AT_ONCE], target[k : k + _AT_ONCE],
+              value[k : k + _AT_ONCE] if valued else None)
+        for k in range(0, len(source), _AT_ONCE)
+    )  # fmt: skip
+    yield from edge_blocks(partition, chunks, plan.partitions, plan.mode)
+
+
+def named(found: VertexInput | None, ids: list[Any]) -> VertexInput | None:
+    """Return the vertices of a file and some more."""
+    if not ids:
+        return found
+    more = pa.array([str(i) for i in ids], pa.large_string())
+    if found is None:
+        return VertexInput(more, None, "the vertices")
+    kinds = None
+    if found.kinds is not None:
+        kinds = pa.concat_arrays([found.kinds, pa.nulls(len(more), found.kinds.type)])
+    return VertexInput(pa.concat_arrays([found.strings(), more]), kinds, found.place)
