@@ -63,6 +63,7 @@ class EdgeSet:
         self.anchor.run(partial(_first, info.keys, self._key(0)))
         self.names: Names | None = graph.code_names
         self.version = 0
+        self.renamed = 0  # how often ids were given other codes
         for key in info.keys:
             graph.forget(key)
 
@@ -126,6 +127,7 @@ class EdgeSet:
         self.base.forget(key)
         self.version += 1
         self.names = names
+        self.renamed += 1
 
     def graph(self, vertices: VertexInput | None) -> Graph:
         """Return the graph of this version, which lives until the next batch is taken in."""

@@ -42,6 +42,10 @@ class RunError(VertexError):
     """A run that started and failed; versions committed before it stay readable."""
 
 
+class LostError(RunError):
+    """A host does not hold what a task needs; the driver loads it again, or gives up."""
+
+
 class StateError(VertexError):
     """The versioned store could not read or write what was asked."""
 

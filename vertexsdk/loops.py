@@ -28,8 +28,9 @@ from vertexsdk.shipping import ship_by_value
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.task import Command, HopTask, Report, make_master
 from vertexsdk.vertex import Vertex
+from vertexsdk.warm_start import Kept
 
-__all__ = ["run"]
+__all__ = ["Branch", "run"]
 
 SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
 TRIES = 3
@@ -78,42 +79,55 @@ def run(
         >>> result.lookup([17])  # doctest: +SKIP
         {17: {'rank': 0.0021}}
     """
-    whole = program if isinstance(program, Program) else Program(program)
-    return _Run(
-        whole, graph, dict(params or {}), backend or default_backend(), loop or whole.name,
-        max_iterations, tolerance, commit_every, compiled, threads, exchange, progress,
+    return Branch(
+        program, graph, params=params, backend=backend, loop=loop, max_iterations=max_iterations,
+        tolerance=tolerance, commit_every=commit_every, compiled=compiled, threads=threads,
+        exchange=exchange, progress=progress,
     ).go()  # fmt: skip
 
 
-class _Run:
-    """One call of `run`: its choices, its clock, and the hops it makes."""
+class Branch:
+    """One loop run to its fixed point: its choices, its clock, and the hops it makes.
+
+    Args:
+        warm: an answer to go on from, see `warm_start`; the rest as those of `run`.
+        keep: resident prefix under which the answer stays, to go on from; `kept` describes it.
+    """
 
     def __init__(
         self,
-        program: Program,
+        program: type[Vertex] | Program,
         graph: Graph,
-        params: dict[str, Any],
-        backend: str,
-        loop: str,
-        max_iterations: int | None,
-        tolerance: float | None,
-        commit_every: int | None,
-        compiled: bool | Literal["require"],
-        threads: int | None,
-        exchange: Literal["auto", "driver", "shuffle"],
-        progress: bool | None,
+        *,
+        params: Mapping[str, Any] | None = None,
+        backend: str | None = None,
+        loop: str | None = None,
+        max_iterations: int | None = None,
+        tolerance: float | None = None,
+        commit_every: int | None = None,
+        compiled: bool | Literal["require"] = True,
+        threads: int | None = None,
+        exchange: Literal["auto", "driver", "shuffle"] = "auto",
+        progress: bool | None = None,
+        warm: Kept | None = None,
+        keep: str | None = None,
     ) -> None:
+        program = program if isinstance(program, Program) else Program(program)
+        loop = loop or program.name
         for name, value in (("max_iterations", max_iterations), ("commit_every", commit_every)):
             if value is not None and value < (0 if name == "max_iterations" else 1):
                 raise InputError(f"{name} is {value}; it must not be negative or zero")
-        self.program, self.graph, self.backend, self.loop = program, graph, backend, loop
+        self.program, self.graph, self.loop = program, graph, loop
+        self.backend = backend or default_backend()
+        self.warm, self.keep = warm, keep
+        self.kept: Kept | None = None
         first = program.classes[0].cls
         self.max_iterations = first.max_iterations if max_iterations is None else max_iterations
         self.tolerance = float(first.tolerance if tolerance is None else tolerance)
         if not self.tolerance >= 0 or math.isinf(self.tolerance):
             raise InputError(f"tolerance is {self.tolerance}; it must be zero or more")
         self.commit_every, self.compiled, self.threads = commit_every, compiled, threads
-        self.exchange, self.given = exchange, params
+        self.exchange, self.given = exchange, dict(params or {})
         self.bar = ProgressBar(loop, progress)
         self.seconds: dict[str, float] = {}
         self.statistics: dict[str, Any] = {}
@@ -142,6 +156,7 @@ class _Run:
                                 "of memory"
                             ) from lost
                         self.graph.unpersist()
+                        self.warm = None
                         self.bar.say(f"{lost}; loading the graph again")
         self.statistics["total_seconds"] = time.perf_counter() - began
         return Result(self.backend, self.loop, manifest.iteration, self.statistics, spark)
@@ -200,6 +215,9 @@ class _Run:
             max_iterations=self.max_iterations,
             each=algebra is not None and algebra.kind == "latest" and partitions > 1,
             kinds=_kinds(self.program, info),
+            keep=self.keep,
+            warm=self.warm,
+            trims=self.keep is not None and algebra is not None and algebra.kind != "sum",
         )
         began = time.perf_counter()
         plan = with_kernels(plan, self.compiled, info.string_ids, self.bar.say)
@@ -212,6 +230,8 @@ class _Run:
         self, spark: SparkSession, plan: Plan, info: VariantInfo, store: Store
     ) -> Manifest:
         master = make_master(replace(plan, program=self.program), info.num_vertices)
+        if self.warm is not None:
+            master.aggregates = dict(self.warm.aggregates)
         version, vertices, hops = 0, info.num_vertices, 0
         total = Progress(aggregates=master.identity())
         statistics: dict[str, Any] = {
@@ -275,6 +295,9 @@ class _Run:
         statistics["partitions"] = self.graph.partitions
         statistics["compiled"] = all(k is not None for k in plan.kernels)
         statistics["backend_bytes"] = sum(r.bytes for r in parent.segments) if parent else 0
+        if self.keep is not None:
+            level = plan.level + int(statistics["iterations"])
+            self.kept = Kept(self.keep, level, dict(master.aggregates))
         assert parent is not None
         return parent
 

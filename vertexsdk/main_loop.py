@@ -14,11 +14,12 @@ from vertexsdk.defaults import default_backend
 from vertexsdk.edge_set import EdgeSet, named
 from vertexsdk.errors import InputError
 from vertexsdk.graph import Graph
-from vertexsdk.loops import run
+from vertexsdk.loops import Branch
 from vertexsdk.program import Program
 from vertexsdk.results import Result
 from vertexsdk.state import open_store
 from vertexsdk.vertex import Vertex
+from vertexsdk.warm_start import Kept, why_from_init
 
 __all__ = ["MainLoop"]
 
@@ -27,8 +28,9 @@ class MainLoop:
     """A graph that takes in changes, and queries of it.
 
     A query forks a branch loop at this instant and iterates it to the program's fixed point on
-    the graph as it is then: the answer equals that of a run from scratch. A branch starts from
-    `init`; its statistics say so under `start`.
+    the graph as it is then: the answer equals that of a run from scratch. A branch goes on from
+    the answer before where that is exact (see `warm_start`), and begins with `init` elsewhere; its
+    statistics say which under `start`, and why under `start_reason`.
 
     A vertex is there while an edge, the graph's vertex file, or a parameter names it.
 
@@ -66,7 +68,7 @@ class MainLoop:
     ) -> None:
         self.program = program if isinstance(program, Program) else Program(program)
         self.params = dict(params or {})
-        self.program.bind(self.params)
+        bound = self.program.bind(self.params)
         self.backend = backend or default_backend()
         self.loop = loop or self.program.name
         self.strict, self.options = strict, options
@@ -75,6 +77,12 @@ class MainLoop:
         self.changes = 0
         self.queries = 0
         self.seconds = 0.0
+        tolerance = float(options.get("tolerance") or self.program.classes[0].cls.tolerance)
+        self.from_init = why_from_init(self.program, bound, tolerance, graph.partitions)
+        if options.get("max_iterations") is not None:
+            self.from_init = "it ends after a number of iterations"
+        self._kept: Kept | None = None
+        self._renamed = 0
         self._keep_vertices()
 
     def _keep_vertices(self) -> None:
@@ -125,21 +133,42 @@ class MainLoop:
             RunError: the run failed; what was ingested stays.
         """
         graph = self.edges.graph(self._vertices)
+        warm, reason = self._start()
+        branch = Branch(
+            self.program, graph, params=self.params, backend=self.backend, loop=self.loop,
+            warm=warm, keep=self._next_answer(), **self.options,
+        )  # fmt: skip
         try:
-            result = run(
-                self.program, graph, params=self.params, backend=self.backend, loop=self.loop,
-                **self.options,
-            )  # fmt: skip
+            result = branch.go()
         finally:
             graph.unpersist()
         self.queries += 1
-        result.statistics |= {"start": "init", "changes": self.changes, **self.counts}
+        if warm is not None:
+            self.edges.base.forget(warm.key)
+        self._kept, self._renamed = branch.kept, self.edges.renamed
+        start = "init" if branch.warm is None else "warm"
+        result.statistics |= {"start": start, "start_reason": reason, "changes": self.changes}
+        result.statistics |= self.counts
         name = f"{self.loop}-{self.queries}"
         with open_store(self.backend) as store:
             if name in store.loops():
                 store.delete(name)  # of an earlier stream
             store.fork(self.loop, name)
         return result
+
+    def _start(self) -> tuple[Kept | None, str]:
+        """The answer to go on from, or None, and why."""
+        if self.from_init is not None:
+            return None, self.from_init
+        if self._kept is None:
+            return None, "it is the first query"
+        if self._renamed != self.edges.renamed:
+            self.edges.base.forget(self._kept.key)
+            return None, "vertices with new names came"
+        return self._kept, "the answer before was trimmed to what still holds"
+
+    def _next_answer(self) -> str | None:
+        return None if self.from_init else f"{self.edges.base.key}/answer-{self.queries}"
 
     def close(self) -> None:
         """Free the memory of the edges; answers stay in the store."""

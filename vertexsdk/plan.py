@@ -12,6 +12,7 @@ from vertexsdk.compile.deliver import deliver_source
 from vertexsdk.compile.kernels import KernelText
 from vertexsdk.compile.rewrite import CannotCompile, derivable, scatter_shape
 from vertexsdk.program import ClassSpec, Program
+from vertexsdk.warm_start import Kept
 
 __all__ = ["Plan", "delivery_module", "shippable"]
 
@@ -37,6 +38,14 @@ class Plan:
     each: bool  # a ghost per remote edge
     names: Any = None  # broadcast of the names of string ids, for interpreted methods
     kinds: tuple[int, ...] = ()  # class number for each class code of the vertex file
+    keep: str | None = None  # resident prefix under which the answer stays
+    warm: Kept | None = None  # the answer to go on from
+    trims: bool = False  # vertices keep the iteration of their last change, see `trimming`
+
+    @property
+    def level(self) -> int:
+        """The level of a vertex which begins now: later than all that was kept."""
+        return 0 if self.warm is None else self.warm.level + 1
 
     @property
     def tracked(self) -> bool:

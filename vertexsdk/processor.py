@@ -19,13 +19,14 @@ from vertexsdk.compile.cache import load_module
 from vertexsdk.compile.interpret import InterpretedMethods, combiner
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.delivery import Delivery, filled
-from vertexsdk.errors import ProgramError, RunError
+from vertexsdk.errors import LostError, ProgramError, RunError
 from vertexsdk.log import EMIT, Entry, Log
 from vertexsdk.master import Progress
 from vertexsdk.names import Names
 from vertexsdk.partition import Topology, owner
 from vertexsdk.plan import Plan, delivery_module
 from vertexsdk.restructure import Changes, restructure
+from vertexsdk.trimming import kept_columns, restored, trim
 from vertexsdk.vertices import Vertices
 
 __all__ = ["Processor"]
@@ -54,6 +55,8 @@ class Processor:
         self.v = Vertices.fresh(topology, plan.program, plan.shape, plan.tracked)
         if plan.each:
             self.v.producers = np.zeros(len(topology.inbound), np.int64)
+        if plan.trims:
+            self.v.level = np.full(topology.n, plan.level, np.int32)
         self.outgoing: dict[int, dict[str, Any]] = {}
         self.partial: dict[str, Any] = {}
         self.restructured = False
@@ -92,9 +95,11 @@ class Processor:
         if iteration == 0:
             if self.plan.each:
                 self._introductions()
-            senders = self._begin(read)
+            senders = self._begin(read) if self.plan.warm is None else self._resume(read, progress)
         else:
             senders = self._gather(iteration, read, progress)
+            if self.v.level is not None:
+                self.v.level[senders] = self.plan.level + iteration
         progress.changed = len(senders)
         log = self._log()
         for methods, part in self._by_class(senders):
@@ -121,6 +126,32 @@ class Processor:
             methods.init(self.v, part, read, self.partial, log)
         self._follow(log, None)
         return np.arange(self.v.topology.n, dtype=np.int32)
+
+    def _resume(self, read: dict[str, Any], progress: Progress) -> Array:
+        """Begin from an earlier answer: `init` on new vertices, and on those it is wrong for."""
+        plan, v = self.plan, self.v
+        assert plan.warm is not None
+        held = resident.open(f"{plan.warm.key}/{self.partition}")
+        if held is None:
+            raise LostError(f"partition {self.partition} has lost the answer before")
+        fresh, before = restored(v, held[0])
+        methods = self.methods[0]
+        log = self._log()
+        methods.init(v, fresh, read, self.partial, log)
+        if self.partition == 0:
+            for name, algebra in plan.program.aggregators.items():
+                kept = plan.warm.aggregates[name]
+                self.partial[name] = algebra.combine(self.partial[name], kept)
+        progress.updates = len(fresh)
+        if plan.trims:
+            progress.updates += trim(v, self.delivery, methods, before, plan.level, log)
+        return np.arange(v.topology.n, dtype=np.int32)
+
+    def keep(self) -> None:
+        """Leave the answer on this host, for a branch to begin from."""
+        assert self.plan.keep is not None
+        self.delivery.settle(self.v.msg, self.v.agg)
+        resident.save(f"{self.plan.keep}/{self.partition}", kept_columns(self.v), None)
 
     def _gather(self, iteration: int, read: dict[str, Any], progress: Progress) -> Array:
         v = self.v

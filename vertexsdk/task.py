@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vertexsdk.algebra import Algebra
-from vertexsdk.errors import RunError
+from vertexsdk.errors import LostError, RunError
 from vertexsdk.master import Master, Progress
 from vertexsdk.plan import Plan
 from vertexsdk.program import new_driver
@@ -115,6 +115,8 @@ class HopTask:
         if command.commit or (command.step and report.reason is not None):
             clock = time.perf_counter()
             report.segment = self._commit(processor, command, report)
+            if self.plan.keep is not None:
+                processor.keep()
             report.seconds["commit"] = time.perf_counter() - clock
         report.vertices = processor.count
         report.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -177,7 +179,3 @@ class HopTask:
         return store.put_segment(
             self.plan.loop, report.partition, iteration, "base", processor.result()
         )
-
-
-class LostError(RunError):
-    """This host does not hold what the task needs; the driver loads it again."""

@@ -43,6 +43,7 @@ class Vertices:
     created: Array = field(default_factory=lambda: np.empty(0, np.int32))  # not yet initialised
     moved: Array = field(default_factory=lambda: np.empty(0, np.int32))  # to scatter once more
     producers: Array | None = None  # Latest: ids behind inbound ghosts
+    level: Array | None = None  # int32: where values are trimmed, when each last changed
 
     @classmethod
     def fresh(cls, topology: Topology, program: Program, shape: str, tracked: bool) -> Vertices:
@@ -67,6 +68,8 @@ class Vertices:
         columns["created"], columns["moved"] = self.created, self.moved
         if self.producers is not None:
             columns["producers"] = self.producers
+        if self.level is not None:
+            columns["level"] = self.level
         if self.once and algebra is not None:
             columns["once.vertex"] = np.array(list(self.once), np.int32)
             values = filled(len(self.once), algebra)
@@ -102,6 +105,7 @@ class Vertices:
             created=columns["created"].copy(),
             moved=columns["moved"].copy(),
             producers=columns["producers"].copy() if "producers" in columns else None,
+            level=columns["level"].copy() if "level" in columns else None,
         )
 
 

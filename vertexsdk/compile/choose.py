@@ -45,7 +45,7 @@ def with_kernels(plan: Plan, compiled: Compiled, strings: bool, say: Callable[[s
                     next(iter(first.methods.values())), None,
                     "the classes of this program gather different kinds of message",
                 )  # fmt: skip
-            native = replace(plan, shape=shape_of(plan.program.classes, native=True))
+            native = replace(plan, shape=shape_of(plan.program.classes, native=not plan.trims))
             texts = tuple(_text(spec, native, strings, light) for spec in plan.program.classes)
             native = replace(native, kernels=texts)
             say("compiling")

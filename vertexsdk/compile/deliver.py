@@ -196,6 +196,20 @@ def repair(slots, in_start, in_index, MSG, AGG, identity):
         AGG[s] = _row(s, in_start, in_index, MSG, identity)
 '''
 
+_SUPPORT = '''
+@_jit
+def support(todo, in_start, in_index, in_source, MSG, LEVEL, GONE, identity, out):
+    """Combine, for each of `todo`, the messages of producers which are older and not gone."""
+    for k in range(todo.shape[0]):
+        s = todo[k]
+        acc = identity
+        for j in range(in_start[s], in_start[s + 1]):
+            u = in_source[j]
+            if LEVEL[u] < LEVEL[s] and not GONE[u]:
+                acc = _combine(acc, MSG[_u(in_index[j])])
+        out[k] = acc
+'''
+
 _PULL_VECTOR = '''
 @_jit
 def _row(s, in_start, in_index, MSG, acc):
@@ -329,7 +343,7 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
         cast=cast,
     )
     if algebra.kind != "latest":
-        pull = _PULL_VECTOR if vector else _PULL
+        pull = _PULL_VECTOR if vector else _PULL + _SUPPORT
         # An unsigned index saves the test for a negative one, a quarter of a pull's time.
         body += pull.replace("_u(", "(" if python else "np.uint64(")
     return "\n".join([_HEAD, globals_.text(), body])

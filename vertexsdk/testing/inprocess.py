@@ -23,6 +23,7 @@ from vertexsdk.plan import Plan, shape_of, shippable
 from vertexsdk.program import Program
 from vertexsdk.task import DRIVER, Command, HopTask, Report, make_master
 from vertexsdk.testing.adjacency import Edge, adjacency
+from vertexsdk.warm_start import Kept
 
 __all__ = ["InProcess", "topologies"]
 
@@ -123,6 +124,7 @@ class InProcess:
         typed = [(s, t, dtype.type(x[0] if x else 1)) for s, t, *x in edges]
         self.rows = adjacency(typed, self.kinds, program.direction, undirected=undirected)
         self._topologies: dict[int, list[Topology]] = {}
+        self.kept: Kept | None = None  # the last answer, where `run` was to keep it
 
     def run(
         self,
@@ -132,12 +134,20 @@ class InProcess:
         compiled: bool | Literal["require"] = False,
         threads: int = 1,
         forget: bool = False,
+        warm: Kept | None = None,
+        keep: bool = False,
     ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
         """Run to the end; return the state by vertex, the sums of progress, and iterations.
 
-        With `forget` every task loads its partition as a new worker would.
+        With `forget` every task loads its partition as a new worker would; `warm` is an answer
+        to go on from, and with `keep` this one stays, as `kept`, until `drop`.
         """
         plan = self._plan(params or {}, partitions, threads)
+        algebra = self.program.algebra
+        if keep:
+            kept = f"inprocess-{os.getpid()}/kept-{next(_numbers)}"
+            trims = algebra is not None and algebra.kind != "sum"
+            plan = replace(plan, keep=kept, warm=warm, trims=trims)
         plan = with_kernels(plan, compiled, False, lambda text: None)
         plan = replace(plan, program=shippable(self.program))
         try:
@@ -190,6 +200,8 @@ class InProcess:
         hop = HopTask(plan)
         vertices = len(self.rows)
         master = make_master(replace(plan, program=self.program), vertices)
+        if plan.warm is not None:
+            master.aggregates = dict(plan.warm.aggregates)
         total = Progress(aggregates=master.identity())
         inbox: list[list[tuple[int, bytes]]] = [[] for _ in range(partitions)]
         version = 0
@@ -216,6 +228,9 @@ class InProcess:
                 total.add(step, self.program.aggregators)
             version = reports[0].version
             vertices = sum(report.vertices for report in reports)
+        if plan.keep is not None:
+            level = plan.level + master.iteration - 1
+            self.kept = Kept(plan.keep, level, dict(master.aggregates))
         return self._state(plan, partitions, version), total, master.iteration - 1
 
     def _state(self, plan: Plan, partitions: int, version: int) -> dict[int, dict[str, Any]]:
@@ -227,6 +242,8 @@ class InProcess:
                 processor = HopTask(plan)._processor(p, command)
             else:
                 processor = kept[1]
+            if plan.keep is not None:
+                processor.keep()
             columns = processor.result()
             kinds = columns.get("kind", np.zeros(len(columns["id"]), np.uint8)).tolist()
             for k, v in enumerate(columns["id"].tolist()):
