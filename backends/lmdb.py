@@ -2,12 +2,13 @@
 
     path/FORMAT       which format this is
     path/catalog/     heads, manifests and versions, in one environment: a commit is one transaction
-    path/shard-NN/    segments of the partitions p with p % 16 == NN, so that partitions write
-                      side by side; an environment has one writer at a time
+    path/shard-NN/    small segments of the partitions p with p % 16 == NN, so that partitions
+                      write side by side; an environment has one writer at a time
+    path/large/       segments of a megabyte and more, a file each: see `_files`
 
 A segment is written in the pieces that it comes in, so that a column is never copied to be joined
-with another, and is one contiguous value when it is read. Options in the URL: `?map=BYTES`, the
-size that maps start with, where address space is scarce.
+with another. Options in the URL: `?map=BYTES`, the size that maps start with, where address space
+is scarce.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from vertexsdk.backends._catalog import TABLES, Catalog, loop_prefix
 from vertexsdk.backends._environment import Environment, open_environment
+from vertexsdk.backends._files import LARGE, Files
 from vertexsdk.backends._format import check_format
 
 from vertexsdk.state.contract import SegmentKey
@@ -59,6 +61,7 @@ class LmdbBackend(Catalog):
         self._map_size = map_size
         self._process = os.getpid()
         self._environments: dict[str, Environment] = {}
+        self._files = Files(os.path.join(self.path, "large"), self.durable)
         check_format(self.path, create)
 
     @classmethod
@@ -78,6 +81,8 @@ class LmdbBackend(Catalog):
         return cls(path, create=create, map_size=size or None)
 
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
+        if sum(map(len, pieces)) >= LARGE:
+            return self._files.put(key, pieces)
         values = _values(pieces)
 
         def work(txn: Any) -> None:
@@ -88,8 +93,13 @@ class LmdbBackend(Catalog):
                 rest += 1
 
         self._shard(key).write(work)
+        self._files.discard(key)
 
     def get_segment(self, key: SegmentKey) -> list[NDArray[np.uint8]] | None:
+        large = self._files.get(key)
+        if large is not None:
+            return [large]
+
         def work(txn: Any) -> list[memoryview]:
             found: list[memoryview] = []
             while (value := txn.get(_segment(key, len(found)))) is not None:
@@ -106,14 +116,15 @@ class LmdbBackend(Catalog):
             environment = self._shard(some[0])
             environment.write(partial(_delete, keys=some))
             environment.forget_snapshot()
+        self._files.delete(key for some in shards.values() for key in some)
 
     def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
         prefix = b"" if loop is None else loop_prefix(loop)
-        found: list[SegmentKey] = []
+        found = set(self._files.keys(loop))
         for number in range(SHARDS):
             if os.path.isdir(os.path.join(self.path, f"shard-{number:02}")):
                 environment = self._environment(f"shard-{number:02}")
-                found += environment.read(lambda txn: list(_scan(txn, prefix)))
+                found.update(environment.read(lambda txn: list(_scan(txn, prefix))))
         return iter(sorted(found))
 
     def statistics(self) -> dict[str, Any]:

@@ -164,23 +164,23 @@ with open_store(sys.argv[1]) as store:
 
 
 def test_a_full_map_grows_or_says_why_not(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(_environment, "RESERVED", 1 << 20)
+    monkeypatch.setattr(_environment, "RESERVED", 1 << 19)
     store = open_store(f"lmdb://{tmp_path}/store")
     put(store, 0, rows=1000)
     ((_, held),) = store.read("loop")
     with pytest.raises(FullError, match="arrays read from it are in use"):
-        put(store, 1, rows=200_000)
+        put(store, 1, rows=60_000)
     assert (held["value"] == 0.0).all()
     del held
     store.close()
     store = open_store(f"lmdb://{tmp_path}/store")
-    put(store, 1, rows=200_000)
+    put(store, 1, rows=60_000)
     assert store.versions("loop") == [0, 1]
 
 
 def test_forked_children_use_their_own_environment(tmp_path: Path) -> None:
     store = open_store(f"lmdb://{tmp_path}/store")
-    put(store, 0, rows=100_000)
+    put(store, 0, rows=50_000)
     ((_, held),) = store.read("loop")
     children = []
     for number in range(4):

@@ -1,0 +1,157 @@
+"""Large segments of a directory's store: a file each, written once, mapped when it is read.
+
+    ROOT/LOOP/PARTITION-ITERATION-ATTEMPT          LOOP is the name in hex, cut into directories
+    ROOT/LOOP/PARTITION-ITERATION-ATTEMPT.N.part   being written, or left by a writer that died
+
+A file gets its name when all of it is on the disk, so a segment is whole or absent. What a writer
+left is listed as a segment that nothing refers to, which a collection removes. A map stays valid
+when its file is deleted. Beside an LMDB environment this spares a copy of every byte on writing,
+and on reading the touch of every page by which py-lmdb fetches a value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import mmap
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.state.contract import SegmentKey
+from vertexsdk.state.errors import FullError, StateError
+
+__all__ = ["LARGE", "Files"]
+
+LARGE = 1 << 20  # bytes from which a segment is a file of its own
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+_AT_ONCE = 1 << 30  # a single write() stops at 2 GiB
+_CUT = 240  # hex digits in the name of a directory
+
+
+class Files:
+    """The files below a directory, which is made when the first is written.
+
+    Args:
+        sync: be durable.
+    """
+
+    def __init__(self, root: str, sync: bool) -> None:
+        self._root, self._sync = root, sync
+
+    def put(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
+        """Write a segment, durably.
+
+        Raises:
+            FullError: no room; nothing is left of it.
+            StateError: the directory cannot be written.
+        """
+        folder = self._folder(key.loop)
+        path = os.path.join(folder, _name(key))
+        part = f"{path}.{os.urandom(4).hex()}.part"
+        try:
+            descriptor = self._create(folder, part)
+            try:
+                for piece in pieces:
+                    view = memoryview(piece).cast("B")
+                    while view:
+                        view = view[os.write(descriptor, view[:_AT_ONCE]) :]
+                if self._sync:
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(part, path)
+            self._sync_directory(folder)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+            if error.errno in _NO_ROOM:
+                raise FullError(
+                    f"no room left for the store in {self._root}: free some space, or choose "
+                    "another --backend; what was committed before is still readable"
+                ) from error
+            raise StateError(
+                f"the store in {self._root} cannot be written: {error.strerror}"
+            ) from error
+
+    def get(self, key: SegmentKey) -> NDArray[np.uint8] | None:
+        """The segment, mapped read-only, or None."""
+        try:
+            with open(os.path.join(self._folder(key.loop), _name(key)), "rb", 0) as file:
+                try:
+                    mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                except (OSError, ValueError):  # no address space left, or an empty file
+                    return np.frombuffer(file.read(), np.uint8)
+                return np.frombuffer(mapped, np.uint8)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StateError(
+                f"the store in {self._root} cannot be read: {error.strerror}"
+            ) from error
+
+    def discard(self, key: SegmentKey) -> None:
+        """Forget it, if it is there; maps of it stay valid."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(self._folder(key.loop), _name(key)))
+
+    def delete(self, keys: Iterable[SegmentKey]) -> None:
+        """Forget them, and what writers left of them; maps of them stay valid."""
+        loops: dict[str, set[str]] = {}
+        for key in keys:
+            loops.setdefault(self._folder(key.loop), set()).add(_name(key))
+        for folder, names in loops.items():
+            with contextlib.suppress(FileNotFoundError):
+                for found in os.listdir(folder):
+                    if found.split(".")[0] in names:
+                        with contextlib.suppress(FileNotFoundError):
+                            os.unlink(os.path.join(folder, found))
+
+    def keys(self, loop: str | None = None) -> Iterator[SegmentKey]:
+        """The keys of one loop's files, or of all, also of those left unfinished; in no order."""
+        if loop is None:
+            yield from _walk(self._root, "")
+        else:
+            raw = loop.encode().hex()
+            yield from (key for key in _walk(self._folder(loop), raw) if key.loop == loop)
+
+    def _folder(self, loop: str) -> str:
+        raw = loop.encode().hex()
+        return os.path.join(self._root, *(raw[k : k + _CUT] for k in range(0, len(raw), _CUT)))
+
+    def _create(self, folder: str, part: str) -> int:
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(part, flags, 0o666)
+        os.makedirs(folder, exist_ok=True)
+        above = folder
+        while above != os.path.dirname(self._root):  # a name is durable once its directory is
+            above = os.path.dirname(above)
+            self._sync_directory(above)
+        return os.open(part, flags, 0o666)
+
+    def _sync_directory(self, path: str) -> None:
+        if self._sync:
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def _name(key: SegmentKey) -> str:
+    return f"{key.partition}-{key.iteration}-{key.attempt}"
+
+
+def _walk(folder: str, raw: str) -> Iterator[SegmentKey]:
+    with contextlib.suppress(FileNotFoundError):
+        for entry in list(os.scandir(folder)):
+            if entry.is_dir():
+                yield from _walk(entry.path, raw + entry.name)
+            else:
+                partition, iteration, attempt = entry.name.split(".")[0].split("-")
+                yield SegmentKey(
+                    bytes.fromhex(raw).decode(), int(partition), int(iteration), attempt
+                )
