@@ -8,7 +8,8 @@ import pickle
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from pyspark.sql import SparkSession
@@ -19,16 +20,17 @@ from vertexsdk.defaults import default_backend
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.exchange import Exchange
 from vertexsdk.graph import Graph, VariantInfo
-from vertexsdk.master import Master, Progress
+from vertexsdk.master import Progress
 from vertexsdk.plan import Plan, shape_of, shippable
 from vertexsdk.program import Program
 from vertexsdk.progress import ProgressBar
 from vertexsdk.results import Result
 from vertexsdk.shipping import ship_by_value
-from vertexsdk.state import Manifest, Store, open_store
+from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.task import Command, HopTask, Report, make_master
 from vertexsdk.vertex import Vertex
 from vertexsdk.warm_start import Kept
+from vertexsdk.writing import Committer
 
 __all__ = ["Branch", "run"]
 
@@ -131,6 +133,7 @@ class Branch:
         self.bar = ProgressBar(loop, progress)
         self.seconds: dict[str, float] = {}
         self.statistics: dict[str, Any] = {}
+        self.committed: Manifest | None = None  # by this run, and so by a try that was lost too
 
     def go(self) -> Result:
         """Load, compile, iterate, commit."""
@@ -144,7 +147,10 @@ class Branch:
                 info = self._load()
                 params = self._codes(bound, info)
                 with open_store(self.backend) as store:
-                    store.claim(self.loop, program=self.program.name, schema=self.program.schema())
+                    newest = store.claim(
+                        self.loop, program=self.program.name, schema=self.program.schema()
+                    )
+                    self.committed = self.committed and newest
                     plan = self._plan(info, params, store)
                     try:
                         manifest = self._iterate(spark, plan, info, store)
@@ -240,29 +246,31 @@ class Branch:
         }  # fmt: skip
         self.statistics = statistics
         phases: dict[str, float] = {"kernel": 0.0, "save": 0.0, "commit": 0.0}
-        memory = 0
-        parent: Manifest | None = None
-        alone = self.graph.partitions == 1
+        memory, written = 0, 0
+        after = self.committed.iteration if self.committed else 0
+        attempts: list[str | None] = [None] * self.graph.partitions
+        done = -1
         began = time.perf_counter()
         last_bytes = 0
         task = HopTask(plan)
+        commit = partial(self._commit, store, info)
         try:
             anchor = self.graph.anchor
-            with Exchange(spark, anchor.partitions, task=task, anchor=anchor) as exchange:
-                while master.reason is None:
-                    until = self._boundary(master.iteration)
+            with (
+                Exchange(spark, anchor.partitions, task=task, anchor=anchor) as exchange,
+                Committer(commit, self.committed) as committer,
+            ):
+                while master.reason is None or done != master.iteration - 1:
                     command = Command(
-                        version, master.iteration, dict(master.aggregates), vertices, until
-                    )
+                        version, master.iteration, dict(master.aggregates), vertices,
+                        self.commit_every, after=after, committed=tuple(attempts),
+                    )  # fmt: skip
+                    if master.reason is not None:  # which no partition could know
+                        command = replace(
+                            command, iteration=master.iteration - 1, step=False, commit=True
+                        )
                     reports = self._hop(exchange, command, self._via(last_bytes))
-                    hops += 1
-                    for k in range(len(reports[0].history)):
-                        step = Progress(aggregates=master.identity())
-                        for r in reports:
-                            step.add(r.history[k], self.program.aggregators)
-                        master.advance(step)
-                        total.add(replace(step, aggregates=master.identity()),
-                                  self.program.aggregators)  # fmt: skip
+                    hops += command.step
                     version = reports[0].version
                     vertices = sum(r.vertices for r in reports)
                     last_bytes = sum(r.bytes for r in reports)
@@ -271,20 +279,31 @@ class Branch:
                     for r in reports:
                         for name in phases:
                             phases[name] += r.seconds.get(name, 0.0) / len(reports)
-                    self.bar.update(master.iteration - 1, step, total.messages)
-                    done = master.iteration - 1
-                    due = self.commit_every and done and done % self.commit_every == 0
-                    if master.reason is not None or due:
-                        if not (alone and master.reason is not None):
-                            commit = replace(command, version=version, iteration=done,
-                                             step=False, commit=True)  # fmt: skip
-                            reports = self._hop(exchange, commit, "driver")
+                    for k in range(max(len(reports[0].history), 1)):
+                        if command.step:
+                            step = Progress(aggregates=master.identity())
+                            for r in reports:
+                                step.add(r.history[k], self.program.aggregators)
+                            master.advance(step)
+                            total.add(replace(step, aggregates=master.identity()),
+                                      self.program.aggregators)  # fmt: skip
+                        if master.iteration - 1 not in reports[0].segments:
+                            continue
+                        done = master.iteration - 1
                         statistics |= {
                             "iterations": done, "hops": hops, "updates": total.updates,
                             "messages": total.messages, "num_vertices": vertices,
                             "reason": master.reason, "seconds": time.perf_counter() - began,
                         }  # fmt: skip
-                        parent = self._commit(store, master, reports, statistics, parent, info)
+                        segments = [ref for r in reports if (ref := r.segments[done])]
+                        for ref in segments:
+                            attempts[ref.key.partition] = ref.key.attempt
+                            written += ref.bytes
+                        committer.add(
+                            _Version(done, segments, dict(master.aggregates), dict(statistics))
+                        )
+                    self.bar.update(master.iteration - 1, step, total.messages)
+                parent = committer.finish()
         finally:
             self.graph.forget(plan.run)
         statistics["seconds"] = time.perf_counter() - began
@@ -294,7 +313,7 @@ class Branch:
         statistics["duplicate_edges"] = info.duplicates
         statistics["partitions"] = self.graph.partitions
         statistics["compiled"] = all(k is not None for k in plan.kernels)
-        statistics["backend_bytes"] = sum(r.bytes for r in parent.segments) if parent else 0
+        statistics["backend_bytes"] = written
         if self.keep is not None:
             level = plan.level + int(statistics["iterations"])
             self.kept = Kept(self.keep, level, dict(master.aggregates))
@@ -306,11 +325,6 @@ class Branch:
         if self.exchange != "auto":
             return self.exchange
         return "shuffle" if last_bytes > SHUFFLE else "driver"
-
-    def _boundary(self, iteration: int) -> int | None:
-        if self.commit_every is None:
-            return None
-        return -(-max(iteration, 1) // self.commit_every) * self.commit_every
 
     def _hop(
         self,
@@ -331,26 +345,31 @@ class Branch:
         return reports
 
     def _commit(
-        self,
-        store: Store,
-        master: Master,
-        reports: list[Report],
-        statistics: dict[str, Any],
-        parent: Manifest | None,
-        info: VariantInfo,
+        self, store: Store, info: VariantInfo, version: _Version, parent: Manifest | None
     ) -> Manifest:
-        return store.commit(
+        self.committed = store.commit(
             self.loop,
-            iteration=master.iteration - 1,
-            segments=[r.segment for r in reports],
+            iteration=version.iteration,
+            segments=version.segments,
             schema=self.program.schema(),
             program=self.program.name,
-            aggregates={k: _json(v) for k, v in master.aggregates.items()},
-            statistics={k: v for k, v in statistics.items() if k != "phases"},
+            aggregates={k: _json(v) for k, v in version.aggregates.items()},
+            statistics=version.statistics,
             parent=parent,
             partitions=self.graph.partitions,
             ids="str" if info.string_ids else "int",
         )
+        return self.committed
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """What the tasks wrote of one iteration, and what is remembered with it."""
+
+    iteration: int
+    segments: list[SegmentRef]
+    aggregates: dict[str, Any]
+    statistics: dict[str, Any]
 
 
 class _Lost(Exception):

@@ -18,7 +18,9 @@ from vertexsdk.errors import LostError, RunError
 from vertexsdk.master import Master, Progress
 from vertexsdk.plan import Plan
 from vertexsdk.program import new_driver
+from vertexsdk.state import SegmentRef
 from vertexsdk.vertex import Aggregates
+from vertexsdk.writing import Writer
 
 __all__ = ["Command", "HopTask", "Report", "make_master"]
 
@@ -29,30 +31,42 @@ DRIVER = -1
 class Command:
     """One hop's orders: from `version`, run iterations from `iteration` on.
 
-    With one partition the task goes on by itself until the loop ends, `seconds` have passed or
-    `until` is reached. `commit` has the state written to the store afterwards.
+    With one partition the task goes on by itself until the loop ends or `seconds` have passed. The
+    state at the end of each `every` iterations after `after` is written to the store on the way;
+    with `commit`, that of `iteration`. `committed` has each partition's attempt that was committed
+    last, which deltas are made from.
     """
 
     version: int
     iteration: int
     aggregates: dict[str, Any]
     num_vertices: int
-    until: int | None = None
+    every: int | None = None
     seconds: float = 1.0
     commit: bool = False
     step: bool = True
+    after: int = 0
+    committed: tuple[str | None, ...] = ()
+
+    def due(self, iteration: int) -> bool:
+        """Whether the state at the end of an iteration is to be written on the way."""
+        return self.every is not None and iteration > self.after and iteration % self.every == 0
 
 
 @dataclass(slots=True)
 class Report:
-    """What a task tells the driver. `history` has the progress of every iteration it ran."""
+    """What a task tells the driver.
+
+    `history` has the progress of every iteration it ran; `segments` what it wrote, by iteration,
+    None where nothing had changed.
+    """
 
     partition: int
     version: int
     history: list[Progress] = field(default_factory=list)
     vertices: int = 0
     reason: str | None = None
-    segment: Any = None
+    segments: dict[int, SegmentRef | None] = field(default_factory=dict)
     lost: str | None = None
     bytes: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
@@ -99,23 +113,29 @@ class HopTask:
             return
         clock = time.perf_counter()
         report.seconds["load"] = clock - began
-        if command.step:
-            processor.set_vertices(command.num_vertices)
-            processor.receive(blocks)
-            self._run(processor, command, report)
-            report.seconds["kernel"] = time.perf_counter() - clock
-            outgoing = processor.blocks()
-            report.bytes = sum(len(b) for _, b in outgoing)
-            alone = len(self.plan.topologies) == 1
-            if not (alone and report.reason is not None):
-                clock = time.perf_counter()
-                processor.save(report.version)
-                report.seconds["save"] = time.perf_counter() - clock
-            _kept[self.plan.run, partition] = (report.version, processor)
-        if command.commit or (command.step and report.reason is not None):
+        plan = self.plan
+        before = command.committed[partition] if command.committed else None
+        with Writer(plan.run, plan.store, plan.loop, partition, before) as writer:
+            if command.step:
+                _kept.pop((plan.run, partition), None)  # an attempt that fails leaves it changed
+                processor.set_vertices(command.num_vertices)
+                processor.receive(blocks)
+                self._run(processor, command, report, writer)
+                report.seconds["kernel"] = time.perf_counter() - clock
+                outgoing = processor.blocks()
+                report.bytes = sum(len(b) for _, b in outgoing)
+                alone = len(plan.topologies) == 1
+                if not (alone and report.reason is not None):
+                    clock = time.perf_counter()
+                    processor.save(report.version)
+                    report.seconds["save"] = time.perf_counter() - clock
+                _kept[plan.run, partition] = (report.version, processor)
+            last = command.iteration + max(len(report.history) - 1, 0)
             clock = time.perf_counter()
-            report.segment = self._commit(processor, command, report)
-            if self.plan.keep is not None:
+            if (command.commit or report.reason is not None) and last not in writer:
+                writer.add(last, processor.result())
+            report.segments = writer.finish()
+            if plan.keep is not None and report.segments:
                 processor.keep()
             report.seconds["commit"] = time.perf_counter() - clock
         report.vertices = processor.count
@@ -123,7 +143,7 @@ class HopTask:
         yield from outgoing
         yield DRIVER, pickle.dumps(report)
 
-    def _run(self, processor: Any, command: Command, report: Report) -> None:
+    def _run(self, processor: Any, command: Command, report: Report, writer: Writer) -> None:
         alone = len(self.plan.topologies) == 1
         began = time.monotonic()
         master = make_master(self.plan, command.num_vertices)
@@ -139,12 +159,12 @@ class HopTask:
                 ) from error
             report.history.append(progress)
             report.version += 1
+            if command.due(master.iteration):
+                writer.add(master.iteration, processor.result())
             if not alone:
                 return
             if not master.advance(progress):
                 report.reason = master.reason
-                return
-            if command.until is not None and master.iteration > command.until:
                 return
             if time.monotonic() - began > command.seconds:
                 return
@@ -169,13 +189,3 @@ class HopTask:
             raise LostError(str(error)) from None
         return processor
 
-    def _commit(self, processor: Any, command: Command, report: Report) -> Any:
-        if self.plan.store is None:
-            return None
-        from vertexsdk.state import open_store
-
-        store = open_store(self.plan.store)
-        iteration = command.iteration + max(len(report.history) - 1, 0)
-        return store.put_segment(
-            self.plan.loop, report.partition, iteration, "base", processor.result()
-        )
