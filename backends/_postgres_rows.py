@@ -13,32 +13,59 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
+from vertexsdk.backends._postgres_schema import OWN, make_view
 
 __all__ = ["replace_rows"]
 
 _TYPES = {"b": ("boolean", 16, "?"), "i": ("bigint", 20, ">i8"), "u": ("bigint", 20, ">i8")}
 _TYPES |= {"f": ("double precision", 701, ">f8")}
-_OWN = ("loop", "vertex", "iteration", "name", "class")
 _AT_ONCE = 1 << 16  # rows
 
 
 def replace_rows(
-    link: Any, loop: str, manifest: str, iteration: int, parts: Iterable[Mapping[str, Any]]
-) -> None:
-    """In one transaction, make the rows of the loop those that the parts have."""
+    link: Any,
+    loop: str,
+    manifest: str,
+    iteration: int,
+    parts: Iterable[Mapping[str, Any]],
+    over: str | None,
+) -> bool:
+    """In one transaction, make the rows of the loop those that the parts have.
+
+    Args:
+        over: the parts have only what changed since this version; False if it is not shown now.
+    """
     with link.transaction():
         link.execute("SELECT pg_advisory_xact_lock(7023582, hashtext(%s))", [loop])
-        link.execute("DELETE FROM vertex_rows WHERE loop = %s", [loop])
+        if over is None:
+            link.execute("DELETE FROM vertex_rows WHERE loop = %s", [loop])
+        else:
+            query = "SELECT manifest FROM vertex_shown WHERE loop = %s"
+            row = link.execute(query, [loop]).fetchone()
+            if row is None or row[0] not in (over, manifest):
+                return False
         for part in parts:
+            if over is not None:
+                _remove(link, loop, part)
             fields = {n: a for n, a in part.items() if n not in ("id", "name", "class")}
             fields = {n: a for n, a in fields.items() if _type(a) is not None}
             columns = _columns(link, {n: str(_type(a)) for n, a in fields.items()})
-            _send(link, loop, iteration, part, fields, columns)
+            _send(link, loop, part, fields, columns)
         link.execute(
-            "INSERT INTO vertex_shown VALUES (%s, %s) "
-            "ON CONFLICT (loop) DO UPDATE SET manifest = EXCLUDED.manifest",
-            [loop, manifest],
+            "INSERT INTO vertex_shown VALUES (%s, %s, %s) ON CONFLICT (loop) DO UPDATE "
+            "SET manifest = EXCLUDED.manifest, iteration = EXCLUDED.iteration",
+            [loop, manifest, iteration],
         )
+    return True
+
+
+def _remove(link: Any, loop: str, part: Mapping[str, Any]) -> None:
+    """The rows of the part's vertices; all vertices of a part have one class."""
+    kind = part["class"][0] if len(part.get("class", ())) else ""
+    link.execute(
+        "DELETE FROM vertex_rows WHERE loop = %s AND class = %s AND vertex = ANY(%s)",
+        [loop, kind, part["id"].tolist()],
+    )
 
 
 def _type(array: NDArray[Any]) -> str | None:
@@ -60,7 +87,7 @@ def _columns(link: Any, fields: dict[str, str]) -> dict[str, str]:
         for name, kind in fields.items():
             if (name, kind) in known:
                 continue
-            taken = {*known.values(), *_OWN}
+            taken = {*known.values(), *OWN}
             short = name.encode()[:40].decode(errors="ignore")
             column = name if name == short and name not in taken else ""
             tail = kind.replace(" precision", "").replace("[]", "s")
@@ -77,26 +104,19 @@ def _columns(link: Any, fields: dict[str, str]) -> dict[str, str]:
                 [name, kind, column],
             )
             known[name, kind] = column
-        names = link.execute("SELECT col FROM vertex_fields ORDER BY place").fetchall()
-        listed = map(sql.Identifier, [*_OWN, *(name for (name,) in names)])
-        link.execute(
-            sql.SQL("CREATE OR REPLACE VIEW vertex_state AS SELECT {} FROM vertex_rows").format(
-                sql.SQL(", ").join(listed)
-            )
-        )
+        make_view(link)
     return {name: known[name, kind] for name, kind in fields.items()}
 
 
 def _send(
     link: Any,
     loop: str,
-    iteration: int,
     part: Mapping[str, Any],
     fields: dict[str, NDArray[Any]],
     columns: dict[str, str],
 ) -> None:
     count = len(part["id"])
-    own: dict[str, Any] = {"loop": loop, "vertex": part["id"], "iteration": iteration}
+    own: dict[str, Any] = {"loop": loop, "vertex": part["id"]}
     own |= {name: part[name] for name in ("name", "class") if name in part}
     sent = {**own, **{columns[name]: array for name, array in fields.items()}}
     names = sql.SQL(", ").join(map(sql.Identifier, sent))
@@ -124,9 +144,6 @@ def _packed(sent: dict[str, Any], low: int, high: int) -> NDArray[Any]:
             raw = given.encode()
             layout += [(size, ">i4"), (value, f"V{len(raw)}")]
             values |= {size: len(raw), value: np.void(raw)}
-        elif isinstance(given, int):
-            layout += [(size, ">i4"), (value, ">i8")]
-            values |= {size: 8, value: given}
         elif given.ndim == 1:
             kind = np.dtype(_TYPES[given.dtype.kind][2])
             layout += [(size, ">i4"), (value, kind)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg import sql
 
-__all__ = ["LATEST", "MIGRATIONS", "migrate"]
+__all__ = ["LATEST", "MIGRATIONS", "OWN", "make_view", "migrate"]
 
 MIGRATIONS = (
     """
@@ -46,8 +46,16 @@ MIGRATIONS = (
     CREATE INDEX vertex_rows_name ON vertex_rows (loop, name) WHERE name IS NOT NULL;
     CREATE VIEW vertex_state AS SELECT loop, vertex, iteration, name, class FROM vertex_rows;
     """,
+    """
+    ALTER TABLE vertex_shown ADD iteration bigint;
+    UPDATE vertex_shown s SET iteration =
+        (SELECT max(r.iteration) FROM vertex_rows r WHERE r.loop = s.loop);
+    DROP VIEW vertex_state;
+    ALTER TABLE vertex_rows DROP COLUMN iteration;
+    """,
 )
 LATEST = len(MIGRATIONS)
+OWN = ("loop", "vertex", "iteration", "name", "class")  # the columns before the fields
 
 
 def migrate(link: Any, schema: str) -> None:
@@ -63,7 +71,22 @@ def migrate(link: Any, schema: str) -> None:
         version = row[0] if row else 0
         for step in MIGRATIONS[version:]:
             link.execute(step)
+        if version < LATEST:
+            make_view(link)
         if row is None:
             link.execute("INSERT INTO vertex_format VALUES (%s)", [LATEST])
         elif version < LATEST:
             link.execute("UPDATE vertex_format SET version = %s", [LATEST])
+
+
+def make_view(link: Any) -> None:
+    """Make `vertex_state` anew, with a column for every field; it keeps those that it had."""
+    names = link.execute("SELECT col FROM vertex_fields ORDER BY place").fetchall()
+    columns = [sql.Identifier("shown" if n == "iteration" else "rows", n) for n in OWN]
+    columns += [sql.Identifier("rows", name) for (name,) in names]
+    link.execute(
+        sql.SQL(
+            "CREATE OR REPLACE VIEW vertex_state AS SELECT {} FROM vertex_rows AS rows "
+            "JOIN vertex_shown AS shown ON shown.loop = rows.loop"
+        ).format(sql.SQL(", ").join(columns))
+    )

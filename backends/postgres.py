@@ -53,7 +53,12 @@ class PostgresBackend(PostgresSegments, CanQuery):
             raise StateInputError(f"there is no store in {self.location}: check --backend")
         if version is None or (version < LATEST and create):
             self._run(lambda link: migrate(link, server.schema))
-        elif version != LATEST:
+        elif version < LATEST:
+            raise FormatError(
+                f"{self.location} has format {version}, an older one: a run by this version of "
+                "vertexsdk brings it up to date; or read it with the version that wrote it"
+            )
+        elif version > LATEST:
             raise FormatError(
                 f"{self.location} has format {version}, this version of vertexsdk reads {LATEST}: "
                 "use the version that wrote it, or another ?schema="
@@ -164,10 +169,15 @@ class PostgresBackend(PostgresSegments, CanQuery):
         self._server.close()
 
     def show_rows(
-        self, loop: str, manifest: str, iteration: int, parts: Iterable[Mapping[str, Any]]
-    ) -> None:
+        self,
+        loop: str,
+        manifest: str,
+        iteration: int,
+        parts: Iterable[Mapping[str, Any]],
+        over: str | None = None,
+    ) -> bool:
         kept = list(parts)  # a retry sends them again
-        self._run(lambda link: replace_rows(link, loop, manifest, iteration, kept))
+        return self._run(lambda link: replace_rows(link, loop, manifest, iteration, kept, over))
 
     def shown(self, loop: str) -> str | None:
         rows = self._all("SELECT manifest FROM vertex_shown WHERE loop = %s", loop)

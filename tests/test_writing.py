@@ -130,6 +130,7 @@ def test_a_write_that_fails_is_told(store: Store, monkeypatch: pytest.MonkeyPatc
 
 def test_commits_are_made_in_order_and_none_after_one_that_failed(store: Store) -> None:
     made: list[int] = []
+    rests: list[int] = []
 
     def commit(iteration: int, parent: Manifest | None) -> Manifest:
         if iteration == 5:
@@ -137,17 +138,17 @@ def test_commits_are_made_in_order_and_none_after_one_that_failed(store: Store) 
         made.append(iteration)
         return store.commit("loop", iteration=iteration, segments=[], parent=parent)
 
-    with Committer(commit, None) as committer:
+    with Committer(commit, None, lambda: rests.append(len(made))) as committer:
         for iteration in range(4):
             committer.add(iteration)
         newest = committer.finish()
+    assert rests
     assert newest is not None
     assert newest.iteration == 3
-    with Committer(commit, newest) as committer:
-        with pytest.raises(FullError, match="no room left"):
-            for iteration in range(4, 1000):
-                committer.add(iteration)
-            committer.finish()
+    with pytest.raises(FullError, match="no room left"), Committer(commit, newest) as committer:
+        for iteration in range(4, 1000):
+            committer.add(iteration)
+        committer.finish()
     assert made == [0, 1, 2, 3, 4]
     assert store.versions("loop") == made
 

@@ -36,6 +36,7 @@ __all__ = ["Branch", "run"]
 
 SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
 TRIES = 3
+SHOWN = 100_000  # vertices in a commit up to which it is readable by SQL when it is acknowledged
 
 
 def run(
@@ -253,12 +254,12 @@ class Branch:
         began = time.perf_counter()
         last_bytes = 0
         task = HopTask(plan)
-        commit = partial(self._commit, store, info)
+        commit, rest = partial(self._commit, store, info), partial(store.show, self.loop)
         try:
             anchor = self.graph.anchor
             with (
                 Exchange(spark, anchor.partitions, task=task, anchor=anchor) as exchange,
-                Committer(commit, self.committed) as committer,
+                Committer(commit, self.committed, rest) as committer,
             ):
                 while master.reason is None or done != master.iteration - 1:
                     command = Command(
@@ -359,6 +360,8 @@ class Branch:
             partitions=self.graph.partitions,
             ids="str" if info.string_ids else "int",
         )
+        if sum(ref.rows for ref in version.segments) <= SHOWN:
+            store.show(self.loop)
         return self.committed
 
 

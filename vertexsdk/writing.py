@@ -172,13 +172,18 @@ class Committer:
     Args:
         commit: given what `add` was, and the manifest before; returns the new one, durable.
         newest: the version to build on, if any.
+        rest: called when nothing waits any more.
     """
 
     def __init__(
-        self, commit: Callable[[Any, Manifest | None], Manifest], newest: Manifest | None
+        self,
+        commit: Callable[[Any, Manifest | None], Manifest],
+        newest: Manifest | None,
+        rest: Callable[[], object] = lambda: None,
     ) -> None:
-        self._commit = commit
+        self._commit, self._rest = commit, rest
         self._newest = newest
+        self._added = self._made = 0
         self._last: Future[None] | None = None
         self._thread = ThreadPoolExecutor(1, "vertexsdk-committer")
 
@@ -190,6 +195,7 @@ class Committer:
         """
         if self._last is not None and self._last.done():
             self._last.result()
+        self._added += 1
         self._last = self._thread.submit(self._next, version, self._last)
 
     def finish(self) -> Manifest | None:
@@ -206,6 +212,9 @@ class Committer:
         if before is not None:
             before.result()  # what is built on a failure fails too
         self._newest = self._commit(version, self._newest)
+        self._made += 1
+        if self._made == self._added:
+            self._rest()
 
     def __enter__(self) -> Committer:
         return self

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psycopg
 import pytest
+from vertexsdk.algorithms.sssp import ShortestPaths
+from vertexsdk.backends._postgres_schema import MIGRATIONS
 
+import vertexsdk
+from vertexsdk import loops
 from vertexsdk.partition import owner
-from vertexsdk.state import Store, open_store
+from vertexsdk.state import FormatError, Store, open_store
 from vertexsdk.strings import pack_strings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -80,7 +88,7 @@ def test_the_newest_version_is_rows(postgres_url: str, link: psycopg.Connection[
     assert other.fetchone() == (5, float("inf"), None)
     link.execute("ANALYZE vertex_rows")
     plan = link.execute(f"EXPLAIN {query} AND vertex = 17").fetchall()
-    assert any("Index" in line for (line,) in plan), plan
+    assert any("vertex_rows_pkey" in line for (line,) in plan), plan
     link.execute("CREATE TABLE mine (vertex bigint, label text)")
     link.execute("INSERT INTO mine VALUES (17, 'x'), (18, 'y')")
     joined = link.execute(
@@ -88,6 +96,116 @@ def test_the_newest_version_is_rows(postgres_url: str, link: psycopg.Connection[
         "WHERE s.loop = 'main' ORDER BY 1"
     ).fetchall()
     assert joined == [("x", -1.0), ("y", pytest.approx(18 / 7))]
+
+
+def test_only_what_deltas_changed_is_sent(postgres_url: str, link: psycopg.Connection[Any]) -> None:
+    query = "SELECT vertex, xmin::text FROM vertex_rows WHERE loop = 'main' ORDER BY 1"
+    with open_store(postgres_url) as store:
+        put(store, "main", 1, "base", range(100), rank=np.zeros(100))
+        store.show("main")
+        before = dict(link.execute(query).fetchall())
+        put(store, "main", 2, "delta", [3, 5], rank=np.array([1.0, 2.0]))
+        put(store, "main", 3, "delta", [5, 100], rank=np.array([3.0, 4.0]))
+        store.show("main")
+        after = dict(link.execute(query).fetchall())
+        assert {v for v in after if after[v] != before.get(v)} == {3, 5, 100}
+        rows = link.execute("SELECT vertex, iteration, rank FROM vertex_state ORDER BY 1")
+        expected = {v: 0.0 for v in range(101)} | {3: 1.0, 5: 3.0, 100: 4.0}
+        assert rows.fetchall() == [(v, 3, x) for v, x in expected.items()]
+        store.compact("main")  # an equal version, of another name: all is sent anew
+        put(store, "main", 4, "delta", [0], rank=np.array([9.0]))
+        store.prune("main", 1)
+        store.show("main")
+        rows = link.execute("SELECT vertex, iteration, rank FROM vertex_state ORDER BY 1")
+        assert rows.fetchall() == [(v, 4, x) for v, x in (expected | {0: 9.0}).items()]
+
+
+def test_rows_of_each_commit_during_a_run(
+    spark: SparkSession,
+    tmp_path: Path,
+    postgres_url: str,
+    link: psycopg.Connection[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = [f"{k} {k + 1} {k % 7 + 1}" for k in (*range(60), *range(1000, 4000))]
+    edges = tmp_path / "edges.txt"
+    edges.write_text("\n".join(path) + "\n")
+    seen: dict[int, dict[int, float]] = {}
+    commit = loops._Run._commit
+
+    def committed(*given: Any) -> Any:
+        manifest = commit(*given)
+        rows = link.execute("SELECT vertex, iteration, length FROM vertex_state").fetchall()
+        assert {iteration for _, iteration, _ in rows} == {manifest.iteration}
+        seen[manifest.iteration] = {vertex: length for vertex, _, length in rows}
+        return manifest
+
+    monkeypatch.setattr(loops._Run, "_commit", committed)
+    graph = vertexsdk.Graph.read(spark, str(edges), partitions=1)
+    vertexsdk.run(
+        ShortestPaths, graph, params={"origin": 0}, backend=postgres_url, loop="paths",
+        commit_every=1, progress=False,
+    )  # fmt: skip
+    graph.unpersist()
+    with open_store(postgres_url) as store:
+        versions = store.versions("paths")
+        assert sorted(seen) == versions
+        assert len(versions) > 50
+        for iteration in versions:
+            ((_, state),) = store.read("paths", iteration)
+            assert seen[iteration] == dict(
+                zip(state["id"].tolist(), state["length"].tolist(), strict=True)
+            )
+        kinds = [ref.kind for ref in store.segments(store.version("paths", 40))]
+        assert "delta" in kinds
+    link.execute("ANALYZE vertex_rows")
+    plan = link.execute(
+        "EXPLAIN SELECT length FROM vertex_state WHERE loop = 'paths' AND vertex = 17"
+    ).fetchall()
+    assert any("vertex_rows_pkey" in line for (line,) in plan), plan
+
+
+def test_a_schema_of_the_first_version_is_brought_up_to_date(
+    postgres_url: str, link: psycopg.Connection[Any]
+) -> None:
+    with open_store(postgres_url) as store:
+        put(store, "main", 3, "base", range(50), rank=np.arange(50.0))
+        expected = {p: columns["rank"].tolist() for p, columns in store.read("main")}
+        (manifest,) = link.execute("SELECT manifest FROM vertex_heads").fetchone() or ("",)
+    kept = ("heads", "versions", "manifests", "segments", "pieces")
+    for name in kept:
+        link.execute(f"CREATE TEMP TABLE kept_{name} AS SELECT * FROM vertex_{name}".encode())
+    schema = postgres_url.partition("schema=")[2].partition("&")[0]
+    link.execute(f"DROP SCHEMA {schema} CASCADE".encode())
+    link.execute(f"CREATE SCHEMA {schema}".encode())
+    link.execute(MIGRATIONS[0].encode())  # as the first version made it, with what it wrote
+    for name in kept:
+        link.execute(f"INSERT INTO vertex_{name} SELECT * FROM kept_{name}".encode())
+    link.execute("ALTER TABLE vertex_rows ADD COLUMN rank double precision")
+    link.execute("INSERT INTO vertex_fields VALUES ('rank', 'double precision', 'rank')")
+    link.execute("INSERT INTO vertex_shown VALUES ('main', %s)", [manifest])
+    link.execute(
+        "INSERT INTO vertex_rows (loop, vertex, iteration, rank) "
+        "SELECT 'main', v, 3, v FROM generate_series(0, 49) v"
+    )
+    link.execute(
+        "CREATE OR REPLACE VIEW vertex_state AS "
+        "SELECT loop, vertex, iteration, name, class, rank FROM vertex_rows"
+    )
+    link.execute("CREATE TABLE vertex_format (version integer NOT NULL)")
+    link.execute("INSERT INTO vertex_format VALUES (1)")
+    with pytest.raises(FormatError, match=r"has format 1, an older one: a run .* up to date"):
+        open_store(postgres_url, create=False)
+    rows = "SELECT vertex, iteration, rank FROM vertex_state WHERE loop = 'main' ORDER BY 1"
+    before = link.execute(rows).fetchall()
+    with open_store(postgres_url) as store:
+        assert link.execute(rows).fetchall() == before == [(v, 3, float(v)) for v in range(50)]
+        assert {p: c["rank"].tolist() for p, c in store.read("main")} == expected
+        assert store.verify() == []
+        put(store, "main", 4, "delta", [7], rank=np.array([-1.0]))
+    before[7] = (7, 4, -1.0)
+    assert link.execute(rows).fetchall() == [(v, 4, x) for v, _, x in before]
+    open_store(postgres_url, create=False).close()
 
 
 def test_rows_follow_versions_and_go_with_their_loop(

@@ -233,12 +233,21 @@ class CanQuery(ABC):
 
     @abstractmethod
     def show_rows(
-        self, loop: str, manifest: str, iteration: int, parts: Iterable[Mapping[str, Any]]
-    ) -> None:
+        self,
+        loop: str,
+        manifest: str,
+        iteration: int,
+        parts: Iterable[Mapping[str, Any]],
+        over: str | None = None,
+    ) -> bool:
         """Make the rows of `loop` those of the version, in one transaction.
 
         Args:
             parts: columns of equal length: "id"; where there are, "name" and "class"; and fields.
+            over: the parts are only what changed since this version.
+
+        Returns:
+            False if `over` is not what is shown; nothing changed then.
         """
 
     @abstractmethod

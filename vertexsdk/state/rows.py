@@ -1,4 +1,7 @@
-"""The newest version of a loop, shown as rows where the backend can be read by SQL."""
+"""The newest version of a loop, shown as rows where the backend can be read by SQL.
+
+Where only deltas were committed since what is shown, only their rows are sent.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 
 from vertexsdk.encoded import Column
 from vertexsdk.state.contract import CanQuery
+from vertexsdk.state.errors import MissingError
 from vertexsdk.state.manifests import Manifest, SegmentRef
 from vertexsdk.state.reading import overlay
 from vertexsdk.strings import unpack_strings
@@ -25,18 +29,39 @@ def show(store: Snapshots, loop: str) -> bool:
     if not isinstance(backend, CanQuery):
         return False
     manifest = store.version(loop)
-    if backend.shown(loop) != manifest.name:
-        parts = _parts(store, manifest)
-        backend.show_rows(loop, manifest.name, manifest.iteration, parts)
+    shown = backend.shown(loop)
+    if shown == manifest.name:
+        return True
+    name, iteration = manifest.name, manifest.iteration
+    deltas = _since(store, shown, manifest) if shown else None
+    if deltas is None or not backend.show_rows(
+        loop, name, iteration, _parts(store, deltas), over=shown
+    ):
+        backend.show_rows(loop, name, iteration, _parts(store, _layers(store, manifest)))
     return True
 
 
-def _parts(store: Snapshots, manifest: Manifest) -> Iterator[dict[str, Column]]:
-    layers: dict[tuple[int, str], list[SegmentRef]] = {}
-    for ref in store.segments(manifest):
-        if ref.kind in ("base", "delta"):
-            layers.setdefault((ref.key.partition, ref.group), []).append(ref)
-    for (_, group), refs in sorted(layers.items(), key=lambda item: item[0]):
+def _layers(store: Snapshots, manifest: Manifest) -> list[SegmentRef]:
+    return [ref for ref in store.segments(manifest) if ref.kind in ("base", "delta")]
+
+
+def _since(store: Snapshots, older: str, manifest: Manifest) -> list[SegmentRef] | None:
+    """The deltas by which the version differs from an older one, or None if not by deltas only."""
+    try:
+        before = _layers(store, store.manifest(older))
+    except MissingError:
+        return None
+    now = _layers(store, manifest)
+    added = now[len(before) :]
+    same = now[: len(before)] == before and all(ref.kind == "delta" for ref in added)
+    return added if same else None
+
+
+def _parts(store: Snapshots, layers: list[SegmentRef]) -> Iterator[dict[str, Column]]:
+    parts: dict[tuple[int, str], list[SegmentRef]] = {}
+    for ref in layers:
+        parts.setdefault((ref.key.partition, ref.group), []).append(ref)
+    for (_, group), refs in sorted(parts.items(), key=lambda item: item[0]):
         columns = overlay([_plain(store, ref) for ref in refs])
         if "name.offsets" in columns:
             names = unpack_strings(columns.pop("name.offsets"), columns.pop("name.bytes"))
