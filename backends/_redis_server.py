@@ -99,6 +99,10 @@ class Server:
             StateError: the server cannot be reached now.
         """
         try:
+            if self.settings.get("ssl"):  # a server without TLS never answers the handshake
+                self._client = self._connect(_CONNECT)
+                self._once(lambda r: r.ping())
+                self.close()
             return self._once(work)
         except Lost as error:
             raise StateError(
@@ -127,18 +131,21 @@ class Server:
 
     def _once(self, work: Callable[[Any], T]) -> T:
         if self._client is None or self._process != os.getpid():
-            self._client = redis.Redis(
-                **self.settings,
-                socket_timeout=_TIMEOUT,
-                socket_connect_timeout=_CONNECT,
-                retry=Retry(NoBackoff(), 0),
-                protocol=2,
-            )
-            self._process = os.getpid()
+            self._client = self._connect(_TIMEOUT)
         try:
             return work(self._client)
         except RedisError as error:
             raise self._explained(error) from None
+
+    def _connect(self, seconds: float) -> Any:
+        self._process = os.getpid()
+        return redis.Redis(
+            **self.settings,
+            socket_timeout=seconds,
+            socket_connect_timeout=_CONNECT,
+            retry=Retry(NoBackoff(), 0),
+            protocol=2,
+        )
 
     def _explained(self, error: RedisError) -> Exception:
         said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import pickle
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -197,6 +198,84 @@ def test_a_user_who_may_not(postgres_server: PostgresServer) -> None:
     url = postgres_server.url().replace("tester", "guest")
     with refused(StateInputError, "does not permit"):
         open_store(f"{url}?schema=forbidden")
+
+
+def test_a_redis_user_who_may_not(redis_server: RedisServer, redis_url: str) -> None:
+    import redis
+
+    place = redis_url.replace("redis://", "redis://guest:s3cret@")
+    with open_store(redis_url) as store:
+        commit(store, 0)
+    with redis.Redis(port=redis_server.port) as client:
+        rights = ["reset", "on", ">s3cret", "~*", "+@read"]
+        client.execute_command("ACL", "SETUSER", "guest", *rights)
+        try:
+            store = open_store(place)
+            assert values(store) == {0.0}
+            assert "may not read" in store.backend.durability
+            with refused(StateInputError, "does not permit"):
+                commit(store, 1)
+            store.close()
+            client.execute_command("ACL", "SETUSER", "guest", "resetkeys", "~other:*")
+            with refused(StateInputError, "does not permit"):
+                open_store(place)
+            with refused(StateInputError, "refuses the user name or password"):
+                open_store(place.replace("s3cret", "wrong"))
+        finally:
+            client.execute_command("ACL", "DELUSER", "guest")
+    with open_store(redis_url) as store:
+        assert store.versions("loop") == [0]
+        assert store.verify() == []
+
+
+def test_a_redis_server_without_disk() -> None:
+    import redis
+
+    server = RedisServer("--save", "3600 1000000", "--appendonly", "no")
+    with server, open_store(server.url()) as store:
+        commit(store, 0)
+        shutil.rmtree(server.directory)
+        with redis.Redis(port=server.port) as client:
+            client.bgsave()
+            while client.info("persistence")["rdb_last_bgsave_status"] == "ok":
+                time.sleep(0.05)
+        with refused(FullError, "cannot write to its disk"):
+            commit(store, 1)
+        assert values(store) == {0.0}
+        assert store.versions("loop") == [0]
+        server.kill()  # it would not stop without saving
+
+
+@pytest.mark.parametrize("table", ["vertex_pieces", "vertex_manifests", "vertex_heads"])
+def test_a_postgres_server_without_disk(
+    postgres_server: PostgresServer, postgres_url: str, table: str
+) -> None:
+    import psycopg
+
+    schema = postgres_url.partition("schema=")[2].partition("&")[0]
+    store = open_store(postgres_url)
+    first = commit(store, 0)
+    with psycopg.connect(
+        postgres_server.url(), autocommit=True, options=f"-c search_path={schema}"
+    ) as link:
+        link.execute(
+            "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "RAISE EXCEPTION USING ERRCODE = 'disk_full', MESSAGE = 'could not extend file'; "
+            "END $$"
+        )
+        link.execute(
+            f"CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON {table} "
+            "FOR EACH ROW EXECUTE FUNCTION full_disk()".encode()
+        )
+        with refused(FullError, "no room left .could not extend file"):
+            commit(store, 1, parent=first)
+        assert store.versions("loop") == [0]
+        assert values(store) == {0.0}
+        link.execute(f"DROP TRIGGER full_disk ON {table}".encode())
+    commit(store, 1, parent=first)
+    assert values(store) == {1.0}
+    assert store.verify() == []
+    store.close()
 
 
 def test_wrong_urls_of_servers() -> None:

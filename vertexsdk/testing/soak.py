@@ -2,7 +2,8 @@
 
 A driver process commits versions whose content tells their iteration, written by two worker
 processes, and says when each commit was acknowledged. After every kill the store must have every
-version that was acknowledged, and each version that is there must be whole.
+version that was acknowledged, and each version that is there must be whole. With `--runs` the
+driver is that of a real run on Spark: see `soak_runs`.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ import numpy as np
 from vertexsdk.errors import StateError
 from vertexsdk.state import Store, open_store
 from vertexsdk.testing.servers import PostgresServer, RedisServer
+from vertexsdk.testing.soak_runs import soak_runs
 
-__all__ = ["main", "soak"]
+__all__ = ["main", "opened", "soak"]
 
 ROWS = 2000
 _KEPT = 50
@@ -40,11 +42,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=200, help="of each backend; default 200")
     parser.add_argument("--backends", default="lmdb,redis,postgres", help="default: all but memory")
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--runs", action="store_true", help="kill during real runs on Spark")
+    parser.add_argument("--master", default="local-cluster[2,1,1024]", help="of those runs")
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}")
     for name in options.backends.split(","):
         with _started(name) as (url, server):
-            said = soak(url, server, options.kills, random.Random(options.seed))
+            chance = random.Random(options.seed)
+            if options.runs:
+                said = soak_runs(url, server, options.kills, chance, options.master)
+            else:
+                said = soak(url, server, options.kills, chance)
         print(f"{name}: {said}", flush=True)
     return 0
 
@@ -90,7 +98,7 @@ def soak(url: str, server: Any, kills: int, chance: random.Random) -> str:
             last = max(last, said if isinstance(said, int) else -1)
         ours.close()
         driver.close()
-        with _opened(url) as store:
+        with opened(url) as store:
             _check(store, last, number)
             if number % 10 == 9:
                 store.prune("loop", _KEPT)
@@ -163,7 +171,8 @@ def _kill(process: int) -> None:
 
 
 @contextmanager
-def _opened(url: str) -> Iterator[Store]:
+def opened(url: str) -> Iterator[Store]:
+    """The store, when its server answers again."""
     store = None
     for _ in range(50):  # a server that was killed may be reading its log
         try:
