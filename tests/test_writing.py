@@ -145,10 +145,15 @@ def test_commits_are_made_in_order_and_none_after_one_that_failed(store: Store) 
     assert rests
     assert newest is not None
     assert newest.iteration == 3
-    with pytest.raises(FullError, match="no room left"), Committer(commit, newest) as committer:
-        for iteration in range(4, 1000):
-            committer.add(iteration)
-        committer.finish()
+
+    def go_on(newest: Manifest) -> None:
+        with Committer(commit, newest) as committer:
+            for iteration in range(4, 1000):
+                committer.add(iteration)
+            committer.finish()
+
+    with pytest.raises(FullError, match="no room left"):
+        go_on(newest)
     assert made == [0, 1, 2, 3, 4]
     assert store.versions("loop") == made
 

@@ -110,7 +110,7 @@ def test_only_what_deltas_changed_is_sent(postgres_url: str, link: psycopg.Conne
         after = dict(link.execute(query).fetchall())
         assert {v for v in after if after[v] != before.get(v)} == {3, 5, 100}
         rows = link.execute("SELECT vertex, iteration, rank FROM vertex_state ORDER BY 1")
-        expected = {v: 0.0 for v in range(101)} | {3: 1.0, 5: 3.0, 100: 4.0}
+        expected = dict.fromkeys(range(101), 0.0) | {3: 1.0, 5: 3.0, 100: 4.0}
         assert rows.fetchall() == [(v, 3, x) for v, x in expected.items()]
         store.compact("main")  # an equal version, of another name: all is sent anew
         put(store, "main", 4, "delta", [0], rank=np.array([9.0]))

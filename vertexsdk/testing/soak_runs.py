@@ -144,7 +144,8 @@ def soak_runs(
                 if not expected:  # the first run is not disturbed
                     lines = driver.wait("end", 1)
                     ended = [line for line in lines if line.startswith("end")]
-                    assert ended and ended[0].endswith(" done"), driver.errors.read_text()[-2000:]
+                    assert ended
+                    assert ended[0].endswith(" done"), driver.errors.read_text()[-2000:]
                     expected = _undisturbed(url, lines[0].split()[1])
                     seen = 1
                 driver.wait("begin", seen + 1)
