@@ -139,13 +139,17 @@ class Server:
 
     def _connect(self, seconds: float) -> Any:
         self._process = os.getpid()
-        return redis.Redis(
+        settings = {
             **self.settings,
-            socket_timeout=seconds,
-            socket_connect_timeout=_CONNECT,
-            retry=Retry(NoBackoff(), 0),
-            protocol=2,
-        )
+            "socket_timeout": seconds,
+            "socket_connect_timeout": _CONNECT,
+            "retry": Retry(NoBackoff(), 0),
+            "protocol": 2,
+        }
+        try:  # not to look up the client's version and tell it, which is half of a cold read
+            return redis.Redis(**settings, driver_info=None)
+        except TypeError:  # an older client
+            return redis.Redis(**settings, lib_name=None, lib_version=None)
 
     def _explained(self, error: RedisError) -> Exception:
         said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__

@@ -86,7 +86,7 @@ assert found
 _MODULES = {
     "lmdb": "vertexsdk.backends.lmdb",
     "memory": "vertexsdk.backends.memory",
-    "redis": "vertexsdk.backends.redis,redis.client",
+    "redis": "vertexsdk.backends.redis,redis.client,secrets,encodings.idna",
     "postgres": "vertexsdk.backends.postgres",
 }
 

@@ -132,12 +132,12 @@ def soak_runs(
         edges = [f"{k} {(k + 1) % 20}" for k in range(20)] + [f"{k} 0" for k in range(20, 60)]
         (place / "edges.txt").write_text("\n".join(edges) + "\n")
         open_store(url).close()
-        number, driver, seen = 0, None, 0
+        number, driver = 0, None
         expected: dict[int, dict[int, int]] = {}
         try:
             while sum(counts.values()) < kills:
                 if driver is None:
-                    number, seen = number + 1, 0
+                    number += 1
                     driver = _Driver(url, master, chance.choice([1, 2]), number, place)
                     lines = driver.wait("begin", 1)
                     assert lines, driver.errors.read_text()[-2000:]
@@ -147,17 +147,15 @@ def soak_runs(
                     assert ended
                     assert ended[0].endswith(" done"), driver.errors.read_text()[-2000:]
                     expected = _undisturbed(url, lines[0].split()[1])
-                    seen = 1
+                seen = sum(line.startswith("end") for line in driver.lines())  # runs that ended
                 driver.wait("begin", seen + 1)
                 time.sleep(chance.uniform(0, 2.0))
                 victim = chance.choice(["driver", "worker", *(["server"] if server else [])])
                 over = sum(line.startswith("end") for line in driver.lines()) > seen
                 targets = driver.victims("worker") if victim == "worker" else []
                 if over or (victim == "worker" and not targets):
-                    seen += over
                     continue
                 counts[victim] += 1
-                disturbed = seen  # the number of the run
                 if victim == "driver":
                     for process in driver.victims("driver"):
                         _kill(process)
@@ -172,16 +170,15 @@ def soak_runs(
                         server.kill()
                         time.sleep(chance.uniform(0, 1.0))
                         server.start()
-                    seen += 1
-                    lines = driver.wait("end", seen)
+                    lines = driver.wait("end", seen + 1)
                     if driver.process.poll() is not None:
                         ends["died"] += 1
                         driver.end()
                         driver = None
                     else:
-                        last = [line for line in lines if line.startswith("end")][seen - 1]
+                        last = [line for line in lines if line.startswith("end")][seen]
                         ends["went on" if last.endswith(" done") else "failed"] += 1
-                loop = [line for line in lines if line.startswith("begin")][disturbed].split()[1]
+                loop = [line for line in lines if line.startswith("begin")][seen].split()[1]
                 checked += _check(url, loop, lines, expected)
         finally:
             if driver is not None:
