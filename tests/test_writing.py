@@ -12,7 +12,7 @@ from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.algorithms.sssp import ShortestPaths
 
 import vertexsdk
-from vertexsdk import writing
+from vertexsdk import loops, writing
 from vertexsdk.state import FullError, Manifest, SegmentRef, Store, open_store
 from vertexsdk.strings import pack_strings, unpack_strings
 from vertexsdk.writing import Committer, Writer, changed_rows
@@ -195,3 +195,47 @@ def test_each_iteration_that_was_committed_is_what_a_shorter_run_gives(
             assert travelled.to_dict() == short.to_dict()
             assert travelled.aggregates == short.aggregates
     graph.unpersist()
+
+
+def test_what_was_acknowledged_before_a_worker_was_lost_stays(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edges = tmp_path / "edges.txt"
+    edges.write_text("\n".join(f"{k} {k + 1} 1" for k in range(12)) + "\n")
+    graph = vertexsdk.Graph.read(spark, str(edges), partitions=2)
+    hop, commit = loops._Run._hop, loops._Run._commit
+    calls, acknowledged = 0, list[int]()
+    url = f"lmdb://{tmp_path}/store"
+
+    def lossy(*given: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls in (6, 13):  # in the midst of two tries of three
+            raise loops._Lost("an executor was lost")
+        return hop(*given)
+
+    def recorded(*given: Any) -> Any:
+        manifest = commit(*given)
+        acknowledged.append(manifest.iteration)
+        with open_store(url, create=False) as store:
+            assert store.versions("loop") == acknowledged
+        return manifest
+
+    monkeypatch.setattr(loops._Run, "_hop", lossy)
+    monkeypatch.setattr(loops._Run, "_commit", recorded)
+    result = vertexsdk.run(
+        ShortestPaths, graph, params={"origin": 0}, backend=url, loop="loop", commit_every=1,
+        progress=False,
+    )  # fmt: skip
+    assert acknowledged == list(range(1, result.statistics["iterations"] + 1))
+    assert result.to_dict("length") == {k: float(k) for k in range(13)}
+    graph.unpersist()
+    with open_store(url, create=False) as store:
+        for iteration in acknowledged:
+            found: dict[int, float] = {}
+            for _, columns in store.read("loop", iteration):
+                found |= dict(zip(columns["id"].tolist(), columns["length"].tolist(), strict=True))
+            reached = {k: float(k) for k in range(min(iteration, 12) + 1)}
+            assert {k: x for k, x in found.items() if x < np.inf} == reached
+        found_waste = store.audit().unreferenced
+        assert not found_waste
