@@ -13,6 +13,7 @@ from vertexsdk.algorithms.sssp import ShortestPaths
 
 import vertexsdk
 from vertexsdk import loops, writing
+from vertexsdk.errors import StateError
 from vertexsdk.state import FullError, Manifest, SegmentRef, Store, open_store
 from vertexsdk.strings import pack_strings, unpack_strings
 from vertexsdk.writing import Committer, Writer, changed_rows
@@ -125,6 +126,31 @@ def test_a_write_that_fails_is_told(store: Store, monkeypatch: pytest.MonkeyPatc
     with Writer("full", store.backend.address, "loop", 0, None) as writer:
         writer.add(1, columns)
         with pytest.raises(FullError, match="no room left"):
+            writer.finish()
+
+
+def test_a_server_that_is_away_when_a_task_opens_the_store(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[str] = []
+
+    def away(address: str) -> Store:
+        tries.append(address)
+        if len(tries) < 3:
+            raise StateError("cannot be reached")
+        return open_store(address)
+
+    monkeypatch.setattr(writing, "open_store", away)
+    columns = {"id": np.arange(100), "value": np.zeros(100)}
+    with Writer("away", store.backend.address, "loop", 0, None) as writer:
+        writer.add(1, columns)
+        assert writer.finish()[1] is not None
+    assert len(tries) == 3
+    monkeypatch.setattr(writing, "_PATIENCE", 0.0)
+    tries.clear()
+    with Writer("for ever", store.backend.address, "loop", 0, None) as writer:
+        writer.add(1, columns)
+        with pytest.raises(StateError, match="cannot be reached"):
             writer.finish()
 
 

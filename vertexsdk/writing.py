@@ -13,6 +13,7 @@ together than the base below them, and are at most `MOST`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.strings import take_strings
 
@@ -28,6 +30,7 @@ __all__ = ["MOST", "Committer", "Writer", "changed_rows"]
 
 MOST = 64  # deltas over one base
 _WAITING = 2  # copies of the state that wait to be written
+_PATIENCE = 15.0  # seconds for a server to come back
 _NAMES = ("name.offsets", "name.bytes")
 _CONSTANT = ("id", "kind", *_NAMES)  # never changed in place
 
@@ -125,8 +128,20 @@ class Writer:
         if run not in _stores:
             for other in list(_stores):
                 _stores.pop(other).close()
-            _stores[run] = open_store(self._address)
+            _stores[run] = _opened(self._address)
         return _stores[run].put_segment(self._loop, partition, iteration, kind, columns)
+
+
+def _opened(address: str) -> Store:
+    """The store; its server answered the driver, so if it is away just now it is waited for."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return open_store(address)
+        except StateError as error:
+            if isinstance(error, StateInputError) or time.monotonic() > end:
+                raise
+            time.sleep(0.2)
 
 
 def changed_rows(before: Columns, after: Columns) -> NDArray[np.int64] | None:
