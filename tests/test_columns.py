@@ -178,6 +178,24 @@ def test_objects_need_trust_and_strings_do_not() -> None:
     assert Table(data).row("thing", 1, trusted=True) == {"a": 1}
 
 
+def test_an_object_in_many_rows_is_stored_once_and_comes_back_as_one() -> None:
+    large = frozenset(range(1000))
+    things = np.array([large, None, large, (1, 2), None, large], dtype=object)
+    data = encode_bytes({"thing": things, "text": np.array(["a", "b"], object)})
+    assert len(data) < len(encode_bytes({"thing": np.array([large], object)})) + 1000
+    columns, _ = decode(data, trusted=True, verify=True)
+    assert list(columns) == ["thing", "text"]
+    assert columns["thing"].tolist() == things.tolist()
+    assert columns["thing"][0] is columns["thing"][2] is columns["thing"][5]
+    assert not columns["thing"].flags.writeable
+    table = Table(data)
+    assert [table.row("thing", k, trusted=True) for k in range(6)] == things.tolist()
+    assert table.is_pickled("thing")
+    assert not table.is_pickled("text")
+    with pytest.raises(StateError, match="trusted=True"):
+        table.column("thing")
+
+
 class _NotPicklable:
     def __reduce__(self) -> Any:
         raise TypeError("no")

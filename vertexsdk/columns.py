@@ -10,7 +10,7 @@ sums, which cover the column. Arrays decoded from a buffer are read-only views o
 64 bytes where the buffer is (a file mapped by `map_file` always is).
 
 Arrays of dtype object travel too: all strings as packed UTF-8, anything else as one pickle per
-row, which is only read back where the reader trusts the writer (`trusted=True`).
+object, which is only read back where the reader trusts the writer (`trusted=True`).
 """
 
 from __future__ import annotations
@@ -71,17 +71,17 @@ def encode(
     for name, array in columns.items():
         parts = {name: array}
         if array.dtype.kind in "OU":
-            packed[name], offsets, data = pack_objects(name, array)
-            parts = {f"{name}.offsets": offsets, f"{name}.bytes": data}
+            packed[name], own = pack_objects(name, array)
+            parts = {f"{name}.{part}": values for part, values in own.items()}
         for part, values in parts.items():
             if part in plain or (part != name and part in columns):
                 raise StateError(f"two columns are called {part!r}: rename one of them")
             plain[part] = _portable(part, values)
     entries, sums, place = [], [], 0
     for name, array in plain.items():
-        own = block_sums(_raw(array))
-        sums.append(own.tobytes())
-        crc = zlib.crc32(own.data)
+        blocks = block_sums(_raw(array))
+        sums.append(blocks.tobytes())
+        crc = zlib.crc32(blocks.data)
         entries.append([name, array.dtype.str, list(array.shape), place, crc])
         place += -(-array.nbytes // ALIGN) * ALIGN
     header = json.dumps(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.checksums import BLOCK, block_sums, number_of_blocks
 from vertexsdk.errors import StateError
-from vertexsdk.objects import unpack_objects
+from vertexsdk.objects import PARTS, unpack_objects
 
 __all__ = ["ALIGN", "MAGIC", "PREFIX", "BytesLike", "Column", "CorruptError", "Table"]
 
@@ -86,7 +86,7 @@ class Table:
         for (name, dtype, shape, place, own), size in zip(header["columns"], sizes, strict=True):
             self._places[name] = (np.dtype(dtype), shape, start + place, size, sums, own)
             sums += 4 * number_of_blocks(size)
-        hidden = {f"{name}.{part}" for name in self._packed for part in ("offsets", "bytes")}
+        hidden = {f"{name}.{part}" for name, kind in self._packed.items() for part in PARTS[kind]}
         self.names = [*(n for n in self._places if n not in hidden), *self._packed]
 
     @property
@@ -96,7 +96,7 @@ class Table:
 
     def is_pickled(self, name: str) -> bool:
         """Whether a column holds pickled objects."""
-        return self._packed.get(name) == "object"
+        return self._packed.get(name, "str") != "str"
 
     def __contains__(self, name: str) -> bool:
         return name in self._places or name in self._packed
@@ -110,9 +110,9 @@ class Table:
             KeyError: no such column.
         """
         if name in self._packed:
-            offsets = self.column(f"{name}.offsets", verify=verify)
-            data = self.column(f"{name}.bytes", verify=verify)
-            return unpack_objects(name, self._packed[name], offsets, data, trusted=trusted)
+            kind = self._packed[name]
+            parts = {part: self.column(f"{name}.{part}", verify=verify) for part in PARTS[kind]}
+            return unpack_objects(name, kind, parts, trusted=trusted)
         dtype, shape, place, size, _, _ = self._places[name]
         if verify:
             self.check(name)
@@ -129,13 +129,17 @@ class Table:
             As `column`.
         """
         if name in self._packed:
+            if self._packed[name] == "shared":
+                self.check(f"{name}.index", index, index + 1)
+                index = int(self.rows(f"{name}.index", index, index + 1)[0])
             self.check(f"{name}.offsets", index, index + 2)
             offsets = self.rows(f"{name}.offsets", index, index + 2)
             low, high = int(offsets[0]), int(offsets[1])
             self.check(f"{name}.bytes", low, high)
             data = self.rows(f"{name}.bytes", low, high)
-            kind, ends = self._packed[name], offsets - low
-            return unpack_objects(name, kind, ends, data, trusted=trusted)[0]
+            parts = {"offsets": offsets - low, "bytes": data}
+            kind = "str" if self._packed[name] == "str" else "object"
+            return unpack_objects(name, kind, parts, trusted=trusted)[0]
         self.check(name, index, index + 1)
         value = self.rows(name, index, index + 1)[0]
         return value.item() if value.ndim == 0 else value

@@ -1,4 +1,7 @@
-"""Columns of Python objects: strings as packed UTF-8, anything else as one pickle per row.
+"""Columns of Python objects: strings as packed UTF-8, anything else as pickles.
+
+An object which stands in several rows is pickled once, and is one object again when it is read:
+a message sent to a thousand consumers takes the room of one.
 
 Reading a pickle can run any code, so it is only done where the reader said that whoever wrote
 it is trusted.
@@ -7,6 +10,7 @@ it is trusted.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -16,13 +20,21 @@ from numpy.typing import NDArray
 from vertexsdk.errors import StateError
 from vertexsdk.strings import pack_strings, unpack_strings
 
-__all__ = ["pack_objects", "unpack_objects"]
+__all__ = ["PARTS", "pack_objects", "unpack_objects"]
+
+Array = NDArray[Any]
+PARTS = {
+    "str": ("offsets", "bytes"),
+    "object": ("offsets", "bytes"),
+    "shared": ("offsets", "bytes", "index"),
+}
 
 
-def pack_objects(
-    name: str, array: NDArray[Any]
-) -> tuple[str, NDArray[np.int64], NDArray[np.uint8]]:
-    """`(kind, offsets int64[n+1], bytes uint8[...])` of n objects; kind is "str" or "object".
+def pack_objects(name: str, array: Array) -> tuple[str, dict[str, Array]]:
+    """The kind of a column of n objects, and the arrays it is stored as (names: `PARTS[kind]`).
+
+    "str" and "object" have the bytes of a row between `offsets[row]` and `offsets[row + 1]`;
+    "shared" has those of distinct objects, and `index` (int32[n]) says which of them a row is.
 
     Raises:
         StateError: an object cannot be pickled; names the column.
@@ -31,11 +43,21 @@ def pack_objects(
         raise StateError(f"column {name!r} of objects has {array.ndim} dimensions: give it one")
     values = array.tolist()
     if all(type(value) is str for value in values):
-        return "str", *pack_strings(values)
-    parts = [_pickled(name, value) for value in values]
+        offsets, data = pack_strings(values)
+        return "str", {"offsets": offsets, "bytes": data}
+    objects = {id(value): value for value in values}  # in order of first appearance
+    parts = [_pickled(name, value) for value in objects.values()]
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
-    return "object", offsets, np.frombuffer(b"".join(parts), np.uint8)
+    packed: dict[str, Array] = {
+        "offsets": offsets,
+        "bytes": np.frombuffer(b"".join(parts), np.uint8),
+    }
+    if len(objects) == len(values):
+        return "object", packed
+    number = dict(zip(objects, range(len(objects)), strict=True))
+    packed["index"] = np.fromiter((number[id(v)] for v in values), np.int32, len(values))
+    return "shared", packed
 
 
 def _pickled(name: str, value: Any) -> bytes:
@@ -54,13 +76,14 @@ def _pickled(name: str, value: Any) -> bytes:
 
 
 def unpack_objects(
-    name: str, kind: str, offsets: NDArray[np.int64], data: NDArray[np.uint8], *, trusted: bool
+    name: str, kind: str, parts: Mapping[str, Array], *, trusted: bool
 ) -> NDArray[np.object_]:
     """The read-only array packed by `pack_objects`.
 
     Raises:
         StateError: pickles, and not `trusted`.
     """
+    offsets, data = parts["offsets"], parts["bytes"]
     if kind == "str":
         return _object_array(unpack_strings(offsets, data))
     if not trusted:
@@ -68,8 +91,12 @@ def unpack_objects(
             f"column {name!r} holds pickled Python objects, which can run code when read: "
             "pass trusted=True if you trust whoever wrote this store"
         )
-    raw, bounds = data.tobytes(), offsets.tolist()
-    return _object_array([pickle.loads(raw[low:high]) for low, high in pairwise(bounds)])
+    raw, bounds = memoryview(data.data), offsets.tolist()
+    objects = _object_array([pickle.loads(raw[low:high]) for low, high in pairwise(bounds)])
+    if kind == "shared":
+        objects = objects[parts["index"]]
+        objects.flags.writeable = False
+    return objects
 
 
 def _object_array(values: list[Any]) -> NDArray[np.object_]:
