@@ -9,7 +9,6 @@ from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.algorithms.scc import StronglyConnectedComponents
 from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.algorithms.wcc import ConnectedComponents
-
 from vertexsdk.vertex import Vertex
 
 __all__ = [

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from typing import Any
 
 from vertexsdk.backends._environment import Environment
-
 from vertexsdk.state.contract import Backend, Head
 
 __all__ = ["TABLES", "Catalog", "loop_prefix"]

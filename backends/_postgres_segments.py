@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from vertexsdk.backends._postgres_server import Server
 
+from vertexsdk.backends._postgres_server import Server
 from vertexsdk.state.contract import Backend, CanReadParts, Parts, SegmentKey
 from vertexsdk.state.errors import MissingError
 

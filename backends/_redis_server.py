@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from vertexsdk.backends._retry import Lost, patience, persist
-
 from vertexsdk.state.contract import Address
 from vertexsdk.state.errors import FullError, StateError, StateInputError
 

@@ -23,11 +23,11 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
+
 from vertexsdk.backends._catalog import TABLES, Catalog, loop_prefix
 from vertexsdk.backends._environment import Environment, open_environment
 from vertexsdk.backends._files import LARGE, Files
 from vertexsdk.backends._format import check_format
-
 from vertexsdk.state.contract import SegmentKey
 from vertexsdk.state.errors import StateInputError
 

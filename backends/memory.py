@@ -20,7 +20,6 @@ import tempfile
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from vertexsdk.backends.lmdb import LmdbBackend
-
 from vertexsdk.state.errors import StateInputError
 
 __all__ = ["MemoryBackend"]

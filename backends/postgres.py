@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from psycopg import errors, sql
+
 from vertexsdk.backends._postgres_rows import replace_rows
 from vertexsdk.backends._postgres_schema import LATEST, migrate
 from vertexsdk.backends._postgres_segments import PostgresSegments
 from vertexsdk.backends._postgres_server import Server
-
 from vertexsdk.state.contract import (
     Address,
     CanQuery,

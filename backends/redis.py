@@ -23,7 +23,6 @@ from typing import Any
 from vertexsdk.backends import _redis_scripts as scripts
 from vertexsdk.backends._redis_segments import RedisSegments
 from vertexsdk.backends._redis_server import Server
-
 from vertexsdk.state.contract import (
     Address,
     Head,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from vertexsdk.algorithms import ALGORITHMS
 
 import vertexsdk
+from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.program import Program
 from vertexsdk.testing.graphs import SmallGraph, random_graph
 from vertexsdk.testing.inprocess import InProcess

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vertexsdk.algorithms import ALGORITHMS
 
+from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.testing.graphs import random_graph
 from vertexsdk.testing.oracles import disagreements, expected
 from vertexsdk.testing.reference import reference

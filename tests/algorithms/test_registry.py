@@ -7,9 +7,9 @@ import inspect
 import sys
 
 import pytest
-from vertexsdk.algorithms import ALGORITHMS
 
 from vertexsdk import algorithms
+from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.testing.oracles import ORACLES
 
 NAMES = ["bfs", "cdlp", "degree", "kcore", "lcc", "pagerank", "scc", "sssp", "wcc"]

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
-from vertexsdk.algorithms import PageRank, ShortestPaths
 
+from vertexsdk.algorithms import PageRank, ShortestPaths
 from vertexsdk.anchor import Anchor
 from vertexsdk.exchange import DRIVER, Exchange
 from vertexsdk.frames import Blocks

@@ -12,8 +12,8 @@ from typing import Any
 import lmdb
 import numpy as np
 import pytest
-from vertexsdk.backends import _environment
 
+from vertexsdk.backends import _environment
 from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import FormatError, FullError, Store, open_store
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psycopg
 import pytest
-from vertexsdk.algorithms.pagerank import PageRank
 
 import vertexsdk
+from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.errors import InputError
 from vertexsdk.loops import _refuse_other_hosts
 from vertexsdk.state import open_store
