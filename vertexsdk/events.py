@@ -89,17 +89,15 @@ class _Cursor:
     def remove_target(self, target: Any) -> None:
         self.changes.append((self.code(target), False, None))
 
-    def apply(self) -> bool:
-        """Make the changes which the last method asked for; tell whether there were any."""
+    def apply(self) -> None:
+        """Make the changes which the last method asked for."""
         targets = self.node.targets
         for code, added, value in self.changes:
             if not added:
                 targets.pop(code, None)
             elif code not in targets or value is not None:
                 targets[code] = 1 if value is None else value
-        done = bool(self.changes)
         self.changes = []
-        return done
 
 
 class EventProcessor:

@@ -16,7 +16,7 @@ from vertexsdk.algebra import Algebra
 
 __all__ = ["ADD", "EMIT", "REMOVE", "Entry", "Log"]
 
-EMIT, ADD, REMOVE = 0, 1, 2
+EMIT, ADD, REMOVE, ADD_BARE = 0, 1, 2, 3  # the last, of kernels, is ADD without a value
 Array = NDArray[Any]
 
 
@@ -72,7 +72,7 @@ class Log:
         messages = [m.copy() for m in self.message[:n]] if vector else self.message[:n].tolist()
         return [
             *(
-                Entry(w, v, t, m, x)
+                Entry(ADD, v, t) if w == ADD_BARE else Entry(w, v, t, m, x)
                 for w, v, t, m, x in zip(
                     self.what[:n].tolist(), self.vertex[:n].tolist(), self.target[:n].tolist(),
                     messages, self.value[:n].tolist(), strict=True,

@@ -28,24 +28,75 @@ Array = NDArray[Any]
 class Changes:
     """What is to be done to one partition's graph."""
 
-    edges: dict[tuple[int, int], tuple[int, Any]] = field(default_factory=dict)
+    gone: list[int] = field(default_factory=list)  # edge numbers
+    values: dict[int, Any] = field(default_factory=dict)  # new value by edge number
+    added: list[tuple[int, int, Any]] = field(default_factory=list)  # vertex, target id, value
+    touched: set[int] = field(default_factory=set)  # vertices whose targets change
     create: set[int] = field(default_factory=set)  # ids to own, if they are not yet there
     registered: dict[int, Array] = field(default_factory=dict)  # ghosts appended elsewhere
     producers: dict[int, Array] = field(default_factory=dict)  # ids of their producers (Latest)
 
     def __bool__(self) -> bool:
-        return bool(self.edges or self.create or self.registered)
+        return bool(self.touched or self.create or self.registered)
 
     def note(self, entries: Sequence[Entry], topology: Topology) -> None:
-        """Take in logged requests: the last one about a pair counts."""
-        wanted = [e for e in entries if e.what in (ADD, EMIT)]
-        if wanted:
-            ids = np.array([e.target for e in wanted], np.int64)
-            mine = ids[owner(ids, topology.partitions) == topology.partition]
-            self.create |= set(mine[~np.isin(mine, topology.ids)].tolist())
+        """Take in all logged requests; what leaves a row as it is counts as none."""
+        wishes: dict[tuple[int, int], tuple[bool, bool, Any]] = {}  # removed first, added, value
         for e in entries:
-            if e.what in (ADD, REMOVE):
-                self.edges[e.vertex, e.target] = (e.what, e.value)
+            if e.what == REMOVE:
+                wishes[e.vertex, e.target] = (True, False, None)
+            elif e.what == ADD:
+                removed, _, value = wishes.get((e.vertex, e.target), (False, False, None))
+                wishes[e.vertex, e.target] = (removed, True, value if e.value is None else e.value)
+        rows = _Rows(topology)
+        for (vertex, target), wish in wishes.items():
+            self._wish(vertex, target, wish, rows.find(vertex, target), topology)
+        ids = [e.target for e in entries if e.what == EMIT] + [
+            target for _, target, _ in self.added
+        ]
+        if ids:
+            known = np.array(ids, np.int64)
+            mine = known[owner(known, topology.partitions) == topology.partition]
+            self.create |= set(mine[~np.isin(mine, topology.ids)].tolist())
+
+    def _wish(
+        self, vertex: int, target: int, wish: tuple[bool, bool, Any], found: range, t: Topology
+    ) -> None:
+        removed, added, value = wish
+        anew = len(found) == 0
+        if removed:
+            value = 1 if value is None else value
+            # Added again, it is the edge there was, if that was one and pointed this way.
+            anew |= len(found) > 1 or (t.reverse is not None and bool(t.reverse[found[0]]))
+        if not added or anew:
+            self.gone += found
+        if added and anew:
+            self.added.append((vertex, target, 1 if value is None else value))
+        elif added and value is not None and t.value is not None:
+            old, new = t.value[found[0]], t.value.dtype.type(value)
+            if old == new or (old != old and new != new):
+                return
+            self.values[found[0]] = new
+        elif added:
+            return
+        if added or found:
+            self.touched.add(vertex)
+
+
+class _Rows:
+    """Where a vertex has its edges to a target; quick for many questions about one vertex."""
+
+    def __init__(self, t: Topology) -> None:
+        self.t, self.slot_ids = t, np.concatenate([t.ids, t.ghost_ids])
+        self.vertex, self.row = -1, t.ids[:0]
+
+    def find(self, vertex: int, target: int) -> range:
+        """The numbers of the edges from local vertex `vertex` to the id `target`."""
+        lo, hi = int(self.t.start[vertex]), int(self.t.start[vertex + 1])
+        if vertex != self.vertex:
+            self.vertex, self.row = vertex, self.slot_ids[self.t.target[lo:hi]]
+        first = int(np.searchsorted(self.row, target))
+        return range(lo + first, lo + int(np.searchsorted(self.row, target, side="right")))
 
 
 @dataclass
@@ -82,7 +133,7 @@ def restructure(v: Vertices, changes: Changes, program: Program, each: bool) -> 
     n = len(ids)
 
     table = _EdgeTable.of(t, moved)
-    kept = table.apply(changes.edges, moved, t)
+    lost_ids, lost_ghosts = table.apply(changes, moved, t)
     ghost_ids, ghost_start, ordinal, appended, behind = _ghosts(t, table, each)
     slot = np.where(table.local >= 0, np.searchsorted(ids, table.ids), n + ordinal).astype(np.int64)
     order = np.lexsort((table.reverse, table.ids, table.source))
@@ -109,7 +160,8 @@ def restructure(v: Vertices, changes: Changes, program: Program, each: bool) -> 
         value=None if t.value is None else table.value[order].astype(t.value.dtype),
         reverse=None if t.reverse is None else table.reverse[order],
     )
-    lost_ids, lost_ghosts = kept
+    for array in topology.to_columns()[0].values():
+        array.flags.writeable = False  # as those that were loaded, or kernels would compile twice
     lost = np.concatenate(
         [np.searchsorted(ids, lost_ids), n + _ghost_shift(t, ghost_start)[lost_ghosts]]
     )
@@ -119,7 +171,7 @@ def restructure(v: Vertices, changes: Changes, program: Program, each: bool) -> 
         created,
         appended,
         {p: ids[x] for p, x in behind.items()},
-        np.unique(table.touched).astype(np.int32),
+        moved[sorted(changes.touched)],
         lost.astype(np.int32),
     )
 
@@ -135,7 +187,6 @@ class _EdgeTable:
     edge: Array
     ghost: Array  # old ghost number, -1 where local, -2 where remote and new
     local: Array  # >= 0 where the target is owned here
-    touched: Array
 
     @classmethod
     def of(cls, t: Topology, moved: Array) -> _EdgeTable:
@@ -150,48 +201,31 @@ class _EdgeTable:
             edge=np.arange(t.m),
             ghost=np.where(target >= t.n, target - t.n, -1),
             local=np.where(target < t.n, 0, -1),
-            touched=np.empty(0, np.int64),
         )
 
-    def apply(
-        self, changes: Mapping[tuple[int, int], tuple[int, Any]], moved: Array, t: Topology
-    ) -> tuple[Array, Array]:
+    def apply(self, changes: Changes, moved: Array, t: Topology) -> tuple[Array, Array]:
         """Remove, update and append edges; return the local ids and old ghosts that lost one."""
-        gone: list[int] = []
-        added: list[tuple[int, int, Any]] = []
-        touched: list[int] = []
-        slot_ids = np.concatenate([t.ids, t.ghost_ids])
         value = self.value.copy()
-        for (vertex, target), (what, x) in changes.items():
-            lo, hi = int(t.start[vertex]), int(t.start[vertex + 1])
-            found = lo + np.flatnonzero(slot_ids[t.target[lo:hi]] == target)
-            if what == REMOVE and len(found):
-                gone += found.tolist()
-                touched.append(int(moved[vertex]))
-            elif what == ADD and not len(found):
-                added.append((int(moved[vertex]), target, 1 if x is None else x))
-                touched.append(int(moved[vertex]))
-            elif what == ADD and x is not None and (value[found] != x).any():
-                value[found] = x
-                touched.append(int(moved[vertex]))
+        for edge, x in changes.values.items():
+            value[edge] = x
         keep = np.ones(len(self.source), np.bool_)
-        keep[gone] = False
+        keep[changes.gone] = False
         lost = (self.ids[~keep & (self.local >= 0)], self.ghost[~keep & (self.ghost >= 0)])
-        new_ids = np.array([a[1] for a in added], np.int64)
+        added = changes.added
+        new_ids = np.array([target for _, target, _ in added], np.int64)
         mine = owner(new_ids, t.partitions) == t.partition
         count = len(added)
 
         def join(old: Array, new: Any) -> Array:
             return np.concatenate([old[keep], np.asarray(new, old.dtype)])
 
-        self.source = join(self.source, [a[0] for a in added])
-        self.value = join(value, [a[2] for a in added])
+        self.source = join(self.source, [moved[vertex] for vertex, _, _ in added])
+        self.value = join(value, [x for _, _, x in added])
         self.ids = join(self.ids, new_ids)
         self.reverse = join(self.reverse, np.zeros(count, np.bool_))
         self.edge = join(self.edge, np.full(count, -1))
         self.ghost = join(self.ghost, np.where(mine, -1, -2))
         self.local = join(self.local, np.where(mine, 0, -1))
-        self.touched = np.array(touched, np.int64)
         return lost
 
 

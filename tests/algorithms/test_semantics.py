@@ -26,33 +26,6 @@ from vertexsdk.program import Program
 from vertexsdk.testing.inprocess import InProcess
 from vertexsdk.testing.reference import reference
 
-WAYS: dict[str, Any] = {
-    "reference": None,
-    "interpreted-1": {"partitions": 1},
-    "interpreted-3": {"partitions": 3},
-    "compiled-1": {"partitions": 1, "compiled": "require"},
-    "compiled-3": {"partitions": 3, "compiled": "require"},
-}
-
-
-@pytest.fixture(params=WAYS)
-def execute(request: pytest.FixtureRequest) -> Any:
-    """Run a program in one of the ways; returns one field by vertex, and the iterations."""
-    how = WAYS[request.param]
-
-    def run(
-        program: Any, edges: Any, field: str, vertices: Any = (), params: Any = None, **options: Any
-    ) -> tuple[dict[Any, Any], int]:
-        whole = program if isinstance(program, Program) else Program(program)
-        if how is None:
-            result = reference(whole, edges, vertices, params, **options)
-            return result.values(field), result.iterations
-        runs = InProcess(whole, edges, vertices, **options)
-        got, _, iterations = runs.run(params, **how)
-        return {v: row[field] for v, row in got.items() if field in row}, iterations
-
-    return run
-
 
 class EveryoneGathersOnce(Vertex):
     calls: int = state(0)
@@ -197,45 +170,6 @@ def test_sending_creates_the_vertex(execute: Any) -> None:
     assert execute(Create, edges, "heard")[0] == {-3: 3, -2: 2, -1: 1, 1: 0, 2: 0, 3: 0}
     born = execute(Create, edges, "born")[0]
     assert born == {-3: 3, -2: 3, -1: 3, 1: 3, 2: 3, 3: 3}
-
-
-class GrowInGather(Vertex):
-    heard: int = state(0)
-    messages = Sum(int)
-
-    def gather(self, iteration, source, delta):
-        self.heard = delta.value
-        if self.id == 1 and iteration == 1:
-            self.addTarget(3, 2)
-            self.removeTarget(2)
-
-    def scatter(self, iteration):
-        for target in self.targets:
-            self.emit(target, int(target.value))
-
-
-def test_targets_changed_in_gather_are_there_in_scatter(execute: Any) -> None:
-    assert execute(GrowInGather, [(1, 2, 5)], "heard", [3])[0] == {1: 0, 2: 0, 3: 2}
-
-
-class GrowInScatter(Vertex):
-    heard: int = state(0)
-    messages = Sum(int)
-
-    def gather(self, iteration, source, delta):
-        self.heard = delta.value
-
-    def scatter(self, iteration):
-        for target in self.targets:
-            self.emit(target, int(target.value))
-        if self.id == 1 and iteration == 0:
-            self.addTarget(3, 2)
-
-
-def test_targets_added_in_scatter_are_sent_to_in_the_next_iteration(execute: Any) -> None:
-    heard, iterations = execute(GrowInScatter, [(1, 2, 5)], "heard", [3])
-    assert heard == {1: 0, 2: 5, 3: 2}
-    assert iterations == 2
 
 
 class Order(Vertex):

@@ -49,7 +49,7 @@ def with_kernels(plan: Plan, compiled: Compiled, strings: bool, say: Callable[[s
             texts = tuple(_text(spec, native, strings, light) for spec in plan.program.classes)
             native = replace(native, kernels=texts)
             say("compiling")
-            compile_plan(native, strings)
+            compile_plan(native)
             return native
         except CannotCompile as error:
             reason = str(error)

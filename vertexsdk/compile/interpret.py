@@ -117,8 +117,7 @@ class Cursor:
 
     def add_target(self, target: Any, value: Any) -> None:
         """Note a new consumer."""
-        number = 0 if value is None else value
-        self.log.add(Entry(ADD, self.index, self._code(target), value=number))
+        self.log.add(Entry(ADD, self.index, self._code(target), value=value))
 
     def remove_target(self, target: Any) -> None:
         """Note a consumer withdrawn."""
@@ -236,7 +235,6 @@ class InterpretedMethods:
         vertex, delta, algebra = self.vertex, Delta(), delivery.algebra
         names = self.names if algebra.type is VertexId else None
         cursor = Cursor(v, self.names, log)
-        before = len(log.extra)
         own = self.spec.algebra
         if algebra.kind == "latest" and own is not None and own.kind != "latest":
             rows, index, msg = v.topology.in_start, delivery.in_index, v.msg
@@ -273,10 +271,7 @@ class InterpretedMethods:
         lists = self._guard("gather", lambda: self._each(v, todo, aggregates, into, cursor, call))
         if self.spec.volatile:
             return todo
-        changed = self._changed(v, todo, lists)
-        for entry in log.extra[before:]:
-            changed[np.searchsorted(todo, entry.vertex)] = True
-        result: Array = todo[changed]
+        result: Array = todo[self._changed(v, todo, lists)]
         return result
 
     def _changed(

@@ -275,13 +275,13 @@ _delta = scratch[:n]"""
         [
             "_i = todo[k]",
             "_b = k >> 12",
-            "before = L_n[0]",
+            *(["before = L_n[0]"] if logs else []),
             *keep,
             take,
             f"_gather_gather(iteration, -1, _delta, _i, _b{own})",
             guard,
             *_changed(spec, tolerance),
-            "if changed or L_n[0] != before:",
+            "if changed:",
             "    out[put + count] = _i",
             "    count += 1",
         ]

@@ -567,9 +567,9 @@ class _Rewriter(ast.NodeTransformer):
         if node.func.attr == "removeTarget":
             return self.expr(f"_log_change(_i, 2, {vertex}, 0, LOG_ARGS)")
         value = [*node.args[1:], *(k.value for k in node.keywords)]
-        x = ast.unparse(self.visit(value[0])) if value else "0"
+        x = ast.unparse(self.visit(value[0])) if value else "None"
         if x == "None":
-            x = "0"
+            return self.expr(f"_log_change(_i, 3, {vertex}, 0, LOG_ARGS)")
         return self.expr(f"_log_change(_i, 1, {vertex}, {x}, LOG_ARGS)")
 
     def visit_Name(self, node: ast.Name) -> ast.AST:

@@ -79,7 +79,7 @@ def log_emit(i, vertex, x, LK, LV, LI, LX, LW, LN):  # type: ignore[no-untyped-d
 
 @njit
 def log_change(i, what, vertex, value, LK, LV, LI, LX, LW, LN):  # type: ignore[no-untyped-def]
-    """Note a target added (1) or removed (2)."""
+    """Note a target added (1; without a value 3) or removed (2)."""
     k = LN[0]
     if k < LK.shape[0]:
         LK[k] = what

@@ -39,9 +39,11 @@ class _Compiling:
         return compile_only
 
 
-def stand_in(plan: Plan, strings: bool) -> Topology:
-    """Return two vertices and an edge, with the array types of the real topology."""
+def stand_in(plan: Plan) -> Topology:
+    """Return a vertex of every class and an edge, with the array types of the real topology."""
     value = plan.program.value_dtype
+    classes = len(plan.program.classes)
+    n = max(classes, 2)
 
     def fixed(data: Any, dtype: Any) -> Any:
         array = np.array(data, dtype)
@@ -51,21 +53,22 @@ def stand_in(plan: Plan, strings: bool) -> Topology:
     return Topology(
         partition=0,
         partitions=len(plan.topologies),
-        ids=fixed([0, 1], np.int64),
-        start=fixed([0, 1, 1], np.int64),
+        ids=fixed(range(n), np.int64),
+        start=fixed([0] + [1] * n, np.int64),
         target=fixed([1], np.int32),
         ghost_ids=fixed([], np.int64),
         ghost_start=fixed([0] * (len(plan.topologies) + 1), np.int64),
         inbound=fixed([], np.int32),
         inbound_start=fixed([0] * (len(plan.topologies) + 1), np.int64),
-        in_start=fixed([0, 0, 1], np.int64),
+        in_start=fixed([0, 0] + [1] * (n - 1), np.int64),
         in_source=fixed([0], np.int32),
+        kind=fixed(range(n), np.uint8) if classes > 1 else None,
         value=None if value is None else fixed([1], value),
         reverse=fixed([False], np.bool_) if plan.program.direction == "both" else None,
     )
 
 
-def compile_plan(plan: Plan, strings: bool) -> None:
+def compile_plan(plan: Plan) -> None:
     """Compile every kernel of the plan; those on disk are only loaded.
 
     Raises:
@@ -74,9 +77,9 @@ def compile_plan(plan: Plan, strings: bool) -> None:
     from vertexsdk.compile.native import NativeMethods
     from vertexsdk.processor import Processor
 
-    topology = stand_in(plan, strings)
+    topology = stand_in(plan)
     processor = Processor.__new__(Processor)
-    processor.prepare(plan, 0, 2, topology)
+    processor.prepare(plan, 0, topology.n, topology)
     module: Any = _Compiling(processor.module)
     delivery: Delivery = processor.delivery
     delivery.module = processor.module = module

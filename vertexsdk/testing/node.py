@@ -7,7 +7,7 @@ from typing import Any
 
 from vertexsdk.program import ClassSpec
 from vertexsdk.testing.adjacency import Edge
-from vertexsdk.testing.values import copied, typed
+from vertexsdk.testing.values import copied, same, typed
 from vertexsdk.vertex import ADD_TARGET, REMOVE_TARGET, Target
 
 __all__ = ["Node"]
@@ -20,6 +20,7 @@ class Node:
     vertex: Any
     spec: ClassSpec
     edges: list[Edge]
+    valued: bool = True  # whether the program reads edge values
     sent: list[tuple[Edge | None, Any, Any]] = field(default_factory=list)
     changes: list[tuple[int, Any, Any]] = field(default_factory=list)
     moved: bool = True  # targets have changed since the last scatter
@@ -63,20 +64,32 @@ class Node:
         return next((edge for edge in self.edges if edge.id == target), None)
 
     def apply_changes(self) -> None:
-        """Make addTarget and removeTarget take effect, in the order of their calls."""
+        """Make addTarget and removeTarget take effect, in the order of their calls.
+
+        A row that is as before in the end has not changed: an edge removed and added again, with
+        the value it had, is the edge there was.
+        """
+        if not self.changes:
+            return
+        before, removed = self._row(), dict[Any, Edge]()
         for kind, target, value in self.changes:
             known = self.find(target)
             if kind == REMOVE_TARGET:
-                self.moved |= known is not None
+                gone = [edge for edge in self.edges if edge.id == target]
+                if len(gone) == 1 and not gone[0].reverse:
+                    removed[target] = gone[0]
                 self.edges = [edge for edge in self.edges if edge.id != target]
             elif known is None:
-                value = typed(self.spec.cls.edge, None, 1 if value is None else value)
-                self.edges = [*self.edges, Edge(target, value)]
-                self.edges.sort(key=lambda edge: (edge.id, edge.reverse))
-                self.moved = True
-            elif value is not None and value != known.value:
-                known.value, self.moved = typed(self.spec.cls.edge, None, value), True
+                edge = removed.pop(target, None) or Edge(target)
+                edge.value = typed(self.spec.cls.edge, None, 1 if value is None else value)
+                self.edges = sorted([*self.edges, edge], key=lambda e: (e.id, e.reverse))
+            elif value is not None:
+                known.value = typed(self.spec.cls.edge, None, value)
         self.changes = []
+        self.moved |= not same(before, self._row())
+
+    def _row(self) -> list[tuple[Any, ...]]:
+        return [(e.id, e.reverse, e.value if self.valued else None) for e in self.edges]
 
     def state(self) -> dict[str, Any]:
         """Copies of the declared fields, converted to their types in the vertex itself too."""
