@@ -128,7 +128,7 @@ def _common(add: Callable[..., object]) -> None:
 
 def _results(add: Callable[..., object]) -> None:
     add("--output", metavar="FILE", help="write vertex,value to a .csv or .parquet file")
-    add("--field", metavar="NAME", help="the state field to write (default: the program's result)")
+    add("--field", metavar="NAME", help="the state field to show (default: its class's result)")
 
 
 def _run_arguments(command: argparse.ArgumentParser) -> None:

@@ -144,6 +144,7 @@ def _spark(master: str | None, name: str) -> Iterator[SparkSession]:
 
 def _checked(given: argparse.Namespace) -> tuple[Program, dict[str, str]]:
     """Find all that can be found wrong before Spark is started."""
+    from vertexsdk.fields import Fields
     from vertexsdk.naming import load_program
     from vertexsdk.output import check_path
 
@@ -156,10 +157,8 @@ def _checked(given: argparse.Namespace) -> tuple[Program, dict[str, str]]:
     program = load_program(given.program)
     params = _params(given.param)
     program.bind(params)
-    if given.field and given.field not in program.states():
-        raise InputError(
-            f"--field {given.field}: {program.name} has: {', '.join(program.states())}"
-        )
+    if given.field:
+        Fields(program.name, program.schema(), program.result).find(given.field)
     return program, params
 
 
@@ -298,15 +297,12 @@ def _query(given: argparse.Namespace) -> int:
         if given.output:
             result.write(given.output, given.field, given.vertex or None)
             return 0
-        fields = [given.field] if given.field else result.fields
         if given.vertex:
-            for vertex, row in result.require(given.vertex).items():
-                _print_row(vertex, {name: row[name] for name in fields}, given.json)
-            return 0
-        columns = result.columns()
-        values = [columns[name].tolist() for name in fields]
-        for k, vertex in enumerate(columns["id"].tolist()):
-            _print_row(vertex, {n: v[k] for n, v in zip(fields, values, strict=True)}, given.json)
+            rows = iter(result.require(given.vertex, given.field).items())
+        else:
+            rows = result.rows(given.field)
+        for vertex, row in rows:
+            _print_row(vertex, row, given.json)
     return 0
 
 

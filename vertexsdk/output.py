@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from vertexsdk.algebra import INT_MAX, INT_MIN
 from vertexsdk.errors import InputError, RunError
 
-__all__ = ["Rows", "check_path", "column", "to_dict", "write", "write_rows"]
+__all__ = ["Rows", "check_path", "column", "to_dict", "with_infinities"]
+__all__ += ["write", "write_rows"]
 
 Rows = tuple[Any, Any]
 """Vertex ids (int64[n], or n strings) and the value of each: shape (n,) or (n, k), or objects."""
@@ -84,14 +85,14 @@ def write_rows(path: str | os.PathLike[str], parts: Iterable[Rows]) -> int:
 
 def write(path: str | os.PathLike[str], ids: Any, values: Any) -> int:
     """Write one column of ids and one of values, as `write_rows` does."""
-    return write_rows(path, [(ids, _with_infinities(values) if _is_parquet(path) else values)])
+    return write_rows(path, [(ids, with_infinities(values) if _is_parquet(path) else values)])
 
 
 def _is_parquet(path: str | os.PathLike[str]) -> bool:
     return Path(path).suffix.lower() == ".parquet"
 
 
-def _with_infinities(values: Any) -> Any:
+def with_infinities(values: Any) -> Any:
     """Turn integers of which some stand for infinity (INT_MAX, INT_MIN) into floats."""
     if not isinstance(values, np.ndarray) or values.dtype != np.int64:
         return values
@@ -153,7 +154,13 @@ def _csv_values(values: Any) -> list[str]:
         return ["true" if v else "false" for v in plain]
     if isinstance(values, np.ndarray) and values.dtype == np.int64:
         return [_INFINITE.get(v) or str(v) for v in plain]
-    return [_quoted(v) if isinstance(v, str) else _quoted(repr(v)) for v in plain]
+    return [_quoted(_text(v)) for v in plain]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, np.ndarray)):
+        return " ".join(map(repr, np.asarray(value).tolist()))
+    return value if isinstance(value, str) else repr(value)
 
 
 _INFINITE = {INT_MAX: "inf", INT_MIN: "-inf"}  # as Min(int) and Max(int) mean them
@@ -186,7 +193,15 @@ def _write_parquet(path: str, parts: Iterable[Rows]) -> int:
 
 
 def column(values: Any) -> pa.Array:
-    """The Arrow form of ids or values; objects which Arrow does not know become their `repr`."""
+    """The Arrow form of ids or values; objects which Arrow does not know become their `repr`.
+
+    What is masked is null, a vector as a whole.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(values)
+        missing = pa.array(mask if mask.ndim == 1 else mask[:, 0])
+        full = column(values.data)
+        return pc.if_else(missing, pa.scalar(None, full.type), full)
     if isinstance(values, pa.Array):
         return pc.cast(values, pa.string()) if pa.types.is_large_string(values.type) else values
     if isinstance(values, np.ndarray) and values.ndim == 2:

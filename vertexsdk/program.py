@@ -177,11 +177,19 @@ class Program:
         return name if kind == 0 else f"{self.classes[kind].name}.{name}"
 
     def schema(self) -> dict[str, Any]:
-        """The state's schema, as a manifest keeps it."""
-        return {
-            name: {"type": getattr(f.type, "__name__", str(f.type)), "size": f.size}
-            for name, f in self.states().items()
-        }
+        """The state's schema, as a manifest keeps it; `Fields` reads it.
+
+        With several classes every column says which class's field it is, and the class's number.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for kind, spec in enumerate(self.classes):
+            for name, f in spec.states.items():
+                own = {"type": getattr(f.type, "__name__", str(f.type)), "size": f.size}
+                if len(self.classes) > 1:
+                    own |= {"class": spec.name, "kind": kind, "field": name}
+                    own |= {"result": True} if name == spec.result else {}
+                found[self.column(kind, name)] = own
+        return found
 
     def bind(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return every parameter's value, converted to its declared type.

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from vertexsdk.algorithms import ALGORITHMS, ConnectedComponents, ShortestPaths
 
 from vertexsdk import Changes, Graph, InputError, MainLoop, read
+from vertexsdk.algorithms import ALGORITHMS, ConnectedComponents, ShortestPaths
 from vertexsdk.testing.oracles import disagreements, expected
 
 PARAMS: dict[str, dict[str, Any]] = {

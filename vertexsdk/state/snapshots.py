@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from vertexsdk.state.contract import Backend, CanReadParts, SegmentKey
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.lookup import find_vertices
 from vertexsdk.state.manifests import Manifest, SegmentRef, live
-from vertexsdk.state.reading import overlay
+from vertexsdk.state.reading import NAME_COLUMNS, overlay
 from vertexsdk.state.remote import LARGE, RemoteTable
 
 __all__ = ["Snapshots"]
@@ -159,8 +159,12 @@ class Snapshots:
         self._remote.put(ref.key, found)
         return found
 
-    def segment(self, ref: SegmentRef, *, trusted: bool = False) -> dict[str, Column]:
-        """All columns of a segment, checked; read-only views where the backend gives views.
+    def segment(
+        self, ref: SegmentRef, *, fields: Collection[str] | None = None, trusted: bool = False
+    ) -> dict[str, Column]:
+        """The columns of a segment, checked; read-only views where the backend gives views.
+
+        Of its fields only those named in `fields`, if it is given; ids and names always.
 
         Raises:
             MissingError, CorruptError: it is not there, or not what was written.
@@ -168,7 +172,12 @@ class Snapshots:
         """
         table = self.table(ref)
         with self.naming(ref):
-            return {n: table.column(n, verify=True, trusted=trusted) for n in table.names}
+            names = [
+                n
+                for n in table.names
+                if fields is None or n in fields or n in ("id", *NAME_COLUMNS)
+            ]
+            return {n: table.column(n, verify=True, trusted=trusted) for n in names}
 
     def read(
         self,
@@ -176,12 +185,13 @@ class Snapshots:
         at: int | Manifest | None = None,
         *,
         group: str | None = None,
+        fields: Collection[str] | None = None,
         trusted: bool = False,
     ) -> Iterator[tuple[int, dict[str, Column]]]:
         """The state of a version: `(partition, columns)` for each partition (and group), checked.
 
-        The columns are "id" (int64[n], ascending), the state's fields, and "name.offsets",
-        "name.bytes" where vertices have names.
+        The columns are "id" (int64[n], ascending), the state's fields (only those named in
+        `fields`, if it is given), and "name.offsets", "name.bytes" where vertices have names.
 
         Raises:
             StateInputError: no such version.
@@ -193,7 +203,8 @@ class Snapshots:
             if ref.kind in ("base", "delta") and group in (None, ref.group):
                 layers.setdefault((ref.key.partition, ref.group), []).append(ref)
         for (partition, _), refs in sorted(layers.items(), key=lambda item: item[0]):
-            yield partition, overlay([self.segment(ref, trusted=trusted) for ref in refs])
+            opened = [self.segment(ref, fields=fields, trusted=trusted) for ref in refs]
+            yield partition, overlay(opened)
 
     def lookup(
         self,
