@@ -122,7 +122,7 @@ class Graph:
             spark: the session, see `vertexsdk.session`.
             edges: a file, directory or glob, or several. Text lines `source target [value]`
                 separated by blanks, tabs or commas, with `#` comments; or CSV or Parquet with
-                columns `source,target[,value]`.
+                columns `source,target[,value]` or `src,dst[,weight]`.
             vertices: a file with a vertex id per line, and perhaps the name of its class.
             undirected: each edge given stands for both directions.
             multi: keep duplicate edges; else the last one given counts.
@@ -154,7 +154,11 @@ class Graph:
     ) -> Graph:
         """Take edges from a DataFrame with columns `source,target[,value]` (or `src,dst`).
 
-        `vertices` has a column `id`, and perhaps `kind`, the name of the vertex's class.
+        `vertices` has a column `id`, and perhaps `kind`, the name of the vertex's class; any other
+        is refused, as nothing would be made of it.
+
+        Raises:
+            InputError: columns that are missing, or of vertices that are not known.
         """
         return cls(
             edges.sparkSession,
@@ -167,8 +171,12 @@ class Graph:
 
     @classmethod
     def from_graphframe(cls, graph: Any, **options: Any) -> Graph:
-        """Take a GraphFrames `GraphFrame`; `options` as those of `from_dataframe`."""
-        return cls.from_dataframe(graph.edges, graph.vertices.select("id"), **options)
+        """Take a GraphFrames `GraphFrame`; `options` as those of `from_dataframe`.
+
+        Of its vertices `id` and `kind` are read, of its edges `src`, `dst` and `weight`.
+        """
+        wanted = [n for n in graph.vertices.columns if n in ("id", "kind")]
+        return cls.from_dataframe(graph.edges, graph.vertices.select(*wanted), **options)
 
     @classmethod
     def from_arrays(

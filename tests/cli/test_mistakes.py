@@ -20,7 +20,7 @@ EDGES = {
 
 ARGUMENTS = {
     "": r"required: COMMAND; see vertexsdk --help",
-    "stream wcc": r"invalid choice: 'stream'",
+    "stream wcc": r"the following arguments are required: --edges, --changes",
     "run": r"required: PROGRAM, --edges; see vertexsdk run --help",
     "run wcc": r"required: --edges",
     "run wcc --edges E --sink x": r"unrecognized arguments: --sink x",

@@ -126,11 +126,42 @@ def test_not_parquet(spark: SparkSession, tmp_path: Path) -> None:
         Graph.read(spark, str(tmp_path / "edges.parquet"))
 
 
+@pytest.mark.parametrize(
+    "lines",
+    ["from,to\n1,2\n", "# c\nid1,id2,x\n-1,2,0.5\n", "a b\n1 2\n", "Start,End\nann,bob\n",
+     '"source_id","target_id"\nann,bob\n', "from,to\n"],
+)  # fmt: skip
+def test_a_csv_with_other_names(spark: SparkSession, tmp_path: Path, lines: str) -> None:
+    path = tmp_path / "edges.csv"
+    path.write_text(lines)
+    with pytest.raises(
+        InputError, match=r"edges\.csv: the columns are \w+, \w+.*; name them source"
+    ):
+        Graph.read(spark, str(path))
+
+
+@pytest.mark.parametrize(
+    "lines", ["1,2\n2,3\n", "ann,bob\nbob,eve\n", "ann,1\n1,2\n", "# from,to\n1,2\n"]
+)
+def test_a_csv_without_names(spark: SparkSession, tmp_path: Path, lines: str) -> None:
+    path = tmp_path / "edges.csv"
+    path.write_text(lines)
+    assert Graph.read(spark, str(path)).materialise().num_edges == lines.count("\n") - (
+        "#" in lines
+    )
+
+
 def test_bad_frames(spark: SparkSession) -> None:
     with pytest.raises(InputError, match="name them source,target"):
         Graph.from_dataframe(spark.createDataFrame([(1, 2)], ["a", "b"]))
     with pytest.raises(InputError, match="column src: boolean"):
         Graph.from_dataframe(spark.createDataFrame([(True, 2)], ["src", "dst"]))
+    edges = spark.createDataFrame([(1, 2)], ["source", "target"])
+    ages = spark.createDataFrame([(1, 31, "Reader", "x")], ["id", "age", "kind", "note"])
+    with pytest.raises(InputError, match="nothing reads age, note; select id, and kind"):
+        Graph.from_dataframe(edges, ages)
+    with pytest.raises(InputError, match="columns are age; name one `id`"):
+        Graph.from_dataframe(edges, ages.select("age"))
     nulls = spark.createDataFrame([(1, None), (1, 2)], "source int, target int")
     with pytest.raises(InputError, match="column target: an id is null"):
         Graph.from_dataframe(nulls).materialise()

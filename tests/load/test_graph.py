@@ -197,10 +197,11 @@ def test_networkx_and_scipy(spark: SparkSession) -> None:
 def test_graphframe(spark: SparkSession) -> None:
     class Frames:  # what is read of a GraphFrame, whose jar is not needed for this
         edges = spark.createDataFrame([("a", "b"), ("b", "c")], ["src", "dst"])
-        vertices = spark.createDataFrame([("a", 1), ("d", 2)], ["id", "age"])
+        vertices = spark.createDataFrame([("a", 1, "x"), ("d", 2, "y")], ["id", "age", "kind"])
 
     info = Graph.from_graphframe(Frames).materialise()
     assert (info.num_vertices, info.num_edges, info.valued) == (4, 2, 0)
+    assert info.kinds == ("x", "y")
 
 
 def test_loading_is_lazy_and_cached(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -87,19 +88,46 @@ def file_format(path: str) -> str:
     if path.endswith(".parquet"):
         raise InputError(f"{path}: not a Parquet file; rename it if it is text")
     names = _header(path)
+    if not names and path.endswith(".csv"):
+        _refuse_foreign_header(path)
     return "csv" if names else "text"
 
 
-def _header(path: str) -> list[str]:
-    """Return the column names of a file whose first line that is no comment names them."""
+def _first_lines(path: str, count: int) -> list[list[str]]:
+    """The fields of the first lines which are no comments."""
+    found: list[list[str]] = []
     with open(path, "rb") as file:
         for line in file:
             fields = line.decode("utf-8", "replace").strip().lstrip("\ufeff")
             if fields and not fields.startswith("#"):
-                names = [n.strip("\"'").lower() for n in fields.replace(",", " ").split()]
-                known = {"source", "target"} <= set(names) or {"src", "dst"} <= set(names)
-                return names if known else []
-    return []
+                found.append([n.strip("\"'") for n in fields.replace(",", " ").split()])
+                if len(found) == count:
+                    break
+    return found
+
+
+def _header(path: str) -> list[str]:
+    """Return the column names of a file whose first line that is no comment names them."""
+    names = [n.lower() for line in _first_lines(path, 1) for n in line]
+    known = {"source", "target"} <= set(names) or {"src", "dst"} <= set(names)
+    return names if known else []
+
+
+_FOREIGN = re.compile(
+    r"(from|start|source|src)\w* (to|end|target|dst|dest)\w*( .*)?", re.IGNORECASE
+)
+
+
+def _refuse_foreign_header(path: str) -> None:
+    """A header of other names would be taken for an edge, and so all ids for strings."""
+    first, *rest = _first_lines(path, 2) or [[]]
+    ends = [n.lstrip("+-").isdigit() for n in first[:2]]
+    numbers = rest and all(n.lstrip("+-").isdigit() for n in rest[0][:2])
+    if (numbers and not any(ends)) or _FOREIGN.fullmatch(" ".join(first)):
+        raise InputError(
+            f"{path}: the columns are {', '.join(first)}; name them source,target[,value] "
+            "(or src,dst[,weight])"
+        )
 
 
 def plain_header(path: str) -> bool:

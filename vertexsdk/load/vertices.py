@@ -44,14 +44,24 @@ class VertexInput:
         return as_strings(self.column, self.place)
 
 
-def vertices_of(frame: DataFrame) -> VertexInput:
-    """Take a DataFrame with columns `id` and perhaps `kind`."""
+def vertices_of(frame: DataFrame, place: str = "the vertices") -> VertexInput:
+    """Take a DataFrame with columns `id` and perhaps `kind`.
+
+    Raises:
+        InputError: there is no `id`, or another column, of which nothing would be made.
+    """
     by_name = {n.lower(): n for n in frame.columns}
     if "id" not in by_name:
-        raise InputError(f"the vertices: columns are {', '.join(frame.columns)}; name one `id`")
+        raise InputError(f"{place}: columns are {', '.join(frame.columns)}; name one `id`")
+    unknown = [n for n in frame.columns if n.lower() not in ("id", "kind")]
+    if unknown:
+        raise InputError(
+            f"{place}: nothing reads {', '.join(unknown)}; select id, and kind where vertices are "
+            "of several classes"
+        )
     wanted = [by_name[n] for n in ("id", "kind") if n in by_name]
-    columns = Batches.of(frame, wanted, "the vertices").collect()
-    return VertexInput(columns[0], columns[1] if len(columns) > 1 else None, "the vertices")
+    columns = Batches.of(frame, wanted, place).collect()
+    return VertexInput(columns[0], columns[1] if len(columns) > 1 else None, place)
 
 
 def vertices_at(spark: SparkSession, path: str) -> VertexInput:
@@ -67,7 +77,7 @@ def vertices_at(spark: SparkSession, path: str) -> VertexInput:
         return _vertex_lines(np.frombuffer("\n".join(lines).encode(), np.uint8), path)
     found = files.expand([local])
     if files.file_format(found[0]) == "parquet":
-        return vertices_of(spark.read.parquet(path))
+        return vertices_of(spark.read.parquet(path), path)
     parts = [np.fromfile(f, np.uint8) for f in found]
     newline = np.frombuffer(b"\n", np.uint8)
     joined = [b for p in parts for b in (p, newline)]
