@@ -318,6 +318,22 @@ def _place(cls: type[Vertex], methods: Mapping[str, Method]) -> tuple[str, int]:
     return file, places[-1] if places else max(1, first.line - 1) if first else 1
 
 
+def declaration(spec: ClassSpec, name: str) -> int:
+    """The line on which a class declares a field; that of the class if a base does."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(spec.file)))
+    except SyntaxError:
+        return spec.line
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.lineno == spec.line:
+            for part in node.body:
+                targets = part.targets if isinstance(part, ast.Assign) else []
+                targets = [part.target] if isinstance(part, ast.AnnAssign) else targets
+                if any(isinstance(t, ast.Name) and t.id == name for t in targets):
+                    return part.lineno
+    return spec.line
+
+
 def _fields(
     cls: type[Vertex], where: str, methods: Mapping[str, Method], file: str, line: int
 ) -> ClassSpec:

@@ -165,7 +165,7 @@ def test_a_stranger_s_program_on_string_ids(vertexsdk, program: str, partitions:
     )
     assert done.status == 0, done.err
     assert (
-        "mine.py:24: gather: field label is no number (str); this program runs interpreted"
+        "mine.py:11: Nearest: field label is no number (str); this program runs interpreted"
         in done.err
     )
     assert values("o.csv") == {"a": "a", "b": "b", "c": "a", '"d': '"d', "e": '"d'}

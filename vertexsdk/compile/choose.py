@@ -7,13 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from numba.core.errors import NumbaError
-
 from vertexsdk.algebra import dtype_of
+from vertexsdk.compile.failures import failure_text
 from vertexsdk.compile.kernels import KernelText, kernel_text
 from vertexsdk.compile.rewrite import CannotCompile
-from vertexsdk.compile.warm import compile_plan, failure_text
-from vertexsdk.errors import ProgramError
+from vertexsdk.compile.warm import compile_plan
+from vertexsdk.errors import ProgramError, VertexError
 from vertexsdk.plan import Plan, shape_of
 from vertexsdk.program import ClassSpec
 
@@ -34,17 +33,16 @@ def with_kernels(plan: Plan, compiled: Compiled, strings: bool, say: Callable[[s
     """
     if not compiled:
         return plan
-    reason = ""
+    reason, texts = "", tuple[KernelText, ...]()
     for light in (True, False):
         try:
             if plan.program.algebra is None:
                 raise _no_algebra(plan.program.classes[0])
             if plan.program.mixed:
-                first = plan.program.classes[0]
-                raise CannotCompile(
-                    next(iter(first.methods.values())), None,
+                raise CannotCompile.in_class(
+                    plan.program.classes[0],
                     "the classes of this program gather different kinds of message",
-                )  # fmt: skip
+                )
             native = replace(plan, shape=shape_of(plan.program.classes, native=not plan.trims))
             texts = tuple(_text(spec, native, strings, light) for spec in plan.program.classes)
             native = replace(native, kernels=texts)
@@ -54,9 +52,10 @@ def with_kernels(plan: Plan, compiled: Compiled, strings: bool, say: Callable[[s
         except CannotCompile as error:
             reason = str(error)
             break
-        except (NumbaError, RuntimeError) as error:  # without counting: "NRT required"
-            first = plan.program.classes[0]
-            reason = f"{first.file}:{first.line}: {first.name}: {failure_text(error)}"
+        except VertexError:
+            raise
+        except Exception as error:  # Numba raises anything; without counting: "NRT required"
+            reason = failure_text(error, texts, plan.program.classes)
     if compiled == "require":
         raise ProgramError(f'{reason}; compiled="require" forbids to interpret it')
     warnings.warn(f"{reason}; this program runs interpreted", InterpretedWarning, stacklevel=5)
@@ -64,25 +63,25 @@ def with_kernels(plan: Plan, compiled: Compiled, strings: bool, say: Callable[[s
 
 
 def _no_algebra(spec: ClassSpec) -> CannotCompile:
-    method = next(iter(spec.methods.values()))
-    return CannotCompile(
-        method, None, "programs without messages = ... (events level) are interpreted"
+    return CannotCompile.in_class(
+        spec, "programs without messages = ... (events level) are interpreted"
     )
 
 
 def _text(spec: ClassSpec, plan: Plan, strings: bool, light: bool) -> KernelText:
-    method = next(iter(spec.methods.values()))
     algebra = spec.algebra
     if spec.source_missing:
-        raise CannotCompile(method, None, spec.source_missing)
+        raise CannotCompile.in_class(spec, spec.source_missing)
     if algebra is not None and algebra.dtype == object:
-        raise CannotCompile(method, None, f"messages are {algebra}, no numbers")
+        raise CannotCompile.in_class(spec, f"messages are {algebra}, no numbers", "messages")
     for name, f in spec.states.items():
         if dtype_of(f.type) == object:
-            raise CannotCompile(method, None, f"field {name} is no number ({f.type.__name__})")
+            raise CannotCompile.in_class(
+                spec, f"field {name} is no number ({f.type.__name__})", name
+            )
     for name, a in spec.aggregators.items():
         if a.dtype == object or a.size is not None:
-            raise CannotCompile(method, None, f"aggregator {name} is no number")
+            raise CannotCompile.in_class(spec, f"aggregator {name} is no number", name)
     return kernel_text(
         spec, shape=plan.shape, strings=strings, tolerance=plan.tolerance > 0, light=light
     )

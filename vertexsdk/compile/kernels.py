@@ -8,6 +8,7 @@ that they do not depend on the number of threads.
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vertexsdk.algebra import Algebra, dtype_of
@@ -16,6 +17,7 @@ from vertexsdk.compile.rewrite import (
     EMIT_ARGS,
     LOG_ARGS,
     Globals,
+    Place,
     Rewritten,
     functions_text,
     rewrite_method,
@@ -44,6 +46,7 @@ class KernelText:
     arguments: tuple[str, ...]  # of every kernel, after its own
     logs: bool  # whether init, gather or scatter may change the graph or send by id
     tracked: bool  # whether the state at the last scatter is kept (T_ columns)
+    places: Mapping[str, Place]  # of the user's functions, by their names in the module
 
 
 def kernel_text(
@@ -75,13 +78,15 @@ def kernel_text(
     globals_ = Globals()
     texts: list[str] = []
     own: dict[str, str] = {}
+    places: dict[str, Place] = {}
     logs = False
     message: tuple[str, str] | None = None
     for root, args in (("init", plain), ("gather", plain), ("scatter", sending)):
         parts = [
             rewrite_method(spec, method, root, args, shape, globals_, strings)
             for method in reversed(reachable(spec.methods, root))
-        ] or [Rewritten(root, "_i, _b", "pass")]
+        ] or [Rewritten(root, "_i, _b", "pass", (spec.file, spec.name, (spec.line,)))]
+        places |= {f"_{root}_{p.name}": p.place for p in parts}
         text, used = functions_text(root, parts, args)
         own[root] = "".join(f", {a}" for a in used)
         texts.append(text)
@@ -102,7 +107,8 @@ def kernel_text(
         else _scatter(spec, sending, own["scatter"], shape, logs, tolerance, spec.algebra),
         _repair_derived(spec, plain, message) if message else "",
     ]
-    return KernelText("\n".join(body), shape, tuple(plain), logs, tolerance)
+    places |= globals_.places
+    return KernelText("\n".join(body), shape, tuple(plain), logs, tolerance, places)
 
 
 def _contribution(name: str, algebra: Algebra, globals_: Globals) -> None:

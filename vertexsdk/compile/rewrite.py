@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.algebra import VertexId, dtype_of
-from vertexsdk.program import ClassSpec, Method, reachable, self_name
+from vertexsdk.program import ClassSpec, Method, declaration, reachable, self_name
 
 __all__ = [
     "EMIT_ARGS",
     "LOG_ARGS",
     "CannotCompile",
     "Globals",
+    "Place",
     "Rewritten",
     "derivable",
     "functions_text",
@@ -42,6 +43,17 @@ class CannotCompile(Exception):
         line = getattr(node, "lineno", method.line)
         super().__init__(f"{method.file}:{line}: {method.name}: {reason}")
 
+    @classmethod
+    def in_class(cls, spec: ClassSpec, reason: str, field: str = "") -> CannotCompile:
+        """The reason lies in a declaration, not in a method."""
+        line = declaration(spec, field) if field else spec.line
+        error = cls.__new__(cls)
+        Exception.__init__(error, f"{spec.file}:{line}: {spec.name}: {reason}")
+        return error
+
+
+Place = tuple[str, str, tuple[int, ...]]  # file, method, and the line each line was made of
+
 
 @dataclass
 class Rewritten:
@@ -50,6 +62,7 @@ class Rewritten:
     name: str
     head: str  # its own arguments
     body: str  # with a mark ARGS_name where the arrays are passed on to another method
+    place: Place
     logs: bool = False
     message: tuple[str, str] | None = None  # derived shape: (edge, expression)
 
@@ -61,6 +74,7 @@ class Globals:
     lines: dict[str, str] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
 
     def bind(self, method: Method, node: ast.AST, name: str, value: Any) -> None:
         """Make `value` available to the generated code as U_`name`, or say why that cannot be."""
@@ -122,7 +136,12 @@ class Globals:
         tree.name = name
         tree.decorator_list = []
         _drop_annotations(tree)
-        self.functions[name] = "@_jit\n" + ast.unparse(tree)
+        text = ast.unparse(tree)
+        ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
+        whole = ast.Module(body=[tree], type_ignores=[])
+        code = function.__code__
+        self.places[name] = (code.co_filename, function.__name__, _lines(whole, text)[1:])
+        self.functions[name] = "@_jit\n" + text
 
     def text(self) -> str:
         """The lines, functions last."""
@@ -170,6 +189,20 @@ def lookup(method: Method, node: ast.AST, name: str) -> Any:
         except ValueError:
             pass
     raise CannotCompile(method, node, f"name {name!r} is not defined")
+
+
+def _lines(tree: ast.Module, text: str) -> tuple[int, ...]:
+    """For each line of `text`, which is `tree` unparsed, the line on which its statement was."""
+    lines = [0] * (text.count("\n") + 1)
+    for old, new in zip(_statements(tree), _statements(ast.parse(text)), strict=True):
+        lines[new.lineno - 1] = getattr(old, "lineno", 0)
+    for k in range(1, len(lines)):
+        lines[k] = lines[k] or lines[k - 1]
+    return tuple(lines)
+
+
+def _statements(tree: ast.AST) -> list[ast.stmt]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
 
 
 def _drop_annotations(tree: ast.FunctionDef) -> None:
@@ -510,7 +543,10 @@ class _Rewriter(ast.NodeTransformer):
                 f"    for {edge} in range(G_start[_i], G_start[_i + 1]):\n"
                 f"        _emit_edge({edge}, _x{edge}, EMIT_ARGS)"
             )
-        return ast.copy_location(ast.parse(text).body[0], node)
+        made = ast.parse(text).body[0]
+        for statement in _statements(made):
+            ast.copy_location(statement, node)
+        return made
 
     def visit_Call(self, node: ast.Call) -> Any:
         me = self.me
@@ -624,9 +660,10 @@ def rewrite_method(
         globals_.bind(method, at, name, lookup(method, at, name))
     _rename(inner, set(free))
     text = ast.unparse(ast.fix_missing_locations(inner))
+    place = (method.file, method.name, _lines(inner, text))
     emit = {"many": MANY_ARGS, "derived": DERIVED_ARGS}.get(shape, EMIT_ARGS)
     text = text.replace("EMIT_ARGS", ", ".join(emit)).replace("LOG_ARGS", ", ".join(LOG_ARGS))
-    return Rewritten(method.name, ", ".join([*own, "_i", "_b"]), text, rewriter.logs,
+    return Rewritten(method.name, ", ".join([*own, "_i", "_b"]), text, place, rewriter.logs,
                      rewriter.messages[0] if rewriter.messages else None)  # fmt: skip
 
 

@@ -6,7 +6,6 @@ replaced by their compilation, so every kernel is compiled for exactly the types
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -119,13 +118,3 @@ def _delivery_kernels(delivery: Delivery, v: Any) -> None:
     if t.partitions > 1:
         delivery.inbound(0, index, values, v.msg, v.agg)
     delivery.finish(v.msg, v.agg)
-
-
-def failure_text(error: Exception) -> str:
-    """Return the one line of a Numba error which says what is wrong."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    skip = ("Failed in", "During:", "File ", "def ", "^", "<", "---", "This error", "Overload")
-    useful = [line for line in lines if not line.startswith(skip)]
-    line = (useful or lines or [type(error).__name__])[0].lstrip("- ")
-    line = re.split(r",? (?:operation|location):", line)[0]
-    return re.sub(r"'[_$][^']*'", "a value", line)  # names of the generated code
