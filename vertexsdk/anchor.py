@@ -5,14 +5,15 @@ it runs on the executor that holds the anchor's partition, or else on the same h
 keeps partition p on the host which each hop of p runs on, and there alone it is dropped.
 
 Spark's delay scheduling makes that firm: a task waits for its executor for the usual three
-seconds, then for its host (`spark.locality.wait.node`) for a minute, before it goes elsewhere.
-A host which has gone for good is not waited for, unless tasks are queued for others at the time.
+seconds, then for its host, as long as that lives; see `vertexsdk.watch`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from py4j.protocol import Py4JError
@@ -23,10 +24,9 @@ from vertexsdk import resident
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.frames import Frames, Skip
 from vertexsdk.jvm import JavaObject, Jvm, spark_failure
+from vertexsdk.watch import watched
 
 __all__ = ["Anchor"]
-
-NODE_WAIT = "60s"
 
 Found = TypeVar("Found")
 
@@ -46,7 +46,7 @@ class Anchor:
         self.partitions = partitions
         self.jvm = Jvm(self.sc)
         self.one_process = (self.sc.master or "").split("[")[0] == "local"
-        _wait_for_hosts(self.sc)
+        self._places: list[str] = []
         with spark_failure():
             # As many records as a hop has: `zip` wants equal numbers.
             self.rdd = self.jvm.distribute([b""] * partitions**2, partitions)
@@ -56,6 +56,9 @@ class Anchor:
             if not self.one_process:
                 self.rdd.count()  # the scheduler looks for the places as a job begins
                 self._places = self._found()
+        # A place is `executor_HOST_ID`, or empty if the record was lost already.
+        found = [re.fullmatch("executor_(.+)_.+", place) for place in self._places]
+        self._hosts = frozenset(place[1] for place in found if place)
 
     def whole(self) -> bool:
         """Whether each partition is still where it was at first, as far as Spark has noticed."""
@@ -69,6 +72,10 @@ class Anchor:
         return [
             str(scala_sc.getPreferredLocs(rdd, p).mkString(",")) for p in range(self.partitions)
         ]
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Run jobs on the anchor, which fail with a `RunError` if a host of it goes meanwhile."""
+        return watched(self.jvm, self._hosts)
 
     def records(self) -> RDD[bytes]:
         """Return the anchor as an RDD of `partitions` empty records in each partition."""
@@ -86,7 +93,7 @@ class Anchor:
                 pass  # Spark ends a worker which has not read its input
             yield function(partition)
 
-        with spark_failure():
+        with self.watched():
             return self.records().mapPartitionsWithIndex(call).collect()
 
     def zip(self, blocks: JavaObject, counts: list[int]) -> RDD[bytes]:
@@ -117,13 +124,3 @@ class Anchor:
         """Let go of the executors; may be called twice."""
         with contextlib.suppress(Py4JError, ConnectionError):  # Spark may have stopped
             self.rdd.unpersist(False)
-
-
-def _wait_for_hosts(sc: SparkContext) -> None:
-    """Have tasks wait for the host that holds their partition; elsewhere they are of no use.
-
-    Spark reads this when a stage starts. What the user has set stays.
-    """
-    conf = sc._conf
-    if not any(conf.contains(f"spark.locality.wait{level}") for level in ("", ".node")):
-        conf.set("spark.locality.wait.node", NODE_WAIT)

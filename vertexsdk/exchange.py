@@ -119,7 +119,7 @@ class Exchange:
             self._reports if via == "shuffle" else None,
         )
         try:
-            with spark_failure():
+            with self._anchor.watched():
                 if via == "shuffle":
                     reports = self._hop_by_shuffle(function)
                 else:

@@ -65,6 +65,12 @@ class Jvm:
         if cleaner.isDefined():
             cleaner.get().doCleanupShuffle(dependency.shuffleId(), False)
 
+    def hosts(self) -> set[str]:
+        """Return the hosts that have an executor, as far as Spark has noticed."""
+        managers = set(self.scala_sc.getExecutorMemoryStatus().keys().mkString(" ").split())
+        managers.discard(self.scala_sc.statusStore().executorSummary("driver").hostPort())
+        return {manager.rpartition(":")[0] for manager in managers}
+
     def distribute(self, records: Iterable[bytes], partitions: int) -> JavaObject:
         """Return a JavaRDD<byte[]> of the records, as many in each partition, in order."""
 

@@ -145,26 +145,28 @@ class Branch:
             _refuse_other_hosts(spark, store, self.backend)
         with self.bar:
             for attempt in range(TRIES):
-                info = self._load()
-                params = self._codes(bound, info)
-                with open_store(self.backend) as store:
-                    newest = store.claim(
-                        self.loop, program=self.program.name, schema=self.program.schema()
-                    )
-                    self.committed = self.committed and newest
-                    plan = self._plan(info, params, store)
-                    try:
+                try:
+                    info = self._load()
+                    params = self._codes(bound, info)
+                    with open_store(self.backend) as store:
+                        newest = store.claim(
+                            self.loop, program=self.program.name, schema=self.program.schema()
+                        )
+                        self.committed = self.committed and newest
+                        plan = self._plan(info, params, store)
                         manifest = self._iterate(spark, plan, info, store)
-                        break
-                    except _Lost as lost:
-                        if attempt == TRIES - 1:
-                            raise RunError(
-                                f"{lost}; {TRIES} tries failed, see whether executors die for lack "
-                                "of memory"
-                            ) from lost
-                        self.graph.unpersist()
-                        self.warm = None
-                        self.bar.say(f"{lost}; loading the graph again")
+                    break
+                except RunError as error:
+                    if not isinstance(error, _Lost) and "executor was lost" not in str(error):
+                        raise
+                    if attempt == TRIES - 1:
+                        raise RunError(
+                            f"{error}; {TRIES} tries failed, see whether executors die for lack "
+                            "of memory"
+                        ) from error
+                    self.graph.unpersist()
+                    self.warm = None
+                    self.bar.say(f"{error}; loading the graph again")
         self.statistics["total_seconds"] = time.perf_counter() - began
         return Result(self.backend, self.loop, manifest.iteration, self.statistics, spark)
 
@@ -336,7 +338,7 @@ class Branch:
         try:
             raw = exchange.hop(command, via=via)
         except RunError as error:
-            if "executor was lost" in str(error) or "partitions reported" in str(error):
+            if "partitions reported" in str(error):
                 raise _Lost(str(error)) from error
             raise
         reports: list[Report] = [pickle.loads(r) for r in raw]
@@ -375,7 +377,7 @@ class _Version:
     statistics: dict[str, Any]
 
 
-class _Lost(Exception):
+class _Lost(RunError):
     """A worker lost what it held; the run starts over."""
 
 
@@ -408,7 +410,7 @@ def _refuse_other_hosts(spark: SparkSession, store: Store, url: str) -> None:
     infos = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
     hosts = {str(i.host()) for i in infos}
     local = {"localhost", "127.0.0.1", os.uname().nodename, *_addresses()}
-    far = sorted(h for h in hosts if h not in local)
+    far = sorted(h for h in hosts if h not in local and not h.startswith("127."))
     if far:
         raise InputError(
             f"backend {url.split(':')[0]} is for one host, but executors are on {', '.join(far)}; "

@@ -1,8 +1,4 @@
-"""Partitions stay where they were loaded. Each executor is a host of its own here.
-
-An executor keeps resident arrays in its own work directory, so that a task which runs elsewhere
-finds nothing, as on another machine. The standalone cluster's workers have two addresses too.
-"""
+"""Partitions stay where they were loaded, and what is lost with an executor is loaded again."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,7 @@ from vertexsdk.exchange import DRIVER, Exchange
 from vertexsdk.frames import Blocks
 from vertexsdk.graph import Graph
 from vertexsdk.loops import run
-from vertexsdk.testing.clusters import Driver, _daemon, standalone
+from vertexsdk.testing.clusters import Driver, Hosts, await_executors, executor
 from vertexsdk.testing.oracles import disagreements, expected
 
 pytestmark = pytest.mark.cluster
@@ -33,24 +30,6 @@ PROGRAMS: Any = {
     "sssp": (ShortestPaths, {"origin": 0}),
     "pagerank": (PageRank, {"iterations": 5}),
 }
-RESIDENT = {"spark.executorEnv.VERTEXSDK_RESIDENT_DIR": "resident"}
-
-
-@pytest.fixture(scope="module", params=["local-cluster", "standalone"])
-def hosts(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Driver]:
-    """A driver whose two executors share no memory, with it or each other."""
-    here = tmp_path_factory.mktemp("hosts")
-    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as running:
-        patch.setenv("VERTEXSDK_RESIDENT_DIR", str(here / "driver"))
-        if request.param == "local-cluster":
-            master = "local-cluster[2,2,1024]"
-        else:
-            master = running.enter_context(standalone(workers=0))
-            for number in (2, 3):
-                where = ["--host", f"127.0.0.{number}", "--cores", "1", "--memory", "1g"]
-                where += ["--webui-port", "0", "--work-dir", str(here / f"worker-{number}")]
-                running.enter_context(_daemon(here / "log", "worker.Worker", *where, master))
-        yield running.enter_context(Driver(master, **RESIDENT))
 
 
 def edges() -> list[tuple[int, int, float]]:
@@ -60,35 +39,33 @@ def edges() -> list[tuple[int, int, float]]:
     return pairs
 
 
-def executor(partition: int) -> int:
-    """The process id of the executor which this task runs in."""
-    stat = Path(f"/proc/{os.getppid()}/stat").read_text()  # of the Python daemon
-    return int(stat.rpartition(")")[2].split()[1])
+def parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def resident_files(partition: int) -> int:
-    """How many files this executor keeps."""
-    return len(list(Path("resident").rglob("*.columns")))
+def resident_files(application: str, partition: int) -> int:
+    """How many files of this application are kept where this task runs."""
+    from vertexsdk import resident
 
-
-def both_executors(spark: SparkSession) -> None:
-    deadline = time.monotonic() + 40
-    while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 3:
-        assert time.monotonic() < deadline, "there are no two executors"
-        time.sleep(0.1)
+    kept = [list(root.glob(f"vertexsdk-{application}/**/*.columns")) for root in resident._roots()]
+    return sum(map(len, kept))
 
 
 def answers(
-    spark: SparkSession, store: str, partitions: int, names: list[str], via: Any, kill: int | None
+    spark: SparkSession,
+    store: str,
+    partitions: int,
+    names: list[str],
+    via: Any,
+    kill: int | None,
+    with_host: bool = False,
 ) -> tuple[dict[str, Any], int, list[int]]:
     """Run programs; return results, how often the graph was loaded again, files left.
 
-    Before the hop number `kill` the executor of partition 0 is killed (0: right after loading).
+    Before the hop number `kill` the executor of partition 0 is killed (0: right after loading),
+    or the whole of its host: the worker, which would start another one.
     """
-    import vertexsdk.loops
-
-    both_executors(spark)
-    vertexsdk.loops._refuse_other_hosts = lambda *_: None  # these hosts share their files
+    await_executors(spark)
     source, target, value = zip(*edges(), strict=True)
     graph = Graph.from_arrays(source, target, value, spark=spark, partitions=partitions)
     found, reloads, hops = {}, 0, 0
@@ -102,7 +79,8 @@ def answers(
     def deadly(exchange: Exchange, *command: Any, **how: Any) -> list[bytes]:
         nonlocal hops
         if hops == kill:
-            os.kill(victim, signal.SIGKILL)
+            for process in [parent(victim)] * with_host + [victim]:
+                os.kill(process, signal.SIGKILL)
         hops += 1
         return hop(exchange, *command, **how)
 
@@ -118,11 +96,12 @@ def answers(
             found[name] = {v: result.lookup([v])[v] for v in range(0, 60, 7)}
     finally:
         Exchange.hop = hop  # type: ignore[method-assign]
-    held = graph.anchor.run(resident_files)
-    assert min(held) > 0
+    files = partial(resident_files, spark.sparkContext.applicationId)
+    assert graph._anchor is not None
+    assert min(graph._anchor.run(files)) > 0
     unpersist()
     with contextlib.closing(Anchor(spark, partitions)) as anchor:
-        return found, reloads, anchor.run(resident_files)
+        return found, reloads, anchor.run(files)
 
 
 def check(found: dict[str, Any]) -> None:
@@ -133,8 +112,8 @@ def check(found: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
-def test_nothing_is_lost(hosts: Driver, tmp_path: Path, partitions: int) -> None:
-    found, reloads, left = hosts.run(
+def test_nothing_is_lost(driver: Driver, tmp_path: Path, partitions: int) -> None:
+    found, reloads, left = driver.run(
         answers, str(tmp_path), partitions, list(PROGRAMS), "driver", None
     )
     check(found)
@@ -143,8 +122,33 @@ def test_nothing_is_lost(hosts: Driver, tmp_path: Path, partitions: int) -> None
 
 
 @pytest.mark.parametrize(("via", "hop"), [("driver", 0), ("driver", 3), ("shuffle", 3)])
-def test_a_lost_host_is_made_good(hosts: Driver, tmp_path: Path, via: str, hop: int) -> None:
-    found, reloads, _ = hosts.run(answers, str(tmp_path), 2, ["sssp"], via, hop)
+def test_a_lost_executor_is_made_good(
+    standalone_cluster: Driver, tmp_path: Path, via: str, hop: int
+) -> None:
+    found, reloads, _ = standalone_cluster.run(answers, str(tmp_path), 2, ["sssp"], via, hop)
+    check(found)
+    assert reloads == 1
+
+
+@pytest.mark.parametrize(("via", "times"), [("driver", 0), ("shuffle", 1)])
+def test_what_a_host_keeps_outlives_an_executor(
+    local_cluster: Driver, tmp_path: Path, via: str, times: int
+) -> None:
+    found, reloads, _ = local_cluster.run(answers, str(tmp_path), 2, ["sssp"], via, 3)
+    check(found)
+    assert reloads == times, "only messages in the shuffle go with the executor"
+
+
+@pytest.mark.parametrize("via", ["driver", "shuffle"])
+def test_a_lost_host_is_made_good(
+    standalone_cluster: Driver, hosts: Hosts, tmp_path: Path, via: str
+) -> None:
+    try:
+        found, reloads, _ = standalone_cluster.run(
+            answers, str(tmp_path), 2, ["sssp"], via, 3, True
+        )
+    finally:
+        hosts.start()
     check(found)
     assert reloads == 1
 
@@ -154,20 +158,22 @@ def place(partition: int, seconds: list[float], blocks: Blocks) -> Iterator[tupl
     yield DRIVER, str(executor(partition)).encode()
 
 
-def waits(spark: SparkSession) -> tuple[list[int], list[int]]:
-    """Where the partitions are, and where the tasks of a hop ran which one host delays."""
-    both_executors(spark)
+def waits(spark: SparkSession) -> tuple[list[int], list[int], list[str | None]]:
+    """Where partitions are; where tasks ran of a hop which one host delays; Spark's setting."""
+    await_executors(spark)
+    setting = "spark.locality.wait.node"
+    before = spark.sparkContext._conf.get(setting)
     anchor = Anchor(spark, 4)
     places = anchor.run(executor)
     slow = [5.0 if p == places[0] else 0.0 for p in places]
     with Exchange(spark, 4, task=place, anchor=anchor) as exchange:
         ran = [int(report) for report in exchange.hop(slow)]
     anchor.close()
-    return places, ran
+    return places, ran, [before, spark.sparkContext._conf.get(setting)]
 
 
-def test_a_task_waits_for_its_host(hosts: Driver) -> None:
-    if hosts.master.startswith("local"):
-        pytest.skip("the executors have cores enough, and one address")
-    places, ran = hosts.run(waits)
+def test_a_task_waits_for_its_host(standalone_cluster: Driver) -> None:
+    places, ran, settings = standalone_cluster.run(waits)
+    assert len(set(places)) == 2
     assert ran == places
+    assert settings == [None, None], "jobs of others wait as long"

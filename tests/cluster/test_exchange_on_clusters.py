@@ -17,29 +17,30 @@ from pyspark.sql import SparkSession
 from vertexsdk.errors import RunError
 from vertexsdk.exchange import DRIVER, Exchange
 from vertexsdk.frames import Blocks
-from vertexsdk.testing.clusters import Driver
+from vertexsdk.testing.clusters import Driver, await_executors, executor
 
 pytestmark = pytest.mark.cluster
 
 WAYS: Any = ("driver", "shuffle", "shuffle", "driver", "shuffle", "driver")
 
 
-def executor() -> int:
-    """The process id of the executor which this task runs in."""
-    stat = Path(f"/proc/{os.getppid()}/stat").read_text()  # of the Python daemon
-    return int(stat.rpartition(")")[2].split()[1])
-
-
 def count(partition: int, command: tuple[int, str], blocks: Blocks) -> Iterator[tuple[int, bytes]]:
-    """Send one more than the sum of what came to every partition; report it, and where."""
-    partitions, victim = command
-    number = 1 + sum(int(block) for _, block in blocks)
-    if partition == 1 and victim and not Path(victim).exists():
-        Path(victim).touch()
-        os.kill(executor(), signal.SIGKILL)
-    yield DRIVER, pickle.dumps((number, [source for source, _ in blocks], executor()))
+    """Send one more than the sum of what came to every partition, and who sends it.
+
+    Report it too. If there is a file to mark it by, partition 1 once kills the executors that the
+    messages came from, and its own.
+    """
+    partitions, mark = command
+    came = [(source, *pickle.loads(block)) for source, block in blocks]
+    number, here = 1 + sum(number for _, number, _ in came), executor()
+    if partition == 1 and mark and not Path(mark).exists():
+        Path(mark).touch()
+        for sender in {sender for *_, sender in came} - {here}:
+            os.kill(sender, signal.SIGKILL)
+        os.kill(here, signal.SIGKILL)
+    yield DRIVER, pickle.dumps((number, [source for source, *_ in came], here))
     for destination in range(partitions):
-        yield destination, str(number).encode()
+        yield destination, pickle.dumps((number, here))
 
 
 def hops(spark: SparkSession, partitions: int) -> list[list[tuple[int, list[int], int]]]:
@@ -50,16 +51,13 @@ def hops(spark: SparkSession, partitions: int) -> list[list[tuple[int, list[int]
         ]
 
 
-def killed(spark: SparkSession, ways: Any, at: int, victim: str) -> list[list[int]]:
-    deadline = time.monotonic() + 30
-    executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus
-    while executors().size() < 3 and time.monotonic() < deadline:
-        time.sleep(0.1)  # the worker starts another for one that died
+def killed(spark: SparkSession, ways: Any, at: int, mark: str) -> list[list[int]]:
+    await_executors(spark)
     with Exchange(spark, 2, task=count) as exchange:
         return [
             [
                 pickle.loads(report)[0]
-                for report in exchange.hop((2, victim if hop == at else ""), via=via)
+                for report in exchange.hop((2, mark if hop == at else ""), via=via)
             ]
             for hop, via in enumerate(ways)
         ]
@@ -124,9 +122,15 @@ def test_one_core_disk_use_and_interrupt(tmp_path: Path) -> None:
 def test_a_killed_executor_never_gives_a_wrong_answer(
     standalone_cluster: Driver, tmp_path: Path
 ) -> None:
-    run = standalone_cluster.run
+    def run(way: str, at: int) -> Any:
+        mark = tmp_path / f"{way}-{at}"
+        try:
+            return standalone_cluster.run(killed, (way,) * 4, at, str(mark))
+        finally:
+            assert mark.exists(), "nothing was killed"
+
     right = [[1, 1], [3, 3], [7, 7], [15, 15]]
-    assert run(killed, ("driver",) * 4, 2, str(tmp_path / "by-driver")) == right
-    with pytest.raises(RunError, match=r"^an executor was lost with the messages it held"):
-        run(killed, ("shuffle",) * 4, 2, str(tmp_path / "by-shuffle"))
-    assert run(killed, ("shuffle",) * 4, -1, "") == right
+    assert run("driver", 2) == right  # the driver has the messages
+    assert run("shuffle", 0) == right  # there are none yet
+    with pytest.raises(RunError, match=r"^an executor was lost"):
+        run("shuffle", 2)  # they are gone with the executors

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from vertexsdk.cli import main
-from vertexsdk.testing.clusters import Driver
+from vertexsdk.testing.clusters import Driver, await_executors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,16 +69,6 @@ def command(spark: SparkSession, *arguments: str) -> tuple[int, str]:
     with contextlib.redirect_stderr(said):
         status = main(list(arguments))
     return status, said.getvalue()
-
-
-def settle(spark: SparkSession) -> None:
-    """Wait for the executor that takes the place of one that died."""
-    import time
-
-    executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus
-    deadline = time.monotonic() + 30
-    while executors().size() < 3 and time.monotonic() < deadline:
-        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +141,7 @@ def test_an_executor_dies(
     driver, mark = standalone_cluster, place / "killed"
     victim = next(v for v, steps in expected["bfs"].items() if steps == "3.0")
     params = ("--param", "origin=1", "--param", f"mark={mark}", "--param", f"victim={victim}")
+    driver.run(await_executors)
     found = run(driver, place, f"{place}/mine.py:Killer", *params)
     assert mark.exists()
     assert found == expected["bfs"]
-    driver.run(settle)

@@ -102,7 +102,7 @@ def load(
     """
     sc = anchor.sc
     sent = sc.broadcast(vertices) if vertices is not None else None
-    with spark_failure():
+    with anchor.watched():
         if plan.partitions == 1 and isinstance(edges, FileEdges):
             task = partial(_load_files, edges, plan, sent, names)
             results = anchor.records().mapPartitions(task).collect()

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -28,10 +28,11 @@ from typing import Any
 
 import cloudpickle
 import pyspark
+from pyspark.sql import SparkSession
 
 from vertexsdk.errors import RunError
 
-__all__ = ["Driver", "standalone"]
+__all__ = ["Driver", "Hosts", "await_executors", "executor", "standalone"]
 
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
@@ -70,7 +71,7 @@ def _free_port() -> int:
 
 
 @contextlib.contextmanager
-def _daemon(log: Path, name: str, *arguments: str) -> Iterator[None]:
+def _daemon(log: Path, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run one of Spark's daemons and, after, end it with all that it started."""
     home = Path(pyspark.__file__).parent
     environment = {
@@ -90,7 +91,7 @@ def _daemon(log: Path, name: str, *arguments: str) -> Iterator[None]:
             start_new_session=True,  # so that its executors can be ended with it
         )
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -112,6 +113,64 @@ def _await_workers(web_port: int, workers: int, log: Path) -> None:
         time.sleep(0.1)
     last = log.read_text(errors="replace").strip().splitlines()[-1:]
     raise RunError(f"the cluster did not start in {START_SECONDS:.0f} s: {' '.join(last)}")
+
+
+def executor(partition: int = 0) -> int:
+    """Return the process id of the executor which this task's Python worker belongs to."""
+    stat = Path(f"/proc/{os.getppid()}/stat").read_text()  # of the Python daemon
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def await_executors(spark: SparkSession, number: int = 2) -> None:
+    """Wait until tasks run on `number` executors, after one was killed.
+
+    Spark's own list counts a dead executor until its loss is noticed. Raises `RunError` when
+    there are fewer after a minute.
+    """
+
+    def place(records: Iterable[int]) -> Iterator[int]:
+        list(records)
+        time.sleep(0.2)  # so that one executor does not run all
+        yield executor()
+
+    deadline = time.monotonic() + START_SECONDS
+    slots = 2 * max(number, spark.sparkContext.defaultParallelism)
+    tasks = spark.sparkContext.range(slots, numSlices=slots).mapPartitions(place)
+    while time.monotonic() < deadline:
+        if len(set(tasks.collect())) >= number:
+            return
+    raise RunError(f"there are no {number} executors after {START_SECONDS:.0f} s")
+
+
+class Hosts:
+    """Workers of a standalone master, each with an address and a directory of its own.
+
+    As far as Spark can see they are different machines.
+    """
+
+    def __init__(self, master: str, number: int, directory: Path) -> None:
+        self.master = master
+        self._directory = directory
+        self._running = contextlib.ExitStack()
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._names = [f"127.0.0.{k + 2}" for k in range(number)]
+
+    def start(self) -> None:
+        """Start the workers which do not run: all at first, later those which were killed."""
+        for name in self._names:
+            if name in self._processes and self._processes[name].poll() is None:
+                continue
+            where = ["--host", name, "--cores", "1", "--memory", "1g", "--webui-port", "0"]
+            where += ["--work-dir", str(self._directory / name)]
+            daemon = _daemon(self._directory / "log", "worker.Worker", *where, self.master)
+            self._processes[name] = self._running.enter_context(daemon)
+
+    def __enter__(self) -> Hosts:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.close()
 
 
 class Driver:
