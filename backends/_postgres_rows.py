@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
+
 from vertexsdk.backends._postgres_schema import OWN, make_view
 
 __all__ = ["replace_rows"]

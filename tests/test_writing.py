@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from vertexsdk.algorithms.pagerank import PageRank
-from vertexsdk.algorithms.sssp import ShortestPaths
 
 import vertexsdk
 from vertexsdk import loops, writing
+from vertexsdk.algorithms.pagerank import PageRank
+from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.errors import StateError
 from vertexsdk.state import FullError, Manifest, SegmentRef, Store, open_store
 from vertexsdk.strings import pack_strings, unpack_strings
@@ -229,7 +229,7 @@ def test_what_was_acknowledged_before_a_worker_was_lost_stays(
     edges = tmp_path / "edges.txt"
     edges.write_text("\n".join(f"{k} {k + 1} 1" for k in range(12)) + "\n")
     graph = vertexsdk.Graph.read(spark, str(edges), partitions=2)
-    hop, commit = loops._Run._hop, loops._Run._commit
+    hop, commit = loops.Branch._hop, loops.Branch._commit
     calls, acknowledged = 0, list[int]()
     url = f"lmdb://{tmp_path}/store"
 
@@ -247,8 +247,8 @@ def test_what_was_acknowledged_before_a_worker_was_lost_stays(
             assert store.versions("loop") == acknowledged
         return manifest
 
-    monkeypatch.setattr(loops._Run, "_hop", lossy)
-    monkeypatch.setattr(loops._Run, "_commit", recorded)
+    monkeypatch.setattr(loops.Branch, "_hop", lossy)
+    monkeypatch.setattr(loops.Branch, "_commit", recorded)
     result = vertexsdk.run(
         ShortestPaths, graph, params={"origin": 0}, backend=url, loop="loop", commit_every=1,
         progress=False,

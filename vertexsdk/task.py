@@ -188,4 +188,3 @@ class HopTask:
         except RunError as error:
             raise LostError(str(error)) from None
         return processor
-

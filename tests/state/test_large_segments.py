@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from vertexsdk.backends import _files
 from vertexsdk.backends._files import LARGE, Files
-
 from vertexsdk.state import FullError, SegmentKey, open_store
 from vertexsdk.state.contract import LONGEST_NAME, new_attempt
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psycopg
 import pytest
-from vertexsdk.algorithms.sssp import ShortestPaths
-from vertexsdk.backends._postgres_schema import MIGRATIONS
 
 import vertexsdk
 from vertexsdk import loops
+from vertexsdk.algorithms.sssp import ShortestPaths
+from vertexsdk.backends._postgres_schema import MIGRATIONS
 from vertexsdk.partition import owner
 from vertexsdk.state import FormatError, Store, open_store
 from vertexsdk.strings import pack_strings
@@ -131,7 +131,7 @@ def test_rows_of_each_commit_during_a_run(
     edges = tmp_path / "edges.txt"
     edges.write_text("\n".join(path) + "\n")
     seen: dict[int, dict[int, float]] = {}
-    commit = loops._Run._commit
+    commit = loops.Branch._commit
 
     def committed(*given: Any) -> Any:
         manifest = commit(*given)
@@ -140,7 +140,7 @@ def test_rows_of_each_commit_during_a_run(
         seen[manifest.iteration] = {vertex: length for vertex, _, length in rows}
         return manifest
 
-    monkeypatch.setattr(loops._Run, "_commit", committed)
+    monkeypatch.setattr(loops.Branch, "_commit", committed)
     graph = vertexsdk.Graph.read(spark, str(edges), partitions=1)
     vertexsdk.run(
         ShortestPaths, graph, params={"origin": 0}, backend=postgres_url, loop="paths",

@@ -6,6 +6,8 @@ import random
 from typing import Any
 
 import pytest
+
+from vertexsdk import Max, Min, Sum, Vertex, VertexId, inf, param, resident, state
 from vertexsdk.algorithms import (
     BreadthFirstSearch,
     ConnectedComponents,
@@ -16,8 +18,6 @@ from vertexsdk.algorithms import (
     ShortestPaths,
     StronglyConnectedComponents,
 )
-
-from vertexsdk import Max, Min, Sum, Vertex, VertexId, inf, param, resident, state
 from vertexsdk.program import Program
 from vertexsdk.testing.inprocess import InProcess
 from vertexsdk.testing.oracles import disagreements, expected
