@@ -133,7 +133,7 @@ class EdgeSet:
         """Return the graph of this version, which lives until the next batch is taken in."""
         found = Graph(
             self.base.spark,
-            ResidentEdges(self._key(self.version), self.anchor.records(), self.value),
+            ResidentEdges(self._key(self.version), self.anchor.records()),
             vertices,
             undirected=self.undirected,
             partitions=self.partitions,
@@ -149,7 +149,10 @@ class ResidentEdges:
 
     key: str
     records: RDD[bytes]  # of the anchor where they are
-    value: str | None
+
+    def local(self) -> _LocalEdges:
+        """See `Edges`."""
+        return _LocalEdges(self.key)
 
     def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
         """See `Edges`."""
@@ -158,6 +161,17 @@ class ResidentEdges:
     def distinct_names(self, sc: SparkContext) -> Any:
         """Not called: the set knows the names."""
         raise AssertionError("the names of resident edges are known")
+
+
+@dataclass(frozen=True)
+class _LocalEdges:
+    """The edges of a set with one partition, read by the task which is where they are."""
+
+    key: str
+
+    def chunks(self, plan: Plan, names: Any, threads: int) -> Iterator[Chunk]:
+        """See `LocalEdges`."""
+        yield from _chunks(self.key, plan, 0)
 
 
 def _open(key: str, partition: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
@@ -218,20 +232,22 @@ def _recode(key: str, new: str, moved: NDArray[np.int64], partition: int) -> boo
 def _blocks(key: str, plan: Plan, partition: int, records: Iterable[bytes]) -> Iterator[Block]:
     for _ in records:
         pass  # Spark ends a worker which has not read its input
+    chunks = _chunks(key, plan, partition)
+    yield from edge_blocks(partition, chunks, plan.partitions, plan.mode)
+
+
+def _chunks(key: str, plan: Plan, partition: int) -> Iterator[Chunk]:
     edges = _open(key, partition)
     if edges is None:
         raise RunError(_GONE)
     source, target, value = edges
-    if plan.undirected:
-        once = source <= target
-        source, target, value = source[once], target[once], value[once]
     valued = plan.variant.value is not None
-    chunks = (
-        Chunk(source[k : k + _AT_ONCE], target[k : k + _AT_ONCE],
-              value[k : k + _AT_ONCE] if valued else None)
-        for k in range(0, len(source), _AT_ONCE)
-    )  # fmt: skip
-    yield from edge_blocks(partition, chunks, plan.partitions, plan.mode)
+    for k in range(0, len(source), _AT_ONCE):
+        columns = tuple(c[k : k + _AT_ONCE] for c in (source, target, value))
+        if plan.undirected:
+            once = columns[0] <= columns[1]
+            columns = tuple(c[once] for c in columns)
+        yield Chunk(columns[0], columns[1], columns[2] if valued else None)
 
 
 def named(found: VertexInput | None, ids: list[Any]) -> VertexInput | None:

@@ -107,6 +107,9 @@ class FrameEdges:
         chosen = dict.fromkeys(n for n in self._names if n is not None)
         self._batches = Batches.of(frame, chosen, "the edges")
 
+    def local(self) -> None:
+        """See `Edges`."""
+
     def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
         """See `Edges`."""
         columns = None if self._lines else self._names
@@ -195,6 +198,9 @@ class ArrayEdges:
         if len(set(lengths.values())) > 1:
             raise InputError(f"lengths differ: {lengths}; each edge needs all of them")
         return cls(pa.table(columns))
+
+    def local(self) -> None:
+        """See `Edges`."""
 
     def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
         """See `Edges`."""

@@ -38,7 +38,7 @@ from vertexsdk.load.files import Split, read_chunks
 from vertexsdk.load.memory import default_threads
 from vertexsdk.load.order import Chunk
 
-__all__ = ["Edges", "FileEdges", "Plan", "Report", "load", "lookup", "without_fault"]
+__all__ = ["Edges", "FileEdges", "LocalEdges", "Plan", "Report", "load", "lookup", "without_fault"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,20 @@ class Edges(Protocol):
 
     def distinct_names(self, sc: SparkContext) -> Any:
         """Return all ids as a sorted Arrow array of strings without repeats."""
+
+    def local(self) -> LocalEdges | None:
+        """Return what one task can read by itself, or None."""
+
+
+class LocalEdges(Protocol):
+    """Edges which a single task reads, in order; picklable."""
+
+    def chunks(self, plan: Plan, names: Any, threads: int) -> Iterator[Chunk]:
+        """Yield them all.
+
+        Raises:
+            InputError: bad input; names the file and line where there is one.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +117,9 @@ def load(
     sc = anchor.sc
     sent = sc.broadcast(vertices) if vertices is not None else None
     with anchor.watched():
-        if plan.partitions == 1 and isinstance(edges, FileEdges):
-            task = partial(_load_files, edges, plan, sent, names)
+        local = edges.local() if plan.partitions == 1 else None
+        if local is not None:
+            task = partial(_load_alone, local, plan, sent, names)
             results = anchor.records().mapPartitions(task).collect()
         else:
             routed = route(edges.blocks(sc, plan, names), anchor)
@@ -135,6 +150,15 @@ class FileEdges:
     def splits(self, pieces: int) -> list[Split]:
         """Divide the files."""
         return files.plan(self.files, pieces)
+
+    def local(self) -> LocalEdges:
+        """See `Edges`."""
+        return self
+
+    def chunks(self, plan: Plan, names: Any, threads: int) -> Iterator[Chunk]:
+        """See `LocalEdges`."""
+        for split in self.splits(1):
+            yield from read_chunks(split, plan.variant.value, threads, lookup(names))
 
     def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
         """See `Edges`."""
@@ -185,19 +209,18 @@ def _read_splits(plan: Plan, names: Any, splits: Iterable[tuple[int, Split]]) ->
         yield from edge_blocks(order, chunks, plan.partitions, plan.mode)
 
 
-def _load_files(
-    edges: FileEdges, plan: Plan, vertices: Any, names: Any, items: Iterable[bytes]
+def _load_alone(
+    edges: LocalEdges, plan: Plan, vertices: Any, names: Any, items: Iterable[bytes]
 ) -> Iterator[bytes]:
     list(items)  # Spark ends a worker which has not read its input
     threads = plan.threads or default_threads()
     try:
         chunks: list[Chunk] = []
         valued = 0
-        for split in edges.splits(1):
-            for chunk in read_chunks(split, plan.variant.value, threads, lookup(names)):
-                chunks.append(chunk)
-                valued += chunk.valued
-                chunk = None  # type: ignore[assignment]  # so that sorting can free it
+        for chunk in edges.chunks(plan, names, threads):
+            chunks.append(chunk)
+            valued += chunk.valued
+            chunk = None  # type: ignore[assignment]  # so that sorting can free it
     except InputError as error:
         yield pickle.dumps(Fault((0, 0), error))
         return
