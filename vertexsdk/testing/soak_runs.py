@@ -24,7 +24,7 @@ from typing import Any
 from vertexsdk import Sum, Vertex, state
 from vertexsdk.state import Store, open_store
 
-__all__ = ["Slow", "soak_runs"]
+__all__ = ["Slow", "check", "soak_runs"]
 
 ITERATIONS = 40
 _PATIENCE = 180.0  # seconds in which a driver must start, and a run must end
@@ -179,7 +179,7 @@ def soak_runs(
                         last = [line for line in lines if line.startswith("end")][seen]
                         ends["went on" if last.endswith(" done") else "failed"] += 1
                 loop = [line for line in lines if line.startswith("begin")][seen].split()[1]
-                checked += _check(url, loop, lines, expected)
+                checked += check(url, loop, lines, expected)
         finally:
             if driver is not None:
                 driver.end()
@@ -199,7 +199,7 @@ def _undisturbed(url: str, loop: str) -> dict[int, dict[int, int]]:
         return {at: _values(store, loop, at) for at in versions}
 
 
-def _check(url: str, loop: str, lines: list[str], expected: dict[int, dict[int, int]]) -> int:
+def check(url: str, loop: str, lines: list[str], expected: dict[int, dict[int, int]]) -> int:
     """Every acknowledged version is there, and whatever is there is right."""
     acknowledged = [int(line.split()[2]) for line in lines if line.startswith(f"commit {loop} ")]
     with _opened(url) as store:
