@@ -90,6 +90,15 @@ class PostgresSegments(Backend, CanReadParts):
 
             def work(link: Any) -> list[bytes]:
                 found = [b""] * len(places)
+                if len(parts) == 1:  # what a join needs is much for a new connection to look up
+                    ((_, piece, low, high),) = parts
+                    with link.cursor(binary=True) as cursor:
+                        cursor.execute(
+                            "SELECT substring(data FROM %s FOR %s) FROM vertex_pieces "
+                            "WHERE number = %s AND piece = %s",
+                            [low + 1, high - low, rows[0][0], piece],
+                        )
+                        return [data for (data,) in cursor]
                 with link.cursor(binary=True) as cursor:
                     cursor.execute(
                         "SELECT r.k, substring(p.data FROM r.low FOR r.size) "
@@ -103,9 +112,7 @@ class PostgresSegments(Backend, CanReadParts):
                 return found
 
             found = self._run(work)
-            if any(
-                len(part) != high - low for part, (low, high) in zip(found, places, strict=True)
-            ):
+            if [len(part) for part in found] != [high - low for low, high in places]:
                 raise MissingError(
                     f"segment {key} in {self.location} was dropped while it was read"
                 )
