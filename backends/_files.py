@@ -7,6 +7,10 @@ A file gets its name when all of it is on the disk, so a segment is whole or abs
 left is listed as a segment that nothing refers to, which a collection removes. A map stays valid
 when its file is deleted. Beside an LMDB environment this spares a copy of every byte on writing,
 and on reading the touch of every page by which py-lmdb fetches a value.
+
+Of what a process writes of a partition the system keeps the last `CACHED` files in memory, and is
+told that it may use that of those before: a loop that commits each iteration would fill the
+memory with versions that hardly anybody reads.
 """
 
 from __future__ import annotations
@@ -23,9 +27,10 @@ from numpy.typing import NDArray
 from vertexsdk.state.contract import SegmentKey
 from vertexsdk.state.errors import FullError, StateError
 
-__all__ = ["LARGE", "Files"]
+__all__ = ["CACHED", "LARGE", "Files"]
 
 LARGE = 1 << 20  # bytes from which a segment is a file of its own
+CACHED = 2
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _AT_ONCE = 1 << 30  # a single write() stops at 2 GiB
 _CUT = 240  # hex digits in the name of a directory
@@ -40,6 +45,7 @@ class Files:
 
     def __init__(self, root: str, sync: bool) -> None:
         self._root, self._sync = root, sync
+        self._newest: dict[tuple[str, int], list[str]] = {}
 
     def put(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
         """Write a segment, durably.
@@ -64,6 +70,7 @@ class Files:
                 os.close(descriptor)
             os.replace(part, path)
             self._sync_directory(folder)
+            self._written(key, path)
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.unlink(part)
@@ -131,6 +138,19 @@ class Files:
             above = os.path.dirname(above)
             self._sync_directory(above)
         return os.open(part, flags, 0o666)
+
+    def _written(self, key: SegmentKey, path: str) -> None:
+        newest = self._newest.setdefault((key.loop, key.partition), [])
+        newest.append(path)
+        before = newest.pop(0) if len(newest) > CACHED else None
+        if before is None or not self._sync or not hasattr(os, "posix_fadvise"):
+            return
+        with contextlib.suppress(FileNotFoundError):  # deleted since
+            descriptor = os.open(before, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(descriptor)
 
     def _sync_directory(self, path: str) -> None:
         if self._sync:

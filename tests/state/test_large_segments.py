@@ -92,3 +92,25 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             store.put_segment("loop", 0, 0, "base", {"id": np.arange(LARGE // 8)})
         monkeypatch.undo()
         assert list(store.backend.list_segments()) == []
+
+
+def test_older_versions_leave_the_cache_of_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dropped: list[str] = []
+
+    def advise(descriptor: int, *_: int) -> None:
+        dropped.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+
+    monkeypatch.setattr(_files.os, "posix_fadvise", advise)
+    files = Files(str(tmp_path / "large"), sync=True)
+    keys = [SegmentKey("loop", p, i, new_attempt()) for i in range(4) for p in range(2)]
+    for key in keys:
+        files.put(key, [b"x"])
+        if key.iteration == 2:
+            files.delete([key])  # which is no mistake
+    assert [name.split("-")[:2] for name in dropped] == [
+        [f"{p}", f"{i}"] for i in (0, 1) for p in (0, 1)
+    ]
+    for key in keys:
+        assert (files.get(key) is None) == (key.iteration == 2)
