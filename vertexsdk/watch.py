@@ -23,7 +23,7 @@ from vertexsdk.jvm import Jvm, spark_failure
 __all__ = ["watched"]
 
 BUSY_WAIT = "1h"
-GONE_SECONDS = 4.0  # time for a cluster to start another executor on the host
+GONE_SECONDS = 5.0  # time for a cluster to start another executor on the host
 LOOK_SECONDS = 0.5
 
 _WAIT = "spark.locality.wait.node"

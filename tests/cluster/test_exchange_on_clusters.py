@@ -24,18 +24,20 @@ pytestmark = pytest.mark.cluster
 WAYS: Any = ("driver", "shuffle", "shuffle", "driver", "shuffle", "driver")
 
 
-def count(partition: int, command: tuple[int, str], blocks: Blocks) -> Iterator[tuple[int, bytes]]:
+def count(
+    partition: int, command: tuple[int, str, bool], blocks: Blocks
+) -> Iterator[tuple[int, bytes]]:
     """Send one more than the sum of what came to every partition, and who sends it.
 
-    Report it too. If there is a file to mark it by, partition 1 once kills the executors that the
-    messages came from, and its own.
+    Report it too. If there is a file to mark it by, partition 1 once kills its executor, and
+    perhaps those first which hold the messages that came.
     """
-    partitions, mark = command
+    partitions, mark, senders_too = command
     came = [(source, *pickle.loads(block)) for source, block in blocks]
     number, here = 1 + sum(number for _, number, _ in came), executor()
     if partition == 1 and mark and not Path(mark).exists():
         Path(mark).touch()
-        for sender in {sender for *_, sender in came} - {here}:
+        for sender in {sender for *_, sender in came if senders_too} - {here}:
             os.kill(sender, signal.SIGKILL)
         os.kill(here, signal.SIGKILL)
     yield DRIVER, pickle.dumps((number, [source for source, *_ in came], here))
@@ -46,20 +48,20 @@ def count(partition: int, command: tuple[int, str], blocks: Blocks) -> Iterator[
 def hops(spark: SparkSession, partitions: int) -> list[list[tuple[int, list[int], int]]]:
     with Exchange(spark, partitions, task=count) as exchange:
         return [
-            [pickle.loads(report) for report in exchange.hop((partitions, ""), via=via)]
+            [pickle.loads(report) for report in exchange.hop((partitions, "", False), via=via)]
             for via in WAYS
         ]
 
 
-def killed(spark: SparkSession, ways: Any, at: int, mark: str) -> list[list[int]]:
+def killed(spark: SparkSession, via: Any, at: int, mark: str, senders_too: bool) -> list[list[int]]:
     await_executors(spark)
     with Exchange(spark, 2, task=count) as exchange:
         return [
             [
                 pickle.loads(report)[0]
-                for report in exchange.hop((2, mark if hop == at else ""), via=via)
+                for report in exchange.hop((2, mark if hop == at else "", senders_too), via=via)
             ]
-            for hop, via in enumerate(ways)
+            for hop in range(4)
         ]
 
 
@@ -86,7 +88,7 @@ def disk_use(spark: SparkSession, directory: str) -> list[int]:
     sizes = []
     with Exchange(spark, 2, task=count) as exchange:
         for _ in range(12):
-            exchange.hop((2, ""), via="shuffle")
+            exchange.hop((2, "", False), via="shuffle")
             time.sleep(0.05)  # blocks are deleted in the background
             sizes.append(sum(len(files) for *_, files in os.walk(directory)))
     return sizes
@@ -120,17 +122,17 @@ def test_one_core_disk_use_and_interrupt(tmp_path: Path) -> None:
 
 
 def test_a_killed_executor_never_gives_a_wrong_answer(
-    standalone_cluster: Driver, tmp_path: Path
+    local_cluster: Driver, tmp_path: Path
 ) -> None:
-    def run(way: str, at: int) -> Any:
-        mark = tmp_path / f"{way}-{at}"
+    def run(via: str, at: int, senders_too: bool) -> Any:
+        mark = tmp_path / f"{via}-{at}"
         try:
-            return standalone_cluster.run(killed, (way,) * 4, at, str(mark))
+            return local_cluster.run(killed, via, at, str(mark), senders_too)
         finally:
             assert mark.exists(), "nothing was killed"
 
     right = [[1, 1], [3, 3], [7, 7], [15, 15]]
-    assert run("driver", 2) == right  # the driver has the messages
-    assert run("shuffle", 0) == right  # there are none yet
+    assert run("driver", 2, False) == right  # the driver has the messages
+    assert run("shuffle", 0, False) == right  # there are none yet
     with pytest.raises(RunError, match=r"^an executor was lost"):
-        run("shuffle", 2)  # they are gone with the executors
+        run("shuffle", 2, True)  # they go with the executors which sent them

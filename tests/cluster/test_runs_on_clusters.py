@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from vertexsdk.cli import main
+from vertexsdk.state import open_store
 from vertexsdk.testing.clusters import Driver, await_executors
 
 if TYPE_CHECKING:
@@ -44,15 +46,15 @@ class Steps(Vertex):
 
 
 class Killer(Steps):
-    """Ends the executor that `victim` is in when it is reached, once."""
+    """Ends the executor that `victim` is in when it is reached: once, or always without a mark."""
 
     victim: VertexId = param()
     mark: str = param()
 
     def gather(self, iteration, source, delta):
         reached = self.id == self.victim and delta.value < inf
-        if reached and not Path(self.mark).exists():
-            Path(self.mark).touch()
+        if reached and not (self.mark and Path(self.mark).exists()):
+            Path(self.mark or "/dev/null").touch()
             stat = Path(f"/proc/{os.getppid()}/stat").read_text()
             os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)
         self.steps = 0.0 if self.id == self.origin else delta.value
@@ -145,3 +147,23 @@ def test_an_executor_dies(
     found = run(driver, place, f"{place}/mine.py:Killer", *params)
     assert mark.exists()
     assert found == expected["bfs"]
+
+
+def test_an_executor_dies_every_time(
+    driver: Driver, place: Path, expected: dict[str, dict[str, str]]
+) -> None:
+    driver.run(await_executors)
+    victim = next(v for v, steps in expected["bfs"].items() if steps == "3.0")
+    params = ("--param", "origin=1", "--param", "mark=", "--param", f"victim={victim}")
+    options = ("--edges", str(place / "edges.txt"), "--commit-every", "1", "--loop", "doomed")
+    backend = f"lmdb://{place / 'doomed'}"
+    program = f"{place}/mine.py:Killer"
+    status, said = driver.run(command, "run", program, *options, *params, "--backend", backend)
+    assert status == 1, said
+    last = said.splitlines()[-1]
+    assert re.match("vertexsdk: (an executor was|executors were) lost.*(memory|logs)$", last), said
+    assert "Traceback" not in said
+    with open_store(backend) as store:
+        head = store.head("doomed")
+        assert head is not None
+        assert head.iteration == 3  # what was committed before stays readable

@@ -9,6 +9,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from vertexsdk.testing.clusters import standalone
+
 pytestmark = [pytest.mark.packaging, pytest.mark.cluster, pytest.mark.timeout(280)]
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +36,28 @@ finally:
 """
 
 
-def submit(python: Path, wheel: Path, script: Path, *arguments: str, cwd: Path) -> str:
+PROGRAM = '''
+from beside import LONGEST
+from vertexsdk import Max, Vertex, inf, param, state
+
+
+class Height(Vertex):
+    """The largest sum of edge values on a way that ends here; one edge more an iteration."""
+
+    least: float = param()
+    height: float = state(0.0)
+    messages = Max(float)
+
+    def gather(self, iteration, source, delta):
+        self.height = min(max(self.least, delta.value), LONGEST)
+
+    def scatter(self, iteration):
+        for target in self.targets:
+            self.emit(target, self.height + target.value)
+'''
+
+
+def submit(python: Path, wheel: Path, master: str, script: Path, *arguments: str, cwd: Path) -> str:
     """Run a script on two executors of one core each, which import from nothing but the wheel."""
     home = Path(pyspark.__file__).parent
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
@@ -46,7 +69,7 @@ def submit(python: Path, wheel: Path, script: Path, *arguments: str, cwd: Path) 
     }
     command = [
         str(home / "bin" / "spark-submit"),
-        *("--master", "local-cluster[2,1,1024]"),
+        *("--master", master),
         *("--conf", "spark.ui.enabled=false", "--conf", "spark.executor.memory=1g"),
         *("--py-files", str(wheel)),
         str(script),
@@ -61,17 +84,35 @@ def submit(python: Path, wheel: Path, script: Path, *arguments: str, cwd: Path) 
 def test_wheel_on_executors(bare_python: Path, wheel: Path, tmp_path: Path) -> None:
     job = tmp_path / "job.py"
     job.write_text(JOB)
-    printed = submit(bare_python, wheel, job, cwd=tmp_path)
+    printed = submit(bare_python, wheel, "local-cluster[2,1,1024]", job, cwd=tmp_path)
     places = [line.split()[1] for line in printed.splitlines() if line.startswith("IMPORTED")]
     assert len(places) == 6
     assert all(wheel.stem in place for place in places)
 
 
-def test_command_line(bare_python: Path, wheel: Path, tmp_path: Path) -> None:
-    edges, state = tmp_path / "edges.txt", tmp_path / "state"
-    edges.write_text("1 2\n2 3\n3 1\n4 5\n")
-    arguments = ["--edges", str(edges), "--backend", f"lmdb://{state}", "--output", "out.csv"]
+def heights(edges: list[tuple[int, int, float]], steps: int) -> dict[str, str]:
+    """By the definition: one step after the other."""
+    height = dict.fromkeys([v for s, t, _ in edges for v in (s, t)], 0.0)
+    for _ in range(steps):
+        before = height
+        height = dict.fromkeys(before, 0.5)
+        for source, target, value in edges:
+            height[target] = max(height[target], before[source] + value)
+    return {str(v): str(x) for v, x in height.items()}
+
+
+def test_a_stranger_s_program(bare_python: Path, wheel: Path, tmp_path: Path) -> None:
+    """A class in a file of its own, which imports another beside it, on a standalone master."""
+    pairs = {(k * 7 % 31, k * k % 37) for k in range(150)}
+    edges = [(s, t, float((3 * s + t) % 11)) for s, t in sorted(pairs)]
+    (tmp_path / "edges.txt").write_text("".join(f"{s} {t} {x}\n" for s, t, x in edges))
+    (tmp_path / "mine.py").write_text(PROGRAM)
+    (tmp_path / "beside.py").write_text("LONGEST = 1e9\n")
+    run = ["run", f"{tmp_path}/mine.py:Height", "--edges", f"{tmp_path}/edges.txt"]
+    run += ["--param", "least=0.5", "--max-iterations", "4", "--compiled", "require"]
+    run += ["--backend", f"lmdb://{tmp_path}/state", "--partitions", "2", "--output", "out.csv"]
     script = ROOT / "examples" / "submit.py"
-    submit(bare_python, wheel, script, "run", "wcc", *arguments, "--partitions", "2", cwd=tmp_path)
+    with standalone(workers=2) as master:
+        submit(bare_python, wheel, master, script, *run, cwd=tmp_path)
     rows = (tmp_path / "out.csv").read_text().split()
-    assert sorted(rows[1:]) == ["1,1", "2,1", "3,1", "4,4", "5,4"]
+    assert dict(row.split(",") for row in rows[1:]) == heights(edges, 4)
