@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
+from vertexsdk.algorithms import ConnectedComponents, PageRank, ShortestPaths
 
 import vertexsdk
+
+pytestmark = pytest.mark.slow
 
 SPOKES = 2_000_000
 HUB = SPOKES // 2  # so that about half of the others have a smaller id
@@ -30,10 +33,45 @@ def star(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[vertex
 
 
 def run(program: Any, graph: vertexsdk.Graph, **params: Any) -> tuple[Any, dict[str, Any]]:
-    """The result field by vertex, as an array, and the statistics."""
+    """The result by vertex, and the statistics."""
     result = vertexsdk.run(
         program, graph, params=params, backend="memory://hub", compiled="require"
     )
     columns = result.columns()
     assert np.array_equal(columns["id"], np.arange(SPOKES + 1))
     return columns[result.fields[0]], result.statistics
+
+
+def test_wcc(star: vertexsdk.Graph) -> None:
+    component, counts = run(ConnectedComponents, star)
+    assert not component.any()
+    # The hub hears of 0 in iteration 1, and the others of the hub, or in iteration 2 of 0; who
+    # has not reached the least value yet, sends on.
+    assert counts["updates"] == (SPOKES + 1) + SPOKES
+    assert counts["messages"] == 2 * SPOKES + (SPOKES + SPOKES // 2) + (SPOKES - 1)
+    assert counts["iterations"] in (2, 3)  # one more where the last messages leave a partition
+
+
+def test_pagerank(star: vertexsdk.Graph) -> None:
+    rank, counts = run(PageRank, star, iterations=3)
+    n = SPOKES + 1
+    hub = rim = 1 / n
+    for _ in range(3):
+        hub, rim = 0.15 / n + 0.85 * SPOKES * rim, 0.15 / n + 0.85 * hub / SPOKES
+    assert rank[HUB] == pytest.approx(hub, rel=1e-9)
+    assert np.allclose(rank[RIM], rim, rtol=1e-9, atol=0.0)
+    assert counts["iterations"] == 3
+    assert counts["updates"] == 3 * n
+    assert counts["messages"] == 4 * 2 * SPOKES
+
+
+def test_sssp(star: vertexsdk.Graph) -> None:
+    length, counts = run(ShortestPaths, star, origin=ORIGIN)
+    expected = np.zeros(SPOKES + 1)
+    expected[HUB] = IN[ORIGIN]
+    expected[RIM] = IN[ORIGIN] + OUT
+    expected[ORIGIN] = 0.0
+    assert np.array_equal(length, expected)
+    assert counts["updates"] == (SPOKES + 1) + SPOKES
+    assert counts["messages"] == 2 * SPOKES + SPOKES + (SPOKES - 1)
+    assert counts["iterations"] in (2, 3)
