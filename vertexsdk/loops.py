@@ -166,7 +166,7 @@ class Branch:
                         ) from error
                     self.graph.unpersist()
                     self.warm = None
-                    self.bar.say(f"{error}; loading the graph again")
+                    self.bar.note(f"{error}; loading the graph again")
         self.statistics["total_seconds"] = time.perf_counter() - began
         return Result(self.backend, self.loop, manifest.iteration, self.statistics, spark)
 
@@ -230,6 +230,8 @@ class Branch:
         )
         began = time.perf_counter()
         plan = with_kernels(plan, self.compiled, info.string_ids, self.bar.say)
+        if all(kernel is None for kernel in plan.kernels):
+            self.compiled = False  # said once; another try need not find it out again
         self.seconds["compile"] = time.perf_counter() - began
         if info.string_ids and any(k is None for k in plan.kernels):
             plan = replace(plan, names=self.graph.names)

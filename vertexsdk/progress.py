@@ -29,6 +29,7 @@ class ProgressBar:
         self.name = name
         self.live = sys.stderr.isatty() if show is None else show
         self._text = "starting"
+        self._noted: set[str] = set()
         self._began = self._updated = time.monotonic()
         self._messages = 0
         self._stop = threading.Event()
@@ -58,7 +59,10 @@ class ProgressBar:
         _log.info("%s: %s", self.name, text)
 
     def note(self, text: str) -> None:
-        """Tell something that is to stay on the screen."""
+        """Tell something that is to stay on the screen, once."""
+        if text in self._noted:
+            return
+        self._noted.add(text)
         if self.live:
             sys.stderr.write(f"\r\x1b[K{self.name}: {text}\n")
         else:

@@ -150,8 +150,9 @@ def test_an_executor_dies(
 
 
 def test_an_executor_dies_every_time(
-    driver: Driver, place: Path, expected: dict[str, dict[str, str]]
+    standalone_cluster: Driver, place: Path, expected: dict[str, dict[str, str]]
 ) -> None:
+    driver = standalone_cluster
     driver.run(await_executors)
     victim = next(v for v, steps in expected["bfs"].items() if steps == "3.0")
     params = ("--param", "origin=1", "--param", "mark=", "--param", f"victim={victim}")
@@ -160,9 +161,12 @@ def test_an_executor_dies_every_time(
     program = f"{place}/mine.py:Killer"
     status, said = driver.run(command, "run", program, *options, *params, "--backend", backend)
     assert status == 1, said
-    last = said.splitlines()[-1]
-    assert re.match("vertexsdk: (an executor was|executors were) lost.*(memory|logs)$", last), said
-    assert "Traceback" not in said
+    *notes, last = said.splitlines()
+    # By the time the task is run again its host may have another executor, or none.
+    lost = "(an executor was lost: .*|partition . has lost its graph|executors were lost.*)"
+    assert re.fullmatch(f"vertexsdk: {lost}; .*(lack of memory|cluster's logs)", last), said
+    assert len(notes) == len(set(notes)), "something was said twice"
+    assert all(note.startswith("vertexsdk: doomed: ") for note in notes if "mine.py" not in note)
     with open_store(backend) as store:
         head = store.head("doomed")
         assert head is not None
