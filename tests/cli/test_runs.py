@@ -239,3 +239,57 @@ def test_unreachable_is_inf_in_every_output(vertexsdk) -> None:
         assert done.status == 0, done.err
     assert Path("o.csv").read_text().split()[1:] == ["1,0", "2,1", "3,inf", "4,inf"]
     assert pq.read_table("o.parquet")["value"].to_pylist() == [0.0, 1.0, float("inf"), float("inf")]
+
+
+TWO = """
+from vertexsdk import Sum, Vertex, state
+from vertexsdk.program import Program
+
+class Reader(Vertex):
+    books: int = state(0)
+    messages = Sum(int)
+    direction = "both"
+    def gather(self, iteration, source, delta):
+        self.books = delta.value
+    def scatter(self, iteration):
+        self.emitAll(1)
+
+class Book(Reader):
+    share: float = state(0.0)
+    result = "share"
+    def gather(self, iteration, source, delta):
+        self.share = delta.value / 4
+
+library = Program(Reader, Book, name="library")
+"""
+
+
+def test_vertices_of_two_classes_are_shown_each_with_its_own(vertexsdk, state: str) -> None:
+    Path("two.py").write_text(TWO)
+    Path("edges.txt").write_text("1 11\n1 12\n2 12\n")
+    Path("kinds.txt").write_text("11 Book\n12 Book\n")
+    run = ("run", "two.py:library", "--edges", "edges.txt", "--vertices", "kinds.txt")
+    done = vertexsdk(*run, "--output", "o.csv")
+    assert (done.status, values("o.csv")) == (
+        0, {"1": "2.0", "2": "1.0", "11": "0.25", "12": "0.5"}
+    )  # fmt: skip
+    assert vertexsdk("query", "library").out.splitlines() == [
+        "1 class=Reader books=2",
+        "2 class=Reader books=1",
+        "11 class=Book books=0 share=0.25",
+        "12 class=Book books=0 share=0.5",
+    ]
+    done = vertexsdk("query", "library", "--vertex", "12", "--json")
+    assert json.loads(done.out) == {"vertex": 12, "class": "Book", "books": 0, "share": 0.5}
+    assert vertexsdk("query", "library", "--field", "share").out.splitlines() == [
+        "11 class=Book share=0.25",
+        "12 class=Book share=0.5",
+    ]
+    done = vertexsdk("query", "library", "--field", "share", "--vertex", "1")
+    assert (done.status, done.lines) == (
+        2, ["vertexsdk: vertex 1 is a Reader, which has no field 'share'"]
+    )  # fmt: skip
+    done = vertexsdk("run", "two.py:library", "--edges", "edges.txt", "--field", "pages")
+    assert (done.status, done.lines) == (
+        2, ["vertexsdk: no field 'pages'; library has: books, share"]
+    )  # fmt: skip
