@@ -66,59 +66,61 @@ MISTAKES = {
         "    def more(self):\n        self.emit(1, 1.0)\n" + GATHER + SCATTER,
         11, r"A: emit in init; only scatter may send",
     ),
+}  # fmt: skip
+
+# What a class declares, between its head and its methods.
+DECLARATIONS = {
     "a default of another type": (
-        CLASS + "    x: float = state('none')\n    messages = Sum(float)\n" + GATHER + SCATTER,
-        None, r"A: x is float, its default 'none' is not",
+        "    x: float = state('none')\n    messages = Sum(float)\n",
+        r"A: x is float, its default 'none' is not",
     ),
     "a fraction for an int": (
-        CLASS + "    x: int = state(0.5)\n    messages = Sum(int)\n" + GATHER + SCATTER,
-        None, r"A: x is int, its default 0\.5 is not",
+        "    x: int = state(0.5)\n    messages = Sum(int)\n",
+        r"A: x is int, its default 0\.5 is not",
     ),
     "a number for a bool": (
-        CLASS + "    x: bool = state(1)\n    messages = Sum(float)\n" + GATHER + SCATTER,
-        None, r"A: x is bool, its default 1 is not",
+        "    x: bool = state(1)\n    messages = Sum(float)\n",
+        r"A: x is bool, its default 1 is not",
     ),
     "a number for a str": (
-        CLASS + "    x: str = state(1)\n    messages = Sum(float)\n" + GATHER + SCATTER,
-        None, r"A: x is str, its default 1 is not",
+        "    x: str = state(1)\n    messages = Sum(float)\n",
+        r"A: x is str, its default 1 is not",
     ),
     "a text called name": (
-        CLASS + FIELDS + "    name: str = state('')\n" + GATHER + SCATTER,
-        None, r"A: a field called 'name' cannot be str",
+        FIELDS + "    name: str = state('')\n",
+        r"A: a field called 'name' cannot be str",
     ),
     "an annotation only": (
-        CLASS + FIELDS + "    y: float\n" + GATHER + SCATTER,
-        None, r"A: y: float is neither state\(\) nor param\(\)",
+        FIELDS + "    y: float\n",
+        r"A: y: float is neither state\(\) nor param\(\)",
     ),
-    "no type": (
-        CLASS + FIELDS + "    y = state()\n" + GATHER + SCATTER,
-        None, r"A: field 'y' needs a type: y: float = state\(\)",
-    ),
+    "no type": (FIELDS + "    y = state()\n", r"A: field 'y' needs a type: y: float = state\(\)"),
     "a name of Vertex itself": (
-        CLASS + FIELDS + "    targets: int = state(0)\n" + GATHER + SCATTER,
-        None, r"A: field 'targets' is a name of Vertex itself; rename it",
+        FIELDS + "    targets: int = state(0)\n",
+        r"A: field 'targets' is a name of Vertex itself; rename it",
     ),
     "an empty vector": (
-        CLASS + "    x: float = state(0.0, size=0)\n    messages = Sum(float)\n" + GATHER + SCATTER,
-        None, r"A: x: a vector needs size >= 1",
+        "    x: float = state(0.0, size=0)\n    messages = Sum(float)\n",
+        r"A: x: a vector needs size >= 1",
     ),
     "a vector of str": (
-        CLASS + "    x: str = state('', size=3)\n    messages = Sum(float)\n" + GATHER + SCATTER,
-        None, r"A: x: a vector needs size >= 1 of int, float or bool",
+        "    x: str = state('', size=3)\n    messages = Sum(float)\n",
+        r"A: x: a vector needs size >= 1 of int, float or bool",
     ),
     "messages of no algebra": (
-        CLASS + "    x: float = state(0.0)\n    messages = float\n" + GATHER + SCATTER,
-        None, r"A: messages = <class 'float'>; give Sum\(float\)",
+        "    x: float = state(0.0)\n    messages = float\n",
+        r"A: messages = <class 'float'>; give Sum\(float\)",
     ),
-    "a direction that is none": (
-        CLASS + FIELDS + "    direction = 'up'\n" + GATHER + SCATTER,
-        None, r"A: direction = 'up'; one of",
-    ),
+    "a direction that is none": (FIELDS + "    direction = 'up'\n", r"A: direction = 'up'; one of"),
     "a result that is no field": (
-        CLASS + FIELDS + "    result = 'rank'\n" + GATHER + SCATTER,
-        None, r"A: result = 'rank' is no state field",
+        FIELDS + "    result = 'rank'\n",
+        r"A: result = 'rank' is no state field",
     ),
-}  # fmt: skip
+}
+MISTAKES |= {
+    name: (CLASS + declared + GATHER + SCATTER, None, said)
+    for name, (declared, said) in DECLARATIONS.items()
+}
 
 
 def load(text: str, directory: Path) -> ModuleType:

@@ -83,7 +83,7 @@ def kernel_text(
     message: tuple[str, str] | None = None
     for root, args in (("init", plain), ("gather", plain), ("scatter", sending)):
         parts = [
-            rewrite_method(spec, method, root, args, shape, globals_, strings)
+            rewrite_method(spec, method, root, shape, globals_, strings)
             for method in reversed(reachable(spec.methods, root))
         ] or [Rewritten(root, "_i, _b", "pass", (spec.file, spec.name, (spec.line,)))]
         places |= {f"_{root}_{p.name}": p.place for p in parts}

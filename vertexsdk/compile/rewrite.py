@@ -336,13 +336,12 @@ class _Rewriter(ast.NodeTransformer):
         self,
         spec: ClassSpec,
         method: Method,
-        args: list[str],
         shape: str,
         root: str,
         strings: bool,
         globals_: Globals,
     ) -> None:
-        self.spec, self.method, self.args, self.shape = spec, method, args, shape
+        self.spec, self.method, self.shape = spec, method, shape
         self.root = root
         self.strings = strings
         self.globals = globals_
@@ -624,7 +623,6 @@ def rewrite_method(
     spec: ClassSpec,
     method: Method,
     root: str,
-    args: list[str],
     shape: str,
     globals_: Globals,
     strings: bool,
@@ -638,7 +636,7 @@ def rewrite_method(
             raise CannotCompile(method, node, f"{type(node).__name__.lower()} does not compile")
     if tree.args.vararg or tree.args.kwarg or tree.args.kwonlyargs:
         raise CannotCompile(method, tree, "*args and **kwargs do not compile")
-    rewriter = _Rewriter(spec, method, args, shape, root, strings, globals_)
+    rewriter = _Rewriter(spec, method, shape, root, strings, globals_)
     rewriter.parents = {
         id(child): parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)
     }
