@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
-from vertexsdk.algorithms import ConnectedComponents, PageRank, ShortestPaths
 
 import vertexsdk
+from vertexsdk.algorithms import ConnectedComponents, PageRank, ShortestPaths
 
 pytestmark = pytest.mark.slow
 
