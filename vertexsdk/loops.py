@@ -308,6 +308,10 @@ class Branch:
                             _Version(done, segments, dict(master.aggregates), dict(statistics))
                         )
                     self.bar.update(master.iteration - 1, step, total.messages)
+                    failure = next((r.failure for r in reports if r.failure), None)
+                    if failure is not None:
+                        committer.finish()
+                        raise failure
                 parent = committer.finish()
         finally:
             self.graph.forget(plan.run)

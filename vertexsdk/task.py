@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vertexsdk.algebra import Algebra
-from vertexsdk.errors import LostError, RunError
+from vertexsdk.errors import LostError, RunError, VertexError
 from vertexsdk.master import Master, Progress
 from vertexsdk.plan import Plan
 from vertexsdk.program import new_driver
@@ -68,6 +68,7 @@ class Report:
     reason: str | None = None
     segments: dict[int, SegmentRef | None] = field(default_factory=dict)
     lost: str | None = None
+    failure: VertexError | None = None  # after iterations whose versions are to stay readable
     bytes: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     memory: int = 0  # peak resident bytes of the worker process
@@ -122,6 +123,7 @@ class HopTask:
                 processor.receive(blocks)
                 self._run(processor, command, report, writer)
                 report.seconds["kernel"] = time.perf_counter() - clock
+            if command.step and report.failure is None:
                 outgoing = processor.blocks()
                 report.bytes = sum(len(b) for _, b in outgoing)
                 alone = len(plan.topologies) == 1
@@ -135,7 +137,7 @@ class HopTask:
             if (command.commit or report.reason is not None) and last not in writer:
                 writer.add(last, processor.result())
             report.segments = writer.finish()
-            if plan.keep is not None and report.segments:
+            if plan.keep is not None and report.segments and report.failure is None:
                 processor.keep()
             report.seconds["commit"] = time.perf_counter() - clock
         report.vertices = processor.count
@@ -150,13 +152,12 @@ class HopTask:
         master.iteration, master.aggregates = command.iteration, command.aggregates
         while True:
             try:
-                progress = processor.step(master.iteration, master.aggregates)
-            except ArithmeticError as error:  # of a compiled method, which knows no lines
-                spec = self.plan.program.classes[0]
-                raise RunError(
-                    f"{spec.file}:{spec.line}: {spec.name}: {type(error).__name__}: {error}; "
-                    "run it interpreted to see where (--compiled no)"
-                ) from error
+                progress = self._step(processor, master)
+            except VertexError as error:
+                if not report.history:
+                    raise
+                report.failure = error
+                return
             report.history.append(progress)
             report.version += 1
             if command.due(master.iteration):
@@ -169,6 +170,17 @@ class HopTask:
             if time.monotonic() - began > command.seconds:
                 return
             processor.set_vertices(processor.count)
+
+    def _step(self, processor: Any, master: Master) -> Progress:
+        try:
+            progress: Progress = processor.step(master.iteration, master.aggregates)
+            return progress
+        except ArithmeticError as error:  # of a compiled method, which knows no lines
+            spec = self.plan.program.classes[0]
+            raise RunError(
+                f"{spec.file}:{spec.line}: {spec.name}: {type(error).__name__}: {error}; "
+                "run it interpreted to see where (--compiled no)"
+            ) from error
 
     def _processor(self, partition: int, command: Command) -> Any:
         from vertexsdk.events import EventProcessor
