@@ -15,6 +15,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from tests.cli.conftest import Call
+
 ROOT = Path(__file__).parents[2]
 MODULE = [sys.executable, "-m", "vertexsdk"]
 FAST = ("--master", "local[1]")
@@ -91,21 +93,22 @@ def limited(size: int):
     return limit
 
 
-def test_a_full_disk(state: str) -> None:
+def test_a_full_disk(vertexsdk: Call, state: str) -> None:
     # No file may grow beyond a size: to a program that is a disk which is full.
-    Path("e.txt").write_text("".join(f"{k} {(k * k + 1) % 20000}\n" for k in range(20000)))
-    run = [*MODULE, "run", "pagerank", "--edges", "e.txt", "--commit-every", "1", *FAST]
-    done = call(*run, "--max-iterations", "2")
-    assert done.returncode == 0, done.stderr
-    before = call(*MODULE, "query", "pagerank").stdout
+    pairs = [(k, t % 20000) for k in range(20000) for t in (k * k + 1, 7 * k + 3)]
+    Path("e.txt").write_text("".join(f"{s} {t}\n" for s, t in pairs))  # all ranks go on changing
+    run = ["run", "pagerank", "--edges", "e.txt", "--commit-every", "1", "--max-iterations"]
+    assert vertexsdk(*run, "2").status == 0
+    before = vertexsdk("query", "pagerank").out
     assert len(before.splitlines()) == 20000
+    assert vertexsdk(*run, "1", "--loop", "more").status == 0
 
-    done = call(*run, "--loop", "more", "--max-iterations", "20", preexec_fn=limited(2_500_000))
+    done = call(*MODULE, *run, "20", "--loop", "more", *FAST, preexec_fn=limited(2_500_000))
     assert done.returncode == 1, done.stderr
     (line,) = done.stderr.splitlines()
     assert re.match("vertexsdk: .*no room left for the store .*free some space", line)
-    assert call(*MODULE, "query", "pagerank").stdout == before
-    assert len(call(*MODULE, "query", "more").stdout.splitlines()) == 20000  # its last version
+    assert vertexsdk("query", "pagerank").out == before
+    assert len(vertexsdk("query", "more").out.splitlines()) == 20000  # its last version
 
     done = call(*MODULE, "query", "more", "--output", "o.csv", preexec_fn=limited(10_000))
     assert done.returncode == 1
@@ -159,9 +162,9 @@ def test_spark_submit_with_too_little_memory(edges: str, state: str) -> None:
     assert query.stdout.splitlines()[0] == "1 x=1.0"
 
 
-def test_a_closed_pipe(edges: str, state: str) -> None:
+def test_a_closed_pipe(vertexsdk: Call, edges: str, state: str) -> None:
     Path("e.txt").write_text("".join(f"{k} {k + 1}\n" for k in range(30000)))
-    assert call(*MODULE, "run", "degree", "--edges", "e.txt", *FAST).returncode == 0
+    assert vertexsdk("run", "degree", "--edges", "e.txt").status == 0
     query = subprocess.Popen(
         [*MODULE, "query", "degree"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
