@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark import RDD, SparkContext
 
@@ -29,7 +28,7 @@ from vertexsdk.load.spark import Plan
 from vertexsdk.load.vertices import VertexInput
 from vertexsdk.partition import Topology, owner
 
-__all__ = ["EdgeSet", "ResidentEdges", "named"]
+__all__ = ["EdgeSet", "ResidentEdges"]
 
 _AT_ONCE = 1 << 22  # edges in a block
 _GONE = "an executor was lost with the edges it held; start the stream again"
@@ -248,16 +247,3 @@ def _chunks(key: str, plan: Plan, partition: int) -> Iterator[Chunk]:
             once = columns[0] <= columns[1]
             columns = tuple(c[once] for c in columns)
         yield Chunk(columns[0], columns[1], columns[2] if valued else None)
-
-
-def named(found: VertexInput | None, ids: list[Any]) -> VertexInput | None:
-    """Return the vertices of a file and some more."""
-    if not ids:
-        return found
-    more = pa.array([str(i) for i in ids], pa.large_string())
-    if found is None:
-        return VertexInput(more, None, "the vertices")
-    kinds = None
-    if found.kinds is not None:
-        kinds = pa.concat_arrays([found.kinds, pa.nulls(len(more), found.kinds.type)])
-    return VertexInput(pa.concat_arrays([found.strings(), more]), kinds, found.place)

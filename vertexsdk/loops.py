@@ -226,7 +226,6 @@ class Branch:
             kinds=_kinds(self.program, info),
             keep=self.keep,
             warm=self.warm,
-            trims=self.keep is not None and algebra is not None and algebra.kind != "sum",
         )
         began = time.perf_counter()
         plan = with_kernels(plan, self.compiled, info.string_ids, self.bar.say)
@@ -241,8 +240,6 @@ class Branch:
         self, spark: SparkSession, plan: Plan, info: VariantInfo, store: Store
     ) -> Manifest:
         master = make_master(replace(plan, program=self.program), info.num_vertices)
-        if self.warm is not None:
-            master.aggregates = dict(self.warm.aggregates)
         version, vertices, hops = 0, info.num_vertices, 0
         total = Progress(aggregates=master.identity())
         statistics: dict[str, Any] = {
@@ -323,9 +320,7 @@ class Branch:
         statistics["partitions"] = self.graph.partitions
         statistics["compiled"] = all(k is not None for k in plan.kernels)
         statistics["backend_bytes"] = written
-        if self.keep is not None:
-            level = plan.level + int(statistics["iterations"])
-            self.kept = Kept(self.keep, level, dict(master.aggregates))
+        self.kept = plan.kept(done, master.aggregates)
         assert parent is not None
         return parent
 

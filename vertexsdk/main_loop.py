@@ -11,9 +11,10 @@ from vertexsdk.algebra import VertexId
 from vertexsdk.changes import Changes
 from vertexsdk.compile.edges import COUNTS
 from vertexsdk.defaults import default_backend
-from vertexsdk.edge_set import EdgeSet, named
+from vertexsdk.edge_set import EdgeSet
 from vertexsdk.errors import InputError
 from vertexsdk.graph import Graph
+from vertexsdk.load.vertices import with_ids
 from vertexsdk.loops import Branch
 from vertexsdk.program import Program
 from vertexsdk.results import Result
@@ -90,7 +91,7 @@ class MainLoop:
         ids = [x for n, x in self.params.items() if kinds.get(n) is VertexId]
         if self.edges.names is None and not all(_is_integer(i) for i in ids):
             raise InputError(f"{ids[0]!r} is no vertex: the graph's ids are integers")
-        self._vertices = named(self.edges.base.vertex_input, ids)
+        self._vertices = with_ids(self.edges.base.vertex_input, ids)
         if self._vertices is not None and self.edges.names is not None:
             self.edges.learn(self._vertices.strings())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
@@ -40,7 +41,18 @@ class Plan:
     kinds: tuple[int, ...] = ()  # class number for each class code of the vertex file
     keep: str | None = None  # resident prefix under which the answer stays
     warm: Kept | None = None  # the answer to go on from
-    trims: bool = False  # vertices keep the iteration of their last change, see `trimming`
+
+    @property
+    def trims(self) -> bool:
+        """Whether vertices keep the iteration of their last change, see `trimming`."""
+        algebra = self.program.algebra
+        return self.keep is not None and algebra is not None and algebra.kind != "sum"
+
+    def kept(self, iterations: int, aggregates: Mapping[str, Any]) -> Kept | None:
+        """Describe the answer that stays after so many iterations; None where none does."""
+        if self.keep is None:
+            return None
+        return Kept(self.keep, self.level + iterations, dict(aggregates))
 
     @property
     def level(self) -> int:

@@ -88,7 +88,8 @@ def make_master(plan: Plan, num_vertices: int) -> Master:
             ) from error
 
     algebras: dict[str, Algebra] = dict(plan.program.aggregators)
-    return Master(algebras, plan.always, plan.max_iterations, converged)
+    read = dict(plan.warm.aggregates) if plan.warm is not None else {}
+    return Master(algebras, plan.always, plan.max_iterations, converged, aggregates=read)
 
 
 _kept: dict[tuple[str, int], tuple[int, Any]] = {}  # (run, partition) -> version, processor

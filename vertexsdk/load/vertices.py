@@ -22,7 +22,7 @@ from vertexsdk.load.frames import Batches, readable
 from vertexsdk.load.lines import LineError
 from vertexsdk.load.names import Names, merged, tokens
 
-__all__ = ["VertexInput", "resolve", "vertices_at", "vertices_of"]
+__all__ = ["VertexInput", "resolve", "vertices_at", "vertices_of", "with_ids"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,19 @@ class VertexInput:
     def strings(self) -> pa.Array:
         """The ids as strings."""
         return as_strings(self.column, self.place)
+
+
+def with_ids(found: VertexInput | None, ids: Sequence[object]) -> VertexInput | None:
+    """Return the vertices and some more, of no class."""
+    if not ids:
+        return found
+    more = pa.array([str(i) for i in ids], pa.large_string())
+    if found is None:
+        return VertexInput(more, None, "the vertices")
+    kinds = None
+    if found.kinds is not None:
+        kinds = pa.concat_arrays([found.kinds, pa.nulls(len(more), found.kinds.type)])
+    return VertexInput(pa.concat_arrays([found.strings(), more]), kinds, found.place)
 
 
 def vertices_of(frame: DataFrame, place: str = "the vertices") -> VertexInput:

@@ -143,11 +143,9 @@ class InProcess:
         to go on from, and with `keep` this one stays, as `kept`, until `drop`.
         """
         plan = self._plan(params or {}, partitions, threads)
-        algebra = self.program.algebra
         if keep:
             kept = f"inprocess-{os.getpid()}/kept-{next(_numbers)}"
-            trims = algebra is not None and algebra.kind != "sum"
-            plan = replace(plan, keep=kept, warm=warm, trims=trims)
+            plan = replace(plan, keep=kept, warm=warm)
         plan = with_kernels(plan, compiled, False, lambda text: None)
         plan = replace(plan, program=shippable(self.program))
         try:
@@ -200,8 +198,6 @@ class InProcess:
         hop = HopTask(plan)
         vertices = len(self.rows)
         master = make_master(replace(plan, program=self.program), vertices)
-        if plan.warm is not None:
-            master.aggregates = dict(plan.warm.aggregates)
         total = Progress(aggregates=master.identity())
         inbox: list[list[tuple[int, bytes]]] = [[] for _ in range(partitions)]
         version = 0
@@ -228,9 +224,7 @@ class InProcess:
                 total.add(step, self.program.aggregators)
             version = reports[0].version
             vertices = sum(report.vertices for report in reports)
-        if plan.keep is not None:
-            level = plan.level + master.iteration - 1
-            self.kept = Kept(plan.keep, level, dict(master.aggregates))
+        self.kept = plan.kept(master.iteration - 1, master.aggregates) or self.kept
         return self._state(plan, partitions, version), total, master.iteration - 1
 
     def _state(self, plan: Plan, partitions: int, version: int) -> dict[int, dict[str, Any]]:
