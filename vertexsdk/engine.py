@@ -1,0 +1,135 @@
+"""What a loop over a changing graph needs of whatever holds its graph and state on the executors.
+
+A loop, main or branch, gives orders: changes to take in, a budget of iterations, whether to write
+the state. Its engine carries them out where the partitions are, and reports. `fork` gives a branch
+an engine of its own, which stands where this one stands and goes its own way from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from vertexsdk.changes import Changes
+from vertexsdk.compile.edges import COUNTS
+from vertexsdk.state import SegmentRef
+
+__all__ = ["QUIET", "Budget", "Effort", "Engine", "Orders", "Outcome"]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much approximation to do: until the program's rule ends it, or a limit is reached.
+
+    Attributes:
+        iterations: at most so many; None is no limit.
+        seconds: no further iteration after so many; None is no limit.
+        cancelled: asked between Spark jobs; a loop that is cancelled stops at an iteration's end.
+    """
+
+    iterations: int | None = None
+    seconds: float | None = None
+    cancelled: Callable[[], bool] | None = None
+
+
+QUIET = Budget()
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What an engine is to do, in this order, all of it at an iteration's end.
+
+    Attributes:
+        changes: to take in; None or empty for none.
+        ref: the segment which holds them, where they are in the store already.
+        strict: take in none of them if one meets no edge to remove or change.
+        budget: iterations to run then; None for none.
+        write: write what of the state has changed since it was last written.
+    """
+
+    changes: Changes | None = None
+    ref: SegmentRef | None = None
+    strict: bool = False
+    budget: Budget | None = None
+    write: bool = False
+
+
+@dataclass(slots=True)
+class Effort:
+    """What iterations did: `touched` counts vertices which gathered or began, each time they did.
+
+    `residual` is how far the state is from the fixed point, as the program's rule measures it:
+    an upper bound of what the aggregates showed last, or None where there is no rule. `quiet`:
+    the program's rule ended it, so what is there is exact.
+    """
+
+    iterations: int = 0
+    updates: int = 0
+    messages: int = 0
+    touched: int = 0
+    residual: float | None = None
+    quiet: bool = False
+    reason: str | None = None
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of orders.
+
+    Attributes:
+        counts: changes by what they met, see `COUNTS`.
+        absent: numbers of the changes which met no edge; with `strict` nothing was taken in then.
+        effort: of the iterations.
+        iteration: of the loop now; it never falls.
+        segments: of the state, as `Store.commit` takes them; empty if nothing had changed.
+        whole: the segments are bases, to stand alone: vertices have come or gone.
+        num_vertices, num_edges: of the graph now.
+        start: "warm" if the iterations went on from the state before, else "init".
+        start_reason: why.
+        statistics: what else is to be said: `hops`, `bytes`, seconds per phase, ...
+    """
+
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    absent: list[int] = field(default_factory=list)
+    effort: Effort = field(default_factory=Effort)
+    iteration: int = 0
+    segments: list[SegmentRef] = field(default_factory=list)
+    whole: bool = False
+    num_vertices: int = 0
+    num_edges: int = 0
+    start: str = "init"
+    start_reason: str = ""
+    statistics: dict[str, Any] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """A changing graph with a program's state on it; one caller at a time.
+
+    Attributes:
+        integers: whether ids are int64; else they are strings.
+        value: dtype of the edge values which the program reads, or None.
+        from_init: why every answer begins with `init`; None where iterations go on from before.
+    """
+
+    integers: bool
+    value: str | None
+    from_init: str | None
+
+    def advance(self, orders: Orders) -> Outcome:
+        """Carry out orders.
+
+        Raises:
+            InputError: the changes do not fit the graph; nothing was taken in.
+            RunError: iterations failed, or an executor was lost with what it held.
+        """
+
+    def fork(self) -> Engine:
+        """Return an engine which stands here and shares what neither changes."""
+
+    def checkpoint(self) -> list[SegmentRef]:
+        """Write the graph as it is, as segments of kind "topology"; `Store.commit` takes them."""
+
+    def close(self) -> None:
+        """Free what it holds on the executors."""
