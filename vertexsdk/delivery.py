@@ -92,10 +92,10 @@ class Delivery:
 
     def degrees(self, vertices: Array) -> Array:
         """Out-degrees (int64) of the vertices."""
-        start = self.topology.start
-        if len(vertices) == self.topology.n:
-            return np.diff(start)  # all of them, for they are distinct and ascending
-        return start[1:][vertices] - start[:-1][vertices]
+        t = self.topology
+        if len(vertices) == t.n:  # all of them, for they are distinct and ascending
+            return t.stop - t.start[: t.n]
+        return t.stop[vertices] - t.start[vertices]
 
     def arguments(self, msg: Array, agg: Array, threads: int, me: int) -> tuple[Any, ...]:
         """The trailing arguments of every sending kernel (`EMIT_ARGS` after the target)."""
@@ -106,7 +106,11 @@ class Delivery:
         """The number of edges out of the vertices."""
         count: Any = edge_count
         all_of_them = len(vertices) == self.topology.n
-        return self.topology.m if all_of_them else int(count(self.topology.start, vertices))
+        return (
+            self.topology.m
+            if all_of_them
+            else int(count(self.topology.start, self.topology.stop, vertices))
+        )
 
     def push(self, parts: Sequence[tuple[Array, Array]], msg: Array, agg: Array) -> int:
         """Deliver changed messages, of (senders, what they replace) by thread; uniform shape."""
@@ -120,7 +124,8 @@ class Delivery:
 
         def chunk(lo: int, hi: int, threads: int, me: int) -> None:
             self.module.push(
-                senders, lo, hi, old, self.topology.start, self.topology.target,
+                senders, lo, hi, old, self.topology.start, self.topology.stop,
+                self.topology.target,
                 *self.arguments(msg, agg, threads, me),
             )  # fmt: skip
 
@@ -184,12 +189,12 @@ class Delivery:
     def _pull(self, msg: Array, agg: Array) -> None:
         t = self.topology
         slots = t.n + t.ghosts
-        cuts = _balanced(t.in_start, self.threads if len(t.in_source) > PARALLEL else 1)
+        cuts = t.in_cuts(self.threads if len(t.in_source) > PARALLEL else 1)
         run_all(
             [
                 partial(
                     self.module.pull,
-                    int(lo), int(hi), t.in_start, self.in_index, msg, agg, self.ch,
+                    int(lo), int(hi), t.in_start, t.in_stop, self.in_index, msg, agg, self.ch,
                     self.algebra.identity,
                 )
                 for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)
@@ -231,7 +236,13 @@ class Delivery:
             self.derived(slots)
             return
         self.module.repair(
-            slots, self.topology.in_start, self.in_index, msg, agg, self.algebra.identity
+            slots,
+            self.topology.in_start,
+            self.topology.in_stop,
+            self.in_index,
+            msg,
+            agg,
+            self.algebra.identity,
         )
 
     def mark(self, slots: Array) -> None:
@@ -280,13 +291,6 @@ class Delivery:
             np.empty(values, algebra.dtype),
             np.zeros((threads, threads), np.int64),
         )
-
-
-def _balanced(start: Array, parts: int) -> Array:
-    """Cut rows into `parts` ranges of about equal numbers of entries; int64[parts + 1]."""
-    rows = len(start) - 1
-    inner = np.searchsorted(start, np.linspace(0, start[-1], parts + 1)[1:-1].astype(start.dtype))
-    return np.concatenate([[0], np.minimum(inner, rows), [rows]]).astype(np.int64)
 
 
 def _transposed_edges(t: Topology) -> Array:

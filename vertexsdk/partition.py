@@ -64,6 +64,23 @@ class Topology:
     names: tuple[NDArray[np.int64], NDArray[np.uint8]] | None = None  # string ids
 
     @property
+    def stop(self) -> NDArray[np.int64]:
+        """Where each vertex's row ends, [n]; rows of a graph that changes need not touch."""
+        return self.start[1:]
+
+    @property
+    def in_stop(self) -> NDArray[np.int64]:
+        """Where each slot's row of the transposed adjacency ends, [n + g]."""
+        return self.in_start[1:]
+
+    def in_cuts(self, parts: int) -> NDArray[np.int64]:
+        """Cut the slots into `parts` ranges with about equal numbers of in-edges, [parts + 1]."""
+        start, rows = self.in_start, len(self.in_start) - 1
+        inner = np.linspace(0, start[-1], parts + 1)[1:-1].astype(start.dtype)
+        found = np.minimum(np.searchsorted(start, inner), rows)
+        return np.concatenate([[0], found, [rows]]).astype(np.int64)
+
+    @property
     def n(self) -> int:
         """The number of vertices this partition owns."""
         return len(self.ids)

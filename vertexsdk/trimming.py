@@ -90,7 +90,7 @@ def trim(
         gathers += len(todo)
         found = np.empty(len(todo), v.agg.dtype)
         delivery.module.support(
-            todo, t.in_start, delivery.in_index, t.in_source, v.msg, v.level, gone,
+            todo, t.in_start, t.in_stop, delivery.in_index, t.in_source, v.msg, v.level, gone,
             algebra.identity, found,
         )  # fmt: skip
         v.agg[todo] = found

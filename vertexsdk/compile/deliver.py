@@ -136,13 +136,13 @@ def emit_edges(edges, values, target, MSG, AGG, CH, LIST, LC, T, BT, BO, BN, BC,
         _emit_edge(edges[k], values[k], target, MSG, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me)
 
 @_jit
-def push(todo, lo, hi, old, start, target, MSG, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
+def push(todo, lo, hi, old, start, stop, target, MSG, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
     """Deliver the changed message of every vertex in todo[lo:hi] along its whole row."""
     for k in range(lo, hi):
         u = todo[k]
         before = old[k]
         now = MSG[u]
-        for e in range(start[u], start[u + 1]):
+        for e in range(start[u], stop[u]):
             _deliver(target[e], before, now, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me)
 
 @_jit
@@ -173,37 +173,37 @@ def take_in(index, values, offset, base, MSG):
 
 _PULL = '''
 @_jit
-def _row(s, in_start, in_index, MSG, identity):
+def _row(s, in_start, in_stop, in_index, MSG, identity):
     acc = identity
-    for k in range(in_start[s], in_start[s + 1]):
+    for k in range(in_start[s], in_stop[s]):
         acc = _combine(acc, MSG[_u(in_index[k])])
     return acc
 
 @_jit
-def pull(lo, hi, in_start, in_index, MSG, AGG, CH, identity):
+def pull(lo, hi, in_start, in_stop, in_index, MSG, AGG, CH, identity):
     """Recompute the aggregate of slots lo..hi from every producer's latest message."""
     for s in range(lo, hi):
-        acc = _row(s, in_start, in_index, MSG, identity)
+        acc = _row(s, in_start, in_stop, in_index, MSG, identity)
         if not _same(acc, AGG[s]):
             AGG[s] = acc
             CH[s] = 1
 
 @_jit
-def repair(slots, in_start, in_index, MSG, AGG, identity):
+def repair(slots, in_start, in_stop, in_index, MSG, AGG, identity):
     """Recompute the aggregate of slots whose winning message was withdrawn."""
     for k in range(slots.shape[0]):
         s = slots[k]
-        AGG[s] = _row(s, in_start, in_index, MSG, identity)
+        AGG[s] = _row(s, in_start, in_stop, in_index, MSG, identity)
 '''
 
 _SUPPORT = '''
 @_jit
-def support(todo, in_start, in_index, in_source, MSG, LEVEL, GONE, identity, out):
+def support(todo, in_start, in_stop, in_index, in_source, MSG, LEVEL, GONE, identity, out):
     """Combine, for each of `todo`, the messages of producers which are older and not gone."""
     for k in range(todo.shape[0]):
         s = todo[k]
         acc = identity
-        for j in range(in_start[s], in_start[s + 1]):
+        for j in range(in_start[s], in_stop[s]):
             u = in_source[j]
             if LEVEL[u] < LEVEL[s] and not GONE[u]:
                 acc = _combine(acc, MSG[_u(in_index[j])])
@@ -212,30 +212,30 @@ def support(todo, in_start, in_index, in_source, MSG, LEVEL, GONE, identity, out
 
 _PULL_VECTOR = '''
 @_jit
-def _row(s, in_start, in_index, MSG, acc):
-    for k in range(in_start[s], in_start[s + 1]):
+def _row(s, in_start, in_stop, in_index, MSG, acc):
+    for k in range(in_start[s], in_stop[s]):
         x = MSG[_u(in_index[k])]
         for j in range(acc.shape[0]):
             acc[j] = _combine(acc[j], x[j])
 
 @_jit
-def pull(lo, hi, in_start, in_index, MSG, AGG, CH, identity):
+def pull(lo, hi, in_start, in_stop, in_index, MSG, AGG, CH, identity):
     """Recompute the aggregate of slots lo..hi from every producer's latest message."""
     acc = np.empty(AGG.shape[1], AGG.dtype)
     for s in range(lo, hi):
         acc[:] = identity
-        _row(s, in_start, in_index, MSG, acc)
+        _row(s, in_start, in_stop, in_index, MSG, acc)
         if not _same(acc, AGG[s]):
             AGG[s, :] = acc
             CH[s] = 1
 
 @_jit
-def repair(slots, in_start, in_index, MSG, AGG, identity):
+def repair(slots, in_start, in_stop, in_index, MSG, AGG, identity):
     """Recompute the aggregate of slots whose winning message was withdrawn."""
     acc = np.empty(AGG.shape[1], AGG.dtype)
     for k in range(slots.shape[0]):
         acc[:] = identity
-        _row(slots[k], in_start, in_index, MSG, acc)
+        _row(slots[k], in_start, in_stop, in_index, MSG, acc)
         AGG[slots[k], :] = acc
 '''
 

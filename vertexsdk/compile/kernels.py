@@ -67,7 +67,8 @@ def kernel_text(
     """
     assert spec.algebra is not None
 
-    base = ["G_ids", "G_start", "G_target", "G_ghost_ids", "G_value", "G_reverse", "G_vertices"]
+    base = ["G_ids", "G_start", "G_stop", "G_target", "G_ghost_ids", "G_value", "G_reverse"]
+    base += ["G_vertices"]
     base += [f"S_{n}" for n in spec.states]
     base += [f"P_{n}" for n, (t, _) in spec.params.items() if dtype_of(t) != object]
     base += [f"A_{n}" for n in spec.aggregators] + [f"C_{n}" for n in spec.aggregators]
@@ -179,15 +180,15 @@ def _emit_edge(e, x, SX, SH, first):
     _put(e - first, x, SX, SH)
 
 @_jit
-def _emit_id(i, vertex, x, start, target, ids, ghost_ids, SX, SH, LK, LV, LI, LX, LW, LN):
-    lo, hi = start[i], start[i + 1]
+def _emit_id(i, vertex, x, start, stop, target, ids, ghost_ids, SX, SH, LK, LV, LI, LX, LW, LN):
+    lo, hi = start[i], stop[i]
     while lo < hi:
         mid = (lo + hi) // 2
         if _target_id(mid, target, ids, ghost_ids) < vertex:
             lo = mid + 1
         else:
             hi = mid
-    if lo < start[i + 1] and _target_id(lo, target, ids, ghost_ids) == vertex:
+    if lo < stop[i] and _target_id(lo, target, ids, ghost_ids) == vertex:
         _put(lo - start[i], x, SX, SH)
     else:
         _log_emit(i, vertex, x, LK, LV, LI, LX, LW, LN)
@@ -261,9 +262,9 @@ def _gather(spec: ClassSpec, args: list[str], own: str, logs: bool, tolerance: b
     tracked = "".join(f"T_{n}, " for n in spec.states) if tolerance else ""
     if spec.latest:
         nothing = "x == x" if spec.algebra.dtype.kind == "f" else "x != identity"  # type: ignore[union-attr]
-        source = "MSG, in_start, in_index, identity, scratch"
+        source = "MSG, in_start, in_stop, in_index, identity, scratch"
         take = f"""n = 0
-for q in range(in_start[_i], in_start[_i + 1]):
+for q in range(in_start[_i], in_stop[_i]):
     x = MSG[in_index[q]]
     if {nothing}:
         scratch[n] = x
@@ -339,7 +340,7 @@ def _scatter(
     elif shape == "many":
         emit = ", ".join(EMIT_ARGS)
         lines += [
-            "for e in range(G_start[_i], G_start[_i + 1]):",
+            "for e in range(G_start[_i], G_stop[_i]):",
             "    if E_sh[e - G_start[_i]]:",
             "        E_sh[e - G_start[_i]] = False",
             f"        _emit_now(e, E_sx[e - G_start[_i]], {emit})",
@@ -384,15 +385,15 @@ def _repair_derived(spec: ClassSpec, args: list[str], message: tuple[str, str]) 
     cast = {"f": "_as_float", "i": "_as_int", "b": "_as_bool"}[spec.algebra.dtype.kind]
     return f"""
 @_jit
-def repair(slots, in_start, in_source, in_index, MSG, AGG, identity, {call}):
+def repair(slots, in_start, in_stop, in_source, in_index, direct, MSG, AGG, identity, {call}):
     n = G_ids.shape[0]
     for k in range(slots.shape[0]):
         s = slots[k]
         acc = identity
-        for q in range(in_start[s], in_start[s + 1]):
+        for q in range(in_start[s], in_stop[s]):
             _i = in_source[q]
             if _i < n:
-                {edge} = in_index[q]
+                {edge} = q if direct else in_index[q]
                 acc = _combine(acc, {cast}({expression}))
             else:
                 acc = _combine(acc, MSG[_i - n])

@@ -65,7 +65,7 @@ class NativeMethods:
         t = v.topology
         spec = self.spec
         values: list[Any] = [
-            t.ids, t.start, t.target, t.ghost_ids,
+            t.ids, t.start, t.stop, t.target, t.ghost_ids,
             t.value if t.value is not None else NOTHING[spec.value_dtype or "float64"],
             t.reverse if t.reverse is not None else NOTHING["bool"],
             self.num_vertices,
@@ -131,7 +131,7 @@ class NativeMethods:
         if self.spec.latest:
             t = v.topology
             if len(todo):
-                largest = int((t.in_start[1:][todo] - t.in_start[:-1][todo]).max())
+                largest = int((t.in_stop[todo] - t.in_start[todo]).max())
 
         def part(lo: int, hi: int) -> Array:
             put = lo
@@ -140,8 +140,8 @@ class NativeMethods:
             if self.spec.latest:
                 scratch = np.empty(largest, delivery.algebra.dtype)
                 source = (
-                    v.msg, v.topology.in_start, delivery.in_index, delivery.algebra.identity,
-                    scratch,
+                    v.msg, v.topology.in_start, v.topology.in_stop, delivery.in_index,
+                    delivery.algebra.identity, scratch,
                 )  # fmt: skip
             while lo < hi:
                 count, lo = self.module.gather(
@@ -244,7 +244,7 @@ class NativeMethods:
         t = v.topology
         log = Log(delivery.algebra, self.spec.value_dtype)
         self.module.repair(
-            slots, t.in_start, t.in_source, delivery.in_index, v.msg, v.agg,
+            slots, t.in_start, t.in_stop, t.in_source, delivery.in_index, False, v.msg, v.agg,
             delivery.algebra.identity, *self._arguments(v, num, self._partial(0), log),
             *(v.tracked[self.column(n)] for n in self.spec.states),
         )  # fmt: skip

@@ -511,7 +511,7 @@ class _Rewriter(ast.NodeTransformer):
             del self.loops[node.target.id]
         else:
             self.loops[node.target.id] = outer
-        loop = ast.parse(f"for {edge} in range(G_start[_i], G_start[_i + 1]):\n    pass").body[0]
+        loop = ast.parse(f"for {edge} in range(G_start[_i], G_stop[_i]):\n    pass").body[0]
         assert isinstance(loop, ast.For)
         loop.body = body
         loop.orelse = [self._statement(s) for s in node.orelse]
@@ -533,13 +533,13 @@ class _Rewriter(ast.NodeTransformer):
     def _emit_all(self, value: ast.expr, node: ast.AST) -> ast.stmt:
         x = ast.unparse(self.visit(value))
         if self.shape == "uniform":
-            text = f"if G_start[_i + 1] > G_start[_i]:\n    _emit_uniform({x}, E_out, E_has)"
+            text = f"if G_stop[_i] > G_start[_i]:\n    _emit_uniform({x}, E_out, E_has)"
         else:
             edge = f"_e{self.count}"
             self.count += 1
             text = (
-                f"if G_start[_i + 1] > G_start[_i]:\n    _x{edge} = {x}\n"
-                f"    for {edge} in range(G_start[_i], G_start[_i + 1]):\n"
+                f"if G_stop[_i] > G_start[_i]:\n    _x{edge} = {x}\n"
+                f"    for {edge} in range(G_start[_i], G_stop[_i]):\n"
                 f"        _emit_edge({edge}, _x{edge}, EMIT_ARGS)"
             )
         made = ast.parse(text).body[0]
@@ -555,7 +555,7 @@ class _Rewriter(ast.NodeTransformer):
             and len(node.args) == 1
             and _is_targets(node.args[0], me)
         ):
-            return self.expr("(G_start[_i + 1] - G_start[_i])")
+            return self.expr("(G_stop[_i] - G_start[_i])")
         if _is_call(node, me, "emit"):
             if len(node.args) != 2 or node.keywords:
                 raise self.fail(node, "emit takes a target and a value")
@@ -711,7 +711,7 @@ EMIT_ARGS = [
 ]
 DERIVED_ARGS = ["E_first", *EMIT_ARGS[:1], *EMIT_ARGS[2:]]
 MANY_ARGS = ["E_sx", "E_sh", "G_start[_i]"]
-ROW_ARGS = ["G_start", "G_target", "G_ids", "G_ghost_ids", "E_sx", "E_sh"]
+ROW_ARGS = ["G_start", "G_stop", "G_target", "G_ids", "G_ghost_ids", "E_sx", "E_sh"]
 LOG_ARGS = ["L_k", "L_v", "L_i", "L_x", "L_w", "L_n"]
 
 

@@ -13,12 +13,12 @@ __all__ = ["edge_count", "edge_index", "order_rows"]
 
 
 @njit
-def edge_count(start, vertices):  # type: ignore[no-untyped-def]
+def edge_count(start, stop, vertices):  # type: ignore[no-untyped-def]
     """Return the number of edges out of the vertices."""
     edges = 0
     for k in range(vertices.shape[0]):
         u = vertices[k]
-        edges += start[u + 1] - start[u]
+        edges += stop[u] - start[u]
     return edges
 
 

@@ -106,7 +106,7 @@ def _delivery_kernels(delivery: Delivery, v: Any) -> None:
     arguments = delivery.arguments(v.msg, v.agg, 1, 0)
     t = delivery.topology
     if delivery.shape == "uniform":
-        delivery.module.push(some, 0, 1, old, t.start, t.target, *arguments)
+        delivery.module.push(some, 0, 1, old, t.start, t.stop, t.target, *arguments)
     elif delivery.shape != "derived":
         delivery.module.emit_edges(np.zeros(0, np.int64), values, t.target, *arguments)
     delivery.module.apply_buckets(
