@@ -65,6 +65,8 @@ class Delivery:
         self.pulled = False
         self.lazy = False  # a pull may wait for `settle`, as nobody asks what it changes
         self.due = False  # a pull waits
+        self.pulls = True  # whether many messages may become a pull
+        self.withdrawn: Array = self.list[:0]  # slots whose winner the last `finish` found gone
         self.derived: Callable[[Array], None] | None = None  # repair where no message is kept
 
     @property
@@ -115,7 +117,7 @@ class Delivery:
     def push(self, parts: Sequence[tuple[Array, Array]], msg: Array, agg: Array) -> int:
         """Deliver changed messages, of (senders, what they replace) by thread; uniform shape."""
         edges = sum(self.edges_of(senders) for senders, _ in parts)
-        if self.algebra.kind != "latest" and edges * PULL > len(self.topology.in_source):
+        if self.pulls and self.algebra.kind != "latest" and edges * PULL > len(self.topology.in_source):
             self.pull(msg, agg)
             return edges
         senders = np.concatenate([p[0] for p in parts])
@@ -206,6 +208,7 @@ class Delivery:
     def finish(self, msg: Array, agg: Array) -> Array:
         """Return the slots (int32, ascending) whose aggregate changed since the last call."""
         slots = len(self.ch)
+        self.withdrawn = self.list[:0]
         if self.due:
             self._pull(msg, agg)
         if self.pulled:
@@ -225,11 +228,16 @@ class Delivery:
             if self.algebra.kind != "latest" and found:
                 dirty = changed[(self.ch[changed] & 2) != 0]
                 if len(dirty):
+                    self.withdrawn = dirty
                     self._repair(dirty, msg, agg)
             self.ch[changed] = 0
         self.pulled = False
         self.counts[...] = 0
         return changed
+
+    def forget(self) -> None:
+        """Take no notice of what changed since the last `finish`, as a pull is due."""
+        self.ch[...] = self.counts[...] = 0
 
     def _repair(self, slots: Array, msg: Array, agg: Array) -> None:
         if self.derived is not None:

@@ -64,6 +64,10 @@ class Topology:
     names: tuple[NDArray[np.int64], NDArray[np.uint8]] | None = None  # string ids
 
     @property
+    def in_value(self) -> None:
+        """Values in the order of `in_source`: kept only where the graph changes."""
+
+    @property
     def stop(self) -> NDArray[np.int64]:
         """Where each vertex's row ends, [n]; rows of a graph that changes need not touch."""
         return self.start[1:]

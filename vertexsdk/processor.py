@@ -29,7 +29,7 @@ from vertexsdk.restructure import Changes, restructure
 from vertexsdk.trimming import kept_columns, restored, trim
 from vertexsdk.vertices import Vertices
 
-__all__ = ["Processor"]
+__all__ = ["Processor", "load_topology", "merged", "methods_of", "names_of", "with_classes"]
 
 Array = NDArray[Any]
 Methods = NativeMethods | InterpretedMethods
@@ -50,7 +50,7 @@ class Processor:
         self.combine = combiner(self.algebra)
         self.topology_key = plan.topologies[partition]
         self.module = delivery_module(self.algebra)
-        self.methods = _methods(plan, num_vertices, self.module)
+        self.methods = methods_of(plan, num_vertices, self.module)
         self.delivery = self._delivery(topology)
         self.v = Vertices.fresh(topology, plan.program, plan.shape, plan.tracked)
         if plan.each:
@@ -500,7 +500,8 @@ def names_of(plan: Plan) -> Names | None:
     return _decoders[key]
 
 
-def _methods(plan: Plan, num_vertices: int, module: Any) -> list[Methods]:
+def methods_of(plan: Plan, num_vertices: int, module: Any) -> list[Methods]:
+    """The methods of every class of the plan's program, as kernels or to be interpreted."""
     made: list[Methods] = []
     for kind, (spec, text) in enumerate(zip(plan.program.classes, plan.kernels, strict=True)):
 

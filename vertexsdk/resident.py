@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from vertexsdk.columns import map_file, write_file
 from vertexsdk.errors import RunError
 
-__all__ = ["claim", "drop", "open", "release", "release_at_exit", "save"]
+__all__ = ["claim", "directory", "drop", "open", "release", "release_at_exit", "save"]
 
 Columns = dict[str, NDArray[Any]]
 
@@ -83,6 +83,32 @@ def open(key: str) -> tuple[Columns, dict[str, Any]] | None:
         return held[1], held[2]
     _opened.pop(key, None)
     return None
+
+
+def directory(key: str, size: int = 0) -> Path:
+    """Return the directory of `key`, for files that are written in place; see `live.arena`.
+
+    It is where it is found, else made where `size` bytes fit. `drop` removes it.
+
+    Raises:
+        RunError: it cannot be made.
+    """
+    roots = _roots()
+    paths = [_path(root, key).with_suffix("") for root in roots]
+    for path in paths:
+        if path.is_dir() and path.stat().st_uid == os.getuid():
+            return path
+    fitting = [k for k, root in enumerate(roots) if _free(root) > size + _HEADROOM]
+    k = fitting[0] if fitting else len(roots) - 1
+    try:
+        claim(key.split("/")[0], roots[k])
+        paths[k].mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(
+            f"cannot keep {size >> 20} MB of graph in {roots[k]}: {error.strerror}; "
+            "free some room there, or set VERTEXSDK_RESIDENT_DIR to a larger disk"
+        ) from None
+    return paths[k]
 
 
 def drop(prefix: str) -> None:

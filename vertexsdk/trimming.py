@@ -91,7 +91,7 @@ def trim(
         found = np.empty(len(todo), v.agg.dtype)
         delivery.module.support(
             todo, t.in_start, t.in_stop, delivery.in_index, t.in_source, v.msg, v.level, gone,
-            algebra.identity, found,
+            before, algebra.identity, found,
         )  # fmt: skip
         v.agg[todo] = found
         kept = {name: column[todo] for name, column in v.states.items()}

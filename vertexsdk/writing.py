@@ -26,7 +26,7 @@ from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.strings import take_strings
 
-__all__ = ["MOST", "Committer", "Writer", "changed_rows"]
+__all__ = ["MOST", "Committer", "Writer", "changed_rows", "store_of"]
 
 MOST = 64  # deltas over one base
 _WAITING = 2  # copies of the state that wait to be written
@@ -125,11 +125,17 @@ class Writer:
     def _put(self, iteration: int, kind: Any, columns: Columns) -> SegmentRef:
         run, partition = self._place
         assert self._address is not None
-        if run not in _stores:
-            for other in list(_stores):
-                _stores.pop(other).close()
-            _stores[run] = _opened(self._address)
-        return _stores[run].put_segment(self._loop, partition, iteration, kind, columns)
+        store = store_of(run, self._address)
+        return store.put_segment(self._loop, partition, iteration, kind, columns)
+
+
+def store_of(run: str, address: str) -> Store:
+    """The store, opened once by each process for a run."""
+    if run not in _stores:
+        for other in list(_stores):
+            _stores.pop(other).close()
+        _stores[run] = _opened(address)
+    return _stores[run]
 
 
 def _opened(address: str) -> Store:

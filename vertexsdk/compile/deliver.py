@@ -146,6 +146,13 @@ def push(todo, lo, hi, old, start, stop, target, MSG, AGG, CH, LIST, LC, T, BT, 
             _deliver(target[e], before, now, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me)
 
 @_jit
+def apply_each(targets, old, new, AGG, CH, LIST, LC):
+    """Replace the message old[k] to targets[k] by new[k]."""
+    for k in range(targets.shape[0]):
+        t = targets[k]
+        _mark(t, _apply(t, old[k], new[k], AGG), LC.shape[0] - 1, CH, LIST, LC, CH.shape[0])
+
+@_jit
 def apply_buckets(r, T, AGG, CH, LIST, LC, BT, BO, BN, BC):
     """Take in the changes for target range r, in ascending order of source."""
     first = (r * CH.shape[0] + T - 1) // T
@@ -198,7 +205,7 @@ def repair(slots, in_start, in_stop, in_index, MSG, AGG, identity):
 
 _SUPPORT = '''
 @_jit
-def support(todo, in_start, in_stop, in_index, in_source, MSG, LEVEL, GONE, identity, out):
+def support(todo, in_start, in_stop, in_index, in_source, MSG, LEVEL, GONE, WANT, identity, out):
     """Combine, for each of `todo`, the messages of producers which are older and not gone."""
     for k in range(todo.shape[0]):
         s = todo[k]
@@ -207,7 +214,23 @@ def support(todo, in_start, in_stop, in_index, in_source, MSG, LEVEL, GONE, iden
             u = in_source[j]
             if LEVEL[u] < LEVEL[s] and not GONE[u]:
                 acc = _combine(acc, MSG[_u(in_index[j])])
+                if acc == WANT[s]:
+                    break
         out[k] = acc
+
+@_jit
+def dependants(todo, start, stop, target, MSG, SEEN, MARK, out):
+    """Targets, each once, to which one of `todo` sent nothing worse than what they saw."""
+    found = 0
+    for k in range(todo.shape[0]):
+        u = todo[k]
+        for e in range(start[u], stop[u]):
+            s = target[e]
+            if MARK[s] == 0 and _combine(MSG[u], SEEN[s]) == MSG[u]:
+                MARK[s] = 1
+                out[found] = s
+                found += 1
+    return found
 '''
 
 _PULL_VECTOR = '''

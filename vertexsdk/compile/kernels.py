@@ -106,7 +106,7 @@ def kernel_text(
         _scatter_derived(spec, sending, own["scatter"])
         if shape == "derived"
         else _scatter(spec, sending, own["scatter"], shape, logs, tolerance, spec.algebra),
-        _repair_derived(spec, plain, message) if message else "",
+        _repair_derived(spec, plain, message) + _offers(spec, plain, message) if message else "",
     ]
     places |= globals_.places
     return KernelText("\n".join(body), shape, tuple(plain), logs, tolerance, places)
@@ -374,6 +374,49 @@ def scatter(todo, lo, hi, iteration, {call}):
         _scatter_scatter(iteration, _i, _b{own})
 {track}
     return 0, hi
+"""
+
+
+def _offers(spec: ClassSpec, args: list[str], message: tuple[str, str]) -> str:
+    """For a graph that changes: messages along given edges, and who stands on which of them."""
+    call = ", ".join([*args, *(f"T_{n}" for n in spec.states)])
+    edge, expression = message
+    assert spec.algebra is not None
+    x = {"f": "_as_float", "i": "_as_int", "b": "_as_bool"}[spec.algebra.dtype.kind]
+    x += f"({expression})"
+    return f"""
+@_jit
+def offers(sources, out, {call}):
+    for {edge} in range(sources.shape[0]):
+        _i = sources[{edge}]
+        out[{edge}] = {x}
+
+@_jit
+def support(todo, in_start, in_stop, in_source, LEVEL, GONE, WANT, identity, out, {call}):
+    for k in range(todo.shape[0]):
+        s = todo[k]
+        acc = identity
+        for {edge} in range(in_start[s], in_stop[s]):
+            _i = in_source[{edge}]
+            if LEVEL[_i] < LEVEL[s] and not GONE[_i]:
+                acc = _combine(acc, {x})
+                if acc == WANT[s]:
+                    break
+        out[k] = acc
+
+@_jit
+def dependants(todo, SEEN, MARK, out, {call}):
+    found = 0
+    for k in range(todo.shape[0]):
+        _i = todo[k]
+        for {edge} in range(G_start[_i], G_stop[_i]):
+            s = G_target[{edge}]
+            x = {x}
+            if MARK[s] == 0 and _combine(x, SEEN[s]) == x:
+                MARK[s] = 1
+                out[found] = s
+                found += 1
+    return found
 """
 
 

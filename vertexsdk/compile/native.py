@@ -60,24 +60,30 @@ class NativeMethods:
         self.scratch: Array = np.empty(0)
 
     def _arguments(
-        self, v: Vertices, aggregates: dict[str, Any], blocks: dict[str, Array], log: Log
+        self,
+        v: Vertices,
+        aggregates: dict[str, Any],
+        blocks: dict[str, Array],
+        log: Log,
+        values: Array | None = None,
     ) -> tuple[Any, ...]:
         t = v.topology
         spec = self.spec
-        values: list[Any] = [
+        along = t.value if values is None else values
+        given: list[Any] = [
             t.ids, t.start, t.stop, t.target, t.ghost_ids,
-            t.value if t.value is not None else NOTHING[spec.value_dtype or "float64"],
+            along if along is not None else NOTHING[spec.value_dtype or "float64"],
             t.reverse if t.reverse is not None else NOTHING["bool"],
             self.num_vertices,
         ]  # fmt: skip
-        values += [v.states[self.column(name)] for name in spec.states]
+        given += [v.states[self.column(name)] for name in spec.states]
         for name, (kind, _) in spec.params.items():
             dtype = dtype_of(kind)
             if dtype != object:
-                values.append(dtype.type(self.params[name]).item())
-        values += [aggregates[name] for name in spec.aggregators]
-        values += [blocks[name] for name in spec.aggregators]
-        return (*values, *log.arrays())
+                given.append(dtype.type(self.params[name]).item())
+        given += [aggregates[name] for name in spec.aggregators]
+        given += [blocks[name] for name in spec.aggregators]
+        return (*given, *log.arrays())
 
     def _partial(self, count: int) -> dict[str, Array]:
         parts = count // BLOCK + 1
@@ -242,12 +248,25 @@ class NativeMethods:
     def repair(self, v: Vertices, delivery: Delivery, slots: Array, num: dict[str, Any]) -> None:
         """Recompute slots whose winner was withdrawn; derived shape only."""
         t = v.topology
-        log = Log(delivery.algebra, self.spec.value_dtype)
+        direct = t.in_value is not None
         self.module.repair(
-            slots, t.in_start, t.in_stop, t.in_source, delivery.in_index, False, v.msg, v.agg,
-            delivery.algebra.identity, *self._arguments(v, num, self._partial(0), log),
-            *(v.tracked[self.column(n)] for n in self.spec.states),
+            slots, t.in_start, t.in_stop, t.in_source,
+            t.in_source if direct else delivery.in_index, direct, v.msg, v.agg,
+            delivery.algebra.identity, *self.derived_arguments(v, delivery, t.in_value, num),
         )  # fmt: skip
+
+    def derived_arguments(
+        self,
+        v: Vertices,
+        delivery: Delivery,
+        values: Array | None,
+        aggregates: dict[str, Any] | None = None,
+    ) -> tuple[Any, ...]:
+        """The trailing arguments of kernels which compute messages along edges of these values."""
+        none = {k: a.identity for k, a in self.spec.aggregators.items()}
+        log = Log(delivery.algebra, self.spec.value_dtype)
+        given = self._arguments(v, aggregates or none, self._partial(0), log, values)
+        return (*given, *(v.tracked[self.column(n)] for n in self.spec.states))
 
     def _scatter_uniform(
         self,

@@ -1,0 +1,212 @@
+"""The engine of a loop with one partition and a compiled program: one Spark job per order."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import time
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.changes import Changes
+from vertexsdk.columns import encode_bytes
+from vertexsdk.engine import Budget, Effort, Orders, Outcome
+from vertexsdk.errors import InputError, RunError
+from vertexsdk.exchange import Exchange
+from vertexsdk.graph import Graph
+from vertexsdk.live.task import Create, LiveCommand, LiveReport, LiveTask
+from vertexsdk.plan import Plan
+from vertexsdk.state import SegmentRef
+
+__all__ = ["LiveEngine"]
+
+SLICE = 1.0  # seconds of iterations in a job, after which the driver is asked again
+BY_SEGMENT = 1 << 16  # bytes of changes above which a task reads them from the store
+_numbers = itertools.count()
+
+
+class LiveEngine:
+    """See `engine.Engine`. Its graph is changed in place, on the executor which has it.
+
+    Args:
+        graph: which is loaded; only to know where it is.
+        plan: of the loop; see `live.eligible`.
+        layout: of the adjacency.
+        residual: the aggregate by which the program's rule ends the loop, if there is one.
+    """
+
+    integers = True
+    from_init: str | None = None
+
+    def __init__(self, graph: Graph, plan: Plan, layout: str, residual: str | None) -> None:
+        self.graph, self.plan, self.layout = graph, plan, layout
+        self.value = plan.program.value_dtype
+        self._residual = residual
+        self._key = f"{graph.key}/live-{next(_numbers)}"
+        self._version = 0
+        self._forks: set[str] = set()
+        self._thaw = False
+        self._origin: LiveEngine | None = None
+        anchor = graph.anchor
+        task = LiveTask(plan, layout, self._key)
+        self._exchange = Exchange(graph.spark, anchor.partitions, task=task, anchor=anchor)
+        self._closed = False
+
+    def create(self, topology: str, edges: int, named: NDArray[np.int64]) -> Outcome:
+        """Take the graph over from where it is loaded, under `topology`.
+
+        Args:
+            edges: how many it has.
+            named: ids (ascending) of the vertices which are there without edges too.
+        """
+        report = self._job(LiveCommand(0, create=Create(topology, edges, named)))
+        return self._outcome(report, Effort(), [])
+
+    def advance(self, orders: Orders) -> Outcome:
+        """See `Engine.advance`."""
+        began = time.perf_counter()
+        budget = orders.budget
+        command = LiveCommand(
+            self._version,
+            changes=self._changes(orders),
+            strict=orders.strict,
+            iterate=budget is not None,
+            write=orders.write,
+        )
+        first: LiveReport | None = None
+        effort, segments = Effort(), list[SegmentRef]()
+        seconds: dict[str, float] = {}
+        jobs = 0
+        done = False
+        while not done:
+            part = self._slice(command, budget, effort, began)
+            report = self._job(part)
+            jobs += 1
+            first = first or report
+            _add(effort, report)
+            segments = [*([] if report.whole else segments), *report.segments]
+            for name, value in report.seconds.items():
+                seconds[name] = seconds.get(name, 0.0) + value
+            if report.failure is not None:
+                raise report.failure
+            refused = orders.strict and bool(report.absent)
+            done = budget is None or report.quiet or refused or _spent(budget, effort, began)
+            command = replace(command, changes=None)
+            if done and orders.write and not (part.last or report.quiet or refused):
+                command, budget, done = replace(command, iterate=False), None, False
+        assert first is not None
+        outcome = self._outcome(report, effort, segments)
+        outcome.counts, outcome.absent = first.counts, first.absent
+        warm = first.warm and not report.restarted and not first.restarted
+        outcome.start = "warm" if warm else "init"
+        outcome.start_reason = (
+            report.restarted
+            or first.restarted
+            or ("it went on from the state before" if warm else "it is the first answer")
+        )
+        effort.seconds = time.perf_counter() - began
+        outcome.statistics = {
+            "hops": jobs, "phases": seconds, "worker_memory": report.memory,
+            "partitions": 1, "compiled": True, "pending": report.pending,
+        }  # fmt: skip
+        return outcome
+
+    def _slice(
+        self, command: LiveCommand, budget: Budget | None, effort: Effort, began: float
+    ) -> LiveCommand:
+        """The next job's share of a budget."""
+        command = replace(command, version=self._version)
+        if budget is None:
+            return command
+        seconds, last = SLICE, False
+        if budget.seconds is not None:
+            left = budget.seconds - (time.perf_counter() - began)
+            seconds, last = min(SLICE, max(left, 0.0)), left <= SLICE
+        iterations = budget.iterations
+        if iterations is not None:
+            iterations = max(iterations - effort.iterations, 0)
+            last = True
+            seconds = seconds if budget.seconds is not None else 1e9
+            if budget.cancelled is not None:
+                seconds, last = min(seconds, SLICE), False
+        return replace(command, seconds=seconds, iterations=iterations, last=last)
+
+    def _changes(self, orders: Orders) -> bytes | SegmentRef | None:
+        changes = orders.changes
+        if changes is None or not len(changes):
+            return None
+        if not isinstance(changes, Changes):
+            raise InputError(
+                "deltas which are no edges need a program of the events level (without messages)"
+            )
+        if not changes.are_integers:
+            raise InputError("the graph's ids are integers; so must be those of its changes")
+        if orders.ref is not None and orders.ref.bytes > BY_SEGMENT:
+            return orders.ref
+        source, target = (np.asarray(x, np.int64) for x in (changes.source, changes.target))
+        return encode_bytes(
+            {"kind": changes.kind, "source": source, "target": target, "value": changes.value}
+        )
+
+    def fork(self) -> LiveEngine:
+        """See `Engine.fork`."""
+        other = LiveEngine(self.graph, self.plan, self.layout, self._residual)
+        self._job(LiveCommand(self._version, fork=other._key))
+        other._version, other._origin = 1, self
+        self._forks.add(other._key)
+        return other
+
+    def checkpoint(self) -> list[SegmentRef]:
+        """See `Engine.checkpoint`."""
+        return self._job(LiveCommand(self._version, topology=True)).segments
+
+    def close(self) -> None:
+        """See `Engine.close`."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._origin is not None:
+            self._origin._released(self._key)
+        self._exchange.close()
+        self.graph.anchor.forget(self._key)
+
+    def _released(self, key: str) -> None:
+        self._forks.discard(key)
+        self._thaw = not self._forks
+
+    def _job(self, command: LiveCommand) -> LiveReport:
+        if self._thaw and not self._forks:
+            command, self._thaw = replace(command, thaw=True), False
+        report: LiveReport = pickle.loads(self._exchange.hop(command)[0])
+        if report.lost:
+            raise RunError(f"an executor was lost: {report.lost}; resume the loop from its store")
+        self._version = report.version
+        return report
+
+    def _outcome(self, report: LiveReport, effort: Effort, segments: list[SegmentRef]) -> Outcome:
+        effort.quiet, effort.reason = report.quiet, report.reason
+        if self._residual is not None and report.aggregates:
+            effort.residual = float(report.aggregates[self._residual])
+        return Outcome(
+            effort=effort,
+            iteration=report.clock,
+            segments=segments,
+            whole=any(s.kind == "base" for s in segments),
+            num_vertices=report.vertices,
+            num_edges=report.edges,
+        )
+
+
+def _add(effort: Effort, report: LiveReport) -> None:
+    for name in ("iterations", "updates", "messages", "touched"):
+        setattr(effort, name, getattr(effort, name) + getattr(report, name))
+
+
+def _spent(budget: Budget, effort: Effort, began: float) -> bool:
+    if budget.cancelled is not None and budget.cancelled():
+        return True
+    if budget.iterations is not None and effort.iterations >= budget.iterations:
+        return True
+    return budget.seconds is not None and time.perf_counter() - began >= budget.seconds

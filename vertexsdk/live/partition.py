@@ -1,0 +1,456 @@
+"""A partition whose graph changes under a program's state: changes in, iterations, state out.
+
+Between two calls every aggregate is what the messages of all producers come to, and `pending` are
+the vertices whose state may not follow from their aggregate yet. Changes of edges are changes of
+messages: one that comes, goes or has another value. What that withdraws is trimmed at once (see
+`live.trim`), so that a budget of iterations may end anywhere.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.compile.native import NativeMethods
+from vertexsdk.compile.rows import INSERT, SET
+from vertexsdk.delivery import Delivery
+from vertexsdk.live.adjacency import Adjacency
+from vertexsdk.live.arena import Arena
+from vertexsdk.live.index import VertexIndex
+from vertexsdk.live.messages import Messages
+from vertexsdk.live.rows import Edits
+from vertexsdk.live.trim import trim
+from vertexsdk.log import Log
+from vertexsdk.master import Progress
+from vertexsdk.partition import Topology
+from vertexsdk.plan import Plan, delivery_module
+from vertexsdk.processor import merged, methods_of
+from vertexsdk.vertices import Vertices
+
+__all__ = ["LivePartition"]
+
+Array = NDArray[Any]
+
+
+class LivePartition:
+    """The vertices, edges and messages of a loop with one partition, in an arena.
+
+    Args:
+        plan: of the loop; one class, compiled, messages per vertex or derived.
+        layout: of the adjacency.
+        arena: where it is; `create` fills a new one.
+    """
+
+    def __init__(self, plan: Plan, layout: str, arena: Arena) -> None:
+        self.plan, self.arena = plan, arena
+        assert plan.program.algebra is not None
+        self.algebra = plan.program.algebra
+        self.adjacency = Adjacency(arena, layout, plan.threads)
+        self.index = VertexIndex(arena, plan.threads)
+        self.module = delivery_module(self.algebra)
+        methods = methods_of(plan, 0, self.module)[0]
+        assert isinstance(methods, NativeMethods)
+        self.methods = methods
+        self.comparing = self.algebra.kind != "sum"  # and so values are trimmed
+
+    def create(self, t: Topology, edges: int, named: Array) -> None:
+        """Begin with a graph, before iteration 0.
+
+        Args:
+            t: the graph in the direction of its edges.
+            edges: how many it has.
+            named: bool[n], the vertices which are there without edges too.
+        """
+        self.index.create(t.ids)
+        self.adjacency.create(t, edges)
+        self.arena.put("named", named)
+        for name, f in self.plan.program.states().items():
+            self.arena.resize(f"state.{name}", 0, f.dtype)
+            self.arena.resize(f"tracked.{name}", 0, f.dtype)
+        kinds: dict[str, Any] = {"alive": np.uint8, "dirty": np.uint8, "level": np.int32}
+        kinds |= dict.fromkeys(("agg", "seen", "msg"), self.algebra.dtype)
+        for name, dtype in kinds.items():
+            self.arena.resize(name, 0, dtype)
+        self.arena.resize("pending", 0, np.int32)
+        self.arena.meta |= {
+            "clock": 0, "aggregates": {}, "due": False, "whole": True, "vertices": 0,
+            "frozen": [0, 0], "begun": False, "unsure": False, "falling": False,
+            "restarted": "",
+            "settled": False,
+        }  # fmt: skip
+        self._grow(0)
+        alive = self.arena["alive"]
+        alive[...] = (self._degrees(np.arange(t.n)) > 0) | named
+        self.arena.meta["vertices"] = int(alive.sum())
+        self.refresh()
+
+    # Arrays. --------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Make the views anew, after arrays were moved or made longer."""
+        a, plan = self.arena, self.plan
+        t: Any = self.adjacency.topology(a.read("ids"))
+        states = {name: a[f"state.{name}"] for name in plan.program.states()}
+        uniform = plan.shape == "uniform"
+        self.v = Vertices(t, states, a["msg"] if uniform else a["msg"][:0], a["agg"], a["pending"])
+        self.v.level, self.v.all_pending = a["level"], False
+        if plan.tracked:
+            self.v.tracked = {name: a[f"tracked.{name}"] for name in states}
+        self.delivery = Delivery(t, self.algebra, plan.shape, self.module, plan.threads)
+        self.delivery.lazy, self.delivery.due = plan.always, bool(a.meta["due"])
+        none = {k: x.identity for k, x in plan.program.aggregators.items()}
+        if plan.shape == "derived":
+            self.delivery.derived = lambda slots: self.methods.repair(
+                self.v, self.delivery, slots, none
+            )
+        self.messages = Messages(plan.shape, self.methods, self.delivery)
+        self.methods.num_vertices = self.vertices
+        self.aggregates = {**none, **a.meta["aggregates"]}
+        self.log = Log(self.algebra, plan.program.value_dtype)
+
+    def keep(self) -> None:
+        """Leave in the arena what a later task needs to know."""
+        a = self.arena
+        a.meta["due"] = self.delivery.due
+        a.meta["aggregates"] = {k: _plain(x) for k, x in self.aggregates.items()}
+
+    @property
+    def vertices(self) -> int:
+        """How many vertices there are."""
+        return int(self.arena.meta["vertices"])
+
+    @property
+    def clock(self) -> int:
+        """The level of what changes now; it grows with every iteration."""
+        return int(self.arena.meta["clock"])
+
+    def _tick(self) -> int:
+        self.arena.meta["clock"] += 1
+        return self.clock
+
+    def _grow(self, before: int) -> None:
+        n = self.index.n
+        self.adjacency.grow(n)
+        for name, f in self.plan.program.states().items():
+            for kept in ("state", "tracked"):
+                self.arena.resize(f"{kept}.{name}", n)[before:] = f.default
+        for name in ("alive", "dirty", "level"):
+            self.arena.resize(name, n)[before:] = 0
+        for name in ("agg", "seen", "msg"):
+            self.arena.resize(name, n)[before:] = self.algebra.identity
+        count = self.arena.length("named")
+        self.arena.resize("named", n)[count:] = False
+
+    def _degrees(self, places: Array) -> Array:
+        """Edges in and out of vertices."""
+        total = np.zeros(len(places), np.int64)
+        for rows in (self.adjacency.out, self.adjacency.into):
+            total += rows.array("stop")[places] - rows.array("start")[places]
+        return total
+
+    # Changes. -------------------------------------------------------------------------------
+
+    def take(
+        self, kind: Array, source: Array, target: Array, value: Array, *, strict: bool
+    ) -> tuple[dict[str, int], list[int], int]:
+        """Take in changes, in order; with `strict` none if one of them is absent.
+
+        Args:
+            kind, source, target, value: as those of `Changes`, ids as int64.
+
+        Returns:
+            Counts (see `compile.edges`), the changes which were absent, and vertices touched.
+        """
+        a, b = self._places(kind, source, target)
+        edits, counts, absent = self.adjacency.resolve(kind, a, b, value)
+        missing = np.flatnonzero(absent).tolist()
+        if (strict and missing) or not len(edits):
+            return counts, missing, 0
+        self.arena.meta["settled"] = False
+        rows = self.adjacency.edit(edits, tuple(self.arena.meta["frozen"]))
+        if self.arena.meta["falling"] and self.arena.meta["begun"]:
+            self.restart("messages got worse, so the answer depends on the start")
+        touched = self._live(edits, rows) if self.arena.meta["begun"] else self._count(edits)
+        self.adjacency.compact()
+        self.refresh_topology()
+        return counts, missing, touched
+
+    def refresh_topology(self) -> None:
+        """Make the views anew and keep what was found."""
+        self.keep()
+        self.refresh()
+
+    def _places(self, kind: Array, source: Array, target: Array) -> tuple[Array, Array]:
+        a, b = self.index.find(source), self.index.find(target)
+        unknown = (kind == 0) & ((a < 0) | (b < 0))
+        if unknown.any():
+            ids = np.concatenate([source[unknown & (a < 0)], target[unknown & (b < 0)]])
+            before = self.index.n
+            self.index.add(np.unique(ids))
+            self._grow(before)
+            self.refresh_topology()
+            a, b = self.index.find(source), self.index.find(target)
+        return a, b
+
+    def _count(self, edits: Edits) -> int:
+        """See which vertices are there now, before the loop has begun."""
+        self._come_and_go(edits)
+        return 0
+
+    def _come_and_go(self, edits: Edits) -> Array:
+        """Note which vertices are there; return those which came (int32, ascending)."""
+        a = self.arena
+        places = np.unique(np.concatenate([edits.row, edits.key]))
+        there = (self._degrees(places) > 0) | a["named"][places]
+        was = a["alive"][places] != 0
+        fresh: Array = places[there & ~was]
+        gone = places[was & ~there]
+        a["alive"][places] = there
+        a.meta["vertices"] += len(fresh) - len(gone)
+        if len(gone):
+            a.meta["whole"] = True
+            a["dirty"][gone] = 0
+        return fresh.astype(np.int32)
+
+    def _live(self, edits: Edits, rows: Edits) -> int:
+        """Have messages and state follow changes of edges which have been made."""
+        before = self.vertices
+        fresh = self._come_and_go(edits)
+        self.refresh_topology()
+        level = self._tick()
+        touched = self._begin(fresh, level)
+        self.delivery.pulls = False  # what a pull finds, differences must not be added to
+        if self.comparing:
+            touched += self._compare(fresh, rows, level)
+        else:
+            self._add(fresh, rows)
+            if self.vertices != before and not self.plan.always:
+                self._schedule(self._everyone())
+        self.delivery.pulls = True
+        return touched
+
+    def _add(self, fresh: Array, rows: Edits) -> None:
+        """Have sums follow edits of rows; whoever has another number of targets sends again."""
+        v, delivery = self.v, self.delivery
+        due = delivery.due  # and so all sums are about to be taken from the messages
+        known = rows.where(~np.isin(rows.row, fresh)) if len(fresh) else rows
+        if not due:
+            self.messages.deliver(v, known, *self.messages.along(v, known), None)
+        moved = np.unique(rows.row[rows.what != SET])
+        self._scatter(merged(moved[self.arena["alive"][moved] != 0], fresh))
+        if due:
+            delivery.forget()
+        else:
+            changed = delivery.finish(v.msg, v.agg)
+            self._schedule(merged(changed, moved))
+
+    def _compare(self, fresh: Array, rows: Edits, level: int) -> int:
+        """Have Min or Max follow edits of rows, and trim; return the vertices touched."""
+        a, v, delivery = self.arena, self.v, self.delivery
+        known = rows.where(~np.isin(rows.row, fresh)) if len(fresh) else rows
+        old, new = self.messages.along(v, known)
+        first = fresh
+        if self.plan.shape == "uniform":
+            silent = self._silent(known)
+            new[np.isin(known.row, silent)] = self.algebra.identity
+            v.msg[silent] = self.algebra.identity
+            first = merged(fresh, silent)
+        if len(first):
+            self._scatter(first)
+            self._schedule(delivery.finish(v.msg, v.agg))
+        suspects = self.messages.deliver(v, known, old, new, a["seen"])
+        self._schedule(delivery.finish(v.msg, v.agg))
+        if not len(suspects):
+            return 0
+        if a.meta["unsure"]:
+            self.restart("levels cannot tell which values support each other")
+            return 0
+        gone, gathers = trim(
+            v, delivery, self.methods, self.messages, suspects, a["seen"], level, self.log
+        )
+        a["dirty"][gone] = 1
+        self._schedule(delivery.finish(v.msg, v.agg))
+        self._schedule(gone)
+        return gathers
+
+    def _silent(self, rows: Edits) -> Array:
+        """Vertices which have targets again, all of them new; what they sent last is out of date.
+
+        A vertex without targets is not heard when it scatters.
+        """
+        sources, count = np.unique(rows.row[rows.what == INSERT], return_counts=True)
+        t = self.v.topology
+        silent: Array = sources[t.stop[sources] - t.start[sources] == count]
+        return silent
+
+    def _begin(self, fresh: Array, level: int) -> int:
+        """Initialise vertices which came to be."""
+        if not len(fresh):
+            return 0
+        a, v = self.arena, self.v
+        for name, f in self.plan.program.states().items():
+            a[f"state.{name}"][fresh] = f.default
+        for name in ("agg", "seen", "msg"):
+            a[name][fresh] = self.algebra.identity
+        v.level[fresh] = level  # type: ignore[index]
+        a["dirty"][fresh] = 1
+        into = dict(self.aggregates)
+        self.methods.init(v, fresh, dict(self.aggregates), into, self.log)
+        self.aggregates = into
+        self._schedule(fresh)
+        return len(fresh)
+
+    def _scatter(self, fresh: Array) -> int:
+        """Have vertices send for the first time."""
+        into = dict(self.aggregates)
+        return self.methods.scatter(
+            self.v, self.delivery, fresh, 0, dict(self.aggregates), into, self.log
+        )
+
+    def _note(self, name: str, places: Array) -> None:
+        self.arena.put(name, places.astype(np.int32, copy=False))
+
+    def _schedule(self, places: Array) -> None:
+        if len(places):
+            self._note("pending", merged(self.arena["pending"], places))
+
+    # Iterations. ----------------------------------------------------------------------------
+
+    def begin(self) -> Progress:
+        """Run iteration 0: `init` and the first scatter of every vertex."""
+        a = self.arena
+        everyone = self._everyone()
+        self._tick()
+        progress = Progress()
+        read = dict(self.aggregates)
+        into = {k: x.identity for k, x in self.plan.program.aggregators.items()}
+        self.methods.init(self.v, everyone, read, into, self.log)
+        a["level"][everyone] = self.clock
+        a["dirty"][everyone] = 1
+        progress.messages = self.methods.scatter(
+            self.v, self.delivery, everyone, 0, read, into, self.log
+        )
+        a.meta["begun"] = True
+        self._finish(progress)
+        self._schedule(everyone)
+        progress.updates = progress.changed = len(everyone)
+        progress.aggregates = into
+        return progress
+
+    def _everyone(self) -> Array:
+        alive = self.arena["alive"]
+        if self.vertices == len(alive):
+            return np.arange(len(alive), dtype=np.int32)
+        return np.flatnonzero(alive).astype(np.int32)
+
+    def step(self, iteration: int, aggregates: dict[str, Any]) -> Progress:
+        """Run an iteration in which the vertices pending gather."""
+        a, v, delivery = self.arena, self.v, self.delivery
+        read = dict(aggregates)
+        into = {k: x.identity for k, x in self.plan.program.aggregators.items()}
+        delivery.settle(v.msg, v.agg)
+        todo = self._everyone() if self.plan.always else a["pending"].copy()
+        level = self._tick()
+        senders = self.methods.gather(v, delivery, todo, iteration, read, into, self.log)
+        if self.comparing:
+            a["seen"][senders] = v.agg[senders]
+            a["level"][senders] = level
+            self._doubt(todo, senders)
+        a["dirty"][senders] = 1
+        a.resize("pending", 0)
+        progress = Progress(updates=len(todo), changed=len(senders))
+        progress.messages = self.methods.scatter(
+            v, delivery, senders, iteration, read, into, self.log
+        )
+        self._finish(progress)
+        progress.aggregates = into
+        return progress
+
+    def _doubt(self, todo: Array, senders: Array) -> None:
+        """Note whether a state stands on a message which came after it, which levels cannot tell.
+
+        So it is where an aggregate has changed and the state has not, unless that would be the
+        same without any message.
+        """
+        a, v = self.arena, self.v
+        if a.meta["unsure"]:
+            return
+        same = todo[v.agg[todo] != a["seen"][todo]]
+        if len(senders) and len(same):
+            same = same[~np.isin(same, senders, assume_unique=True)]
+        if not len(same):
+            return
+        aggregates = v.agg[same]
+        kept = {name: column[same] for name, column in v.states.items()}
+        v.agg[same] = self.algebra.identity
+        changed = self.methods.gather(v, self.delivery, same, 1, {}, {}, self.log)
+        v.agg[same] = aggregates
+        for name, column in v.states.items():
+            column[same] = kept[name]
+        a.meta["unsure"] = len(changed) > 0
+
+    def restart(self, reason: str) -> None:
+        """Stand before iteration 0 again, on the graph as it is."""
+        a = self.arena
+        self.delivery.due = False
+        self.delivery.finish(self.v.msg, self.v.agg)  # for its marks
+        for name, f in self.plan.program.states().items():
+            a[f"state.{name}"][...] = a[f"tracked.{name}"][...] = f.default
+        for name in ("agg", "seen", "msg"):
+            a[name][...] = self.algebra.identity
+        a.resize("pending", 0)
+        a.meta |= {"begun": False, "unsure": False, "restarted": reason, "aggregates": {}}
+        a.meta["due"] = False
+        self.refresh()
+
+    def _finish(self, progress: Progress) -> None:
+        if self.delivery.due:
+            progress.pending = self.vertices
+        else:
+            self._schedule(self.delivery.finish(self.v.msg, self.v.agg))
+            if self.comparing and len(self.delivery.withdrawn):
+                self.arena.meta["falling"] = True  # no monotone program: a message got worse
+            progress.pending = self.arena.length("pending")
+
+    def fork(self, path: Path) -> None:
+        """Make a partition that stands here in another directory; both go their own way then.
+
+        Pools of edges are shared: what is in them now stays until nobody reads it any more.
+        """
+        other = Arena(path, fresh=True)
+        other.meta = {**self.arena.meta, "frozen": [0, 0], "whole": False}
+        pools = self.adjacency.pools()
+        for name in self.arena.names():
+            if name in pools:
+                other.share(self.arena, name)
+            else:
+                other.put(name, self.arena[name])
+        other.commit(1)
+        self.arena.meta["frozen"] = list(self.adjacency.frozen())
+
+    # What is written. -----------------------------------------------------------------------
+
+    def written(self) -> tuple[str, dict[str, Array]] | None:
+        """The columns of a base, or of a delta of what changed since the last call, if anything."""
+        a = self.arena
+        whole = bool(a.meta["whole"])
+        order = a["order"]
+        chosen = a["alive"][order] != 0
+        if not whole:
+            chosen &= a["dirty"][order] != 0
+            if 2 * int(chosen.sum()) > self.vertices:
+                whole, chosen = True, a["alive"][order] != 0
+        rows = order[chosen]
+        a["dirty"][...] = 0
+        a.meta["whole"] = False
+        if not len(rows) and not whole:
+            return None
+        columns = {"id": a["ids"][rows], **{n: x[rows] for n, x in self.v.states.items()}}
+        return ("base" if whole else "delta"), columns
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

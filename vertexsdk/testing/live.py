@@ -1,0 +1,127 @@
+"""A live partition driven in this process, without Spark: for many small streams of changes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from vertexsdk import resident
+from vertexsdk.changes import Changes
+from vertexsdk.columns import encode_bytes
+from vertexsdk.compile.choose import with_kernels
+from vertexsdk.live import task
+from vertexsdk.live.eligible import layout_of, why_not_live
+from vertexsdk.live.task import Create, LiveCommand, LiveReport, LiveTask
+from vertexsdk.plan import Plan, shippable
+from vertexsdk.program import Program
+from vertexsdk.testing.adjacency import adjacency
+from vertexsdk.testing.inprocess import InProcess
+
+__all__ = ["LiveInProcess"]
+
+_numbers = itertools.count()
+
+
+class LiveInProcess:
+    """A program over a small graph that changes, run by the tasks of `live`.
+
+    Args:
+        program: its vertices' ids must be int.
+        edges: `(source, target[, value])`, no pair twice.
+        named: vertices which are there without edges too.
+        threads: of kernels.
+        forget: every task finds its partition as a new worker would.
+
+    >>> from vertexsdk.algorithms import ConnectedComponents
+    >>> live = LiveInProcess(Program(ConnectedComponents), [(1, 2), (3, 4)])
+    >>> live.take([("+", 2, 3)])["added"], live.answer()[4]
+    (1, {'component': 1})
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        edges: Iterable[Sequence[Any]],
+        named: Iterable[int] = (),
+        *,
+        params: Mapping[str, Any] | None = None,
+        undirected: bool = False,
+        threads: int = 1,
+        forget: bool = False,
+    ) -> None:
+        why = why_not_live(
+            program, partitions=1, undirected=undirected, strings=False, compiled=True
+        )
+        assert why is None, why
+        layout = layout_of(program, undirected=undirected)
+        assert layout is not None
+        names = sorted({int(v) for v in named})
+        edges = [tuple(e) for e in edges]
+        whole = InProcess(program, edges, names, undirected=undirected)
+        dtype = np.dtype(program.value_dtype or "float64")
+        typed = [(s, t, dtype.type(x[0] if x else 1)) for s, t, *x in edges]
+        whole.rows = adjacency(typed, whole.kinds, "out", undirected=undirected)
+        plan = whole._plan(params or {}, 1, threads)
+        plan = with_kernels(plan, "require", False, lambda text: None)
+        self.plan: Plan = replace(plan, program=shippable(program))
+        self.layout, self.forget = layout, forget
+        key = f"inprocess-{os.getpid()}/live-{next(_numbers)}"
+        self._begin(key, 0)
+        create = Create(plan.topologies[0], len(edges), np.array(names, np.int64))
+        self.job(create=create)
+        resident.drop(plan.run)
+
+    def _begin(self, key: str, version: int) -> None:
+        self.key, self.version = key, version
+        self.task = LiveTask(self.plan, self.layout, key)
+        self.last: LiveReport | None = None
+
+    def job(self, **orders: Any) -> LiveReport:
+        """Run one task; see `LiveCommand`."""
+        if self.forget:
+            task._held.clear()
+        [(_, block)] = self.task(0, LiveCommand(self.version, **orders), [])
+        report: LiveReport = pickle.loads(block)
+        assert report.lost is None, report.lost
+        if report.failure is not None:
+            raise report.failure
+        self.version, self.last = report.version, report
+        return report
+
+    def take(self, rows: Iterable[Sequence[Any]], *, strict: bool = False) -> dict[str, int]:
+        """Take in changes, as `Changes.of` takes them; return their counts."""
+        changes = Changes.of(rows)
+        ids = (np.asarray(changes.source, np.int64), np.asarray(changes.target, np.int64))
+        columns = dict(zip(("source", "target"), ids, strict=True))
+        data = encode_bytes({"kind": changes.kind, **columns, "value": changes.value})
+        return self.job(changes=data, strict=strict).counts
+
+    def answer(self, iterations: int | None = None) -> dict[int, dict[str, Any]]:
+        """Iterate, to the end or so often; return the state by vertex."""
+        self.job(iterate=True, iterations=iterations, seconds=20.0)
+        live = task._held[self.key]
+        order = live.arena["order"]
+        rows = order[live.arena["alive"][order] != 0]
+        ids = live.arena["ids"][rows].tolist()
+        states = {name: column[rows].tolist() for name, column in live.v.states.items()}
+        return {v: {name: states[name][k] for name in states} for k, v in enumerate(ids)}
+
+    def fork(self) -> LiveInProcess:
+        """Return one that stands here."""
+        key = f"inprocess-{os.getpid()}/live-{next(_numbers)}"
+        self.job(fork=key)
+        made = object.__new__(LiveInProcess)
+        made.plan, made.layout, made.forget = self.plan, self.layout, self.forget
+        made._begin(key, 1)
+        return made
+
+    def close(self) -> None:
+        """Free its memory."""
+        task._held.pop(self.key, None)
+        resident.drop(self.key)
