@@ -117,7 +117,8 @@ class Delivery:
     def push(self, parts: Sequence[tuple[Array, Array]], msg: Array, agg: Array) -> int:
         """Deliver changed messages, of (senders, what they replace) by thread; uniform shape."""
         edges = sum(self.edges_of(senders) for senders, _ in parts)
-        if self.pulls and self.algebra.kind != "latest" and edges * PULL > len(self.topology.in_source):
+        many = edges * PULL > len(self.topology.in_source)
+        if self.pulls and many and self.algebra.kind != "latest":
             self.pull(msg, agg)
             return edges
         senders = np.concatenate([p[0] for p in parts])

@@ -7,6 +7,8 @@ of neighbours the value is a set of bits (`FORWARD`, `BACKWARD`), which way the 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from vertexsdk.jit import njit
@@ -24,7 +26,7 @@ _ADD, _REMOVE = 0, 1  # kinds of changes
 
 
 @njit
-def _lower(pool, lo, hi, key):  # type: ignore[no-untyped-def]
+def _lower(pool: Any, lo: Any, hi: Any, key: Any) -> Any:
     while lo < hi:
         mid = (lo + hi) >> 1
         if pool[mid] < key:
