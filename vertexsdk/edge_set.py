@@ -8,6 +8,7 @@ both directions, each is kept as two.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,12 +22,15 @@ from vertexsdk.changes import Changes
 from vertexsdk.compile.edges import COUNTS, apply_changes
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph import Graph
+from vertexsdk.held import HeldKeys
 from vertexsdk.load.blocks import Block, edge_blocks
 from vertexsdk.load.names import Names
 from vertexsdk.load.order import Chunk
 from vertexsdk.load.spark import Plan
 from vertexsdk.load.vertices import VertexInput
 from vertexsdk.partition import Topology, owner
+from vertexsdk.state import SegmentRef, open_store
+from vertexsdk.stored_edges import put_edges, put_names
 
 __all__ = ["EdgeSet", "ResidentEdges"]
 
@@ -43,7 +47,7 @@ class _Part:
 
 
 class EdgeSet:
-    """The edges of `graph`, to be changed.
+    """The edges of `graph`, to be changed; a fork shares them until one of the two changes.
 
     Args:
         graph: where they begin; it must not keep parallel edges.
@@ -59,15 +63,29 @@ class EdgeSet:
         self.base, self.value, self.undirected = graph, value, graph.undirected
         info = graph.materialise(("out", value, "combined"))
         self.partitions, self.anchor = graph.partitions, graph.anchor
-        self.anchor.run(partial(_first, info.keys, self._key(0)))
+        self.keys = HeldKeys(graph)
+        self.key = self.keys.fresh("edges")
+        self.anchor.run(partial(_first, info.keys, self.key))
         self.names: Names | None = graph.code_names
-        self.version = 0
+        self.num_edges = info.num_edges
         self.renamed = 0  # how often ids were given other codes
         for key in info.keys:
             graph.forget(key)
 
-    def _key(self, version: int) -> str:
-        return f"{self.base.key}/edges-{version}"
+    def fork(self) -> EdgeSet:
+        """Return a set of the same edges, to be changed by itself."""
+        self.keys.hold(self.key)
+        return copy(self)
+
+    def close(self) -> None:
+        """Free the edges, unless a fork has them too; the last one frees the graph."""
+        if self.key:
+            self.keys.drop(self.key)
+        self.key = ""
+
+    def _become(self, key: str) -> None:
+        self.keys.drop(self.key)
+        self.key = key
 
     def apply(self, changes: Changes, *, strict: bool) -> tuple[dict[str, int], list[int]]:
         """Take in a batch; return counts, see `apply_changes`, and the absent edges' changes.
@@ -87,20 +105,22 @@ class EdgeSet:
             there = codes[0] != codes[1]
             back: list[NDArray[Any]] = [order, kind, codes[1], codes[0], value]
             columns = [np.concatenate([a, b[there]]) for a, b in zip(columns, back, strict=True)]
-        task = partial(_apply, self._key(self.version), self._key(self.version + 1))
+        new = self.keys.fresh("edges")
+        task = partial(_apply, self.key, new)
         parts: list[_Part | None] = self.anchor.run(
             partial(task, self.partitions, self.undirected, tuple(columns))
         )
         found = [p for p in parts if p is not None]
         if len(found) < len(parts):
+            self.keys.drop(new)
             raise RunError(_GONE)
         absent = sorted({int(k) for p in found for k in p.absent})
-        if strict and absent:
-            self.base.forget(self._key(self.version + 1))
-        else:
-            self.base.forget(self._key(self.version))
-            self.version += 1
         counts = {name: sum(p.counts[name] for p in found) for name in COUNTS}
+        if strict and absent:
+            self.keys.drop(new)
+        else:
+            self._become(new)
+            self.num_edges += counts["added"] - counts["removed"]
         return counts, absent
 
     def _codes(self, changes: Changes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -120,19 +140,19 @@ class EdgeSet:
         if len(names) == len(self.names):
             return
         moved = names.codes(self.names.sorted)
-        key = self._key(self.version)
-        if not all(self.anchor.run(partial(_recode, key, self._key(self.version + 1), moved))):
+        new = self.keys.fresh("edges")
+        if not all(self.anchor.run(partial(_recode, self.key, new, moved))):
+            self.keys.drop(new)
             raise RunError(_GONE)
-        self.base.forget(key)
-        self.version += 1
+        self._become(new)
         self.names = names
         self.renamed += 1
 
     def graph(self, vertices: VertexInput | None) -> Graph:
-        """Return the graph of this version, which lives until the next batch is taken in."""
+        """Return the graph of these edges, which lives until the next batch is taken in."""
         found = Graph(
             self.base.spark,
-            ResidentEdges(self._key(self.version), self.anchor.records()),
+            ResidentEdges(self.key, self.anchor.records()),
             vertices,
             undirected=self.undirected,
             partitions=self.partitions,
@@ -140,6 +160,16 @@ class EdgeSet:
         if self.names is not None:
             found.use_names(self.names)
         return found
+
+    def checkpoint(self, address: str, loop: str, iteration: int) -> list[SegmentRef]:
+        """Write the edges, and the names of string ids, to the store at `address`."""
+        valued = self.value is not None
+        task = partial(_write, self.key, address, loop, iteration, valued, self.undirected)
+        refs = self.anchor.run(task)
+        if self.names is not None:
+            with open_store(address, create=False) as store:
+                refs.append(put_names(store, loop, iteration, self.names))
+        return refs
 
 
 @dataclass(frozen=True)
@@ -226,6 +256,27 @@ def _recode(key: str, new: str, moved: NDArray[np.int64], partition: int) -> boo
         return False
     _save(new, partition, (moved[edges[0]], moved[edges[1]], edges[2]))
     return True
+
+
+def _write(
+    key: str,
+    address: str,
+    loop: str,
+    iteration: int,
+    valued: bool,
+    undirected: bool,
+    partition: int,
+) -> SegmentRef:
+    edges = _open(key, partition)
+    if edges is None:
+        raise RunError(_GONE)
+    source, target, value = edges
+    if undirected:
+        once = source <= target
+        source, target, value = source[once], target[once], value[once]
+    with open_store(address, create=False) as store:
+        columns = source, target, value if valued else None
+        return put_edges(store, loop, partition, iteration, columns)
 
 
 def _blocks(key: str, plan: Plan, partition: int, records: Iterable[bytes]) -> Iterator[Block]:

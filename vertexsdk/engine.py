@@ -26,11 +26,13 @@ class Budget:
         iterations: at most so many; None is no limit.
         seconds: no further iteration after so many; None is no limit.
         cancelled: asked between Spark jobs; a loop that is cancelled stops at an iteration's end.
+        report: told between Spark jobs what was done so far.
     """
 
     iterations: int | None = None
     seconds: float | None = None
     cancelled: Callable[[], bool] | None = None
+    report: Callable[[Effort], None] | None = None
 
 
 QUIET = Budget()
@@ -88,6 +90,7 @@ class Outcome:
         num_vertices, num_edges: of the graph now.
         start: "warm" if the iterations went on from the state before, else "init".
         start_reason: why.
+        aggregates: what the program's aggregators read last.
         statistics: what else is to be said: `hops`, `bytes`, seconds per phase, ...
     """
 
@@ -101,6 +104,7 @@ class Outcome:
     num_edges: int = 0
     start: str = "init"
     start_reason: str = ""
+    aggregates: dict[str, Any] = field(default_factory=dict)
     statistics: dict[str, Any] = field(default_factory=dict)
 
 
@@ -127,6 +131,12 @@ class Engine(Protocol):
 
     def fork(self) -> Engine:
         """Return an engine which stands here and shares what neither changes."""
+
+    def adopt(self, fork: Engine) -> None:
+        """Stand where `fork`, made by `fork` of this one or of such, stands now.
+
+        What was in transit here is dropped. The fork is used up: it is only closed after this.
+        """
 
     def checkpoint(self) -> list[SegmentRef]:
         """Write the graph as it is, as segments of kind "topology"; `Store.commit` takes them."""

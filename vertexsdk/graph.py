@@ -102,6 +102,7 @@ class Graph:
         self._names: Names | None = None
         self._names_sent: Any = None
         self._anchor: Anchor | None = None
+        self.may_be_empty = False  # as a graph may be from which edges were removed
         resident.claim(application)
         resident.release_at_exit(application)
 
@@ -284,7 +285,7 @@ class Graph:
             self._find_names()
             vertices, kinds = resolve(self._vertices, self._names)
             reports = load(anchor, self._edges, plan, vertices, self._names_sent)
-        if not sum(r.vertices for r in reports):
+        if not sum(r.vertices for r in reports) and not self.may_be_empty:
             raise InputError("there is no edge in the input; a line is `source target [value]`")
         given, duplicates = sum(r.given for r in reports), sum(r.duplicates for r in reports)
         return VariantInfo(

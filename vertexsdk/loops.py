@@ -7,7 +7,7 @@ import os
 import pickle
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -32,7 +32,7 @@ from vertexsdk.vertex import Vertex
 from vertexsdk.warm_start import Kept
 from vertexsdk.writing import Committer
 
-__all__ = ["Branch", "run"]
+__all__ = ["Branch", "Version", "refuse_other_hosts", "run"]
 
 SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
 TRIES = 3
@@ -95,6 +95,10 @@ class Branch:
     Args:
         warm: an answer to go on from, see `warm_start`; the rest as those of `run`.
         keep: resident prefix under which the answer stays, to go on from; `kept` describes it.
+
+    Attributes:
+        stop: asked between hops, given the iteration and the sums of progress; a reason ends it.
+        slice: seconds for which one hop goes on by itself, where there is one partition.
     """
 
     def __init__(
@@ -135,26 +139,44 @@ class Branch:
         self.seconds: dict[str, float] = {}
         self.statistics: dict[str, Any] = {}
         self.committed: Manifest | None = None  # by this run, and so by a try that was lost too
+        self.stop: Callable[[int, Progress], str | None] | None = None
+        self.slice = 1.0
+        self._collects = False
+        self._collected: Version | None = None
 
     def go(self) -> Result:
         """Load, compile, iterate, commit."""
+        self._go()
+        assert self.committed is not None
+        spark = self.graph.spark
+        return Result(self.backend, self.loop, self.committed.iteration, self.statistics, spark)
+
+    def collect(self) -> Version:
+        """Load, compile, iterate; return the state's segments, which are left uncommitted."""
+        self._collects = True
+        self._go()
+        assert self._collected is not None
+        return self._collected
+
+    def _go(self) -> None:
         began = time.perf_counter()
         spark = self.graph.spark
         bound = self.program.bind(self.given)
         with open_store(self.backend) as store:  # before any job, as it may be the wrong one
-            _refuse_other_hosts(spark, store, self.backend)
+            refuse_other_hosts(spark, store, self.backend)
         with self.bar:
             for attempt in range(TRIES):
                 try:
                     info = self._load()
                     params = self._codes(bound, info)
                     with open_store(self.backend) as store:
-                        newest = store.claim(
-                            self.loop, program=self.program.name, schema=self.program.schema()
-                        )
-                        self.committed = self.committed and newest
+                        if not self._collects:
+                            newest = store.claim(
+                                self.loop, program=self.program.name, schema=self.program.schema()
+                            )
+                            self.committed = self.committed and newest
                         plan = self._plan(info, params, store)
-                        manifest = self._iterate(spark, plan, info, store)
+                        self._iterate(spark, plan, info, store)
                     break
                 except RunError as error:
                     if not isinstance(error, _Lost) and "executor was lost" not in str(error):
@@ -168,7 +190,6 @@ class Branch:
                     self.warm = None
                     self.bar.note(f"{error}; loading the graph again")
         self.statistics["total_seconds"] = time.perf_counter() - began
-        return Result(self.backend, self.loop, manifest.iteration, self.statistics, spark)
 
     def _load(self) -> VariantInfo:
         self.bar.say("loading")
@@ -236,9 +257,7 @@ class Branch:
             plan = replace(plan, names=self.graph.names)
         return replace(plan, program=shippable(self.program))
 
-    def _iterate(
-        self, spark: SparkSession, plan: Plan, info: VariantInfo, store: Store
-    ) -> Manifest:
+    def _iterate(self, spark: SparkSession, plan: Plan, info: VariantInfo, store: Store) -> None:
         master = make_master(replace(plan, program=self.program), info.num_vertices)
         version, vertices, hops = 0, info.num_vertices, 0
         total = Progress(aggregates=master.identity())
@@ -265,7 +284,7 @@ class Branch:
                 while master.reason is None or done != master.iteration - 1:
                     command = Command(
                         version, master.iteration, dict(master.aggregates), vertices,
-                        self.commit_every, after=after, committed=tuple(attempts),
+                        self.commit_every, self.slice, after=after, committed=tuple(attempts),
                     )  # fmt: skip
                     if master.reason is not None:  # which no partition could know
                         command = replace(
@@ -301,15 +320,19 @@ class Branch:
                         for ref in segments:
                             attempts[ref.key.partition] = ref.key.attempt
                             written += ref.bytes
-                        committer.add(
-                            _Version(done, segments, dict(master.aggregates), dict(statistics))
-                        )
+                        new = Version(done, segments, dict(master.aggregates), dict(statistics))
+                        if self._collects:
+                            self._collected = new
+                        else:
+                            committer.add(new)
                     self.bar.update(master.iteration - 1, step, total.messages)
                     failure = next((r.failure for r in reports if r.failure), None)
                     if failure is not None:
                         committer.finish()
                         raise failure
-                parent = committer.finish()
+                    if self.stop is not None and master.reason is None:
+                        master.reason = self.stop(master.iteration - 1, total)
+                self.committed = committer.finish()
         finally:
             self.graph.forget(plan.run)
         statistics["seconds"] = time.perf_counter() - began
@@ -321,8 +344,6 @@ class Branch:
         statistics["compiled"] = all(k is not None for k in plan.kernels)
         statistics["backend_bytes"] = written
         self.kept = plan.kept(done, master.aggregates)
-        assert parent is not None
-        return parent
 
     def _via(self, last_bytes: int) -> Literal["driver", "shuffle"]:
         """How a hop's messages travel, judged by those of the hop before."""
@@ -349,7 +370,7 @@ class Branch:
         return reports
 
     def _commit(
-        self, store: Store, info: VariantInfo, version: _Version, parent: Manifest | None
+        self, store: Store, info: VariantInfo, version: Version, parent: Manifest | None
     ) -> Manifest:
         self.committed = store.commit(
             self.loop,
@@ -369,7 +390,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Version:
+class Version:
     """What the tasks wrote of one iteration, and what is remembered with it."""
 
     iteration: int
@@ -404,7 +425,7 @@ def _kinds(program: Program, info: VariantInfo) -> tuple[int, ...]:
     return tuple(number[name] for name in info.kinds)
 
 
-def _refuse_other_hosts(spark: SparkSession, store: Store, url: str) -> None:
+def refuse_other_hosts(spark: SparkSession, store: Store, url: str) -> None:
     """A store of this host alone is no use to executors elsewhere."""
     if getattr(store.backend, "shared", True):
         return

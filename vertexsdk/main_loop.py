@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from vertexsdk.algebra import VertexId
+from pyspark.sql import DataFrame, SparkSession
+
+from vertexsdk.branch_loop import BranchLoop, first_state, not_quiet
 from vertexsdk.changes import Changes
 from vertexsdk.compile.edges import COUNTS
 from vertexsdk.defaults import default_backend
-from vertexsdk.edge_set import EdgeSet
+from vertexsdk.engine import Budget
+from vertexsdk.engines import Setting, engine_for
 from vertexsdk.errors import InputError
+from vertexsdk.fitting import fitting
 from vertexsdk.graph import Graph
-from vertexsdk.load.vertices import with_ids
-from vertexsdk.loops import Branch
+from vertexsdk.input_log import InputLog
+from vertexsdk.ledger import Ledger, plain
+from vertexsdk.loops import refuse_other_hosts
 from vertexsdk.program import Program
 from vertexsdk.results import Result
+from vertexsdk.resuming import Migrate, check_program, found, given_params, migrated, restored
 from vertexsdk.state import open_store
+from vertexsdk.stored_edges import put_vertices
+from vertexsdk.versions import Kind, Versions
 from vertexsdk.vertex import Vertex
-from vertexsdk.warm_start import Kept, why_from_init
+
+if TYPE_CHECKING:
+    from vertexsdk.comparing import Comparable, Differing
 
 __all__ = ["MainLoop"]
 
@@ -28,22 +41,33 @@ __all__ = ["MainLoop"]
 class MainLoop:
     """A graph that takes in changes, and queries of it.
 
-    A query forks a branch loop at this instant and iterates it to the program's fixed point on
-    the graph as it is then: the answer equals that of a run from scratch. A branch goes on from
-    the answer before where that is exact (see `warm_start`), and begins with `init` elsewhere; its
-    statistics say which under `start`, and why under `start_reason`.
+    A query answers for this instant: the answer equals that of a run from scratch. It goes on from
+    the state before where that is exact, and begins with `init` elsewhere; its statistics say
+    which under `start`, and why under `start_reason`.
 
     A vertex is there while an edge, the graph's vertex file, or a parameter names it.
+
+    The graph and every batch of changes are in the store before they are acknowledged, so another
+    process can go on with `resume`, whenever this one ended.
 
     Args:
         program: a Vertex subclass, or a `Program` of several.
         graph: what it begins with; without parallel edges.
         params: values of the program's parameters.
         backend: URL of the versioned store; see `default_backend`.
-        loop: the name under which the newest answer is kept, the program's name by default;
-            that of query k is kept as `LOOP-k` too.
+        loop: the name under which versions are kept, the program's name by default; the answer of
+            query k is kept as `LOOP-k`. What the store had under these names is replaced.
         strict: refuse a change that removes or alters an edge which is not there.
-        options: as those of `run`.
+        budget: iterations that follow each batch, to keep an approximation; none by default. A
+            program whose every answer begins with `init` has none.
+        checkpoint_every: changes in the log after which the graph is written anew; by default a
+            million, or a quarter of the edges where that is more.
+        retain: newest versions that are kept, for `fork(at=...)`.
+        options: as those of `run`, but for `commit_every`.
+
+    Attributes:
+        shared: others use this loop too, so a query does not hold it up but runs in a fork.
+        seconds: spent on taking in changes.
 
     Raises:
         InputError: wrong arguments; nothing was run.
@@ -65,115 +89,357 @@ class MainLoop:
         backend: str | None = None,
         loop: str | None = None,
         strict: bool = False,
+        budget: Budget | None = None,
+        checkpoint_every: int | None = None,
+        retain: int = 64,
         **options: Any,
     ) -> None:
-        self.program = program if isinstance(program, Program) else Program(program)
-        self.params = dict(params or {})
-        bound = self.program.bind(self.params)
-        self.backend = backend or default_backend()
-        self.loop = loop or self.program.name
-        self.strict, self.options = strict, options
-        self.edges = EdgeSet(graph, self.program.value_dtype)
-        self.counts: dict[str, int] = dict.fromkeys(COUNTS, 0)
-        self.changes = 0
-        self.queries = 0
-        self.seconds = 0.0
-        tolerance = float(options.get("tolerance") or self.program.classes[0].cls.tolerance)
-        self.from_init = why_from_init(self.program, bound, tolerance, graph.partitions)
-        if options.get("max_iterations") is not None:
-            self.from_init = "it ends after a number of iterations"
-        self._kept: Kept | None = None
-        self._renamed = 0
-        self._keep_vertices()
+        program = program if isinstance(program, Program) else Program(program)
+        self._choose(program, backend, loop, strict, budget, options)
+        program.bind(params or {})
+        store = open_store(self.backend)
+        try:
+            refuse_other_hosts(graph.spark, store, self.backend)
+            address = store.backend.address
+            setting = Setting(program, graph, dict(params or {}), address, self.loop, self.options)
+            engine = engine_for(setting)
+            try:
+                ledger = Ledger(plain(setting.params), graph.undirected, engine.value)
+                store.claim(self.loop, program=program.name, schema=program.schema())
+                segments = engine.checkpoint()
+                if graph.vertex_input is not None:
+                    segments.append(put_vertices(store, self.loop, graph.vertex_input))
+                manifest = store.commit(
+                    self.loop,
+                    iteration=0,
+                    segments=segments,
+                    schema=program.schema(),
+                    program=program.name,
+                    statistics={"result": program.result, **ledger.statistics()},
+                    partitions=graph.partitions,
+                    ids="int" if engine.integers else "str",
+                )
+            except BaseException:
+                engine.close()
+                raise
+        except BaseException:
+            store.close()
+            raise
+        restore = partial(restored, graph.spark, program, self.options, self.loop)
+        kind = Kind(program, address, restore, checkpoint_every, retain)
+        standing = manifest, ledger
+        self._hold(graph.spark, Versions(kind, store, self.loop, engine, standing, InputLog()))
 
-    def _keep_vertices(self) -> None:
-        kinds = {n: t for s in self.program.classes for n, (t, _) in s.params.items()}
-        ids = [x for n, x in self.params.items() if kinds.get(n) is VertexId]
-        if self.edges.names is None and not all(_is_integer(i) for i in ids):
-            raise InputError(f"{ids[0]!r} is no vertex: the graph's ids are integers")
-        self._vertices = with_ids(self.edges.base.vertex_input, ids)
-        if self._vertices is not None and self.edges.names is not None:
-            self.edges.learn(self._vertices.strings())
+    @classmethod
+    def resume(
+        cls,
+        spark: SparkSession,
+        program: type[Vertex] | Program,
+        *,
+        loop: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        backend: str | None = None,
+        strict: bool = False,
+        budget: Budget | None = None,
+        migrate: Migrate | None = None,
+        checkpoint_every: int | None = None,
+        retain: int = 64,
+        **options: Any,
+    ) -> MainLoop:
+        """Go on with a main loop as the store has it, wherever and whenever it was left.
 
-    def ingest(self, changes: Changes | Iterable[Sequence[Any]]) -> dict[str, int]:
-        """Take in changes, in order, all of them or none.
+        The process which ran it before is told at its next commit, if it still runs. The next
+        answer begins with `init`.
 
         Args:
-            changes: a `Changes` batch, or `(sign, source, target[, value])` tuples.
+            params: may be left out; where given they must be those that the loop was begun with.
+            migrate: makes the columns of the state, by name, from those of a program which had
+                other fields; without it such a program is refused.
+
+        Raises:
+            StateInputError: there is no such loop, or it belongs to another program.
+            InputError: it is no main loop, or was begun with other parameters.
+
+        Example:
+            >>> main = MainLoop.resume(spark, ShortestPaths, backend=url)  # doctest: +SKIP
+        """
+        program = program if isinstance(program, Program) else Program(program)
+        self = cls.__new__(cls)
+        self._choose(program, backend, loop, strict, budget, options)
+        store = open_store(self.backend, create=False)
+        try:
+            refuse_other_hosts(spark, store, self.backend)
+            manifest, ledger = found(store, self.loop)
+            check_program(manifest, program, migrates=migrate is not None)
+            given_params(program, params, ledger, self.loop)
+            store.claim(self.loop)
+            manifest, ledger = found(store, self.loop)  # what the other committed meanwhile
+            restore = partial(restored, spark, program, self.options, self.loop)
+            engine = restore(store, manifest)
+            try:
+                if migrate is not None:
+                    manifest = migrated(store, self.loop, manifest, program, migrate)
+            except BaseException:
+                engine.close()
+                raise
+        except BaseException:
+            store.close()
+            raise
+        kind = Kind(program, store.backend.address, restore, checkpoint_every, retain)
+        log = InputLog.of(store, manifest)
+        self._hold(spark, Versions(kind, store, self.loop, engine, (manifest, ledger), log))
+        return self
+
+    def _choose(
+        self,
+        program: Program,
+        backend: str | None,
+        loop: str | None,
+        strict: bool,
+        budget: Budget | None,
+        options: dict[str, Any],
+    ) -> None:
+        self.program = program
+        self.backend = backend or default_backend()
+        self.loop = loop or program.name
+        self.strict, self.budget = strict, budget
+        self.options = {k: v for k, v in options.items() if k != "commit_every"}
+
+    def _hold(self, spark: SparkSession, versions: Versions) -> None:
+        self._spark, self._versions = spark, versions
+        self.shared = False
+        self.seconds = 0.0
+        self._newest: Result | None = None
+        self._reading = threading.Lock()
+
+    @property
+    def integers(self) -> bool:
+        """Whether ids are int64; else they are strings."""
+        return self._versions.engine.integers
+
+    @property
+    def value(self) -> str | None:
+        """The dtype of the edge values which the program reads, or None."""
+        return self._versions.engine.value
+
+    @property
+    def from_init(self) -> str | None:
+        """Why every answer begins with `init`; None where they go on from before."""
+        return self._versions.engine.from_init
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The program's parameters, as given."""
+        return dict(self._versions.ledger.params)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The changes that were taken in, by what they met."""
+        return dict(self._versions.ledger.counts)
+
+    @property
+    def changes(self) -> int:
+        """How many changes were taken in."""
+        return self._versions.ledger.received
+
+    @property
+    def queries(self) -> int:
+        """How many queries there were."""
+        return self._versions.ledger.queries
+
+    @property
+    def offsets(self) -> dict[str, Any]:
+        """How far each source was taken in."""
+        return dict(self._versions.manifest.offsets)
+
+    def ingest(
+        self,
+        changes: Changes | DataFrame | Iterable[Sequence[Any]],
+        *,
+        source: str | None = None,
+        offset: Any = None,
+        bad: int = 0,
+    ) -> dict[str, int]:
+        """Take in changes, in order, all of them or none; on return they are durable.
+
+        Args:
+            changes: a `Changes` batch, a DataFrame with columns `kind,source,target[,value]`, or
+                `(sign, source, target[, value])` tuples.
+            source: where they come from.
+            offset: how far the source is with them, an int that grows, or anything JSON. It is
+                committed with them; a batch whose offset was committed before is left out.
+            bad: records of the source beside them that were no changes, to be counted.
 
         Returns:
             How many edges were `added`, `removed`, `changed` or left `unchanged`, and how many
-            changes met no such edge (`absent`).
+            changes met no such edge (`absent`). Of a batch that was left out: how many changes
+            were `repeated`.
 
         Raises:
             InputError: changes of another form; or, with `strict`, an absent edge, named.
+            RunError, StateError: nothing was taken in.
         """
-        batch = changes if isinstance(changes, Changes) else Changes.of(changes)
         began = time.perf_counter()
-        if not len(batch):
-            return dict.fromkeys(COUNTS, 0)
-        counts, absent = self.edges.apply(batch, strict=self.strict)
-        if self.strict and absent:
-            raise InputError(self._absent(batch, absent[0]))
-        for name, number in counts.items():
-            self.counts[name] += number
-        self.changes += len(batch)
-        self.seconds += time.perf_counter() - began
-        return counts
+        batch = fitting(changes, self._versions.engine)
+        none = dict.fromkeys(COUNTS, 0)
+        versions = self._versions
+        if not len(batch) and source is None and not bad:
+            return none
+        with versions.lock:
+            if source is not None and _repeats(versions.manifest.offsets, source, offset):
+                versions.carry_out(repeated=len(batch))
+                return {**none, "repeated": len(batch)}
+            offsets = {} if source is None else {source: offset}
+            out = versions.carry_out(
+                batch, strict=self.strict, budget=self._approximation(), offsets=offsets, bad=bad
+            )
+            self.seconds += time.perf_counter() - began
+        if self.strict and out.absent:
+            raise InputError(_absent(batch, out.absent[0]))
+        return dict(out.counts)
 
-    def _absent(self, batch: Changes, number: int) -> str:
-        place = batch.places[number] if batch.places else f"change {number + 1} of the batch"
-        ends = f"{batch.source[number].as_py()} -> {batch.target[number].as_py()}"
-        return f"{place}: there is no edge {ends} to remove or change"
+    def _approximation(self) -> Budget | None:
+        return None if self.from_init is not None else self.budget
 
-    def query(self) -> Result:
-        """Fork a branch loop now, iterate it to the end, and return the exact answer.
+    def query(self, *, timeout: float | None = None, max_iterations: int | None = None) -> Result:
+        """Return the exact answer for this instant.
+
+        While nobody else uses the loop, it is itself iterated to the end, and the version that
+        this makes is forked by a pointer as `LOOP-k`: what forking a branch, iterating it and
+        merging it leaves, when nothing comes in between. Else that is done, and input goes on.
+
+        Args:
+            timeout: seconds.
+            max_iterations: at most so many.
 
         Raises:
             InputError: the graph has no edge left.
-            RunError: the run failed; what was ingested stays.
+            RunError: the run failed, or met a limit; what was ingested stays.
         """
-        graph = self.edges.graph(self._vertices)
-        warm, reason = self._start()
-        branch = Branch(
-            self.program, graph, params=self.params, backend=self.backend, loop=self.loop,
-            warm=warm, keep=self._next_answer(), **self.options,
-        )  # fmt: skip
+        versions = self._versions
+        if self.shared or not versions.lock.acquire(blocking=False):
+            return self._answer_beside(timeout, max_iterations)
         try:
-            result = branch.go()
+            out = versions.carry_out(budget=Budget(max_iterations, timeout))
+            if out.num_vertices == 0:
+                raise InputError("the graph has no edge left; ingest some first")
+            if not out.effort.quiet:
+                raise not_quiet(self.loop, out.effort)
+            name = self._next_name()
+            versions.store.fork(self.loop, name)
+            versions.store.show(self.loop)
+            return self._result(name, versions)
         finally:
-            graph.unpersist()
-        self.queries += 1
-        if warm is not None:
-            self.edges.base.forget(warm.key)
-        self._kept, self._renamed = branch.kept, self.edges.renamed
-        start = "init" if branch.warm is None else "warm"
-        result.statistics |= {"start": start, "start_reason": reason, "changes": self.changes}
-        result.statistics |= self.counts
-        name = f"{self.loop}-{self.queries}"
-        with open_store(self.backend) as store:
-            if name in store.loops():
-                store.delete(name)  # of an earlier stream
-            store.fork(self.loop, name)
-        return result
+            versions.lock.release()
 
-    def _start(self) -> tuple[Kept | None, str]:
-        """The answer to go on from, or None, and why."""
-        if self.from_init is not None:
-            return None, self.from_init
-        if self._kept is None:
-            return None, "it is the first query"
-        if self._renamed != self.edges.renamed:
-            self.edges.base.forget(self._kept.key)
-            return None, "vertices with new names came"
-        return self._kept, "the answer before was trimmed to what still holds"
+    def _answer_beside(self, timeout: float | None, max_iterations: int | None) -> Result:
+        with self._versions.lock:
+            branch = self.fork(self._next_name(), merge="auto")
+        try:
+            branch.start(timeout=timeout, max_iterations=max_iterations).result().close()
+            return self._result(branch.loop, branch.versions)
+        finally:
+            branch.close()
 
-    def _next_answer(self) -> str | None:
-        return None if self.from_init else f"{self.edges.base.key}/answer-{self.queries}"
+    def _next_name(self) -> str:
+        name = f"{self.loop}-{self._versions.count_query()}"
+        store = self._versions.store
+        if store.head(name) is not None:
+            store.delete(name)  # of an earlier stream
+        return name
+
+    def _result(self, name: str, versions: Versions) -> Result:
+        manifest, ledger = versions.standing
+        statistics = {**versions.statistics, "changes": ledger.received, **ledger.counts}
+        statistics |= {"version": manifest.iteration, "behind": 0, "residual": ledger.residual}
+        return Result(self.backend, name, manifest.iteration, statistics, self._spark)
+
+    def fork(
+        self,
+        name: str | None = None,
+        at: int | None = None,
+        *,
+        merge: Literal["auto"] | None = None,
+    ) -> BranchLoop:
+        """Return a branch loop that stands here, and goes its own way from now on.
+
+        Args:
+            name: of the new loop in the store; by default `LOOP-fork-1`, `-2`, ...
+            at: stand at the version of this iteration, or the newest before it that is kept. Its
+                iterations begin with `init`.
+            merge: "auto" merges it at the end of its iterations, if no input came meanwhile.
+
+        Raises:
+            StateInputError: there is a loop of that name, or no such version.
+
+        Example:
+            >>> with main.fork() as what_if:  # doctest: +SKIP
+            ...     what_if.apply([("-", 3, 4)])
+            ...     what_if.diff(main.query()).ids
+            array([4, 9])
+        """
+        return BranchLoop.of(self._versions, self.backend, self._spark, name, at, merge)
+
+    def lookup(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
+        """Return the state of some vertices as it is now, and how far it may be from exact.
+
+        Args:
+            ids: an id, or several.
+            field: only this one.
+
+        Returns:
+            For each id its fields, and `version` (of this loop), `behind` (changes that were
+            taken in and are not reflected yet) and `residual` (see `Effort`).
+
+        Raises:
+            InputError: there is no state yet.
+
+        Example:
+            >>> main.lookup([7])  # doctest: +SKIP
+            {7: {'length': 0.5, 'version': 3, 'behind': 12, 'residual': None}}
+        """
+        with self._reading:
+            standing = self._versions.standing
+            if self._newest is None or self._newest.iteration != standing[0].iteration:
+                newest = self._read(standing)
+                if self._newest is not None:
+                    self._newest.close()
+                self._newest = newest
+            said = {n: self._newest.statistics[n] for n in ("version", "behind", "residual")}
+            rows = self._newest.lookup(ids, field)
+        return {vertex: {**row, **said} for vertex, row in rows.items()}
+
+    def read(self) -> Result:
+        """Return the newest version, approximate as it is; see `lookup` for what is said of it.
+
+        Raises:
+            InputError: there is no state yet.
+        """
+        return self._read(self._versions.standing)
+
+    def _read(self, standing: Any) -> Result:
+        manifest, ledger = standing
+        first_state(self.loop, ledger)
+        said = {"version": manifest.iteration, "behind": ledger.behind}
+        said |= {"residual": ledger.residual, "exact": ledger.exact}
+        statistics = {**manifest.statistics, **said, "changes": ledger.received}
+        del statistics["main"]
+        return Result(self.backend, self.loop, manifest.iteration, statistics, self._spark)
+
+    def diff(self, other: Comparable, field: str | None = None) -> Differing:
+        """Compare the newest version with another loop's; see `BranchLoop.diff`."""
+        from vertexsdk.comparing import compared
+
+        with contextlib.closing(self.read()) as mine:
+            return compared(mine, other, field)
 
     def close(self) -> None:
-        """Free the memory of the edges; answers stay in the store."""
-        self.edges.base.unpersist()
+        """Free the memory of the graph; what was ingested stays in the store."""
+        with self._reading:
+            if self._newest is not None:
+                self._newest.close()
+            self._newest = None
+        self._versions.close()
 
     def __enter__(self) -> MainLoop:
         return self
@@ -187,8 +453,16 @@ class MainLoop:
         self.close()
 
 
-def _is_integer(vertex: Any) -> bool:
-    try:
-        return -(2**63) <= int(vertex) < 2**63
-    except (TypeError, ValueError):
+def _repeats(offsets: Mapping[str, Any], source: str, offset: Any) -> bool:
+    if source not in offsets:
         return False
+    before = offsets[source]
+    if isinstance(offset, int) and isinstance(before, int):
+        return offset <= before
+    return bool(offset == before)
+
+
+def _absent(batch: Changes, number: int) -> str:
+    place = batch.places[number] if batch.places else f"change {number + 1} of the batch"
+    ends = f"{batch.source[number].as_py()} -> {batch.target[number].as_py()}"
+    return f"{place}: there is no edge {ends} to remove or change"

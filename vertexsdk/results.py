@@ -144,6 +144,8 @@ class Result:
     def _name(self, code: int) -> str | None:
         """The string id with this code, found by binary search in the partitions' ids."""
         for ref in self._store.segments(self._manifest):
+            if ref.kind not in ("base", "delta"):
+                continue
             table = self._store.table(ref)
             ids = np.asarray(table.column("id"))
             at = int(np.searchsorted(ids, code))
@@ -206,6 +208,8 @@ class Result:
     def _whole(self, columns: list[str]) -> _Whole:
         """All vertices, with these columns."""
         parts = list(self.partitions(columns))
+        if not parts:
+            raise InputError(f"loop {self.loop!r} has a graph and no state yet: query it first")
         ids = np.concatenate([p["id"] for p in parts])
         order = np.argsort(ids, kind="stable")
         kinds: Array = np.zeros(len(ids), np.uint8)
@@ -231,6 +235,15 @@ class Result:
                 names = unpack_strings(p["name.offsets"], p["name.bytes"])
                 self._names.update(zip(p["id"].tolist(), names, strict=True))
         return [self._names.get(c) for c in codes]
+
+    def values(self, field: str | None = None) -> tuple[Array, Array]:
+        """Return the ids of the vertices which have a field, ascending, and its values."""
+        return self._field(field)
+
+    @property
+    def result_field(self) -> str:
+        """The field that is meant where none is named; of the first class, if there are several."""
+        return next(iter(c.result for c in self._fields.classes.values() if c.result), "")
 
     def to_dict(self, field: str | None = None) -> dict[Any, Any]:
         """Return one field of every vertex which has it, by id; each class's result by default."""

@@ -52,8 +52,8 @@ class Stream:
             batches = read_changes(
                 self.paths,
                 at_once=at_once,
-                integers=main.edges.names is None,
-                value=main.edges.value,
+                integers=main.integers,
+                value=main.value,
             )
             asked = 0
             for batch, bad in batches:

@@ -49,7 +49,7 @@ class Commits(Snapshots):
 
         Args:
             kind: "base" (every vertex of the partition), "delta" (whole rows of those that changed
-                since the version it will be committed on), "topology", or "messages".
+                since the version it will be committed on), "topology", "messages", or "changes".
             columns: of a base or delta, "id" (int64[n], strictly ascending) and one row per vertex
                 in every other column. An index is added to "name.offsets" and "name.bytes".
             meta: anything JSON, kept with the segment.

@@ -6,7 +6,8 @@ walking to the parents, at most `DEEPEST` of them: then a manifest holds the who
 
 Which earlier segments a commit supersedes follows from their kinds alone (`live`): a base replaces
 the base and the deltas of its partition and group, a topology the topology before it, and
-messages in flight belong to one version only.
+messages in flight belong to one version only. Changes of the graph stay, in order, until a topology
+of their partition and group "" holds them; those of group "tail" until changes of group "" do.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from vertexsdk.state.contract import SegmentKey
 
 __all__ = ["DEEPEST", "KINDS", "Kind", "Manifest", "SegmentRef", "live"]
 
-Kind: TypeAlias = Literal["base", "delta", "topology", "messages"]
+Kind: TypeAlias = Literal["base", "delta", "topology", "messages", "changes"]
 KINDS: tuple[str, ...] = get_args(Kind)
 DEEPEST = 16
 
@@ -32,7 +33,7 @@ class SegmentRef:
     """A stored segment as a task reports it: small, picklable, and JSON-able by `to_json`.
 
     Attributes:
-        kind: "base", "delta", "topology" or "messages".
+        kind: "base", "delta", "topology", "messages" or "changes".
         group: tells segments of one partition apart that stand beside each other, such as the
             states of two vertex classes; "" when there is only one.
         rows: length of the "id" column, or of the first.
@@ -124,6 +125,9 @@ def live(before: Iterable[SegmentRef], added: Iterable[SegmentRef]) -> list[Segm
         place = (ref.key.partition, ref.group)
         if ref.kind in ("base", "delta"):
             return ("base", *place) not in places
+        if ref.kind == "changes":
+            by = {"topology", "changes"} if ref.group else {"topology"}
+            return all((kind, place[0], "") not in places for kind in by)
         return ref.kind == "topology" and ("topology", *place) not in places
 
     return [*filter(stays, before), *new]

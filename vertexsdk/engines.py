@@ -1,0 +1,58 @@
+"""Which engine holds a changing graph for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vertexsdk.engine import Engine
+from vertexsdk.graph import Graph
+from vertexsdk.program import Program
+
+__all__ = ["FACTORIES", "Setting", "engine_for"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What an engine is made for.
+
+    Attributes:
+        program: of any number of classes.
+        graph: what it begins with.
+        params: values of the program's parameters, as the user gave them.
+        backend: URL of the store that segments are written to.
+        loop: the name that segments are written under.
+        options: as those of `run`: `tolerance`, `compiled`, `threads`, ...
+    """
+
+    program: Program
+    graph: Graph
+    params: Mapping[str, Any]
+    backend: str
+    loop: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+Factory = Callable[[Setting], Engine | None]
+
+
+def _rebuild(setting: Setting) -> Engine:
+    from vertexsdk.rebuild import RebuildEngine
+
+    return RebuildEngine(setting)
+
+
+# In order: each says None to what is not for it, and the last takes everything. An engine which
+# goes on from the state before stands here in front of the one that builds the graph anew: one
+# for programs with a declared algebra, one for those of the events level.
+FACTORIES: list[Factory] = [_rebuild]
+
+
+def engine_for(setting: Setting) -> Engine:
+    """Return the first engine that takes the setting.
+
+    Raises:
+        InputError: parameters or options that do not fit the graph; nothing was run.
+    """
+    return next(engine for make in FACTORIES if (engine := make(setting)) is not None)

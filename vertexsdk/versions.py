@@ -1,0 +1,306 @@
+"""An engine and the versions of its loop: orders are carried out, then committed as one version.
+
+What was carried out and could not be committed never happened: the engine is made again from the
+newest version before it is used again. So what is in the store and what is on the executors do
+not part, whatever fails in between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vertexsdk.changes import Changes
+from vertexsdk.engine import Budget, Engine, Orders, Outcome
+from vertexsdk.errors import InputError, RunError, StateError
+from vertexsdk.input_log import InputLog
+from vertexsdk.ledger import Ledger
+from vertexsdk.program import Program
+from vertexsdk.state import FencedError, Manifest, SegmentRef, Store, open_store
+
+__all__ = ["Kind", "Versions"]
+
+_log = logging.getLogger("vertexsdk")
+
+_LOGGED = 1 << 20  # changes in the log that make a checkpoint, or a quarter of the edges if more
+_PRUNE = 64  # commits between looks at old versions
+_NONE = {
+    "iterations": 0, "hops": 0, "updates": 0, "prepares": 0, "acknowledges": 0, "messages": 0,
+    "bytes": 0, "seconds": 0.0, "total_seconds": 0.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the versions of a loop and of its forks have in common.
+
+    Attributes:
+        program: whose state it is.
+        address: URL of the store.
+        restore: makes an engine that stands at a version.
+        checkpoint_every: changes in the log that make a checkpoint; None is judged by the edges.
+        retain: versions that are kept.
+    """
+
+    program: Program
+    address: str
+    restore: Callable[[Store, Manifest], Engine]
+    checkpoint_every: int | None = None
+    retain: int = 64
+
+
+class Versions:
+    """The versions of one loop, and the engine which makes the next ones.
+
+    Attributes:
+        standing: the newest version and its ledger; read without the lock.
+        lock: held while orders are carried out.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        store: Store,
+        loop: str,
+        engine: Engine,
+        standing: tuple[Manifest, Ledger],
+        log: InputLog,
+    ) -> None:
+        self.kind, self.store, self.loop = kind, store, loop
+        self.engine, self.standing, self.log = engine, standing, log
+        self.lock = threading.RLock()
+        self.statistics = {k: v for k, v in standing[0].statistics.items() if k != "main"}
+        self.aggregates = standing[0].aggregates
+        self._iteration = 0  # of the engine
+        self._stale = False
+        self._ended: Exception | None = None
+        self._commits = 0
+
+    @property
+    def manifest(self) -> Manifest:
+        """The newest version."""
+        return self.standing[0]
+
+    @property
+    def ledger(self) -> Ledger:
+        """What the newest version has taken in."""
+        return self.standing[1]
+
+    def carry_out(
+        self,
+        changes: Changes | None = None,
+        *,
+        strict: bool = False,
+        budget: Budget | None = None,
+        offsets: Mapping[str, Any] | None = None,
+        **counters: int,
+    ) -> Outcome:
+        """Have the engine take in changes and iterate, and commit what came of it.
+
+        Args:
+            offsets: of sources, to be remembered with it.
+            counters: more of the ledger's, to be added to.
+
+        Raises:
+            InputError: the changes do not fit; nothing happened.
+            RunError, StateError: nothing happened, as far as any reader can tell.
+        """
+        with self.lock:
+            self._make_ready()
+            ref, log = None, self.log
+            batch = changes if changes is not None and len(changes) else None
+            if batch is not None:
+                number = self.manifest.iteration + 1
+                ref, log = log.write(self.store, self.loop, number, batch)
+            whole = (
+                ref if ref is not None and batch is not None and ref.rows == len(batch) else None
+            )
+            orders = Orders(batch, whole, strict, budget, write=budget is not None)
+            try:
+                out = self.engine.advance(orders)
+            except BaseException as error:
+                self._stale = not isinstance(error, InputError)
+                self._discard(ref)
+                raise
+            if strict and out.absent:
+                self._discard(ref)
+                return out
+            ledger = self.ledger.after(out, len(batch or ()), iterated=budget is not None)
+            more = {name: getattr(ledger, name) + n for name, n in counters.items()}
+            ledger = replace(ledger, **more)
+            if out.segments:
+                self._describe(out)
+            if ref is not None or out.segments or offsets or ledger != self.ledger:
+                segments = [*([ref] if ref is not None else []), *out.segments]
+                self._commit(segments, log, ledger, out.iteration, offsets)
+            least = self.kind.checkpoint_every or max(_LOGGED, out.num_edges // 4)
+            if self.log.size > least:
+                try:
+                    self.checkpoint()
+                except (RunError, StateError) as error:  # what came is in the log all the same
+                    _log.warning("%s: no checkpoint was written: %s", self.loop, error)
+            return out
+
+    def _describe(self, out: Outcome) -> None:
+        effort = out.effort
+        said = {
+            "iterations": effort.iterations, "updates": effort.updates,
+            "messages": effort.messages, "seconds": effort.seconds, "reason": effort.reason,
+            "num_vertices": out.num_vertices, "num_edges": out.num_edges,
+        }  # fmt: skip
+        start = {"start": out.start, "start_reason": out.start_reason, "touched": effort.touched}
+        result = {"result": self.kind.program.result}
+        self.statistics = {**_NONE, **said, **result, **out.statistics, **start}
+        self.aggregates = {k: _json(v) for k, v in out.aggregates.items()}
+
+    def _commit(
+        self,
+        segments: list[SegmentRef],
+        log: InputLog,
+        ledger: Ledger,
+        iteration: int | None = None,
+        offsets: Mapping[str, Any] | None = None,
+        content: Manifest | None = None,
+    ) -> None:
+        """Make a version of what the engine stands at; its number grows by one or more."""
+        parent = self.manifest
+        steps = 1 if iteration is None else max(iteration - self._iteration, 1)
+        try:
+            manifest = self.store.commit(
+                self.loop,
+                iteration=parent.iteration + steps,
+                segments=segments,
+                parent=parent,
+                content=content,
+                aggregates=self.aggregates,
+                statistics={**self.statistics, **ledger.statistics()},
+                offsets={**parent.offsets, **(offsets or {})},
+            )
+        except BaseException as error:
+            self._stale = True
+            if isinstance(error, FencedError):
+                self._ended = error
+            raise
+        self._iteration = self._iteration if iteration is None else iteration
+        self.standing, self.log = (manifest, ledger), log
+        self._commits += 1
+        if self._commits % _PRUNE == 0:
+            with contextlib.suppress(StateError):
+                self.store.prune(self.loop, self.kind.retain)
+
+    def _discard(self, ref: SegmentRef | None) -> None:
+        if ref is not None:
+            with contextlib.suppress(StateError):
+                self.store.backend.delete_segments([ref.key])
+
+    def _make_ready(self) -> None:
+        if self._ended is not None:
+            raise self._ended
+        if self._stale:
+            with contextlib.suppress(Exception):
+                self.engine.close()
+            newest = self.store.version(self.loop)
+            if newest.name != self.manifest.name:  # it was committed, and what followed failed
+                ledger = Ledger.of(newest)
+                assert ledger is not None
+                self.standing, self.log = (newest, ledger), InputLog.of(self.store, newest)
+            self.engine = self.kind.restore(self.store, self.manifest)
+            self._iteration, self._stale = 0, False
+
+    def checkpoint(self) -> None:
+        """Write the graph as it is, which takes the place of the logged changes."""
+        with self.lock:
+            self._make_ready()
+            self._commit(self.engine.checkpoint(), InputLog(), self.ledger)
+
+    def fork(self, name: str, at: int | None = None) -> Versions:
+        """The versions of a new loop which stands here, or where version `at` stood.
+
+        Raises:
+            StateInputError: there is a loop of that name, or no such version.
+        """
+        store = open_store(self.kind.address, create=False)
+        try:
+            if at is None:
+                with self.lock:
+                    self._make_ready()
+                    self.store.fork(self.loop, name)
+                    engine, standing, log = self.engine.fork(), self.standing, self.log
+            else:
+                manifest = store.fork(self.loop, name, at)
+                found = Ledger.of(manifest)
+                assert found is not None
+                engine = self.kind.restore(store, manifest)
+                standing, log = (manifest, found), InputLog.of(store, manifest)
+            made = Versions(self.kind, store, name, engine, standing, log)
+            made._iteration = self._iteration if at is None else 0
+            return made
+        except BaseException:
+            store.close()
+            raise
+
+    def merge(self, branch: Versions, received: int) -> None:
+        """Stand where a fork stands now, if nothing was received since it was made.
+
+        Its result is written at the next iteration of this loop; what was in transit here is
+        dropped. What it took in by itself is taken in here.
+
+        Args:
+            received: of this loop when the fork was made.
+
+        Raises:
+            InputError: input arrived since; nothing happened.
+        """
+        with self.lock, branch.lock:
+            self._make_ready()
+            branch._make_ready()
+            arrived = self.ledger.received - received
+            if arrived:
+                raise InputError(
+                    f"{arrived:,} changes came to loop {self.loop!r} since {branch.loop!r} was "
+                    "forked from it: fork again, so that none of them is lost"
+                )
+            ledger = replace(
+                branch.ledger,
+                queries=max(self.ledger.queries, branch.ledger.queries),
+                bad=self.ledger.bad,
+                repeated=self.ledger.repeated,
+            )
+            self.statistics, self.aggregates = branch.statistics, branch.aggregates
+            self._commit([], branch.log, ledger, content=branch.manifest)
+            self._stale = True
+            self.engine.adopt(branch.engine)
+            self._stale, self._iteration = False, branch._iteration
+            branch._ended = InputError(
+                f"{branch.loop!r} was merged into {self.loop!r}: fork again; its result can be read"
+            )
+
+    def count_query(self) -> int:
+        """The number of the next query."""
+        with self.lock:
+            ledger = replace(self.ledger, queries=self.ledger.queries + 1)
+            self.standing = self.manifest, ledger
+            return ledger.queries
+
+    def close(self) -> None:
+        """Free the engine, and let go of the store; may be called twice."""
+        with self.lock:
+            if not isinstance(self._ended, _Closed):
+                self._ended = _Closed(f"loop {self.loop!r} was closed; resume it")
+                with contextlib.suppress(Exception):
+                    self.engine.close()
+                self.store.close()
+
+
+class _Closed(InputError):
+    """The loop was closed."""
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        return value
+    return value.item() if hasattr(value, "item") else repr(value)
