@@ -32,7 +32,7 @@ from vertexsdk.partition import Topology, owner
 from vertexsdk.state import SegmentRef, open_store
 from vertexsdk.stored_edges import put_edges, put_names
 
-__all__ = ["EdgeSet", "ResidentEdges"]
+__all__ = ["EdgeSet", "ResidentEdges", "refuse_parallel"]
 
 _AT_ONCE = 1 << 22  # edges in a block
 _GONE = "an executor was lost with the edges it held; start the stream again"
@@ -58,8 +58,7 @@ class EdgeSet:
     """
 
     def __init__(self, graph: Graph, value: str | None) -> None:
-        if graph.multi:
-            raise InputError("a graph with parallel edges cannot be changed; leave out multi")
+        refuse_parallel(graph)
         self.base, self.value, self.undirected = graph, value, graph.undirected
         info = graph.materialise(("out", value, "combined"))
         self.partitions, self.anchor = graph.partitions, graph.anchor
@@ -170,6 +169,12 @@ class EdgeSet:
             with open_store(address, create=False) as store:
                 refs.append(put_names(store, loop, iteration, self.names))
         return refs
+
+
+def refuse_parallel(graph: Graph) -> None:
+    """Raise InputError if the graph keeps parallel edges: a change would not say which it means."""
+    if graph.multi:
+        raise InputError("a graph with parallel edges cannot be changed; leave out multi")
 
 
 @dataclass(frozen=True)

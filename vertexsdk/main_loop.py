@@ -16,6 +16,7 @@ from vertexsdk.branch_loop import BranchLoop, first_state, not_quiet
 from vertexsdk.changes import Changes
 from vertexsdk.compile.edges import COUNTS
 from vertexsdk.defaults import default_backend
+from vertexsdk.edge_set import refuse_parallel
 from vertexsdk.engine import Budget
 from vertexsdk.engines import Setting, engine_for
 from vertexsdk.errors import InputError
@@ -97,6 +98,7 @@ class MainLoop:
         program = program if isinstance(program, Program) else Program(program)
         self._choose(program, backend, loop, strict, budget, options)
         program.bind(params or {})
+        refuse_parallel(graph)
         store = open_store(self.backend)
         try:
             refuse_other_hosts(graph.spark, store, self.backend)
@@ -246,6 +248,11 @@ class MainLoop:
     def queries(self) -> int:
         """How many queries there were."""
         return self._versions.ledger.queries
+
+    @property
+    def iteration(self) -> int:
+        """The iteration of the newest version, as `fork(at=...)` takes it."""
+        return self._versions.manifest.iteration
 
     @property
     def offsets(self) -> dict[str, Any]:
