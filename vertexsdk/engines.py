@@ -43,10 +43,14 @@ def _rebuild(setting: Setting) -> Engine:
     return RebuildEngine(setting)
 
 
-# In order: each says None to what is not for it, and the last takes everything. An engine which
-# goes on from the state before stands here in front of the one that builds the graph anew: one
-# for programs with a declared algebra, one for those of the events level.
-FACTORIES: list[Factory] = [_rebuild]
+def _live(setting: Setting) -> Engine | None:
+    from vertexsdk.live.factory import live_engine
+
+    return live_engine(setting)
+
+
+# In order: each says None to what is not for it, and the last takes everything.
+FACTORIES: list[Factory] = [_live, _rebuild]
 
 
 def engine_for(setting: Setting) -> Engine:

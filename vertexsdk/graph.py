@@ -406,6 +406,21 @@ class Graph:
         else:
             resident.drop(prefix)
 
+    def with_vertices(self, vertices: VertexInput | None) -> Graph:
+        """Return a graph of the same edges, loaded anew, with these vertices named apart."""
+        made = Graph(
+            self.spark,
+            self._edges,
+            vertices,
+            undirected=self.undirected,
+            multi=self.multi,
+            partitions=self.partitions,
+        )
+        made.may_be_empty = self.may_be_empty
+        if self._names is not None:
+            made.use_names(self._names)
+        return made
+
     def unpersist(self) -> None:
         """Free the memory of all variants; they are loaded again when needed."""
         self.forget(self._key)

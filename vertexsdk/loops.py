@@ -207,6 +207,16 @@ class Branch:
         self.seconds["load"] = time.perf_counter() - began
         return info
 
+    def plan(self, info: VariantInfo) -> Plan:
+        """Return the plan with which tasks run over a graph that is loaded.
+
+        Raises:
+            InputError: parameters that do not fit the graph.
+        """
+        params = self._codes(self.program.bind(self.given), info)
+        with open_store(self.backend) as store:
+            return self._plan(info, params, store)
+
     def _codes(self, bound: dict[str, Any], info: VariantInfo) -> dict[str, Any]:
         """Return the parameters with vertex ids as codes, refusing ids that are not there."""
         kinds = {n: t for s in self.program.classes for n, (t, _) in s.params.items()}

@@ -132,7 +132,7 @@ class Versions:
             ledger = self.ledger.after(out, len(batch or ()), iterated=budget is not None)
             more = {name: getattr(ledger, name) + n for name, n in counters.items()}
             ledger = replace(ledger, **more)
-            if out.segments:
+            if out.segments or budget is not None:
                 self._describe(out)
             if ref is not None or out.segments or offsets or ledger != self.ledger:
                 segments = [*([ref] if ref is not None else []), *out.segments]

@@ -207,6 +207,22 @@ class Adjacency:
         found = net(row[order], key[order], what, way, *arrays, out_row, out_key, out_what, bits)
         return Edits(out_row[:found], out_key[:found], out_what[:found], bits[:found], bits[:found])
 
+    def entries(self) -> tuple[Array, Array]:
+        """Every edge once: its row, and the place of its entry in the pool of out-rows."""
+        start, stop = self.out.array("start"), self.out.array("stop")
+        lengths = stop - start
+        row = np.repeat(np.arange(len(start)), lengths)
+        first = np.cumsum(lengths) - lengths
+        at = np.arange(len(row)) + np.repeat(start - first, lengths)
+        if self.layout == "directed":
+            return row, at
+        if self.bits:
+            chosen = (self.out.array("value")[at] & FORWARD) != 0
+        else:
+            ids = self.arena["ids"]
+            chosen = ids[row] <= ids[self.out.array("key")[at]]
+        return row[chosen], at[chosen]
+
     def frozen(self) -> tuple[int, int]:
         """Where the pools end: a reader of what is there now asks that all below stays."""
         return self.out.tail, self.into.tail

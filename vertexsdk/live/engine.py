@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.changes import Changes
 from vertexsdk.columns import encode_bytes
-from vertexsdk.engine import Budget, Effort, Orders, Outcome
+from vertexsdk.engine import Budget, Effort, Engine, Orders, Outcome
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.exchange import Exchange
 from vertexsdk.graph import Graph
@@ -35,12 +35,20 @@ class LiveEngine:
         plan: of the loop; see `live.eligible`.
         layout: of the adjacency.
         residual: the aggregate by which the program's rule ends the loop, if there is one.
+        origin: of which this is a fork.
     """
 
     integers = True
     from_init: str | None = None
 
-    def __init__(self, graph: Graph, plan: Plan, layout: str, residual: str | None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        plan: Plan,
+        layout: str,
+        residual: str | None,
+        origin: LiveEngine | None = None,
+    ) -> None:
         self.graph, self.plan, self.layout = graph, plan, layout
         self.value = plan.program.value_dtype
         self._residual = residual
@@ -48,7 +56,10 @@ class LiveEngine:
         self._version = 0
         self._forks: set[str] = set()
         self._thaw = False
-        self._origin: LiveEngine | None = None
+        self._origin = origin
+        while origin is not None:
+            origin._forks.add(self._key)
+            origin = origin._origin
         anchor = graph.anchor
         task = LiveTask(plan, layout, self._key)
         self._exchange = Exchange(graph.spark, anchor.partitions, task=task, anchor=anchor)
@@ -92,6 +103,9 @@ class LiveEngine:
             if report.failure is not None:
                 raise report.failure
             refused = orders.strict and bool(report.absent)
+            if budget is not None and budget.report is not None:
+                effort.seconds = time.perf_counter() - began
+                budget.report(effort)
             done = budget is None or report.quiet or refused or _spent(budget, effort, began)
             command = replace(command, changes=None)
             if done and orders.write and not (part.last or report.quiet or refused):
@@ -152,29 +166,39 @@ class LiveEngine:
 
     def fork(self) -> LiveEngine:
         """See `Engine.fork`."""
-        other = LiveEngine(self.graph, self.plan, self.layout, self._residual)
+        other = LiveEngine(self.graph, self.plan, self.layout, self._residual, self)
         self._job(LiveCommand(self._version, fork=other._key))
-        other._version, other._origin = 1, self
-        self._forks.add(other._key)
+        other._version = 1
         return other
+
+    def adopt(self, fork: Engine) -> None:
+        """See `Engine.adopt`."""
+        assert isinstance(fork, LiveEngine)
+        self._job(LiveCommand(self._version, adopt=fork._key))
 
     def checkpoint(self) -> list[SegmentRef]:
         """See `Engine.checkpoint`."""
         return self._job(LiveCommand(self._version, topology=True)).segments
 
     def close(self) -> None:
-        """See `Engine.close`."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._origin is not None:
-            self._origin._released(self._key)
-        self._exchange.close()
-        self.graph.anchor.forget(self._key)
+        """See `Engine.close`; what forks still read stays until they are closed too."""
+        if not self._closed:
+            self._closed = True
+            self._exchange.close()
+            self._end()
 
-    def _released(self, key: str) -> None:
-        self._forks.discard(key)
-        self._thaw = not self._forks
+    def _end(self) -> None:
+        if not self._closed or self._forks:
+            return
+        self.graph.anchor.forget(self._key)
+        if self._origin is None:
+            self.graph.unpersist()
+        origin = self._origin
+        while origin is not None:
+            origin._forks.discard(self._key)
+            origin._thaw = not origin._forks
+            origin._end()
+            origin = origin._origin
 
     def _job(self, command: LiveCommand) -> LiveReport:
         if self._thaw and not self._forks:
@@ -196,6 +220,7 @@ class LiveEngine:
             whole=any(s.kind == "base" for s in segments),
             num_vertices=report.vertices,
             num_edges=report.edges,
+            aggregates=report.aggregates,
         )
 
 

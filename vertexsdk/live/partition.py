@@ -431,6 +431,29 @@ class LivePartition:
         other.commit(1)
         self.arena.meta["frozen"] = list(self.adjacency.frozen())
 
+    def adopt(self, path: Path) -> None:
+        """Stand where a fork of this partition stands."""
+        other = Arena(path)
+        pools = self.adjacency.pools()
+        kept = {name: self.arena.meta[name] for name in ("files", "frozen")}
+        for name in other.names():
+            if name not in pools:
+                self.arena.put(name, other[name])
+            elif other.owns(name):
+                values = other[name]
+                self.arena.replace(name, len(values))[...] = values
+        self.arena.meta = {**other.meta, **kept, "whole": True}
+        other.close()
+        self.refresh()
+
+    def edges(self) -> tuple[Array, Array, Array | None]:
+        """Every edge: ids of sources and targets, values; one without direction comes once."""
+        t, ids = self.v.topology, self.arena["ids"]
+        row, at = self.adjacency.entries()
+        target = t.target[at]
+        value = None if t.value is None else t.value[at]
+        return ids[row], ids[target], value
+
     # What is written. -----------------------------------------------------------------------
 
     def written(self) -> tuple[str, dict[str, Array]] | None:

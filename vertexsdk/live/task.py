@@ -22,6 +22,7 @@ from vertexsdk.master import Progress
 from vertexsdk.plan import Plan
 from vertexsdk.processor import load_topology
 from vertexsdk.state import SegmentRef
+from vertexsdk.stored_edges import put_edges
 from vertexsdk.task import DRIVER, make_master
 from vertexsdk.writing import store_of
 
@@ -57,6 +58,7 @@ class LiveCommand:
     write: bool = False
     last: bool = True
     fork: str | None = None
+    adopt: str | None = None  # stand where this fork stands
     thaw: bool = False  # no fork reads the pools any more
     topology: bool = False  # write the edges to the store
 
@@ -120,6 +122,8 @@ class LiveTask:
             arena.meta["frozen"] = [0, 0]
         arena.meta["restarted"] = ""
         report.warm = bool(arena.meta["begun"])
+        if command.adopt is not None:
+            live.adopt(resident.directory(command.adopt))
         if command.changes is not None:
             clock = time.perf_counter()
             columns = self._columns(command.changes)
@@ -136,6 +140,10 @@ class LiveTask:
             clock = time.perf_counter()
             self._write(live, report)
             report.seconds["commit"] = time.perf_counter() - clock
+        if command.topology and self.plan.store is not None:
+            store = store_of(self.plan.run, self.plan.store)
+            edges = live.edges()
+            report.segments.append(put_edges(store, self.plan.loop, 0, live.clock, edges))
         report.restarted = str(arena.meta["restarted"])
         report.aggregates = dict(live.aggregates)
         report.clock, report.vertices = live.clock, live.vertices

@@ -189,6 +189,6 @@ def without_spark() -> Iterator[None]:
     with (
         mock.patch.object(engines, "FACTORIES", [DictEngine]),
         mock.patch.object(resuming, "stored_graph", _stored),
-        mock.patch.object(main_loop, "refuse_other_hosts", lambda *_: None),
+        mock.patch.object(main_loop, "refuse_other_hosts"),
     ):
         yield

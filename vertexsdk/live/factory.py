@@ -1,0 +1,118 @@
+"""A live engine for the settings which can have one."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.algebra import VertexId
+from vertexsdk.engines import Setting
+from vertexsdk.graph import Graph
+from vertexsdk.live.eligible import layout_of, why_not_live
+from vertexsdk.live.engine import LiveEngine
+from vertexsdk.load.vertices import VertexInput, with_ids
+from vertexsdk.loops import Branch
+from vertexsdk.program import Program
+from vertexsdk.warm_start import why_from_init
+
+__all__ = ["live_engine"]
+
+
+def live_engine(setting: Setting) -> LiveEngine | None:
+    """Return an engine which changes the graph in place; None where the setting needs another.
+
+    Raises:
+        InputError: parameters or options that do not fit the graph.
+    """
+    program, graph, options = setting.program, setting.graph, setting.options
+    first = program.classes[0].cls
+    tolerance = float(options.get("tolerance") or first.tolerance)
+    if graph.partitions > 1 or options.get("max_iterations") is not None:
+        return None
+    if why_from_init(program, program.bind(setting.params), tolerance, 1) is not None:
+        return None
+    compiled = options.get("compiled", True)
+    given: dict[str, Any] = {
+        "partitions": 1, "undirected": graph.undirected, "compiled": bool(compiled),
+    }  # fmt: skip
+    layout = layout_of(program, undirected=graph.undirected)
+    if layout is None or why_not_live(program, strings=False, **given) is not None:
+        return None
+    vertices = _named(setting)
+    if vertices is not None and not _all_integers(vertices):
+        return None
+    loaded = graph.with_vertices(vertices)
+    engine = None
+    try:
+        engine = _taken_over(setting, loaded, layout, vertices)
+    finally:
+        if engine is None:
+            loaded.unpersist()
+    return engine
+
+
+def _taken_over(
+    setting: Setting, graph: Graph, layout: str, vertices: VertexInput | None
+) -> LiveEngine | None:
+    """Load the graph and have an engine take it over; None where the program does not compile."""
+    program = setting.program
+    info = graph.materialise(("out", program.value_dtype, "combined"))
+    if info.string_ids or info.kinds:
+        return None
+    chosen = {k: v for k, v in setting.options.items() if k in ("tolerance", "compiled", "threads")}
+    branch = Branch(
+        program, graph, params=setting.params, backend=setting.backend, loop=setting.loop,
+        progress=False, **chosen,
+    )  # fmt: skip
+    plan = branch.plan(info)
+    if plan.kernels[0] is None:
+        return None
+    engine = LiveEngine(graph, plan, layout, _residual(program))
+    try:
+        ids = np.zeros(0, np.int64) if vertices is None else _integers(vertices)
+        engine.create(info.keys[0], info.num_edges, np.unique(ids))
+    except BaseException:
+        engine.close()
+        raise
+    for key in info.keys:
+        graph.forget(key)
+    return engine
+
+
+def _named(setting: Setting) -> VertexInput | None:
+    """The vertices of the graph's vertex file, and those which parameters name."""
+    program = setting.program
+    kinds = {n: t for s in program.classes for n, (t, _) in s.params.items()}
+    ids = [x for n, x in setting.params.items() if kinds.get(n) is VertexId]
+    return with_ids(setting.graph.vertex_input, ids)
+
+
+def _integers(vertices: VertexInput) -> NDArray[np.int64]:
+    return np.asarray(vertices.column.cast("int64"))
+
+
+def _all_integers(vertices: VertexInput) -> bool:
+    try:
+        _integers(vertices)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _residual(program: Program) -> str | None:
+    """The only aggregate which the program's rule reads, if it is one."""
+    method = program.classes[0].methods.get("converged")
+    if method is None or method.tree is None:
+        return None
+    name = method.function.__code__.co_varnames[2]
+    read = {
+        node.attr
+        for node in ast.walk(method.tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == name
+    }
+    return read.pop() if len(read) == 1 else None
