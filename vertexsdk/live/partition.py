@@ -263,10 +263,10 @@ class LivePartition:
             self._schedule(delivery.finish(v.msg, v.agg))
         suspects = self.messages.deliver(v, known, old, new, a["seen"])
         self._schedule(delivery.finish(v.msg, v.agg))
-        if not len(suspects):
-            return 0
-        if a.meta["unsure"]:
+        if a.meta["unsure"] and bool((rows.what != INSERT).any()):
             self.restart("levels cannot tell which values support each other")
+            return 0
+        if not len(suspects):
             return 0
         gone, gathers = trim(
             v, delivery, self.methods, self.messages, suspects, a["seen"], level, self.log
