@@ -148,11 +148,9 @@ class BranchLoop:
             RunError: it failed, met a limit, was cancelled, or is still running.
             InputError: the graph has no vertex.
         """
-        if self._thread is None or (not self.running and not self.versions.ledger.exact):
-            if self._error is not None and not self.running:
-                raise self._error
-            if not (self.versions.ledger.exact and self.versions.ledger.state):
-                self.start()
+        ledger = self.versions.ledger
+        if not self.running and self._error is None and not (ledger.exact and ledger.state):
+            self.start()
         if self._thread is not None:
             self._thread.join(timeout)
             if self._thread.is_alive():
@@ -208,6 +206,7 @@ class BranchLoop:
         self._refuse_running()
         with self.versions.lock:
             batch = fitting(changes, self.versions.engine)
+            self._error = None
             return dict(self.versions.carry_out(batch).counts)
 
     def fork(self, name: str | None = None, *, merge: Merge = None) -> BranchLoop:

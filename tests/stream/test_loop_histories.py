@@ -26,8 +26,15 @@ CHANGE = st.tuples(st.sampled_from("++-~"), END, END, st.integers(1, 4))
 CHANGES = st.lists(CHANGE, max_size=6)
 PARAMS: dict[str, dict[str, Any]] = {"sssp": {"origin": 1}, "bfs": {"origin": 1}}
 PARAMS["pagerank"] = {"epsilon": 1e-13}
-WAYS = [("sssp", 1, "require"), ("wcc", 1, False), ("pagerank", 2, "require"), ("wcc", 7, "require"),
-        ("kcore", 2, "require"), ("bfs", 7, False), ("degree", 1, "require")]  # fmt: skip
+WAYS: list[tuple[str, int, Any]] = [
+    ("sssp", 1, "require"),
+    ("wcc", 1, False),
+    ("pagerank", 2, "require"),
+    ("wcc", 7, "require"),
+    ("kcore", 2, "require"),
+    ("bfs", 7, False),
+    ("degree", 1, "require"),
+]
 
 
 def made(edges: Edges, changes: list[Any], undirected: bool) -> Edges:
