@@ -293,6 +293,7 @@ class MainLoop:
         if not len(batch) and source is None and not bad:
             return none
         with versions.lock:
+            versions.make_ready()
             if source is not None and _repeats(versions.manifest.offsets, source, offset):
                 versions.carry_out(repeated=len(batch))
                 return {**none, "repeated": len(batch)}

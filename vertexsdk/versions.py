@@ -110,7 +110,7 @@ class Versions:
             RunError, StateError: nothing happened, as far as any reader can tell.
         """
         with self.lock:
-            self._make_ready()
+            self.make_ready()
             ref, log = None, self.log
             batch = changes if changes is not None and len(changes) else None
             if batch is not None:
@@ -197,7 +197,8 @@ class Versions:
             with contextlib.suppress(StateError):
                 self.store.backend.delete_segments([ref.key])
 
-    def _make_ready(self) -> None:
+    def make_ready(self) -> None:
+        """Stand where the newest version stands, if something failed since; with the lock held."""
         if self._ended is not None:
             raise self._ended
         if self._stale:
@@ -214,7 +215,7 @@ class Versions:
     def checkpoint(self) -> None:
         """Write the graph as it is, which takes the place of the logged changes."""
         with self.lock:
-            self._make_ready()
+            self.make_ready()
             self._commit(self.engine.checkpoint(), InputLog(), self.ledger)
 
     def fork(self, name: str, at: int | None = None) -> Versions:
@@ -227,7 +228,7 @@ class Versions:
         try:
             if at is None:
                 with self.lock:
-                    self._make_ready()
+                    self.make_ready()
                     self.store.fork(self.loop, name)
                     engine, standing, log = self.engine.fork(), self.standing, self.log
             else:
@@ -256,8 +257,8 @@ class Versions:
             InputError: input arrived since; nothing happened.
         """
         with self.lock, branch.lock:
-            self._make_ready()
-            branch._make_ready()
+            self.make_ready()
+            branch.make_ready()
             arrived = self.ledger.received - received
             if arrived:
                 raise InputError(
