@@ -19,8 +19,10 @@ from pyspark import RDD, SparkContext
 
 from vertexsdk import resident
 from vertexsdk.changes import Changes
+from vertexsdk.columns import decode, encode_bytes
 from vertexsdk.compile.edges import COUNTS, apply_changes
 from vertexsdk.errors import InputError, RunError
+from vertexsdk.exchange import route
 from vertexsdk.graph import Graph
 from vertexsdk.held import HeldKeys
 from vertexsdk.load.blocks import Block, edge_blocks
@@ -140,9 +142,14 @@ class EdgeSet:
             return
         moved = names.codes(self.names.sorted)
         new = self.keys.fresh("edges")
-        if not all(self.anchor.run(partial(_recode, self.key, new, moved))):
+        recode = partial(_recoded, self.key, moved, self.partitions)
+        try:
+            with self.anchor.watched():
+                blocks = self.anchor.records().mapPartitionsWithIndex(recode)
+                route(blocks, self.anchor).mapPartitionsWithIndex(partial(_joined, new)).collect()
+        except BaseException:
             self.keys.drop(new)
-            raise RunError(_GONE)
+            raise
         self._become(new)
         self.names = names
         self.renamed += 1
@@ -255,12 +262,29 @@ def _apply(
     return _Part(counts, number[absent])
 
 
-def _recode(key: str, new: str, moved: NDArray[np.int64], partition: int) -> bool:
+def _recoded(
+    key: str, moved: NDArray[np.int64], partitions: int, partition: int, records: Iterable[bytes]
+) -> Iterator[Block]:
+    """The edges by their new codes, each to the partition that owns its source now."""
+    for _ in records:
+        pass  # Spark ends a worker which has not read its input
     edges = _open(key, partition)
     if edges is None:
-        return False
-    _save(new, partition, (moved[edges[0]], moved[edges[1]], edges[2]))
-    return True
+        raise RunError(_GONE)
+    source = moved[edges[0]]
+    columns = {"source": source, "target": moved[edges[1]], "value": edges[2]}
+    owners = owner(source, partitions)
+    for p in range(partitions):
+        mine = owners == p
+        yield p, encode_bytes({n: c[mine] for n, c in columns.items()}, {})
+
+
+def _joined(new: str, partition: int, blocks: Iterable[bytes]) -> Iterator[bool]:
+    parts = [decode(block)[0] for block in blocks]
+    columns = [np.concatenate([p[n] for p in parts]) for n in ("source", "target", "value")]
+    order = np.lexsort((columns[1], columns[0]))
+    _save(new, partition, tuple(c[order] for c in columns))
+    yield True
 
 
 def _write(
