@@ -19,6 +19,7 @@ from vertexsdk.errors import (
 from vertexsdk.program import Program
 from vertexsdk.vertex import (
     ADD_TARGET,
+    MAIN_LOOP,
     REMOVE_TARGET,
     UPDATE,
     Vertex,
@@ -32,11 +33,14 @@ __all__ = [
     "ADD_TARGET",
     "INT_MAX",
     "INT_MIN",
+    "MAIN_LOOP",
     "REMOVE_TARGET",
     "UPDATE",
     "Algebra",
     "Changes",
+    "Deltas",
     "Graph",
+    "Ingester",
     "InputError",
     "Latest",
     "MainLoop",
@@ -66,7 +70,9 @@ __version__ = "0.1.0"
 # What needs Spark or a store is imported when it is first used.
 _LATER = {
     "Changes": "vertexsdk.changes",
+    "Deltas": "vertexsdk.deltas",
     "Graph": "vertexsdk.graph",
+    "Ingester": "vertexsdk.ingester",
     "MainLoop": "vertexsdk.main_loop",
     "Result": "vertexsdk.results",
     "read": "vertexsdk.results",
@@ -75,7 +81,9 @@ _LATER = {
 
 if TYPE_CHECKING:
     from vertexsdk.changes import Changes
+    from vertexsdk.deltas import Deltas
     from vertexsdk.graph import Graph
+    from vertexsdk.ingester import Ingester
     from vertexsdk.loops import run
     from vertexsdk.main_loop import MainLoop
     from vertexsdk.results import Result, read

@@ -18,6 +18,7 @@ from vertexsdk.errors import ProgramError
 
 __all__ = [
     "ADD_TARGET",
+    "MAIN_LOOP",
     "REMOVE_TARGET",
     "UPDATE",
     "Aggregates",
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 UPDATE, ADD_TARGET, REMOVE_TARGET = 0, 1, 2
+MAIN_LOOP = "main"  # what `self.loop` is in a main loop; in a branch it is the branch's name
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<no default>"})()
 T = TypeVar("T")
 
@@ -232,7 +234,7 @@ class Vertex:
 
     @property
     def addedTargets(self) -> list[Target]:
-        """Consumers added since the last scatter (events level)."""
+        """Consumers added, or given another value, since the last scatter (events level)."""
         targets: list[Target] = self._runtime.added_targets()
         return targets
 
@@ -244,7 +246,7 @@ class Vertex:
 
     @property
     def retainedTargets(self) -> list[Target]:
-        """Consumers which were there at the last scatter and still are (events level)."""
+        """Consumers which were there at the last scatter and still are as then (events level)."""
         targets: list[Target] = self._runtime.retained_targets()
         return targets
 

@@ -32,10 +32,14 @@ class Node:
         return [Target(e.id, e.value, e.reverse, k) for k, e in enumerate(self.edges)]
 
     def added_targets(self) -> list[Target]:
-        return [t for t in self.targets() if t.id not in self.before]
+        return [t for t in self.targets() if not self._was(t)]
 
     def retained_targets(self) -> list[Target]:
-        return [t for t in self.targets() if t.id in self.before]
+        return [t for t in self.targets() if self._was(t)]
+
+    def _was(self, target: Target) -> bool:
+        before = self.before.get(target.id)
+        return before is not None and before.value == target.value
 
     def removed_targets(self) -> list[Target]:
         now = {e.id for e in self.edges}
