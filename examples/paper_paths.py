@@ -5,13 +5,19 @@
 
 There is no `messages` here. A vertex is told of every message and of every edge by an event, and
 keeps the lengths of its producers itself, in a map. Compare with examples/distance.py, where the
-engine keeps them. One thing is added to the figure: a vertex says its length again only when it
-has changed, or the loop would never end.
+engine keeps them. Three things differ from the figure:
+
+- a length is that of the producers now, and not the least there ever was, or no deletion could
+  make it longer;
+- targets that were told already are told again only what is new, or the loop would never end;
+- vertices which support each other after a deletion count up, round and round; `bounded` ends
+  that where a length reaches the number of vertices. See docs/changing-graphs.md.
 """
 
 from vertexsdk import (
     ADD_TARGET,
     INT_MAX,
+    MAIN_LOOP,
     REMOVE_TARGET,
     UPDATE,
     Vertex,
@@ -26,7 +32,10 @@ class PaperPaths(Vertex):
     """Number of edges on the shortest path from `origin`."""
 
     origin: VertexId = param()
+    batch: bool = param(False)  # the figure's doBatchProcessing: only branches send
+    bounded: bool = param(True)
     length: int = state(INT_MAX)
+    told: int = state(INT_MAX)  # what targets know
     lengths = producers(int)
 
     def init(self):
@@ -41,18 +50,20 @@ class PaperPaths(Vertex):
             self.lengths[source] = delta.value
 
     def scatter(self, iteration):
-        length = self.length
-        for known in self.lengths.values():
-            if known < INT_MAX:
-                length = min(length, known + 1)
-        for target in self.removedTargets:
-            self.emit(target, INT_MAX)
-        for target in self.addedTargets:
-            self.emit(target, length)
-        if length != self.length:
-            for target in self.retainedTargets:
-                self.emit(target, length)
-        self.length = length
+        if self.id != self.origin:
+            least = min(self.lengths.values(), default=INT_MAX)
+            self.length = least + 1 if least < INT_MAX else INT_MAX
+            if self.bounded and self.length >= self.num_vertices:
+                self.length = INT_MAX
+        if not self.batch or self.loop != MAIN_LOOP:
+            for target in self.removedTargets:
+                self.emit(target, INT_MAX)
+            for target in self.addedTargets:
+                self.emit(target, self.length)
+            if self.length != self.told:
+                for target in self.retainedTargets:
+                    self.emit(target, self.length)
+            self.told = self.length
 
 
 if __name__ == "__main__":
@@ -64,6 +75,8 @@ if __name__ == "__main__":
     spark = session("local[2]")
     imports = Path(__file__).parent / "data" / "stdlib-imports.txt"
     graph = vertexsdk.Graph.read(spark, str(imports))
-    result = vertexsdk.run(PaperPaths, graph, params={"origin": "asyncio"})
-    result.dataframe().orderBy("length", "id").show(12)
+    with vertexsdk.MainLoop(PaperPaths, graph, params={"origin": "asyncio"}) as main:
+        print(main.query().lookup(["json", "socket"], "length"))
+        main.ingest([("+", "asyncio", "json"), ("-", "asyncio", "socket")])
+        print(main.query().lookup(["json", "socket"], "length"))
     spark.stop()

@@ -62,7 +62,7 @@ class EventSteps:
         self.outgoing = {}
         holders = self._holders(aggregates)
         if iteration == 0:
-            senders = sorted(self.nodes)
+            senders = sorted(self.everyone())
             for i in senders:
                 self._call(self.nodes[i], "init")
             self.unborn = set()

@@ -1,0 +1,179 @@
+"""An `EventsEngine` for a graph on Spark, or for a checkpoint in a store."""
+
+from __future__ import annotations
+
+import ast
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from vertexsdk.algebra import VertexId
+from vertexsdk.errors import InputError
+from vertexsdk.event_task import EventTask
+from vertexsdk.event_versions import At, Family
+from vertexsdk.events_engine import EventsEngine
+from vertexsdk.exchange import Exchange
+from vertexsdk.graph import Graph
+from vertexsdk.load.names import Names
+from vertexsdk.plan import Plan, shippable
+from vertexsdk.program import Program, reachable, self_name
+from vertexsdk.shipping import ship_by_value
+from vertexsdk.state import SegmentRef
+
+__all__ = ["begin", "events_engine", "reads_loop"]
+
+
+def events_engine(
+    program: Program,
+    graph: Graph,
+    *,
+    params: Mapping[str, Any] | None = None,
+    backend: str | None = None,
+    loop: str | None = None,
+    max_iterations: int | None = None,
+    nodes: Sequence[SegmentRef] = (),
+) -> EventsEngine:
+    """Return the engine of a main loop which begins with a graph.
+
+    Args:
+        program: one without `messages`.
+        backend: URL of the store to which segments are written; None if none are.
+        loop: the name under which they are.
+        max_iterations: instead of the class's own, each time that something came in.
+        nodes: of a checkpoint, to stand there; the graph says only where partitions are.
+
+    Raises:
+        InputError: parallel edges, or a parameter that can be no vertex of the graph.
+    """
+    if graph.multi:
+        raise InputError("a graph with parallel edges cannot be changed; leave out multi")
+    info = graph.materialise(("out", program.value_dtype, "combined"))
+    names = graph.code_names
+    number = {s.name: k for k, s in enumerate(program.classes)}
+    unknown = next((n for n in info.kinds if n not in number), None)
+    if unknown is not None:
+        raise InputError(
+            f"the vertex file names class {unknown!r}; {program.name} has: {', '.join(number)}"
+        )
+    bound = _bound(program, params or {}, strings=names is not None)
+    ship_by_value(program)
+    plan = plan_for(
+        program, bound, run=f"{graph.spark.sparkContext.applicationId}/events-{uuid.uuid4().hex}",
+        topologies=info.keys, loop=loop or program.name, store=backend,
+        max_iterations=max_iterations,
+    )  # fmt: skip
+    plan = replace(plan, kinds=tuple(number[n] for n in info.kinds))
+    task = EventTask(plan, strings=names is not None, undirected=graph.undirected)
+    anchor = graph.anchor
+    make = partial(Exchange, graph.spark, anchor.partitions, anchor=anchor)
+    family = Family(plan, task, lambda t: make(task=t), graph.forget)
+    ids = named_ids(program, params or {}, strings=names is not None)
+    if graph.vertex_input is not None:
+        given = graph.vertex_input.strings()
+        ids = pa.concat_arrays([pc.cast(given, ids.type), ids])
+    return begin(family, program, names, named=ids, nodes=nodes)
+
+
+def plan_for(
+    program: Program,
+    params: dict[str, Any],
+    *,
+    run: str,
+    topologies: tuple[str, ...],
+    loop: str,
+    store: str | None,
+    max_iterations: int | None = None,
+) -> Plan:
+    """The plan of an events program."""
+    limit = program.classes[0].cls.max_iterations if max_iterations is None else max_iterations
+    return Plan(
+        program=shippable(program),
+        kernels=tuple(None for _ in program.classes),
+        shape="many",
+        params=params,
+        tolerance=0.0,
+        threads=1,
+        topologies=topologies,
+        run=run,
+        loop=loop,
+        store=store,
+        max_iterations=limit,
+        each=False,
+    )
+
+
+def begin(
+    family: Family,
+    program: Program,
+    names: Names | None,
+    *,
+    named: Any = None,
+    nodes: Sequence[SegmentRef] = (),
+) -> EventsEngine:
+    """Return the main loop's engine: with the graph which was loaded, or as a checkpoint says.
+
+    Args:
+        named: ids of vertices which are there without edges, an Arrow array.
+    """
+    partitions = len(family.plan.topologies)
+    if named is not None and names is not None:
+        names = Names.of(names.sorted, named)
+    at = At(chains=((),) * partitions, names=names)
+    engine = EventsEngine(family, at, reads_loop=reads_loop(program))
+    try:
+        engine.load(named, nodes)
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def reads_loop(program: Program) -> bool:
+    """Whether what a vertex does may depend on `self.loop`.
+
+    >>> from vertexsdk.algorithms import PageRank
+    >>> reads_loop(Program(PageRank))
+    False
+    """
+    for spec in program.classes:
+        if spec.source_missing:
+            return True
+        for root in ("init", "gather", "scatter"):
+            for method in reachable(spec.methods, root):
+                me = self_name(method)
+                for node in ast.walk(method.tree or ast.Pass()):
+                    if isinstance(node, ast.Attribute) and node.attr == "loop":
+                        if isinstance(node.value, ast.Name) and node.value.id == me:
+                            return True
+    return False
+
+
+def named_ids(program: Program, params: Mapping[str, Any], *, strings: bool) -> Any:
+    """The vertices which parameters name, as an Arrow array."""
+    kinds = {n: t for s in program.classes for n, (t, _) in s.params.items()}
+    ids = [x for n, x in params.items() if kinds.get(n) is VertexId and x is not None]
+    if strings:
+        return pa.array([str(i) for i in ids], pa.large_string())
+    return pa.array([_integer(i) for i in ids], pa.int64())
+
+
+def _bound(program: Program, params: Mapping[str, Any], *, strings: bool) -> dict[str, Any]:
+    bound = program.bind(params)
+    kinds = {n: t for s in program.classes for n, (t, _) in s.params.items()}
+    for name in params:
+        if kinds[name] is VertexId and params[name] is not None:
+            bound[name] = str(params[name]) if strings else _integer(params[name])
+    return bound
+
+
+def _integer(vertex: Any) -> int:
+    try:
+        return int(np.int64(int(vertex)))
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{vertex!r} is no vertex: the graph's ids are integers") from None

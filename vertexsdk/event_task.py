@@ -1,0 +1,276 @@
+"""The task of a hop of an `EventsEngine`: from one version of a partition to the next.
+
+A task is a pure function of the version it is told and the blocks it is given, see `task`.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from vertexsdk import resident
+from vertexsdk.errors import LostError
+from vertexsdk.event_changes import Batch, Taken, places
+from vertexsdk.event_partition import EDGES, EventPartition
+from vertexsdk.event_records import Chain
+from vertexsdk.event_store import put_checkpoint, restore
+from vertexsdk.load.names import Names
+from vertexsdk.master import Master, Progress
+from vertexsdk.plan import Plan
+from vertexsdk.processor import load_topology, with_classes
+from vertexsdk.state import SegmentRef, open_store
+from vertexsdk.task import make_master
+from vertexsdk.writing import MOST
+
+__all__ = ["EventTask", "Order", "Said", "master_at"]
+
+DRIVER = -1
+_KEPT = 8  # partitions in a process, of all engines
+
+_live: dict[tuple[str, int], EventPartition] = {}  # (key of the version, partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a hop is to do, in this order; None, False or empty for nothing.
+
+    Attributes:
+        key: under which the version that it makes is kept.
+        chains: of the version that it begins from, per partition.
+        loop: what `self.loop` is.
+        load: read the graph that was loaded under `Plan.topologies`, and send it to its places.
+        named: vertices which are there without edges, as an Arrow array; with `load`.
+        restore: nodes of a checkpoint.
+        wake: let every vertex scatter.
+        batch: take in changes; with `strict` only if each meets its edge.
+        steps: run so many iterations at most, no longer than `seconds` if it is alone.
+        unfinished: the loop has not ended; else only changes make it run.
+        limit: the iteration which is the last by the program's own rule.
+        write: "base", or "delta" where that will do; after iterations only if they have ended.
+        checkpoint: write edges and nodes, and what the driver wants to be remembered.
+        names: of string ids, for what is written.
+        drop: what to forget.
+    """
+
+    key: str
+    chains: tuple[Chain, ...]
+    loop: str
+    iteration: int = 0
+    aggregates: dict[str, Any] = field(default_factory=dict)
+    num_vertices: int = 0
+    load: bool = False
+    named: Any = None
+    restore: tuple[SegmentRef, ...] = ()
+    wake: bool = False
+    batch: Batch | None = None
+    strict: bool = False
+    steps: int = 0
+    seconds: float = 1.0
+    unfinished: bool = True
+    limit: int | None = None
+    write: str | None = None
+    checkpoint: bool = False
+    remember: Any = None
+    names: Names | None = None
+    drop: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Said:
+    """What a task tells the driver; `history` as in `task.Report`."""
+
+    partition: int
+    chain: Chain = ()
+    taken: Taken = field(default_factory=Taken)
+    refused: bool = False
+    history: list[Progress] = field(default_factory=list)
+    reason: str | None = None
+    vertices: int = 0
+    edges: int = 0
+    moved: bool = False
+    born: list[Any] = field(default_factory=list)
+    segments: list[SegmentRef] = field(default_factory=list)
+    wrote: bool = False
+    whole: bool = False
+    bytes: int = 0
+    remembered: Any = None
+    lost: str | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def master_at(
+    plan: Plan, iteration: int, aggregates: dict[str, Any], num_vertices: int, limit: int | None
+) -> Master:
+    """The state machine of the loop, before an iteration."""
+    master = make_master(plan, num_vertices)
+    master.iteration, master.max_iterations = iteration, limit
+    if aggregates:
+        master.aggregates = dict(aggregates)
+    return master
+
+
+class EventTask:
+    """The callable which an `Exchange` runs on every partition."""
+
+    def __init__(self, plan: Plan, *, strings: bool, undirected: bool) -> None:
+        self.plan, self.strings, self.undirected = plan, strings, undirected
+
+    def __call__(
+        self, partition: int, order: Order, blocks: list[tuple[int, bytes]]
+    ) -> Iterator[tuple[int, bytes]]:
+        """Run a hop."""
+        for key in order.drop:
+            resident.drop(key)
+        said = Said(partition)
+        if order.load:
+            sent = self._graph(partition, order)
+            said.bytes = sum(len(b) for _, b in sent)
+            yield from sent
+            yield DRIVER, pickle.dumps(said)
+            return
+        try:
+            part = self._open(partition, order)
+        except LostError as lost:
+            said.lost = str(lost)
+            yield DRIVER, pickle.dumps(said)
+            return
+        sent = self._advance(part, order, blocks, said)
+        yield from sent
+        yield DRIVER, pickle.dumps(said)
+
+    def _open(self, partition: int, order: Order) -> EventPartition:
+        chain = order.chains[partition]
+        key = (chain[-1][0] if chain else "", partition)
+        part = _live.get(key)
+        if part is not None and part.vertices[0].loop == order.loop:
+            del _live[key]  # an attempt that fails leaves it changed
+        else:
+            part = EventPartition(
+                self.plan, partition, order.num_vertices, order.loop, chain,
+                strings=self.strings, undirected=self.undirected,
+            )  # fmt: skip
+        part.set_vertices(order.num_vertices)
+        part.born = []
+        return part
+
+    def _advance(
+        self,
+        part: EventPartition,
+        order: Order,
+        blocks: list[tuple[int, bytes]],
+        said: Said,
+    ) -> list[tuple[int, bytes]]:
+        clock = time.perf_counter()
+        part.receive(blocks)
+        if order.restore:
+            assert self.plan.store is not None
+            said.remembered = restore(part, self.plan.store, order.restore)
+        if order.wake:
+            part.wake()
+        if order.batch is not None:
+            said.taken = part.take(order.batch)
+            said.refused = order.strict and bool(said.taken.absent)
+            if said.refused:
+                return []
+        said.seconds["ingest"] = time.perf_counter() - clock
+        clock = time.perf_counter()
+        if order.steps and (order.unfinished or said.taken.effects):
+            self._run(part, order, said)
+        said.seconds["kernel"] = time.perf_counter() - clock
+        clock = time.perf_counter()
+        if order.checkpoint or (order.write and (not order.steps or said.reason)):
+            self._write(part, order, said)
+        said.seconds["commit"] = time.perf_counter() - clock
+        clock = time.perf_counter()
+        said.chain = part.save(f"{order.key}/p{part.partition}")
+        while len(_live) >= _KEPT:
+            del _live[next(iter(_live))]
+        _live[said.chain[-1][0], part.partition] = part
+        said.seconds["save"] = time.perf_counter() - clock
+        said.vertices, said.edges, said.moved = part.count, part.edges, part.moved
+        said.born = part.born
+        sent = part.blocks()
+        part.outgoing = {}
+        said.bytes = sum(len(b) for _, b in sent)
+        return sent
+
+    def _run(self, part: EventPartition, order: Order, said: Said) -> None:
+        master = master_at(
+            self.plan, order.iteration, order.aggregates, order.num_vertices, order.limit
+        )
+        began = time.monotonic()
+        for _ in range(order.steps):
+            if part.partitions == 1:
+                part.set_vertices(part.count)
+            progress = part.step(master.iteration, master.aggregates)
+            said.history.append(progress)
+            if part.partitions > 1:
+                return
+            if not master.advance(progress):
+                said.reason = master.reason
+                return
+            if time.monotonic() - began > order.seconds:
+                return
+
+    def _write(self, part: EventPartition, order: Order, said: Said) -> None:
+        plan = self.plan
+        assert plan.store is not None
+        at = part.partition, max(order.iteration + len(said.history) - 1, 0)
+        with open_store(plan.store) as store:
+            if order.write:
+                said.wrote = True
+                alone_moved = part.partitions == 1 and part.moved
+                said.whole = order.write == "base" or alone_moved or part.layers is None
+                columns = part.result(order.names, whole=said.whole)
+                deltas, rows = part.layers or (0, 0)
+                rows += len(columns["id"])
+                if not said.whole and (deltas >= MOST or rows > part.count):
+                    columns = part.result(order.names, whole=True)
+                    part.layers, kind = (0, 0), "base"
+                elif said.whole:
+                    part.layers, kind = (0, 0), "base"
+                else:
+                    part.layers, kind = (deltas + 1, rows), "delta"
+                if kind == "base" or len(columns["id"]):
+                    ref = store.put_segment(plan.loop, *at, kind, columns)  # type: ignore[arg-type]
+                    said.segments.append(ref)
+                else:
+                    part.layers = (deltas, rows)
+                part.moved, part.nodes.unwritten = False, set()
+            if order.checkpoint:
+                said.segments += put_checkpoint(
+                    part, store, plan.loop, at, order.names, order.remember
+                )
+
+    def _graph(self, partition: int, order: Order) -> list[tuple[int, bytes]]:
+        """The graph which was loaded here, as blocks to the places of its vertices."""
+        plan, count = self.plan, len(self.plan.topologies)
+        rows: list[tuple[Any, ...]] = []
+        if plan.topologies[partition]:
+            t = with_classes(load_topology(plan.topologies[partition], partition), plan)
+            slots = np.concatenate([t.ids, t.ghost_ids])
+            ends: list[list[Any]] = [
+                np.repeat(t.ids, np.diff(t.start)).tolist(), slots[t.target].tolist()
+            ]  # fmt: skip
+            values = t.value.tolist() if t.value is not None else [1] * t.m
+            ids: list[Any] = t.ids.tolist()
+            if order.names is not None:
+                name = order.names.sorted.to_pylist()
+                ends = [[name[i] for i in row] for row in ends]
+                ids = [name[i] for i in ids]
+            kinds = t.kind.tolist() if t.kind is not None else [0] * t.n
+            rows += [("v", i, k, False) for i, k in zip(ids, kinds, strict=True)]
+            rows += [("o", a, b, x) for a, b, x in zip(*ends, values, strict=True)]
+            rows += [("i", b, a, x) for a, b, x in zip(*ends, values, strict=True)]
+        if partition == 0 and order.named is not None:
+            rows += [("v", i, 0, True) for i in order.named.to_pylist()]
+        sent: list[list[tuple[Any, ...]]] = [[] for _ in range(count)]
+        for row, p in zip(rows, places([r[1] for r in rows], count), strict=True):
+            sent[p].append(row)
+        return [(p, EDGES + pickle.dumps(x, 5)) for p, x in enumerate(sent) if x]
+
