@@ -1,0 +1,197 @@
+"""What an events loop writes to a store: its state, and checkpoints to go on from."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.stream.events_programs import (
+    Edges,
+    Least,
+    PaperPaths,
+    Recorder,
+    Steps,
+    Weights,
+    random_rows,
+    weights,
+)
+from vertexsdk import Deltas, Graph, InputError
+from vertexsdk.engine import QUIET, Budget, Orders
+from vertexsdk.event_setup import events_engine
+from vertexsdk.load.names import Names
+from vertexsdk.program import Program
+from vertexsdk.state import Store, open_store
+from vertexsdk.testing.event_hops import engine_in_process, mail_of, state_of
+from vertexsdk.writing import MOST
+
+
+def written(store: Store, loop: str, manifest: Any = None) -> dict[int, Any]:
+    return {
+        v: total
+        for _, columns in store.read(loop, manifest)
+        for v, total in zip(columns["id"].tolist(), columns["total"].tolist(), strict=True)
+    }
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_what_has_changed_is_written(partitions: int, tmp_path: Path) -> None:
+    url, rng = f"lmdb://{tmp_path}/state", random.Random(partitions)
+    edges: Edges = {(k, (k + 1) % 12): 1.0 for k in range(12)}
+    rows = [(a, b, x) for (a, b), x in edges.items()]
+    engine = engine_in_process(Program(Weights), rows, partitions=partitions, store=url)
+    kinds, iteration = set(), 0
+    with open_store(url) as store:
+        manifest = None
+        for step in range(12):
+            number = 3 if step < 6 else 1
+            batch = random_rows(rng, edges, number, undirected=False)
+            out = engine.advance(Orders(Deltas.mixed(batch), budget=QUIET, write=True))
+            kinds |= {(ref.kind, out.whole) for ref in out.segments}
+            iteration = max(iteration + 1, out.iteration)
+            manifest = store.commit(
+                "main", iteration=iteration, segments=out.segments, parent=manifest,
+                partitions=partitions,
+            )  # fmt: skip
+            assert written(store, "main") == weights(edges)
+            if step == 6:
+                fork, at = engine.fork(), manifest
+        assert ("delta", False) in kinds
+        assert ("base", True) in kinds
+        again = engine.advance(Orders(budget=QUIET, write=True))
+        assert again.segments == []
+        out = fork.advance(Orders(Deltas.mixed([("+", 0, 1, 99.0)]), budget=QUIET, write=True))
+        store.fork("main", "branch", at.iteration)
+        store.commit(
+            "branch", iteration=iteration, segments=out.segments, parent=store.version("branch")
+        )
+        assert written(store, "branch")[1] >= 99.0
+        assert written(store, "main") == weights(edges)
+
+
+def test_many_deltas_make_a_base(tmp_path: Path) -> None:
+    edges = [(k, (k + 1) % 200) for k in range(200)]
+    engine = engine_in_process(Program(Weights), edges, store=f"lmdb://{tmp_path}/state")
+    kinds = []
+    for k in range(MOST + 3):
+        batch = Deltas.mixed([("~", k, k + 1, 5.0)])
+        out = engine.advance(Orders(batch, budget=QUIET, write=True))
+        kinds += [ref.kind for ref in out.segments]
+    assert kinds == ["base", *["delta"] * MOST, "base", "delta"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 2), (2, 3), (7, 1)])
+def test_a_checkpoint_holds_all_that_a_loop_has(before: int, after: int, tmp_path: Path) -> None:
+    """Also what was no edge, and what was on its way; with any number of partitions."""
+    url = f"lmdb://{tmp_path}/state"
+    ring = [(k, (k + 1) % 5) for k in range(5)]
+    common: Any = {"store": url, "undirected": False}
+    engine = engine_in_process(Program(Steps), ring, partitions=before, **common)
+    engine.advance(Orders(budget=QUIET))
+    engine.advance(Orders(Deltas.mixed([("send", 0, "START", 9)]), budget=Budget(3)))
+    segments = engine.checkpoint()
+    with open_store(url) as store:
+        found = [store.segment(ref) for ref in segments if not ref.group]
+        ends = zip(
+            *([x for c in found for x in c[n].tolist()] for n in ("source", "target")), strict=True
+        )
+    assert sorted(ends) == sorted(ring)
+    assert {ref.kind for ref in segments} == {"topology"}
+    nodes = [ref for ref in segments if ref.group == "nodes"]
+    again = engine_in_process(Program(Steps), partitions=after, nodes=nodes, **common)
+    assert state_of(again) == state_of(engine)
+    assert mail_of(again) == mail_of(engine) != {}
+    more = Orders(Deltas.mixed([("send", 7, "START", 1), ("-", 0, 1)]), budget=QUIET)
+    outs = [e.advance(more) for e in (engine, again)]
+    assert state_of(again) == state_of(engine)
+    for name in ("counts", "iteration", "num_vertices", "num_edges"):
+        assert getattr(outs[0], name) == getattr(outs[1], name)
+
+
+def test_a_checkpoint_of_strings(tmp_path: Path) -> None:
+    common: Any = {"store": f"lmdb://{tmp_path}/state", "strings": True, "undirected": True}
+    engine = engine_in_process(Program(Least), [("b", "a"), ("c", "d")], partitions=2, **common)
+    engine.advance(Orders(Deltas.mixed([("+", "zoë", "c")]), budget=QUIET))
+    segments = {ref.group or str(ref.key.partition): ref for ref in engine.checkpoint()}
+    with open_store(common["store"]) as store:
+        stored = store.segment(segments["names"])
+        names = Names.of(engine.at.names.sorted)  # type: ignore[union-attr]
+        assert bytes(stored["bytes"]).decode() == "abcdzoë"
+        ends = [
+            names.sorted[k].as_py()
+            for p in "01"
+            for pair in zip(*(store.segment(segments[p])[n] for n in ("source", "target")), strict=True)
+            for k in pair
+        ]
+    assert sorted(zip(ends[::2], ends[1::2], strict=True)) == [("a", "b"), ("c", "d"), ("c", "zoë")]
+
+
+def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    rng, edges = random.Random(5), dict[tuple[int, int], float]()
+    while len(edges) < 30:
+        random_rows(rng, edges, 5, undirected=True)
+    graph = Graph.from_arrays(
+        *zip(*((a, b, x) for (a, b), x in edges.items()), strict=True), spark=spark,
+        vertices=[3, 77], undirected=True, partitions=2,
+    )  # fmt: skip
+    url = f"lmdb://{tmp_path}/state"
+    engine = events_engine(Program(PaperPaths), graph, params={"origin": 3}, backend=url)
+    wanted = engine_in_process(
+        Program(PaperPaths), [(a, b, x) for (a, b), x in edges.items()], [3, 77], {"origin": 3},
+        undirected=True,
+    )  # fmt: skip
+    with open_store(url) as store:
+        manifest = None
+        for step in range(3):
+            batch = Deltas.mixed(random_rows(rng, edges, 6, undirected=True) if step else [])
+            fork = engine.fork()
+            outs = [e.advance(Orders(batch, budget=QUIET, write=True)) for e in (fork, engine)]
+            mine = wanted.advance(Orders(batch, budget=QUIET))
+            assert outs[0].counts == outs[1].counts == mine.counts
+            assert outs[1].num_edges == mine.num_edges == len(edges)
+            manifest = store.commit(
+                "paperpaths", iteration=step, segments=outs[1].segments, parent=manifest,
+                partitions=2,
+            )  # fmt: skip
+            found = store.lookup("paperpaths", list(state_of(wanted)))
+            assert {v: row["length"] for v, row in found.items()} == {
+                v: row["length"] for v, row in state_of(wanted).items()
+            }
+            assert 77 in found
+            fork.close()
+        nodes = [ref for ref in engine.checkpoint() if ref.group == "nodes"]
+    again = events_engine(
+        Program(PaperPaths), graph, params={"origin": 3}, backend=url, nodes=nodes
+    )
+    out = again.advance(Orders(budget=QUIET))
+    assert (out.effort.iterations, out.num_edges) == (0, len(edges))
+    for e in (again, engine):
+        e.close()
+    graph.unpersist()
+
+
+def test_strings_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    graph = Graph.from_arrays(["m", "n"], ["n", "o"], spark=spark, partitions=2)
+    url = f"lmdb://{tmp_path}/state"
+    engine = events_engine(Program(Least), graph, backend=url)
+    with open_store(url) as store:
+        manifest = None
+        for batch in ([], [("+", "a", "o"), ("+", "x", "y")], [("send", "p", "HELLO")]):
+            out = engine.advance(Orders(Deltas.mixed(batch), budget=QUIET, write=True))
+            manifest = store.commit(
+                "least", iteration=out.iteration, segments=out.segments, parent=manifest,
+                partitions=2, ids="str",
+            )  # fmt: skip
+        ids = sorted("amnopxy")
+        codes = {v: row["least"] for v, row in store.lookup("least", ids).items()}
+    assert codes == {v: ids.index(w) for v, w in zip(ids, "ammapxx", strict=True)}
+    engine.close()
+    with pytest.raises(InputError, match="parallel edges"):
+        multi = Graph.from_arrays([1], [2], spark=spark, multi=True)
+        events_engine(Program(Recorder), multi, backend=url)
+    with pytest.raises(InputError, match="'x' is no vertex"):
+        whole = Graph.from_arrays([1], [2], spark=spark)
+        events_engine(Program(PaperPaths), whole, params={"origin": "x"}, backend=url)
