@@ -68,9 +68,7 @@ class Deltas(Changes):
         if sent and edges and pa.types.is_integer(named.type) != changes.are_integers:
             raise InputError("some ids of the batch are integers and others strings; use one type")
         ids = named.to_pylist()
-        kept = tuple(
-            Sent(s.at, i, s.kind, s.value) for s, i in zip(sent, ids, strict=True)
-        )
+        kept = tuple(Sent(s.at, i, s.kind, s.value) for s, i in zip(sent, ids, strict=True))
         return cls(changes.kind, changes.source, changes.target, changes.value, (), kept)
 
     @classmethod

@@ -53,9 +53,7 @@ class Batch:
         if not integers:
             ids = changes.strings()
         slim = Deltas(number, pa.nulls(0), pa.nulls(0), values[:0], (), sent)
-        return cls(
-            number.tolist(), ids[0].to_pylist(), ids[1].to_pylist(), values.tolist(), slim
-        )
+        return cls(number.tolist(), ids[0].to_pylist(), ids[1].to_pylist(), values.tolist(), slim)
 
 
 @dataclass(slots=True)

@@ -7,12 +7,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vertexsdk.algebra import VertexId
-from vertexsdk.errors import ProgramError
+from vertexsdk.algebra import INT_MAX, INT_MIN, VertexId
+from vertexsdk.errors import ProgramError, RunError
+from vertexsdk.names import BOTTOM, TOP
 from vertexsdk.program import ClassSpec, StateField
 from vertexsdk.vertex import Target
 
-__all__ = ["Cursor", "Letter", "Namer", "Node", "checked", "default_state"]
+__all__ = ["Cursor", "Letter", "Namer", "Node", "Strings", "checked", "default_state"]
 
 Letter = tuple[Any, Any, Any, Any]  # source, kind, value, edge value
 
@@ -25,6 +26,20 @@ class Namer(Protocol):
 
     def encode(self, name: Any) -> Any:
         """What the engine calls it."""
+
+
+class Strings:
+    """String ids stand for themselves."""
+
+    def decode(self, code: Any) -> Any:
+        """See `Namer`."""
+        return {INT_MAX: TOP, INT_MIN: BOTTOM}.get(code, code) if isinstance(code, int) else code
+
+    def encode(self, name: Any) -> Any:
+        """See `Namer`."""
+        if not isinstance(name, str):
+            raise RunError(f"{name!r} is no vertex: the graph's ids are strings")
+        return name
 
 
 class Node:
@@ -77,11 +92,15 @@ class Cursor:
 
     def added_targets(self) -> list[Target]:
         n = self.node
-        return self._show({k: x for k, x in n.targets.items() if k not in n.before or n.before[k] != x})
+        return self._show(
+            {k: x for k, x in n.targets.items() if k not in n.before or n.before[k] != x}
+        )
 
     def retained_targets(self) -> list[Target]:
         n = self.node
-        return self._show({k: x for k, x in n.targets.items() if k in n.before and n.before[k] == x})
+        return self._show(
+            {k: x for k, x in n.targets.items() if k in n.before and n.before[k] == x}
+        )
 
     def removed_targets(self) -> list[Target]:
         n = self.node

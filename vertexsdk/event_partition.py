@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.algebra import INT_MAX, INT_MIN
-from vertexsdk.errors import RunError
 from vertexsdk.event_changes import Batch, Taken, apply_change, letter_of, places, row_of, value_at
-from vertexsdk.event_nodes import Letter, Node
+from vertexsdk.event_nodes import Letter, Node, Strings
 from vertexsdk.event_records import Chain, Records, load_chain, save_chain
 from vertexsdk.event_steps import EventSteps
 from vertexsdk.events import state_columns
@@ -21,23 +20,9 @@ from vertexsdk.master import Progress
 from vertexsdk.names import BOTTOM, TOP
 from vertexsdk.plan import Plan
 
-__all__ = ["EDGES", "EventPartition", "Strings"]
+__all__ = ["EDGES", "EventPartition"]
 
 EDGES, LETTERS = b"e", b"l"  # what a block holds
-
-
-class Strings:
-    """String ids stand for themselves."""
-
-    def decode(self, code: Any) -> Any:
-        """See `Namer`."""
-        return {INT_MAX: TOP, INT_MIN: BOTTOM}.get(code, code) if isinstance(code, int) else code
-
-    def encode(self, name: Any) -> Any:
-        """See `Namer`."""
-        if not isinstance(name, str):
-            raise RunError(f"{name!r} is no vertex: the graph's ids are strings")
-        return name
 
 
 class EventPartition(EventSteps):

@@ -26,7 +26,7 @@ from vertexsdk.program import Program, reachable, self_name
 from vertexsdk.shipping import ship_by_value
 from vertexsdk.state import SegmentRef
 
-__all__ = ["begin", "events_engine", "reads_loop"]
+__all__ = ["begin", "bound_params", "events_engine", "named_ids", "plan_for", "reads_loop"]
 
 
 def events_engine(
@@ -61,7 +61,7 @@ def events_engine(
         raise InputError(
             f"the vertex file names class {unknown!r}; {program.name} has: {', '.join(number)}"
         )
-    bound = _bound(program, params or {}, strings=names is not None)
+    bound = bound_params(program, params or {}, strings=names is not None)
     ship_by_value(program)
     plan = plan_for(
         program, bound, run=f"{graph.spark.sparkContext.applicationId}/events-{uuid.uuid4().hex}",
@@ -163,7 +163,8 @@ def named_ids(program: Program, params: Mapping[str, Any], *, strings: bool) -> 
     return pa.array([_integer(i) for i in ids], pa.int64())
 
 
-def _bound(program: Program, params: Mapping[str, Any], *, strings: bool) -> dict[str, Any]:
+def bound_params(program: Program, params: Mapping[str, Any], *, strings: bool) -> dict[str, Any]:
+    """The values of all parameters, with vertices as the engine calls them."""
     bound = program.bind(params)
     kinds = {n: t for s in program.classes for n, (t, _) in s.params.items()}
     for name in params:

@@ -7,7 +7,7 @@ from typing import Any
 
 from vertexsdk.compile.interpret import new_cursor, user_error
 from vertexsdk.errors import VertexError
-from vertexsdk.event_nodes import Cursor, Letter, Namer, Node, checked, default_state
+from vertexsdk.event_nodes import Cursor, Letter, Node, checked, default_state
 from vertexsdk.master import Progress
 from vertexsdk.plan import Plan
 from vertexsdk.vertex import ADD_TARGET, REMOVE_TARGET, UPDATE, Aggregator, Delta, Vertex
@@ -24,7 +24,7 @@ class EventSteps:
     nodes: MutableMapping[Any, Node]
 
     def __init__(
-        self, plan: Plan, partition: int, num_vertices: int, names: Namer | None, loop: str
+        self, plan: Plan, partition: int, num_vertices: int, names: Any, loop: str
     ) -> None:
         self.plan, self.partition = plan, partition
         self.cursor = Cursor(names)

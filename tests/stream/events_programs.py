@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from vertexsdk import INT_MAX, MAIN_LOOP, UPDATE, Vertex, VertexId, param, producers, state
+from vertexsdk import INT_MAX, MAIN_LOOP, UPDATE, Vertex, VertexId, producers, state
 
 ROOT = Path(__file__).resolve().parents[2]
 Edges = dict[tuple[Any, Any], float]

@@ -56,7 +56,10 @@ def test_every_sequence_of_changes_leads_to_what_the_oracle_says(seed: int) -> N
         batch = Changes.of(random_rows(rng, edges, rng.randint(1, 9), undirected=undirected))
         budget = rng.choice([None, Budget(1), Budget(2), QUIET])
         outs = [e.advance(Orders(batch, budget=budget)) for e in engines]
-        assert outs[0].counts == outs[1].counts | {"changed": 0, "unchanged": outs[0].counts["unchanged"]}
+        assert outs[0].counts == outs[1].counts | {
+            "changed": 0,
+            "unchanged": outs[0].counts["unchanged"],
+        }
         forks = [e.fork() for e in engines]
         for e in forks:
             assert e.advance(Orders(budget=QUIET)).effort.quiet
@@ -89,9 +92,7 @@ def test_a_first_run_is_that_of_the_reference(partitions: int, direction: str) -
     out = engine.advance(Orders(budget=QUIET))
     assert state_of(engine) == wanted.state
     assert out.effort.iterations == wanted.iterations
-    assert targets_of(engine) == {
-        v: {t: x for t, x, _ in row} for v, row in wanted.targets.items()
-    }
+    assert targets_of(engine) == {v: {t: x for t, x, _ in row} for v, row in wanted.targets.items()}
     engine.close()
 
 
@@ -301,7 +302,14 @@ def test_strings_of_which_new_ones_come() -> None:
         engine.advance(Orders(budget=QUIET))
         assert column(engine, "least") == {"m": "m", "n": "m", "o": "m"}
         take(engine, ("+", "a", "n"), ("+", "x", "y"), budget=QUIET)
-        assert column(engine, "least") == {"a": "a", "m": "m", "n": "a", "o": "a", "x": "x", "y": "x"}
+        assert column(engine, "least") == {
+            "a": "a",
+            "m": "m",
+            "n": "a",
+            "o": "a",
+            "x": "x",
+            "y": "x",
+        }
 
 
 def test_versions_which_nobody_needs_are_dropped() -> None:

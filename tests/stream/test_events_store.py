@@ -123,7 +123,9 @@ def test_a_checkpoint_of_strings(tmp_path: Path) -> None:
         ends = [
             names.sorted[k].as_py()
             for p in "01"
-            for pair in zip(*(store.segment(segments[p])[n] for n in ("source", "target")), strict=True)
+            for pair in zip(
+                *(store.segment(segments[p])[n] for n in ("source", "target")), strict=True
+            )
             for k in pair
         ]
     assert sorted(zip(ends[::2], ends[1::2], strict=True)) == [("a", "b"), ("c", "d"), ("c", "zoë")]
@@ -189,9 +191,9 @@ def test_strings_on_spark(spark: SparkSession, tmp_path: Path) -> None:
         codes = {v: row["least"] for v, row in store.lookup("least", ids).items()}
     assert codes == {v: ids.index(w) for v, w in zip(ids, "ammapxx", strict=True)}
     engine.close()
+    multi = Graph.from_arrays([1], [2], spark=spark, multi=True)
     with pytest.raises(InputError, match="parallel edges"):
-        multi = Graph.from_arrays([1], [2], spark=spark, multi=True)
         events_engine(Program(Recorder), multi, backend=url)
+    whole = Graph.from_arrays([1], [2], spark=spark)
     with pytest.raises(InputError, match="'x' is no vertex"):
-        whole = Graph.from_arrays([1], [2], spark=spark)
         events_engine(Program(PaperPaths), whole, params={"origin": "x"}, backend=url)

@@ -8,18 +8,21 @@ import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from vertexsdk import event_task, resident
 from vertexsdk.deltas import Deltas
 from vertexsdk.engine import Orders
-from vertexsdk.event_setup import _bound, begin, named_ids, plan_for
-from vertexsdk.event_task import DRIVER, EventTask, Said
+from vertexsdk.event_partition import EventPartition
+from vertexsdk.event_setup import begin, bound_params, named_ids, plan_for
+from vertexsdk.event_task import DRIVER, EventTask
 from vertexsdk.event_versions import Family
 from vertexsdk.events_engine import EventsEngine
 from vertexsdk.load.names import Names
 from vertexsdk.program import Program
 from vertexsdk.state import SegmentRef
 
-__all__ = ["engine_in_process", "state_of"]
+__all__ = ["engine_in_process", "mail_of", "state_of", "targets_of"]
 
 _numbers = itertools.count()
 
@@ -75,15 +78,18 @@ def engine_in_process(
         store: URL to which segments are written.
         nodes, names: of a checkpoint, to begin from.
 
-    >>> from vertexsdk.testing.reference import reference  # what it is compared with
+    >>> from vertexsdk.algorithms import ShortestPaths
+    >>> engine = engine_in_process(Program(ShortestPaths), params={"origin": 1})
     """
-    import pyarrow as pa
-
     given = dict(params or {})
     plan = plan_for(
-        program, _bound(program, given, strings=strings), run=f"inprocess-{os.getpid()}/e-{next(_numbers)}",
-        topologies=("",) * partitions, loop=loop, store=store,
-    )  # fmt: skip
+        program,
+        bound_params(program, given, strings=strings),
+        run=f"inprocess-{os.getpid()}/events-{next(_numbers)}",
+        topologies=("",) * partitions,
+        loop=loop,
+        store=store,
+    )
     task = EventTask(plan, strings=strings, undirected=undirected)
     family = Family(plan, task, lambda t: _Hops(t, forget=forget), resident.drop)
     ids = named_ids(program, given, strings=strings)
@@ -127,13 +133,8 @@ def mail_of(engine: EventsEngine) -> dict[Any, list[Any]]:
 
 
 def _partition(engine: EventsEngine, p: int, chain: Any) -> Any:
-    from vertexsdk.event_partition import EventPartition
-
     task = engine.family.task
     return EventPartition(
         engine.family.plan, p, 0, engine.loop, chain, strings=task.strings,
         undirected=task.undirected,
     )  # fmt: skip
-
-
-__all__ += ["Said", "mail_of", "targets_of"]
