@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -104,29 +105,29 @@ class Deltas(Changes):
                 sent.append(Sent(done, s.vertex, s.kind, s.value))
         return Deltas(c.kind, c.source, c.target, c.value, c.places, tuple(sent))
 
-    def sent_columns(self) -> dict[str, NDArray[Any]]:
-        """What was sent as columns, to be written to a log; `with_sent` takes them back."""
-        columns: dict[str, NDArray[Any]] = {
-            "sent.at": np.array([s.at for s in self.sent], np.int64)
-        }
-        for name, values in (
-            ("vertex", [s.vertex for s in self.sent]),
-            ("kind", [s.kind for s in self.sent]),
-            ("value", [(s.value,) for s in self.sent]),  # in a tuple, so that it stays as it is
-        ):
-            columns[f"sent.{name}"] = np.empty(len(values), object)
-            for k, value in enumerate(values):
-                columns[f"sent.{name}"][k] = value
-        return columns
+    def sending(self, sent: Sequence[Sent], *, integers: bool) -> Deltas:
+        """The same changes with these among them, for a graph whose ids are integers or not.
+
+        Raises:
+            InputError: an id is a string where the graph's are integers.
+        """
+        if integers and not all(isinstance(s.vertex, int) for s in sent):
+            raise InputError("the graph's ids are integers; so must be those of its changes")
+        if not integers:
+            sent = [Sent(s.at, str(s.vertex), s.kind, s.value) for s in sent]
+        return replace(self, sent=tuple(sent))
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What was sent, as a log keeps it beside the changes; `with_sent` takes it back."""
+        return {"sent": np.frombuffer(pickled(self.sent), np.uint8)}
 
     @classmethod
-    def with_sent(cls, changes: Changes, columns: dict[str, NDArray[Any]]) -> Deltas:
-        """The batch of which `changes` were the changes, and `columns` what `sent_columns` gave."""
-        names = ("at", "vertex", "kind", "value")
-        rows = zip(*(columns[f"sent.{n}"].tolist() for n in names), strict=True)
-        sent = tuple(Sent(at, vertex, kind, value[0]) for at, vertex, kind, value in rows)
-        c = changes
-        return cls(c.kind, c.source, c.target, c.value, c.places, sent)
+    def with_sent(cls, changes: Changes, columns: Mapping[str, NDArray[Any]]) -> Deltas:
+        """The batch of which `changes` were the changes, and `columns` what `columns` gave.
+
+        It reads a pickle, so whoever wrote it must be trusted.
+        """
+        return replace(cls.among(changes), sent=pickle.loads(columns["sent"].tobytes()))
 
 
 def edges_only(program: Program, changes: Changes) -> Changes:
@@ -143,6 +144,25 @@ def edges_only(program: Program, changes: Changes) -> Changes:
             "gather other deltas"
         )
     return changes
+
+
+def pickled(value: Any) -> bytes:
+    """Pickle what a user gave.
+
+    Raises:
+        InputError: it cannot be.
+    """
+    try:
+        return pickle.dumps(value, 5)
+    except Exception:
+        import cloudpickle
+
+        try:
+            return bytes(cloudpickle.dumps(value, 5))
+        except Exception as error:
+            raise InputError(
+                f"what a delta carries cannot be pickled ({error}); send plain values"
+            ) from error
 
 
 def _checked(sent: Sent) -> Sent:

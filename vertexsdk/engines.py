@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from vertexsdk.engine import Engine
 from vertexsdk.graph import Graph
 from vertexsdk.program import Program
+from vertexsdk.state import SegmentRef
 
 __all__ = ["FACTORIES", "Setting", "engine_for"]
 
@@ -24,6 +25,7 @@ class Setting:
         backend: URL of the store that segments are written to.
         loop: the name that segments are written under.
         options: as those of `run`: `tolerance`, `compiled`, `threads`, ...
+        nodes: of a checkpoint, for an events program to stand there.
     """
 
     program: Program
@@ -32,9 +34,26 @@ class Setting:
     backend: str
     loop: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    nodes: Sequence[SegmentRef] = ()
 
 
 Factory = Callable[[Setting], Engine | None]
+
+
+def _events(setting: Setting) -> Engine | None:
+    if setting.program.algebra is not None:
+        return None
+    from vertexsdk.event_setup import events_engine
+
+    return events_engine(
+        setting.program,
+        setting.graph,
+        params=setting.params,
+        backend=setting.backend,
+        loop=setting.loop,
+        max_iterations=setting.options.get("max_iterations"),
+        nodes=setting.nodes,
+    )
 
 
 def _rebuild(setting: Setting) -> Engine:
@@ -50,7 +69,7 @@ def _live(setting: Setting) -> Engine | None:
 
 
 # In order: each says None to what is not for it, and the last takes everything.
-FACTORIES: list[Factory] = [_live, _rebuild]
+FACTORIES: list[Factory] = [_events, _live, _rebuild]
 
 
 def engine_for(setting: Setting) -> Engine:

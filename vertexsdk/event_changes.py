@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.changes import ADD, REMOVE
 from vertexsdk.compile.edges import COUNTS
-from vertexsdk.deltas import Deltas, Sent
+from vertexsdk.deltas import Deltas
 from vertexsdk.errors import InputError
 from vertexsdk.event_nodes import Node
 from vertexsdk.load.names import Names
@@ -40,19 +40,17 @@ class Batch:
         Raises:
             InputError: ids of strings where the graph's are integers.
         """
-        number, sent = changes.kind, changes.sent
-        strange = integers and not all(isinstance(s.vertex, int) for s in sent)
-        if strange or (integers and len(number) and not changes.are_integers):
+        number = changes.kind
+        if integers and len(number) and not changes.are_integers:
             raise InputError("the graph's ids are integers; so must be those of its changes")
-        if not integers:
-            sent = tuple(Sent(s.at, str(s.vertex), s.kind, s.value) for s in sent)
         values = np.ones(len(number), np.int64)
         if value is not None:
             values = changes.value.astype(value)
         ids: tuple[Any, Any] = (changes.source, changes.target)
         if not integers:
             ids = changes.strings()
-        slim = Deltas(number, pa.nulls(0), pa.nulls(0), values[:0], (), sent)
+        slim = Deltas(number, pa.nulls(0), pa.nulls(0), values[:0])
+        slim = slim.sending(changes.sent, integers=integers)
         return cls(number.tolist(), ids[0].to_pylist(), ids[1].to_pylist(), values.tolist(), slim)
 
 

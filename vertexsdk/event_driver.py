@@ -35,10 +35,13 @@ class EventDriver:
     Attributes:
         at: the version.
         loop: what `self.loop` is in methods.
+        integers, value: see `Engine`.
     """
 
     def __init__(self, family: Family, at: At, loop: str) -> None:
         self.family, self.at, self.loop = family, at, loop
+        self.integers = not family.task.strings
+        self.value = family.plan.program.value_dtype
         self._hops: Hops | None = None
         self._open = True
         self._sent = 0  # bytes in the last hop
@@ -47,16 +50,6 @@ class EventDriver:
         self._made: tuple[Chain, ...] = ()  # by the order which is carried out now
         family.join()
         family.hold(at.chains)
-
-    @property
-    def integers(self) -> bool:
-        """See `Engine`."""
-        return not self.family.task.strings
-
-    @property
-    def value(self) -> str | None:
-        """See `Engine`."""
-        return self.family.plan.program.value_dtype
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

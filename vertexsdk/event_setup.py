@@ -53,10 +53,13 @@ def events_engine(
     """
     if graph.multi:
         raise InputError("a graph with parallel edges cannot be changed; leave out multi")
-    info = graph.materialise(("out", program.value_dtype, "combined"))
+    keys, kinds = ("",) * graph.partitions, tuple[str, ...]()
+    if not nodes:
+        info = graph.materialise(("out", program.value_dtype, "combined"))
+        keys, kinds = info.keys, info.kinds
     names = graph.code_names
     number = {s.name: k for k, s in enumerate(program.classes)}
-    unknown = next((n for n in info.kinds if n not in number), None)
+    unknown = next((n for n in kinds if n not in number), None)
     if unknown is not None:
         raise InputError(
             f"the vertex file names class {unknown!r}; {program.name} has: {', '.join(number)}"
@@ -65,10 +68,10 @@ def events_engine(
     ship_by_value(program)
     plan = plan_for(
         program, bound, run=f"{graph.spark.sparkContext.applicationId}/events-{uuid.uuid4().hex}",
-        topologies=info.keys, loop=loop or program.name, store=backend,
+        topologies=keys, loop=loop or program.name, store=backend,
         max_iterations=max_iterations,
     )  # fmt: skip
-    plan = replace(plan, kinds=tuple(number[n] for n in info.kinds))
+    plan = replace(plan, kinds=tuple(number[n] for n in kinds))
     task = EventTask(plan, strings=names is not None, undirected=graph.undirected)
     anchor = graph.anchor
     make = partial(Exchange, graph.spark, anchor.partitions, anchor=anchor)

@@ -116,26 +116,30 @@ class EventsEngine(EventDriver):
                 kept = next(r.remembered for r in reports if r.remembered is not None)
                 now = self.at
                 self.at = replace(
-                    kept, chains=now.chains, vertices=now.vertices, edges=now.edges, moved=True
-                )
+                    kept, chains=now.chains, vertices=now.vertices, edges=now.edges,
+                    names=now.names, moved=True,
+                )  # fmt: skip
             else:
                 self._hop(load=True, named=named, names=self.at.names)
                 self._hop()
 
     # Other engines, and the store. ----------------------------------------------------------
 
-    def fork(self, name: str | None = None) -> EventsEngine:
+    def fork(self, name: str | None = None) -> Engine:
         """See `Engine`; `name` is what `self.loop` is there, by default `branch-1`, `-2`, ..."""
         if not self._open:
             raise InputError(f"the engine of loop {self.loop!r} was closed; resume the loop")
         self._forks += 1
         own = "branch" if self.loop == MAIN_LOOP else self.loop
-        at = self.at
+        made = EventsEngine(self.family, self.at, reads_loop=self.reads_loop)
+        made.enter(name or f"{own}-{self._forks}")
+        return made
+
+    def enter(self, loop: str) -> None:
+        """Be the engine of a branch of this name."""
         if self.reads_loop:
-            at = replace(at, wake=True, reason=None)
-        return EventsEngine(
-            self.family, at, loop=name or f"{own}-{self._forks}", reads_loop=self.reads_loop
-        )
+            self.at = replace(self.at, wake=True, reason=None)
+        self.loop = loop
 
     def adopt(self, fork: Engine) -> None:
         """See `Engine`."""
@@ -149,7 +153,7 @@ class EventsEngine(EventDriver):
         """See `Engine`; beside the edges are the vertices, in group "nodes"."""
         at = self.at
         with self._all_or_nothing():
-            kept = replace(at, chains=(), written=None)
+            kept = replace(at, chains=(), names=None, written=None)
             reports = self._hop(checkpoint=True, names=at.names, remember=kept)
         segments = [ref for r in reports for ref in r.segments]
         plan = self.family.plan

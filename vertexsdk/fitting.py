@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from vertexsdk.changes import Changes
+from vertexsdk.deltas import Deltas
 from vertexsdk.engine import Engine
 from vertexsdk.errors import InputError
 
@@ -22,13 +23,16 @@ def fitting(changes: Changes | DataFrame | Iterable[Sequence[Any]], engine: Engi
     """
     if isinstance(changes, DataFrame):
         changes = Changes.from_dataframe(changes)
-    batch = changes if isinstance(changes, Changes) else Changes.of(changes)
+    batch = changes if isinstance(changes, Changes) else Deltas.mixed(changes)
     if not len(batch):
         return batch
     source, target = batch.source, batch.target
-    if engine.integers and not batch.are_integers:
+    if engine.integers and len(batch.kind) and not batch.are_integers:
         raise InputError("the graph's ids are integers; so must be those of its changes")
     if not engine.integers:
         source, target = batch.strings()
     value = batch.value.astype(engine.value or "float64", copy=False)
-    return Changes(batch.kind, source, target, value, batch.places)
+    fitted = Changes(batch.kind, source, target, value, batch.places)
+    if not isinstance(batch, Deltas) or not batch.sent:
+        return fitted
+    return Deltas.among(fitted).sending(batch.sent, integers=engine.integers)

@@ -9,7 +9,7 @@ all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vertexsdk.changes import Changes
+from vertexsdk.deltas import Deltas, Sent
 from vertexsdk.state import Manifest, SegmentRef, Store
 
 __all__ = ["InputLog", "joined", "packed", "unpacked"]
@@ -55,21 +56,21 @@ class InputLog:
         return ref, InputLog(waiting if small else (), self.size + len(batch))
 
     @classmethod
-    def of(cls, store: Store, manifest: Manifest) -> InputLog:
-        """The log of a version."""
+    def of(cls, store: Store, manifest: Manifest, *, sent: bool) -> InputLog:
+        """The log of a version; `sent`: with deltas that are no edges, which are pickled."""
         refs = [ref for ref in store.segments(manifest) if ref.kind == "changes"]
-        tail = tuple(_changes(store.segment(ref)) for ref in refs if ref.group == "tail")
+        tail = tuple(_changes(store.segment(ref), sent) for ref in refs if ref.group == "tail")
         size = sum(store.table(ref).length("kind") for ref in refs)
         return cls(tail, size)
 
     @staticmethod
-    def replay(store: Store, manifest: Manifest) -> Iterator[Changes]:
-        """The changes of a version since its checkpoint, in order, many at a time."""
+    def replay(store: Store, manifest: Manifest, *, sent: bool) -> Iterator[Changes]:
+        """The changes of a version since its checkpoint, in order, many at a time; see `of`."""
         batches: list[Changes] = []
         for ref in store.segments(manifest):
             if ref.kind != "changes":
                 continue
-            batches.append(_changes(store.segment(ref)))
+            batches.append(_changes(store.segment(ref), sent))
             if sum(map(len, batches)) >= _AT_ONCE:
                 yield joined(batches)
                 batches = []
@@ -88,12 +89,18 @@ def joined(batches: Sequence[Changes]) -> Changes:
         return batches[0]
     ends = (pa.chunked_array([getattr(b, n) for b in batches]) for n in ("source", "target"))
     source, target = (_whole(end) for end in ends)
-    return Changes(
+    whole = Changes(
         np.concatenate([b.kind for b in batches]),
         source,
         target,
         np.concatenate([b.value for b in batches]),
     )
+    sent, done = list[Sent](), 0
+    for b in batches:
+        if isinstance(b, Deltas):
+            sent += [replace(s, at=s.at + done) for s in b.sent]
+        done += len(b.kind)
+    return replace(Deltas.among(whole), sent=tuple(sent)) if sent else whole
 
 
 def _whole(chunks: pa.ChunkedArray) -> pa.Array:
@@ -109,17 +116,20 @@ def _columns(batch: Changes) -> dict[str, NDArray[Any]]:
             columns[name] = np.asarray(ids)
         else:
             columns[f"{name}.offsets"], columns[f"{name}.bytes"] = packed(ids)
+    if isinstance(batch, Deltas) and batch.sent:
+        columns |= batch.columns()
     return columns
 
 
-def _changes(columns: dict[str, NDArray[Any]]) -> Changes:
+def _changes(columns: dict[str, NDArray[Any]], sent: bool) -> Changes:
     ends = []
     for name in ("source", "target"):
         if name in columns:
             ends.append(pa.array(columns[name], pa.int64()))
         else:
             ends.append(unpacked(columns[f"{name}.offsets"], columns[f"{name}.bytes"]))
-    return Changes(columns["kind"], ends[0], ends[1], columns["value"])
+    changes = Changes(columns["kind"], ends[0], ends[1], columns["value"])
+    return Deltas.with_sent(changes, columns) if sent and "sent" in columns else changes
 
 
 def packed(names: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:

@@ -188,7 +188,7 @@ class MainLoop:
             store.close()
             raise
         kind = Kind(program, store.backend.address, restore, checkpoint_every, retain)
-        log = InputLog.of(store, manifest)
+        log = InputLog.of(store, manifest, sent=program.algebra is None)
         self._hold(spark, Versions(kind, store, self.loop, engine, (manifest, ledger), log))
         return self
 
@@ -325,7 +325,9 @@ class MainLoop:
             RunError: the run failed, or met a limit; what was ingested stays.
         """
         versions = self._versions
-        if self.shared or not versions.lock.acquire(blocking=False):
+        if self._sees_loop and not self.shared:
+            versions.carry_out(budget=Budget(max_iterations, timeout))  # what it does in this loop
+        if self._sees_loop or self.shared or not versions.lock.acquire(blocking=False):
             return self._answer_beside(timeout, max_iterations)
         try:
             out = versions.carry_out(budget=Budget(max_iterations, timeout))
@@ -340,9 +342,15 @@ class MainLoop:
         finally:
             versions.lock.release()
 
+    @property
+    def _sees_loop(self) -> bool:
+        """Whether the program may do in a branch what it does not do in the main loop."""
+        return bool(getattr(self._versions.engine, "reads_loop", False))
+
     def _answer_beside(self, timeout: float | None, max_iterations: int | None) -> Result:
         with self._versions.lock:
-            branch = self.fork(self._next_name(), merge="auto")
+            merge: Literal["auto"] | None = None if self._sees_loop else "auto"
+            branch = self.fork(self._next_name(), merge=merge)
         try:
             branch.start(timeout=timeout, max_iterations=max_iterations).result().close()
             return self._result(branch.loop, branch.versions)

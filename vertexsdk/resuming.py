@@ -124,10 +124,11 @@ def restored(
     graph = stored_graph(
         spark, store, manifest, undirected=ledger.undirected, partitions=manifest.partitions
     )
-    setting = Setting(program, graph, ledger.params, store.backend.address, loop, options)
+    nodes = [ref for ref in store.segments(manifest) if ref.group == "nodes"]
+    setting = Setting(program, graph, ledger.params, store.backend.address, loop, options, nodes)
     engine = engine_for(setting)
     try:
-        for changes in InputLog.replay(store, manifest):
+        for changes in InputLog.replay(store, manifest, sent=program.algebra is None):
             engine.advance(Orders(changes))
     except BaseException:
         engine.close()

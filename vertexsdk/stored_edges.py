@@ -3,7 +3,8 @@
 Each partition's segment (group "") has columns `source` and `target`, and `value` where the
 program reads edge values: no pair twice, and where edges have both directions each once, with
 source <= target. String ids are codes, the names' ranks, and the names are in a segment of group
-"names". Vertices named apart from the edges are in one of group "vertices".
+"names". Vertices named apart from the edges are in one of group "vertices", and those of an
+events program, with all they hold, in group "nodes" (see `event_store`).
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def stored_graph(
     """The graph of a version's checkpoint, to which its logged changes are still to be made."""
     groups: dict[str, list[SegmentRef]] = {"": [], "names": [], "vertices": []}
     for ref in store.segments(manifest):
-        if ref.kind == "topology":
+        if ref.kind == "topology" and ref.group in groups:
             groups[ref.group].append(ref)
     vertices = None
     if groups["vertices"]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vertexsdk.changes import Changes
+from vertexsdk.deltas import edges_only
 from vertexsdk.engine import Budget, Engine, Orders, Outcome
 from vertexsdk.errors import InputError, RunError, StateError
 from vertexsdk.input_log import InputLog
@@ -77,6 +78,7 @@ class Versions:
         self.aggregates = standing[0].aggregates
         self._iteration = 0  # of the engine
         self._stale = False
+        self._branch = False
         self._ended: Exception | None = None
         self._commits = 0
 
@@ -112,6 +114,7 @@ class Versions:
         with self.lock:
             self.make_ready()
             ref, log = None, self.log
+            changes = None if changes is None else edges_only(self.kind.program, changes)
             batch = changes if changes is not None and len(changes) else None
             if batch is not None:
                 number = self.manifest.iteration + 1
@@ -192,6 +195,15 @@ class Versions:
             with contextlib.suppress(StateError):
                 self.store.prune(self.loop, self.kind.retain)
 
+    def _log_of(self, manifest: Manifest, store: Store | None = None) -> InputLog:
+        return InputLog.of(store or self.store, manifest, sent=self.kind.program.algebra is None)
+
+    def _enter(self) -> None:
+        """Let the engine of a branch know in which loop it is, if its program may ask."""
+        enter = getattr(self.engine, "enter", None)
+        if enter is not None and self._branch:
+            enter(self.loop)
+
     def _discard(self, ref: SegmentRef | None) -> None:
         if ref is not None:
             with contextlib.suppress(StateError):
@@ -208,9 +220,10 @@ class Versions:
             if newest.name != self.manifest.name:  # it was committed, and what followed failed
                 ledger = Ledger.of(newest)
                 assert ledger is not None
-                self.standing, self.log = (newest, ledger), InputLog.of(self.store, newest)
+                self.standing, self.log = (newest, ledger), self._log_of(newest)
             self.engine = self.kind.restore(self.store, self.manifest)
             self._iteration, self._stale = 0, False
+            self._enter()
 
     def checkpoint(self) -> None:
         """Write the graph as it is, which takes the place of the logged changes."""
@@ -236,9 +249,11 @@ class Versions:
                 found = Ledger.of(manifest)
                 assert found is not None
                 engine = self.kind.restore(store, manifest)
-                standing, log = (manifest, found), InputLog.of(store, manifest)
+                standing, log = (manifest, found), self._log_of(manifest, store)
             made = Versions(self.kind, store, name, engine, standing, log)
             made._iteration = self._iteration if at is None else 0
+            made._branch = True
+            made._enter()
             return made
         except BaseException:
             store.close()

@@ -7,21 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.stream.events_programs import (
     Edges,
     Least,
-    PaperPaths,
-    Recorder,
     Steps,
     Weights,
     random_rows,
     weights,
 )
-from vertexsdk import Deltas, Graph, InputError
+from vertexsdk import Deltas
 from vertexsdk.engine import QUIET, Budget, Orders
-from vertexsdk.event_setup import events_engine
 from vertexsdk.load.names import Names
 from vertexsdk.program import Program
 from vertexsdk.state import Store, open_store
@@ -129,71 +125,3 @@ def test_a_checkpoint_of_strings(tmp_path: Path) -> None:
             for k in pair
         ]
     assert sorted(zip(ends[::2], ends[1::2], strict=True)) == [("a", "b"), ("c", "d"), ("c", "zoë")]
-
-
-def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    rng, edges = random.Random(5), dict[tuple[int, int], float]()
-    while len(edges) < 30:
-        random_rows(rng, edges, 5, undirected=True)
-    graph = Graph.from_arrays(
-        *zip(*((a, b, x) for (a, b), x in edges.items()), strict=True), spark=spark,
-        vertices=[3, 77], undirected=True, partitions=2,
-    )  # fmt: skip
-    url = f"lmdb://{tmp_path}/state"
-    engine = events_engine(Program(PaperPaths), graph, params={"origin": 3}, backend=url)
-    wanted = engine_in_process(
-        Program(PaperPaths), [(a, b, x) for (a, b), x in edges.items()], [3, 77], {"origin": 3},
-        undirected=True,
-    )  # fmt: skip
-    with open_store(url) as store:
-        manifest = None
-        for step in range(3):
-            batch = Deltas.mixed(random_rows(rng, edges, 6, undirected=True) if step else [])
-            fork = engine.fork()
-            outs = [e.advance(Orders(batch, budget=QUIET, write=True)) for e in (fork, engine)]
-            mine = wanted.advance(Orders(batch, budget=QUIET))
-            assert outs[0].counts == outs[1].counts == mine.counts
-            assert outs[1].num_edges == mine.num_edges == len(edges)
-            manifest = store.commit(
-                "paperpaths", iteration=step, segments=outs[1].segments, parent=manifest,
-                partitions=2,
-            )  # fmt: skip
-            found = store.lookup("paperpaths", list(state_of(wanted)))
-            assert {v: row["length"] for v, row in found.items()} == {
-                v: row["length"] for v, row in state_of(wanted).items()
-            }
-            assert 77 in found
-            fork.close()
-        nodes = [ref for ref in engine.checkpoint() if ref.group == "nodes"]
-    again = events_engine(
-        Program(PaperPaths), graph, params={"origin": 3}, backend=url, nodes=nodes
-    )
-    out = again.advance(Orders(budget=QUIET))
-    assert (out.effort.iterations, out.num_edges) == (0, len(edges))
-    for e in (again, engine):
-        e.close()
-    graph.unpersist()
-
-
-def test_strings_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    graph = Graph.from_arrays(["m", "n"], ["n", "o"], spark=spark, partitions=2)
-    url = f"lmdb://{tmp_path}/state"
-    engine = events_engine(Program(Least), graph, backend=url)
-    with open_store(url) as store:
-        manifest = None
-        for batch in ([], [("+", "a", "o"), ("+", "x", "y")], [("send", "p", "HELLO")]):
-            out = engine.advance(Orders(Deltas.mixed(batch), budget=QUIET, write=True))
-            manifest = store.commit(
-                "least", iteration=out.iteration, segments=out.segments, parent=manifest,
-                partitions=2, ids="str",
-            )  # fmt: skip
-        ids = sorted("amnopxy")
-        codes = {v: row["least"] for v, row in store.lookup("least", ids).items()}
-    assert codes == {v: ids.index(w) for v, w in zip(ids, "ammapxx", strict=True)}
-    engine.close()
-    multi = Graph.from_arrays([1], [2], spark=spark, multi=True)
-    with pytest.raises(InputError, match="parallel edges"):
-        events_engine(Program(Recorder), multi, backend=url)
-    whole = Graph.from_arrays([1], [2], spark=spark)
-    with pytest.raises(InputError, match="'x' is no vertex"):
-        events_engine(Program(PaperPaths), whole, params={"origin": "x"}, backend=url)
