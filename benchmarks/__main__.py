@@ -6,7 +6,12 @@ import importlib
 import signal
 import sys
 
-SUITES = {"batch": "benchmarks.suites.batch", "state": "benchmarks.suites.state"}
+SUITES = {
+    "batch": "benchmarks.suites.batch",
+    "evolving": "benchmarks.suites.evolving",
+    "soak": "benchmarks.suites.soak",
+    "state": "benchmarks.suites.state",
+}
 
 
 def main() -> int:

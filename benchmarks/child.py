@@ -116,7 +116,7 @@ def main() -> None:
             system.stop()
 
 
-class _Others:
+class Others:
     """What share of the machine's cores other programs use, from now on."""
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ def _measure(turn: Turn, job: Job, name: str, events: Events) -> None:
         events.tell("begin", measure="load")
         prepared = turn.ready(name)
         seconds: list[float] = []
-        load = _Others()
+        load = Others()
         while not seconds or (len(seconds) < job.repeats and sum(seconds) < job.budget):
             later = None  # the former answer's memory is not the next run's
             events.tell("begin", measure=name)

@@ -14,9 +14,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from benchmarks import edge_text, reference, rmat
 
 IntArray = npt.NDArray[np.int64]
 Block = tuple[IntArray, IntArray, IntArray]
+Blocks = Callable[[], Iterator[Block]]
 
 _FORMAT = 1  # raise it when the folder's contents change, so that old ones are made again
 
@@ -75,7 +77,7 @@ class BenchGraph:
 
 def of_scale(scale: int, cache: Path) -> BenchGraph:
     """The R-MAT graph of 2**scale ids and 16 * 2**scale edges."""
-    return _cached(cache / f"rmat-{scale}", f"R-MAT {scale}", scale, None)
+    return _cached(cache / f"rmat-{scale}", f"R-MAT {scale}", scale, partial(rmat.blocks, scale))
 
 
 def of_file(path: Path, cache: Path) -> BenchGraph:
@@ -85,33 +87,34 @@ def of_file(path: Path, cache: Path) -> BenchGraph:
         ValueError: the file is not made of lines with two whole numbers.
     """
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-    return _cached(cache / f"{path.stem}-{digest}", path.name, None, path)
+    return _cached(cache / f"{path.stem}-{digest}", path.name, None, partial(_of_text, path))
 
 
-def _cached(folder: Path, name: str, scale: int | None, path: Path | None) -> BenchGraph:
+def of_blocks(folder: Path, name: str, scale: int, blocks: Blocks) -> BenchGraph:
+    """The edges that ``blocks``, a function which can be pickled, gives; kept in ``folder``."""
+    return _cached(folder, name, scale, blocks)
+
+
+def _cached(folder: Path, name: str, scale: int | None, blocks: Blocks) -> BenchGraph:
     facts = folder / "graph.json"
     if not facts.exists() or json.loads(facts.read_text()).get("format") != _FORMAT:
         shutil.rmtree(folder, ignore_errors=True)
         # A process of its own, so that the memory of making the graph is given back.
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            pool.submit(_make, folder, name, scale, path).result()
+            pool.submit(_make, folder, name, scale, blocks).result()
     return BenchGraph.open(str(folder))
 
 
-def _blocks(scale: int | None, path: Path | None) -> Iterator[Block]:
-    if scale is not None:
-        yield from rmat.blocks(scale)
-        return
-    assert path is not None
+def _of_text(path: Path) -> Iterator[Block]:
     first = 0
     for source, target in edge_text.read_pairs(path):
         yield source, target, rmat.values(first, source.size)
         first += source.size
 
 
-def _make(folder: Path, name: str, scale: int | None, path: Path | None) -> None:
+def _make(folder: Path, name: str, scale: int | None, blocks: Blocks) -> None:
     (folder / "reference").mkdir(parents=True)
-    _write(folder, _blocks(scale, path))
+    _write(folder, blocks())
     table = pq.read_table(folder / "edges.parquet")
     raw_source, raw_target, value = (table[c].to_numpy() for c in table.column_names)
     del table

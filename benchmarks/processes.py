@@ -67,6 +67,25 @@ def held_by_workers(processes: list[int]) -> Held:
     return Held(held(processes).total, own + _shared(processes), mapped)
 
 
+def held_by_kind(processes: list[int], driver: int) -> dict[str, int]:
+    """Resident bytes of the driver, the JVM and the Python workers of a session.
+
+    Each also without mapped files ("driver own" and so on): those the kernel can drop, and what
+    several processes map is counted in each. "shared": what vertexsdk keeps in shared memory.
+    """
+    found = {f"{k}{own}": 0 for k in ("driver", "jvm", "workers") for own in ("", " own")}
+    for process in processes:
+        folder = Path(f"/proc/{process}")
+        with contextlib.suppress(OSError, KeyError, ValueError):
+            java = "java" in (folder / "comm").read_text()
+            kind = "driver" if process == driver else "jvm" if java else "workers"
+            lines = (folder / "status").read_text().splitlines()
+            sizes = {f[0]: int(f[1]) << 10 for f in map(str.split, lines) if f[-1] == "kB"}
+            found[kind] += sizes["VmRSS:"]
+            found[f"{kind} own"] += sizes["RssAnon:"]
+    return found | {"shared": _shared(processes)}
+
+
 def _shared(processes: list[int]) -> int:
     """Bytes of the resident graphs whose owner is one of the processes."""
     total = 0

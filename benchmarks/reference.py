@@ -71,9 +71,7 @@ class Ranks(NamedTuple):
 
 def pagerank(source: IntArray, target: IntArray, n: int) -> Ranks:
     """PageRank with damping 0.85 by the definitions of `Ranks`."""
-    degree = np.bincount(source, minlength=n).astype(np.float64)
-    sinks = degree == 0
-    inverse = np.where(sinks, 0.0, 1.0 / np.maximum(degree, 1.0))
+    inverse, sinks = _inverse_degree(source, n)
     rank, fixed, changes = np.full(n, 1.0 / n), np.empty(0), []
     for iteration in range(1, 301):
         lost = rank[sinks].sum() / n
@@ -88,6 +86,40 @@ def pagerank(source: IntArray, target: IntArray, n: int) -> Ranks:
     for _ in range(ITERATIONS):
         plain = (1.0 - DAMPING) + DAMPING * _push(source, target, plain * inverse, n)
     return Ranks(fixed, rank, plain / plain.sum(), np.array(changes[:ITERATIONS]))
+
+
+def fixed_point(source: IntArray, target: IntArray, n: int, change: float = 1e-9) -> FloatArray:
+    """PageRank by our definition until an iteration changes it by ``change`` (L1): float64[n]."""
+    inverse, sinks = _inverse_degree(source, n)
+    rank, moved = np.full(n, 1.0 / n), 1.0
+    while moved > change:
+        lost = rank[sinks].sum() / n
+        new = (1.0 - DAMPING) / n + DAMPING * (_push(source, target, rank * inverse, n) + lost)
+        moved = float(np.abs(new - rank).sum())
+        rank = new
+    return rank
+
+
+def undistributed(
+    source: IntArray, target: IntArray, n: int, change: float
+) -> tuple[FloatArray, int]:
+    """PageRank by GraphX's definition until an iteration changes it by ``change`` (L1).
+
+    Ranks are float64[n] and add up to 1, as where the change is measured; and the iterations.
+    """
+    inverse, _ = _inverse_degree(source, n)
+    rank, moved, iterations = np.ones(n), 1.0, 0
+    while moved > change:
+        new = (1.0 - DAMPING) + DAMPING * _push(source, target, rank * inverse, n)
+        moved = float(np.abs(new - rank).sum() / new.sum())
+        rank = new
+        iterations += 1
+    return rank / rank.sum(), iterations
+
+
+def _inverse_degree(source: IntArray, n: int) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    degree = np.bincount(source, minlength=n).astype(np.float64)
+    return np.where(degree == 0, 0.0, 1.0 / np.maximum(degree, 1.0)), degree == 0
 
 
 def components(source: IntArray, target: IntArray, n: int) -> IntArray:

@@ -72,7 +72,8 @@ def _plain(run: Run) -> dict[str, Any]:
 
 def markdown(run: Run) -> str:
     """The whole report as Markdown."""
-    parts = ["# Suite batch", _where(run), _disturbed(run)]
+    at = where(run.machine, ["bench", *run.command], run.limits["cores"])
+    parts = ["# Suite batch", at, _disturbed(run)]
     for graph, standings in run.results:
         parts += [f"## {graph.name}", _graph(graph), _table(graph, standings)]
         parts += [_prepared(standings), _missing(standings), aims.table(graph, standings)]
@@ -82,12 +83,12 @@ def markdown(run: Run) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _where(run: Run) -> str:
-    m = run.machine
+def where(m: dict[str, Any], command: list[str], cores: int) -> str:
+    """The command, and the machine as `machine.describe` gives it."""
     versions = ", ".join(f"{name} {version}" for name, version in m["versions"].items())
     return (
-        f"`./dev bench {' '.join(run.command)}`  \n"
-        f"{m['date']}; {m['processor']}, {run.limits['cores']} of {m['cores']} cores used, "
+        f"`./dev {' '.join(command)}`  \n"
+        f"{m['date']}; {m['processor']}, {cores} of {m['cores']} cores used, "
         f"{m['memory'] / 2**30:.0f} GiB; {m['system']}, Python {m['python']}; {versions}; "
         f"revision {m['revision']}; load "
         f"average at the start {m['load_average']}."

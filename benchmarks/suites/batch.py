@@ -40,18 +40,18 @@ def main(arguments: list[str]) -> int:
     limits = turns.Limits(
         options.time_limit, int(memory), options.repeats, options.budget, options.cores
     )
-    run = report.Run(machine.describe(), ["batch", *_quotable(arguments)], asdict(limits))
+    run = report.Run(machine.describe(), ["batch", *quotable(arguments)], asdict(limits))
     for graph in _graphs(options, cache):
-        _say(f"{graph.name}: {graph.vertices:,} vertices, {graph.edges:,} edges")
+        say(f"{graph.name}: {graph.vertices:,} vertices, {graph.edges:,} edges")
         standings = []
         for system in options.systems:
             with tempfile.TemporaryDirectory(prefix="vertexsdk-bench-") as scratch:
                 standings.append(
-                    turns.run(system, graph, tiny, options.measures, limits, Path(scratch), _say)
+                    turns.run(system, graph, tiny, options.measures, limits, Path(scratch), say)
                 )
         run.add(graph, standings)
     for path in report.save(run, Path(options.out)):
-        _say(f"written: {path}")
+        say(f"written: {path}")
     print(report.markdown(run))
     return 1 if run.wrong() else 0
 
@@ -79,11 +79,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--systems", type=_names, default=list(SYSTEMS), help=f"of {','.join(SYSTEMS)}")
     add("--measures", type=_names, default=list(BY_NAME), help="only these")
     add("--out", metavar="DIR", default="benchmarks/results", help="where the tables go")
-    add("--cache", metavar="DIR", default=_default_cache(), help="where graphs are kept")
+    add("--cache", metavar="DIR", default=default_cache(), help="where graphs are kept")
     return parser
 
 
-def _default_cache() -> str:
+def default_cache() -> str:
+    """Where graphs are kept if the user does not say."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return os.path.join(base, "vertexsdk-benchmarks")
 
@@ -105,10 +106,11 @@ def _names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
 
 
-def _quotable(arguments: list[str]) -> list[str]:
-    # A reader can use the command, not where this machine keeps its files.
+def quotable(arguments: list[str]) -> list[str]:
+    """The arguments for a reader: not where this machine keeps its files."""
     return [os.path.basename(word) if os.path.isabs(word) else word for word in arguments]
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Tell how far the run is, on standard error."""
     print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)

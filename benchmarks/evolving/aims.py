@@ -1,0 +1,102 @@
+"""What ours must reach on a graph that changes, and what was reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks.evolving.results import QUIET, TITLES, Results, ratio
+from benchmarks.evolving.sizes import Sizes
+from benchmarks.report import grid
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """One line: how the number is found, its unit, and the bound it must keep."""
+
+    title: str
+    find: Callable[[Results], float | None]
+    bound: float
+    unit: str
+    least: bool = False
+    """The number must be at least the bound, otherwise at most."""
+
+
+def _milliseconds(case: str, share: float | None, r: Results) -> float | None:
+    found = r.percentile(case, "query", share) if share else r.median(case, "query")
+    return None if found is None else 1e3 * found
+
+
+def _over(system: str, case: str, program: str, r: Results) -> float | None:
+    return ratio(r.scratch(system, program), r.median(case, "query"))
+
+
+def _flat(program: str, r: Results) -> float | None:
+    case, shares = f"c-{program}", r.sizes.shares
+    most = r.median(case, f"query {shares[-1]:g}")
+    return ratio(most, r.median(case, f"query {shares[0]:g}"))
+
+
+def _slower(r: Results) -> float | None:
+    alone, forked = (r.rate("f-shortest_paths", name) for name in ("alone", "forked"))
+    kept = ratio(forked, alone)
+    return None if kept is None else 100 * (1 - kept)
+
+
+def _aims() -> Iterator[Aim]:
+    for program in ("shortest_paths", "components"):
+        case = f"a-{program}"
+        what = f"query after 1,000 changes, {TITLES[program]}"
+        yield Aim(f"{what}, median", partial(_milliseconds, case, None), 150, "ms")
+        yield Aim(f"{what}, 99th percentile", partial(_milliseconds, case, 0.99), 400, "ms")
+        yield Aim(
+            f"{what}, GraphX from scratch / ours",
+            partial(_over, "graphx", case, program),
+            100,
+            "×",
+            True,
+        )
+    what = f"query after 1,000 changes, {TITLES['pagerank']}"
+    for system, title, bound in (("graphx", "GraphX", 50), ("ours", "run()", 3)):
+        find = partial(_over, system, "b-pagerank", "pagerank")
+        yield Aim(f"{what}, {title} from scratch / ours", find, bound, "×", True)
+    for program in ("shortest_paths", "pagerank"):
+        title = f"query after 20 % of the edges / after 1 %, {TITLES[program]}"
+        yield Aim(title, partial(_flat, program), 2, "×")
+    for bound, said in ((300_000, "sustained ingest"), (1_000_000, "the same, a million")):
+        find = partial(Results.rate, case="d-shortest_paths", name="rate")
+        yield Aim(f"{said}, shortest paths kept up", find, bound, "changes/s", True)
+    touched = partial(Results.median, case="e-shortest_paths", name="touched")
+    yield Aim("vertices touched by a single change, median", touched, 50, "vertices")
+    yield Aim("ingest slowed by a fork every second", _slower, 10, "%")
+
+
+AIMS = tuple(_aims())
+
+
+def _as_stated(sizes: Sizes) -> bool:
+    plain = Sizes()
+    return (
+        (sizes.scale, sizes.changes, sizes.shares) == (plain.scale, plain.changes, plain.shares)
+        and sizes.queries >= plain.queries
+        and sizes.singles >= plain.singles
+    )
+
+
+def table(results: Results) -> str:
+    """The aims as Markdown, judged only at the sizes that they are stated for; or empty."""
+    rows = [["what ours must reach", "measured", "aim", ""]]
+    for aim in AIMS:
+        found = aim.find(results)
+        if found is None:
+            continue
+        reached = found >= aim.bound if aim.least else found <= aim.bound
+        verdict = "reached" if reached else "**not reached**"
+        if results.others() > QUIET:
+            verdict = "machine not quiet"
+        if not _as_stated(results.sizes):
+            verdict = "stated for other sizes"
+        sign = "≥" if aim.least else "≤"
+        rows.append([aim.title, f"{found:,.4g} {aim.unit}", f"{sign} {aim.bound:,g}", verdict])
+    return grid(rows) if len(rows) > 1 else ""

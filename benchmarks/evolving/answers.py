@@ -1,0 +1,65 @@
+"""Whether an answer is right: each is compared with `reference` on the edges that there are now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks import reference
+from benchmarks.evolving.stream import EdgeStream
+
+EPSILON = 1e-6
+"""PageRank ends when the ranks, which add up to 1, changed by no more than this in all (L1)."""
+
+PAGERANK_ERROR = EPSILON * reference.DAMPING / (1 - reference.DAMPING)
+"""What is then left to the fixed point, at most: damping + damping² + ... times the last change."""
+
+
+class Wrong(Exception):
+    """An answer differs from the reference; the message says how."""
+
+
+def check(program: str, stream: EdgeStream, columns: Mapping[str, Any]) -> None:
+    """Compare columns ``id`` and a field with the right answer for the edges in ``stream``.
+
+    Raises:
+        Wrong: they differ.
+    """
+    source, target, value = stream.columns()
+    there = np.zeros(1 << stream.scale, bool)
+    there[source] = there[target] = True
+    if program == "shortest_paths":
+        there[stream.origin] = True  # a parameter names it
+    number = np.cumsum(there) - 1
+    n = int(there.sum())
+    source, target = number[source], number[target]
+    found = _aligned(np.asarray(columns["id"]), columns, np.flatnonzero(there))
+    if program == "shortest_paths":
+        at = int(number[stream.origin])
+        _same(found, reference.distances(source, target, value.astype(float), n, at), "distances")
+    elif program == "components":
+        least = np.flatnonzero(there)[reference.components(source, target, n)]
+        _same(found, least, "components")
+    else:
+        error = float(np.abs(found - reference.fixed_point(source, target, n)).sum())
+        if error > PAGERANK_ERROR:
+            raise Wrong(f"L1 error {error:.1e} of PageRank, {PAGERANK_ERROR:.1e} is allowed")
+
+
+def _aligned(
+    ids: npt.NDArray[Any], columns: Mapping[str, Any], right: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    order = np.argsort(ids, kind="stable")
+    if not np.array_equal(ids[order], right):
+        raise Wrong(f"its {ids.size} vertices are not the graph's {right.size}")
+    (field,) = (name for name in columns if name != "id")
+    return np.asarray(columns[field])[order]
+
+
+def _same(found: npt.NDArray[Any], right: npt.NDArray[Any], what: str) -> None:
+    wrong = int((found != right).sum())
+    if wrong:
+        raise Wrong(f"{wrong} of {right.size} {what} differ")

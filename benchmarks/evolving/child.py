@@ -1,0 +1,46 @@
+"""One case in a process of its own: a job as JSON on standard input, events as JSON lines.
+
+Run as ``python -m benchmarks.evolving.child``; see `benchmarks.child`, whose events these are.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.child import Events, Others
+from benchmarks.evolving.answers import Wrong
+from benchmarks.evolving.cases import CASES
+from benchmarks.evolving.ground import Ground
+from benchmarks.evolving.sizes import Sizes
+
+
+def main() -> None:
+    """Do the job. Every ending is told as an event, an error too."""
+    job: dict[str, Any] = json.load(sys.stdin)
+    events = Events(job["events"])
+    note = partial(_note, events)
+    try:
+        job["sizes"]["shares"] = tuple(job["sizes"]["shares"])
+        ground = Ground(Sizes(**job["sizes"]), Path(job["cache"]), Path(job["scratch"]), note)
+        events.tell("ready", edges=ground.stream.edges, origin=ground.stream.origin)
+        load = Others()
+        CASES[job["case"]](ground)
+        events.tell("end", others=load.share())
+        ground.spark.stop()
+    except Wrong as wrong:
+        events.tell("failed", why=f"wrong answer: {wrong}")
+    except Exception as error:  # told to the parent, which shows it in the table
+        events.tell("failed", why=" ".join(f"{type(error).__name__}: {error}".split())[:300])
+        raise
+
+
+def _note(events: Events, name: str, value: float) -> None:
+    events.tell("figure", name=name, value=float(value))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""What every case stands on: a Spark session, the edges, a main loop, and a way to tell figures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+from benchmarks.evolving import answers
+from benchmarks.evolving.sizes import Sizes
+from benchmarks.evolving.stream import Batch, EdgeStream
+from vertexsdk.algorithms.pagerank import PageRank
+from vertexsdk.algorithms.sssp import ShortestPaths
+from vertexsdk.algorithms.wcc import ConnectedComponents
+from vertexsdk.changes import Changes
+from vertexsdk.engine import Budget
+from vertexsdk.graph import Graph
+from vertexsdk.main_loop import MainLoop
+from vertexsdk.results import Result
+from vertexsdk.session import session
+
+PROGRAMS: dict[str, Any] = {
+    "shortest_paths": ShortestPaths,
+    "components": ConnectedComponents,
+    "pagerank": PageRank,
+}
+
+Tell = Callable[..., None]
+
+
+class Ground:
+    """One case's own; ``note`` tells a figure to the parent, where it joins a list of its name."""
+
+    def __init__(self, sizes: Sizes, cache: Path, scratch: Path, note: Tell) -> None:
+        self.sizes, self.scratch, self.note = sizes, scratch, note
+        self.stream = EdgeStream(sizes.scale, cache)
+        self.spark = session(f"local[{sizes.cores}]", "vertexsdk-benchmark")
+        self.backend = f"lmdb://{scratch}/state"
+        self._until = float("inf")
+
+    def start_clock(self) -> None:
+        """From here on the case has `Sizes.seconds`."""
+        self._until = time.perf_counter() + self.sizes.seconds
+
+    @property
+    def late(self) -> bool:
+        """Whether nothing more is to be begun."""
+        return time.perf_counter() > self._until
+
+    def main(self, program: str, budget: Budget | None) -> MainLoop:
+        """A main loop over the edges as drawn; after each batch it approximates within ``budget``,
+        not at all if that is None."""
+        params: dict[str, Any] = {
+            "shortest_paths": {"origin": self.stream.origin},
+            "pagerank": {"epsilon": answers.EPSILON},
+        }.get(program, {})
+        graph = Graph.read(self.spark, edges=self.stream.parquet, partitions=1)
+        return MainLoop(PROGRAMS[program], graph, params=params, backend=self.backend)
+
+    def check(self, program: str, result: Result) -> None:
+        """Raises `answers.Wrong` unless the answer is that for the edges of the stream now."""
+        answers.check(program, self.stream, result.columns())
+        self.note("checked", 1)
+
+    def state_bytes(self) -> int:
+        """What the store takes on disk."""
+        files = (self.scratch / "state").rglob("*")
+        return sum(f.stat().st_blocks * 512 for f in files if f.is_file())
+
+
+def changes_of(batch: Batch) -> Changes:
+    """The batch as the loop takes it; ids as Arrow arrays, which costs nothing."""
+    source, target = pa.array(batch.source), pa.array(batch.target)
+    return Changes.from_arrays(batch.kind, source, target, batch.value)
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds that it took, and what it gave."""
+    begin = time.perf_counter()
+    found = call()
+    return time.perf_counter() - begin, found

@@ -1,0 +1,91 @@
+"""How fast changes are taken in, with answers kept up; and what forks beside it cost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+
+from benchmarks.evolving.ground import Ground, changes_of, timed
+from vertexsdk.engine import QUIET
+from vertexsdk.main_loop import MainLoop
+
+_WINDOW = 4.0  # seconds for which batches are made before the clock runs
+_MOST = 64  # batches
+
+
+def ingesting(program: str, ground: Ground) -> None:
+    """Batch after batch, each approximated until the main loop is quiet, and committed."""
+    with ground.main(program, QUIET) as main:
+        ahead = _warm(ground, main)
+        ground.start_clock()
+        while not ground.late:
+            _batches(ground, main, ahead, "rate")
+        seconds, result = timed(main.query)
+        ground.note("query", seconds)
+        ground.check(program, result)
+
+
+def forking(program: str, ground: Ground) -> None:
+    """The same in turns, alone and with a branch forked every second from another thread."""
+    with ground.main(program, QUIET) as main:
+        ahead = _warm(ground, main)
+        ground.start_clock()
+        while not ground.late:
+            _batches(ground, main, ahead, "alone")
+            forks = _Forks(main)
+            forks.start()
+            _batches(ground, main, ahead, "forked")
+            for seconds in forks.end():
+                ground.note("branch", seconds)
+        ground.check(program, main.query())
+
+
+def _warm(ground: Ground, main: MainLoop) -> int:
+    """Ingest and query a few times; returns how many batches fill a window of time."""
+    main.query()
+    seconds = 0.0
+    for _ in range(max(1, ground.sizes.warm)):
+        batch = changes_of(ground.stream.take(ground.sizes.batch))
+        seconds = timed(partial(main.ingest, batch))[0]
+        main.query()
+    window = min(_WINDOW, ground.sizes.seconds / 2)
+    return int(min(_MOST, max(2, window / seconds)))
+
+
+def _batches(ground: Ground, main: MainLoop, ahead: int, name: str) -> None:
+    """So many batches, made before; one figure for each: changes per second."""
+    for batch in [changes_of(ground.stream.take(ground.sizes.batch)) for _ in range(ahead)]:
+        seconds, counts = timed(partial(main.ingest, batch))
+        assert counts["added"] + counts["removed"] == len(batch), counts
+        ground.note(name, len(batch) / seconds)
+
+
+class _Forks(threading.Thread):
+    """Forks a branch every second and waits for its answer, until it is told to end."""
+
+    def __init__(self, main: MainLoop) -> None:
+        super().__init__(daemon=True)
+        self._main, self._told = main, threading.Event()
+        self._seconds: list[float] = []
+        self._error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            while not self._told.is_set():
+                begin = time.perf_counter()
+                branch = self._main.fork()
+                branch.start()
+                branch.result()
+                self._seconds.append(time.perf_counter() - begin)
+                self._told.wait(max(0.0, 1.0 - self._seconds[-1]))
+        except Exception as error:  # told to who ends it
+            self._error = error
+
+    def end(self) -> list[float]:
+        """Seconds of each branch, from the fork to its answer; raises what it failed with."""
+        self._told.set()
+        self.join(60)
+        if self._error is not None:
+            raise self._error
+        return self._seconds

@@ -1,0 +1,26 @@
+"""Many changes with queries among them, while the parent looks at memory."""
+
+from __future__ import annotations
+
+from benchmarks.evolving.ground import Ground, changes_of, timed
+from vertexsdk.engine import QUIET
+
+
+def soaking(program: str, ground: Ground) -> None:
+    """``total`` changes, a query every ``every`` of them; the last answer is checked."""
+    sizes = ground.sizes
+    with ground.main(program, QUIET) as main:
+        main.query()
+        done = 0
+        while done < sizes.total:
+            left = min(sizes.every, sizes.total - done)
+            done += left
+            while left:
+                batch = changes_of(ground.stream.take(min(left, sizes.batch)))
+                main.ingest(batch)
+                left -= len(batch)
+            seconds, result = timed(main.query)
+            ground.note("query", seconds)
+            ground.note("state bytes", ground.state_bytes())
+            ground.note("done", done)
+        ground.check(program, result)

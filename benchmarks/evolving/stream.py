@@ -1,0 +1,147 @@
+"""An R-MAT graph without parallel edges, and changes of it, the same for the same calls.
+
+Half of the changes of a batch remove an edge which is there, drawn evenly; half add one which is
+not, drawn as the graph's own edges were, further on in the same stream. No edge is met twice in
+one batch, so its order does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
+
+from benchmarks import rmat
+
+IntArray = npt.NDArray[np.int64]
+Block = tuple[IntArray, IntArray, IntArray]
+
+ADD, REMOVE = 0, 1  # as in vertexsdk.changes
+_SEED = 20160627
+_DRAWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """k changes: kind uint8[k], `ADD` or `REMOVE`; source, target, value int64[k]."""
+
+    kind: npt.NDArray[np.uint8]
+    source: IntArray
+    target: IntArray
+    value: IntArray
+
+    def __len__(self) -> int:
+        return self.kind.size
+
+    def __getitem__(self, part: slice) -> Batch:
+        return Batch(self.kind[part], self.source[part], self.target[part], self.value[part])
+
+
+class EdgeStream:
+    """The edges that there are now, sorted, and the changes still to come.
+
+    ``parquet`` is a file of the edges that it begins with; ``origin`` the vertex with the most
+    edges out of it then.
+
+    >>> from tempfile import mkdtemp
+    >>> stream = EdgeStream(8, Path(mkdtemp()))
+    >>> before, batch = stream.edges, stream.take(100)
+    >>> int((batch.kind == REMOVE).sum()), stream.edges - before
+    (50, 0)
+    """
+
+    def __init__(self, scale: int, cache: Path) -> None:
+        folder = cache / f"rmat-{scale}-distinct"
+        if not (folder / "value.npy").exists():
+            _make(scale, folder)
+        self.scale = scale
+        self.parquet = str(folder / "edges.parquet")
+        self._key: IntArray = np.load(folder / "key.npy")
+        self._value: npt.NDArray[np.uint8] = np.load(folder / "value.npy")
+        self._drawn = rmat.EDGE_FACTOR << scale
+        self._chance = np.random.default_rng(_SEED)
+        self.origin = int(np.argmax(np.bincount(self._key >> scale)))
+
+    @property
+    def edges(self) -> int:
+        """How many there are now."""
+        return self._key.size
+
+    def take(self, count: int) -> Batch:
+        """The next ``count`` changes, made in this graph too."""
+        lost = np.sort(
+            self._chance.choice(self._key.size, count // 2, replace=False, shuffle=False)
+        )
+        new, value = self._new(count - lost.size)
+        key = np.concatenate((self._key[lost], new))
+        order = self._chance.permutation(count)
+        kind = np.repeat(np.array([REMOVE, ADD], np.uint8), (lost.size, new.size))[order]
+        batch = Batch(
+            kind,
+            (key >> self.scale)[order],
+            (key & ((1 << self.scale) - 1))[order],
+            np.concatenate((self._value[lost].astype(np.int64), value))[order],
+        )
+        self._put(lost, new, value)
+        return batch
+
+    def _new(self, count: int) -> tuple[IntArray, IntArray]:
+        found, values = np.empty(0, np.int64), np.empty(0, np.int64)
+        while found.size < count:
+            draws = max(_DRAWS if count > 100 else 64, 2 * (count - found.size))
+            source, target = rmat.pairs(self.scale, self._drawn, draws)
+            key = np.concatenate((found, source << self.scale | target))
+            value = np.concatenate((values, rmat.values(self._drawn, draws)))
+            first = np.sort(np.unique(key, return_index=True)[1])
+            first = first[~self._holds(key[first])][:count]
+            found, values = key[first], value[first]
+            self._drawn += draws
+        return found, values
+
+    def _holds(self, key: IntArray) -> npt.NDArray[np.bool_]:
+        at = np.minimum(np.searchsorted(self._key, key), self._key.size - 1)
+        found: npt.NDArray[np.bool_] = self._key[at] == key
+        return found
+
+    def _put(self, lost: IntArray, new: IntArray, value: IntArray) -> None:
+        stays = np.ones(self._key.size, bool)
+        stays[lost] = False
+        kept = self._key[stays]
+        order = np.argsort(new)
+        at = np.searchsorted(kept, new[order])
+        self._key = np.insert(kept, at, new[order])
+        self._value = np.insert(self._value[stays], at, value[order].astype(np.uint8))
+
+    def columns(self) -> Block:
+        """The edges that there are now: source, target and value, int64."""
+        mask = (1 << self.scale) - 1
+        return self._key >> self.scale, self._key & mask, self._value.astype(np.int64)
+
+
+def blocks_after(scale: int, cache: Path, batches: Iterable[int]) -> Iterator[Block]:
+    """The graph after batches of these sizes, as blocks of edges."""
+    stream = EdgeStream(scale, cache)
+    for count in batches:
+        stream.take(count)
+    source, target, value = stream.columns()
+    for first in range(0, source.size, rmat.BLOCK):
+        part = slice(first, first + rmat.BLOCK)
+        yield source[part], target[part], value[part]
+
+
+def _make(scale: int, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    count = rmat.EDGE_FACTOR << scale
+    source, target = rmat.pairs(scale, 0, count)
+    key, first = np.unique(source << scale | target, return_index=True)
+    value = rmat.values(0, count)[first]
+    columns = [key >> scale, key & ((1 << scale) - 1), value]
+    schema = pa.schema([(name, pa.int64()) for name in ("source", "target", "value")])
+    pq.write_table(pa.table(columns, schema=schema), folder / "edges.parquet")
+    np.save(folder / "key.npy", key)
+    np.save(folder / "value.npy", value.astype(np.uint8))  # last: it says that all is there
