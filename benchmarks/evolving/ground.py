@@ -60,15 +60,23 @@ class Ground:
         graph = Graph.read(self.spark, edges=self.stream.parquet, partitions=1)
         return MainLoop(PROGRAMS[program], graph, params=params, backend=self.backend)
 
-    def check(self, program: str, result: Result) -> None:
-        """Raises `answers.Wrong` unless the answer is that for the edges of the stream now."""
-        answers.check(program, self.stream, result.columns())
+    def check(self, program: str, result: Result, at: EdgeStream | None = None) -> None:
+        """Raises `answers.Wrong` unless the answer is that for the edges of the stream now, or of
+        a copy of it made before."""
+        answers.check(program, at or self.stream, result.columns())
         self.note("checked", 1)
 
     def state_bytes(self) -> int:
         """What the store takes on disk."""
         files = (self.scratch / "state").rglob("*")
         return sum(f.stat().st_blocks * 512 for f in files if f.is_file())
+
+    def heap_bytes(self) -> int:
+        """What the last collections of the JVM's heap left in it."""
+        jvm: Any = self.spark.sparkContext._jvm
+        pools = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+        usages = [p.getCollectionUsage() for p in pools if p.getType().name() == "HEAP"]
+        return sum(usage.getUsed() for usage in usages if usage is not None)
 
 
 def changes_of(batch: Batch) -> Changes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from copy import copy
 from functools import partial
 
 from benchmarks.evolving.ground import Ground, changes_of, timed
@@ -38,7 +39,17 @@ def forking(program: str, ground: Ground) -> None:
             _batches(ground, main, ahead, "forked")
             for seconds in forks.end():
                 ground.note("branch", seconds)
+        _check_beside(program, ground, main)
         ground.check(program, main.query())
+
+
+def _check_beside(program: str, ground: Ground, main: MainLoop) -> None:
+    """A branch answers for the instant of its fork, whatever comes in meanwhile."""
+    then = copy(ground.stream)
+    with main.fork() as branch:
+        branch.start()
+        main.ingest(changes_of(ground.stream.take(ground.sizes.batch)))
+        ground.check(program, branch.result(), then)
 
 
 def _warm(ground: Ground, main: MainLoop) -> int:
@@ -74,9 +85,8 @@ class _Forks(threading.Thread):
         try:
             while not self._told.is_set():
                 begin = time.perf_counter()
-                branch = self._main.fork()
-                branch.start()
-                branch.result()
+                with self._main.fork() as branch:
+                    branch.start().result().close()
                 self._seconds.append(time.perf_counter() - begin)
                 self._told.wait(max(0.0, 1.0 - self._seconds[-1]))
         except Exception as error:  # told to who ends it

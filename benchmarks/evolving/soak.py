@@ -22,5 +22,6 @@ def soaking(program: str, ground: Ground) -> None:
             seconds, result = timed(main.query)
             ground.note("query", seconds)
             ground.note("state bytes", ground.state_bytes())
+            ground.note("heap bytes", ground.heap_bytes())
             ground.note("done", done)
         ground.check(program, result)

@@ -45,6 +45,8 @@ class Batch:
 class EdgeStream:
     """The edges that there are now, sorted, and the changes still to come.
 
+    A copy stays as it is while this one goes on.
+
     ``parquet`` is a file of the edges that it begins with; ``origin`` the vertex with the most
     edges out of it then.
 

@@ -44,7 +44,9 @@ def main(arguments: list[str]) -> int:
         return 2
     cache = Path(options.cache)
     cache.mkdir(parents=True, exist_ok=True)
-    results = Results(machine.describe(), ["bench", "evolving", *quotable(arguments)], _of(options))
+    results = Results(
+        machine.describe(), ["bench", "evolving", *quotable(arguments)], sizes_of(options)
+    )
     memory = int(options.memory * 10**9) if options.memory else processes.available() * 4 // 5
     with tempfile.TemporaryDirectory(prefix="vertexsdk-bench-") as scratch:
         for case in [case for part in options.parts for case in CASES[part]]:
@@ -108,6 +110,13 @@ def add_sizes(parser: argparse.ArgumentParser) -> None:
     add("--cache", metavar="DIR", default=default_cache(), help="where graphs are kept")
 
 
+def sizes_of(options: argparse.Namespace) -> Sizes:
+    """What the options say; what they have not is as it is by default."""
+    return Sizes(
+        **{name: getattr(options, name) for name in Sizes.__slots__ if hasattr(options, name)}
+    )
+
+
 def _names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
 
@@ -127,9 +136,3 @@ def _shares(text: str) -> tuple[float, ...]:
     if not found or not all(0 < share <= 0.5 for share in found):
         raise argparse.ArgumentTypeError(f"{text!r}: give shares of the edges, as 0.01,0.2")
     return found
-
-
-def _of(options: argparse.Namespace) -> Sizes:
-    return Sizes(
-        **{name: getattr(options, name) for name in Sizes.__slots__ if hasattr(options, name)}
-    )

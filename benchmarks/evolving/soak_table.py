@@ -1,0 +1,108 @@
+"""What the soak found: whether memory is flat after the warm-up, as Markdown."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks import report
+from benchmarks.evolving.parent import Found
+from benchmarks.evolving.results import QUIET, Results
+
+WARM = 0.2  # of the changes; what is held until then is not judged
+GROWTH = 0.05  # of all that is held, over the rest of the run: more than noise is not flat
+LEAST = 4  # points that make a line
+
+_KINDS = {
+    "driver own": "driver, without mapped files",
+    "jvm own": "JVM, without mapped files",
+    "workers own": "Python workers, without mapped files",
+    "shared": "graphs and state in shared memory",
+    "all": "**all of these**",
+    "driver": "driver, resident",
+    "jvm": "JVM, resident",
+    "workers": "Python workers, resident",
+    "heap": "JVM's heap, as its last collection left it",
+}
+
+
+def flat(found: Found) -> bool:
+    """Whether all memory, after the warm-up, grew by less than `GROWTH` until the end."""
+    line = _line(found, "all")
+    return line is not None and line[2] <= GROWTH
+
+
+def markdown(r: Results, found: Found) -> str:
+    """The report."""
+    title = f"# Soak: {r.sizes.total:,} changes of R-MAT {r.sizes.scale}"
+    parts = [title, report.where(r.machine, r.command, r.sizes.cores)]
+    if r.others() > QUIET:
+        parts.append(f"**The machine was not quiet**: others used {r.others():.0%} of its cores.")
+    if found.problem:
+        parts.append(f"**Failed:** {found.problem}")
+    done = int(max(found.figures.get("done", [0])))
+    queries = found.figures.get("query", [])
+    checked = "the last answer was right" if found.of("checked") else "no answer was checked"
+    parts.append(
+        f"{found.edges:,} edges at first; {done:,} changes in batches of at most "
+        f"{min(r.sizes.batch, r.sizes.every):,}, shortest paths kept up after each, "
+        f"{len(queries)} queries; {checked}. {found.seconds:,.0f} s in all."
+    )
+    if queries:
+        parts += [_memory(found), _over_time(found)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _points(found: Found, kind: str) -> list[tuple[float, float]]:
+    """(changes done, median bytes held while the next ones were taken in), in order."""
+    if kind == "heap":
+        return list(zip(found.figures["done"], found.figures["heap bytes"], strict=True))
+    last = found.figures["done"][-1]  # then the answer is checked, and all of it ends
+    looks: dict[float, list[float]] = {}
+    for at, held in found.memory:
+        if at >= last:
+            continue
+        own = ("driver own", "jvm own", "workers own", "shared")
+        held_now = sum(held[k] for k in own) if kind == "all" else held[kind]
+        looks.setdefault(at, []).append(held_now)
+    return [(at, float(np.median(held))) for at, held in sorted(looks.items())]
+
+
+def _line(found: Found, kind: str) -> tuple[float, float, float] | None:
+    """Mean bytes after the warm-up; bytes per change; growth to the end as a share of the mean."""
+    points = _points(found, kind)
+    kept = [p for p in points if points and p[0] >= WARM * points[-1][0]]
+    if len(kept) < LEAST:
+        return None
+    at, held = np.array(kept).T
+    slope = float(np.polyfit(at, held, 1)[0])
+    mean = float(held.mean())
+    return mean, slope, slope * float(at[-1] - at[0]) / mean if mean else 0.0
+
+
+def _memory(found: Found) -> str:
+    rows = [["memory", "mean, MB", "slope, MB per million changes", "growth to the end"]]
+    for kind, title in _KINDS.items():
+        line = _line(found, kind)
+        if line is not None:
+            mean, slope, growth = line
+            rows.append([title, f"{mean / 1e6:,.0f}", f"{slope:,.2f}", f"{growth:+.1%}"])
+    if len(rows) == 1:
+        return "Too few looks at memory to judge it."
+    verdict = "flat" if flat(found) else "**not flat**"
+    return (
+        f"{report.grid(rows)}\n\nAfter the first {WARM:.0%} of the changes, by least squares; "
+        f"{verdict}: growth of all of it by at most {GROWTH:.0%} counts as flat. What the kernel "
+        "can drop, as pages of the store's file, is only in the resident lines. The JVM takes "
+        "memory up to its limit before it collects; what it needs is the line of its heap."
+    )
+
+
+def _over_time(found: Found) -> str:
+    rows = [["changes", "all of these, MB", "store on disk, MB", "query, s"]]
+    held = dict(_points(found, "all"))
+    figures = (found.figures[name] for name in ("done", "state bytes", "query"))
+    lines = list(zip(*figures, strict=True))
+    for done, state, query in lines[:: max(1, len(lines) // 20)]:
+        now = f"{held[done] / 1e6:,.0f}" if done in held else "–"
+        rows.append([f"{done:,.0f}", now, f"{state / 1e6:,.0f}", report.seconds(query)])
+    return report.grid(rows)
