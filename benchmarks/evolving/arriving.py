@@ -24,15 +24,20 @@ def arriving(program: str, approximating: bool, ground: Ground) -> None:
         ground.start_clock()
         while True:
             for share in sizes.shares:
-                left, ingest = int(share * ground.stream.edges), 0.0
-                while left:
-                    batch = changes_of(ground.stream.take(min(left, sizes.batch)))
-                    ingest += timed(partial(main.ingest, batch))[0]
-                    left -= len(batch)
-                seconds, result = timed(main.query)
-                ground.note(f"query {share:g}", seconds)
-                ground.note(f"ingest {share:g}", ingest)
-                ground.note(f"iterations {share:g}", result.statistics["iterations"])
+                seconds = [
+                    timed(partial(main.ingest, changes_of(ground.stream.take(count))))[0]
+                    for count in _counts(int(share * ground.stream.edges), sizes.batch)
+                ]
+                query, result = timed(main.query)
+                ground.note(f"query {share:g}", query)
+                ground.note(f"ingest {share:g}", sum(seconds))
+                ground.note(f"last {share:g}", seconds[-1] + query)
             if ground.late:
                 break
         ground.check(program, result)
+
+
+def _counts(changes: int, batch: int) -> list[int]:
+    """Sizes of as few batches as will do, all alike, so that the last one is no smaller."""
+    number = max(1, -(-changes // batch))
+    return [changes * (k + 1) // number - changes * k // number for k in range(number)]

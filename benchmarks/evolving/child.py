@@ -24,11 +24,12 @@ def main() -> None:
     events = Events(job["events"])
     note = partial(_note, events)
     try:
+        case = CASES[job["case"]]
         job["sizes"]["shares"] = tuple(job["sizes"]["shares"])
         ground = Ground(Sizes(**job["sizes"]), Path(job["cache"]), Path(job["scratch"]), note)
         events.tell("ready", edges=ground.stream.edges, origin=ground.stream.origin)
         load = Others()
-        CASES[job["case"]](ground)
+        case(ground)
         events.tell("end", others=load.share())
         ground.spark.stop()
     except Wrong as wrong:

@@ -58,7 +58,9 @@ class Ground:
             "pagerank": {"epsilon": answers.EPSILON},
         }.get(program, {})
         graph = Graph.read(self.spark, edges=self.stream.parquet, partitions=1)
-        return MainLoop(PROGRAMS[program], graph, params=params, backend=self.backend)
+        return MainLoop(
+            PROGRAMS[program], graph, params=params, backend=self.backend, budget=budget
+        )
 
     def check(self, program: str, result: Result, at: EdgeStream | None = None) -> None:
         """Raises `answers.Wrong` unless the answer is that for the edges of the stream now, or of
