@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.evolving.ground import Ground, changes_of, timed
+from benchmarks.evolving.ground import Ground, changes_of, pieces, timed
 from vertexsdk.engine import Budget
 
 
@@ -24,9 +24,10 @@ def arriving(program: str, approximating: bool, ground: Ground) -> None:
         ground.start_clock()
         while True:
             for share in sizes.shares:
+                arrived = ground.stream.take(int(share * ground.stream.edges))
                 seconds = [
-                    timed(partial(main.ingest, changes_of(ground.stream.take(count))))[0]
-                    for count in _counts(int(share * ground.stream.edges), sizes.batch)
+                    timed(partial(main.ingest, changes))[0]
+                    for changes in pieces(arrived, sizes.batch)
                 ]
                 query, result = timed(main.query)
                 ground.note(f"query {share:g}", query)
@@ -35,9 +36,3 @@ def arriving(program: str, approximating: bool, ground: Ground) -> None:
             if ground.late:
                 break
         ground.check(program, result)
-
-
-def _counts(changes: int, batch: int) -> list[int]:
-    """Sizes of as few batches as will do, all alike, so that the last one is no smaller."""
-    number = max(1, -(-changes // batch))
-    return [changes * (k + 1) // number - changes * k // number for k in range(number)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,13 @@ class Ground:
         pools = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
         usages = [p.getCollectionUsage() for p in pools if p.getType().name() == "HEAP"]
         return sum(usage.getUsed() for usage in usages if usage is not None)
+
+
+def pieces(batch: Batch, most: int) -> list[Changes]:
+    """Cut into as few batches of at most so many as will do, all alike."""
+    number = max(1, -(-len(batch) // most))
+    cuts = [len(batch) * k // number for k in range(number + 1)]
+    return [changes_of(batch[a:b]) for a, b in pairwise(cuts)]
 
 
 def changes_of(batch: Batch) -> Changes:

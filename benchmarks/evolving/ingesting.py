@@ -7,7 +7,7 @@ import time
 from copy import copy
 from functools import partial
 
-from benchmarks.evolving.ground import Ground, changes_of, timed
+from benchmarks.evolving.ground import Ground, changes_of, pieces, timed
 from vertexsdk.engine import QUIET
 from vertexsdk.main_loop import MainLoop
 
@@ -66,7 +66,8 @@ def _warm(ground: Ground, main: MainLoop) -> int:
 
 def _batches(ground: Ground, main: MainLoop, ahead: int, name: str) -> None:
     """So many batches, made before; one figure for each: changes per second."""
-    for batch in [changes_of(ground.stream.take(ground.sizes.batch)) for _ in range(ahead)]:
+    size = ground.sizes.batch
+    for batch in pieces(ground.stream.take(size * ahead), size):
         seconds, counts = timed(partial(main.ingest, batch))
         assert counts["added"] + counts["removed"] == len(batch), counts
         ground.note(name, len(batch) / seconds)

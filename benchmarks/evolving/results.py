@@ -19,11 +19,11 @@ TITLES = {
     "pagerank": "PageRank to 1e-6",
 }
 SCRATCH = {
-    "shortest_paths": ("shortest_paths", "bfs"),
-    "components": ("components", "components"),
-    "pagerank": ("pagerank_converged", "pagerank_converged"),
+    "shortest_paths": "shortest_paths",
+    "components": "components",
+    "pagerank": "pagerank_converged",
 }
-"""The measures from scratch that stand beside a program's queries: of ours, of GraphX."""
+"""The measures from scratch that stand beside a program's queries."""
 
 
 @dataclass(slots=True)
@@ -62,8 +62,7 @@ class Results:
 
     def outcome(self, system: str, program: str) -> Outcome | None:
         standing = self.standings.get(system)
-        measure = SCRATCH[program][system == "graphx"]
-        return standing.outcomes.get(measure) if standing else None
+        return standing.outcomes.get(SCRATCH[program]) if standing else None
 
     def problems(self) -> list[str]:
         """What did not end well, in words."""

@@ -28,7 +28,7 @@ class Sizes:
     batch_seconds: float = 0.5
     shares: tuple[float, ...] = (0.01, 0.05, 0.10, 0.20)
     singles: int = 200
-    seconds: float = 20.0
+    seconds: float = 15.0
     cores: int = 2
     total: int = 10_000_000
     every: int = 100_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.evolving.ground import Ground, changes_of, timed
+from benchmarks.evolving.ground import Ground, pieces, timed
 from vertexsdk.engine import QUIET
 
 
@@ -15,10 +15,8 @@ def soaking(program: str, ground: Ground) -> None:
         while done < sizes.total:
             left = min(sizes.every, sizes.total - done)
             done += left
-            while left:
-                batch = changes_of(ground.stream.take(min(left, sizes.batch)))
+            for batch in pieces(ground.stream.take(left), sizes.batch):
                 main.ingest(batch)
-                left -= len(batch)
             seconds, result = timed(main.query)
             ground.note("query", seconds)
             ground.note("state bytes", ground.state_bytes())

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from benchmarks import report
 from benchmarks.evolving import aims
-from benchmarks.evolving.results import QUIET, SCRATCH, TITLES, Results, ratio
-from benchmarks.measures import BY_NAME
+from benchmarks.evolving.results import QUIET, TITLES, Results, ratio
 
 _QUERIES = {
     "a-shortest_paths": "shortest_paths",
@@ -102,8 +101,7 @@ def _scratch(r: Results) -> str:
                 cells.append("–")
                 continue
             times = ratio(found, mine)
-            what = BY_NAME[SCRATCH[program][system == "graphx"]].title
-            text = f"**{report.seconds(found)}** ({len(outcome.seconds)}; {what})"
+            text = f"**{report.seconds(found)}** ({len(outcome.seconds)})"
             cells.append(text + (f" {times:.3g}×" if times else ""))
         if cells != ["–"] * 3:
             rows.append([TITLES[program], *cells])

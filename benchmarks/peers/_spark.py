@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyspark
 from pyspark.sql import SparkSession
 
-from benchmarks.peers import Settings
+from benchmarks.peers import Settings, Unavailable
 
 
 def jvm_session(settings: Settings, **conf: str) -> SparkSession:
@@ -29,6 +32,25 @@ def jvm_session(settings: Settings, **conf: str) -> SparkSession:
     for key, value in conf.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def scala_jar(source: Path, settings: Settings) -> Path:
+    """Compile a file of Scala against Spark's jars, by the compiler that is among them.
+
+    Raises:
+        Unavailable: it cannot be compiled here.
+    """
+    jars = sorted(str(jar) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar"))
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
+    made = Path(settings.scratch) / f"{source.stem}.jar"
+    path = os.pathsep.join(jars)
+    command = [java, "-cp", path, "scala.tools.nsc.Main", "-classpath", path, "-d", str(made)]
+    done = subprocess.run([*command, str(source)], capture_output=True, text=True, timeout=300)
+    if done.returncode or not made.exists():
+        said = " ".join((done.stderr or done.stdout).split())[:200]
+        raise Unavailable(f"{source.name} does not compile: {said}")
+    return made
 
 
 def versions(spark: SparkSession) -> dict[str, str]:

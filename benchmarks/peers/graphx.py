@@ -26,7 +26,7 @@ class GraphX(Peer):
         from benchmarks.peers import _spark
 
         self._spark = _spark
-        self.spark = _spark.jvm_session(self.settings)
+        self.spark = _spark.jvm_session(self.settings, **self.conf())
         jvm: Any = self.spark.sparkContext._jvm
         try:
             self.loader = jvm.org.apache.spark.graphx.GraphLoader.edgeListFile
@@ -36,12 +36,17 @@ class GraphX(Peer):
         # ClassTag's companion object: getattr, because `MODULE$` is no Python name.
         tags = getattr(jvm.scala.reflect, "ClassTag$")
         self.tag = getattr(tags, "MODULE$").Int()
+        self.edge_tag = self.tag
         self.level = jvm.org.apache.spark.storage.StorageLevel.MEMORY_ONLY()
         self.converters = jvm.scala.jdk.javaapi.CollectionConverters
         self.jvm = jvm
         self.loaded: Any = None
         self.reversed: Any = None
         return self._spark.versions(self.spark)
+
+    def conf(self) -> dict[str, str]:
+        """Spark settings of its own."""
+        return {}
 
     def stop(self) -> None:
         self.spark.stop()
@@ -68,7 +73,7 @@ class GraphX(Peer):
             self.reversed.vertices().count()
 
     def pagerank(self) -> Later:
-        ranks = self.lib.PageRank.run(self.loaded, 10, 0.15, self.tag, self.tag)
+        ranks = self.lib.PageRank.run(self.loaded, 10, 0.15, self.tag, self.edge_tag)
         ranks.vertices().count()
 
         def later() -> dict[str, Any]:
@@ -79,7 +84,7 @@ class GraphX(Peer):
         return later
 
     def components(self) -> Later:
-        labels = self.lib.ConnectedComponents.run(self.loaded, self.tag, self.tag)
+        labels = self.lib.ConnectedComponents.run(self.loaded, self.tag, self.edge_tag)
         labels.vertices().count()
 
         def later() -> dict[str, Any]:
@@ -90,7 +95,7 @@ class GraphX(Peer):
 
     def bfs(self) -> Later:
         landmarks = self._landmarks(self.graph.origin)
-        hops = self.lib.ShortestPaths.run(self.reversed, landmarks, self.tag)
+        hops = self.lib.ShortestPaths.run(self.reversed, landmarks, self.edge_tag)
         hops.vertices().count()
 
         def later() -> dict[str, Any]:

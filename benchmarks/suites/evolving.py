@@ -67,8 +67,8 @@ def _from_scratch(
     results.instant = f"{graph.name}: {graph.vertices:,} vertices, {graph.edges:,} edges."
     tiny = instants.graph_after(_TINY_SCALE, cache, [])
     limits = turns.Limits(options.time_limit, memory, 3, options.seconds, sizes.cores)
+    measures = [SCRATCH[program] for program in programs]
     for system in options.systems:
-        measures = [SCRATCH[program][system == "graphx"] for program in programs]
         folder = scratch / system
         folder.mkdir()
         results.standings[system] = turns.run(
