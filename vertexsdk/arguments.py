@@ -42,11 +42,16 @@ _STREAM = """\
 examples:
   vertexsdk stream sssp --edges base.txt --changes day1.txt --param origin=1 --output out.csv
   vertexsdk stream wcc --edges base.txt --changes 'changes/*.txt' --query-every 1000 --output w.csv
+  vertexsdk stream pagerank --edges base.txt --changes inbox/ --follow --resume --budget-ms 500
 
 a change file has lines in order: `+ source target [value]` adds an edge, or gives one that is
 there the value; `- source target` removes it; `~ source target value` changes its value. A query
 is answered after every N changes and after the last one; --output out.csv gives out-1.csv,
-out-2.csv, ... and the answers are kept as the loops LOOP-1, LOOP-2, ..., the newest as LOOP"""
+out-2.csv, ... and the answers are kept as the loops LOOP-1, LOOP-2, ..., the newest as LOOP
+
+changes are in the store before the next ones are taken in: the same command with --resume goes on
+after them, even if it was killed. With --follow the files may grow, and files may be moved into a
+directory; `vertexsdk query LOOP` from another process reads what there is so far"""
 
 _QUERY = """\
 examples:
@@ -110,6 +115,16 @@ def _at_least(least: int) -> Callable[[str], int]:
     return number
 
 
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds") from None
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} must be more than zero")
+    return value
+
+
 def _tolerance(text: str) -> float:
     try:
         value = float(text)
@@ -143,7 +158,16 @@ def _stream_arguments(command: argparse.ArgumentParser) -> None:
     add("--changes", metavar="FILE", required=True, nargs="+", action="extend",
         help="files, directories or globs, in order")  # fmt: skip
     add("--query-every", type=_at_least(1), metavar="N", help="changes (default: at the end only)")
-    add("--strict", action="store_true", help="refuse bad lines and changes of absent edges")
+    add("--follow", action="store_true", help="wait for more, until Ctrl-C")
+    add("--idle", type=_seconds, metavar="S", help="end --follow when nothing came for S seconds")
+    add("--resume", action="store_true", help="go on where the loop in the store was left")
+    add("--time-column", type=_at_least(1), metavar="K", default=0,
+        help="field K of a line is the time; those that run backwards are counted")  # fmt: skip
+    add("--strict", action="store_true",
+        help="refuse bad lines, changes of absent edges, times that run backwards")  # fmt: skip
+    add("--budget-iterations", type=_at_least(1), metavar="N", help="iterations after each batch")
+    add("--budget-ms", type=_at_least(1), metavar="N",
+        help="at most N milliseconds of them (default: none at all)")  # fmt: skip
     _how(command)
 
 

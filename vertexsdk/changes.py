@@ -1,13 +1,8 @@
-"""Changes of a graph in order: edges added, removed, given another value. Change files.
-
-A change file has a line per change: `+ source target [value]`, `- source target` or
-`~ source target value`, separated by blanks, tabs or commas; `#` starts a comment.
-"""
+"""Changes of a graph in order: edges added, removed, given another value."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +12,15 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from vertexsdk.errors import InputError
-from vertexsdk.load import files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["ADD", "CHANGE", "REMOVE", "BadLine", "Changes", "read_changes"]
+__all__ = ["ADD", "CHANGE", "REMOVE", "SIGNS", "WORDS", "Changes"]
 
 ADD, REMOVE, CHANGE = range(3)
 SIGNS = {"+": ADD, "-": REMOVE, "~": CHANGE}
-_WORDS = {**SIGNS, "add": ADD, "remove": REMOVE, "change": CHANGE}
+WORDS = {**SIGNS, "add": ADD, "remove": REMOVE, "change": CHANGE}
 
 
 @dataclass(frozen=True)
@@ -119,14 +113,14 @@ class Changes:
             )
         table: Any = frame.toArrow()
         words = table["kind"].to_pylist()
-        unknown = next((w for w in words if w not in _WORDS), None)
+        unknown = next((w for w in words if w not in WORDS), None)
         if unknown is not None:
             raise InputError(f"the changes: kind {unknown!r}; use '+', '-' or '~'")
         value = None
         if "value" in frame.columns:
             value = pc.fill_null(table["value"], 1).to_numpy()
         source, target = (table[n].combine_chunks() for n in ("source", "target"))
-        return cls.from_arrays([_WORDS[w] for w in words], source, target, value)
+        return cls.from_arrays([WORDS[w] for w in words], source, target, value)
 
     def strings(self) -> tuple[Any, Any]:
         """The ids as Arrow arrays of strings."""
@@ -150,114 +144,3 @@ def _ids(ids: Any) -> Any:
         return pa.array(found, pa.int64())
     except (pa.ArrowInvalid, OverflowError):
         raise InputError("an id of the changes is beyond int64") from None
-
-
-@dataclass(frozen=True)
-class BadLine:
-    """A line of a change file that is no change: where, and why."""
-
-    place: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
-
-
-def read_changes(
-    paths: Sequence[str], *, at_once: int, integers: bool, value: str | None = "float64"
-) -> Iterator[tuple[Changes, list[BadLine]]]:
-    """Read change files in order, `at_once` changes at a time; the last batch may have fewer.
-
-    Args:
-        paths: files of this machine; a directory or glob stands for its files by name.
-        at_once: changes in a batch. Bad lines do not count.
-        integers: ids are int64, so that another id makes a line bad; else they are strings.
-        value: dtype of edge values; with "int64" a fraction makes a line bad.
-
-    Raises:
-        InputError: there is no such file.
-    """
-    kinds: list[int] = []
-    ends: tuple[list[Any], list[Any]] = ([], [])
-    values: list[Any] = []
-    places: list[str] = []
-    bad: list[BadLine] = []
-    number = int if value == "int64" else float
-
-    def batch() -> Changes:
-        kind = pa.int64() if integers else pa.large_string()
-        made = Changes(
-            np.array(kinds, np.uint8),
-            pa.array(ends[0], kind),
-            pa.array(ends[1], kind),
-            np.array(values, np.dtype(value or "float64")),
-            tuple(places),
-        )
-        for column in (kinds, *ends, values, places):
-            column.clear()
-        return made
-
-    for path in _expand(paths):
-        with open(path, encoding="utf-8", errors="surrogateescape") as lines:
-            for line_number, line in enumerate(lines, 1):
-                fields = line.partition("#")[0].replace(",", " ").split()
-                if not fields:
-                    continue
-                place = f"{path}, line {line_number}"
-                try:
-                    kind, source, target, weight = _change(fields, integers, number)
-                except ValueError as error:
-                    bad.append(BadLine(place, str(error)))
-                    continue
-                kinds.append(kind)
-                ends[0].append(source)
-                ends[1].append(target)
-                values.append(weight)
-                places.append(place)
-                if len(kinds) == at_once:
-                    yield batch(), bad
-                    bad = []
-    if kinds or bad:
-        yield batch(), bad
-
-
-def _change(fields: list[str], integers: bool, number: type) -> tuple[int, Any, Any, Any]:
-    sign = fields[0]
-    if sign not in SIGNS:
-        raise ValueError(f"{sign!r} is no sign of a change; a line begins with +, - or ~")
-    kind = SIGNS[sign]
-    least, most = {ADD: (3, 4), REMOVE: (3, 4), CHANGE: (4, 4)}[kind]
-    if not least <= len(fields) <= most:
-        form = {ADD: "+ source target [value]", REMOVE: "- source target"}
-        raise ValueError(f"{len(fields)} fields; write {form.get(kind, '~ source target value')}")
-    source, target = (_id(f, integers) for f in fields[1:3])
-    weight: Any = 1
-    if len(fields) == 4 and kind != REMOVE:
-        try:
-            weight = number(fields[3])
-        except ValueError:
-            raise ValueError(f"value {fields[3]!r} is no number") from None
-        if math.isnan(weight):
-            raise ValueError("value NaN is no number")
-    return kind, source, target, weight
-
-
-def _id(field: str, integers: bool) -> int | str:
-    if not integers:
-        if not field.isprintable():  # a byte which is no UTF-8, among others
-            raise ValueError(f"id {field!r} is no text in UTF-8")
-        return field
-    digits = field.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal()):
-        raise ValueError(f"id {field!r} is no integer, but those of the graph are")
-    number = int(field)
-    if not -(2**63) <= number < 2**63:
-        raise ValueError(f"id {field!r} is beyond int64")
-    return number
-
-
-def _expand(paths: Sequence[str]) -> list[str]:
-    local = [files.local_path(p) for p in paths]
-    if any(p is None for p in local):
-        raise InputError(f"{', '.join(paths)}: change files must be on this machine")
-    return files.expand([p for p in local if p is not None])

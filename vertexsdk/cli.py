@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from vertexsdk.graph import Graph
+    from vertexsdk.main_loop import MainLoop
     from vertexsdk.program import Program
     from vertexsdk.results import Result
 
@@ -207,13 +208,22 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _stream(given: argparse.Namespace) -> int:
-    from vertexsdk.streaming import Stream
+    from vertexsdk.streaming import Stream, StreamOptions
 
     program, params = _checked(given)
-    stream = Stream(given.changes, given.query_every, given.strict)
-    with _spark(given.master, program.name) as spark:
-        graph = _graph(given, spark)
-        for result in stream.answers(program, graph, params, _options(given)):
+    stream = Stream(
+        StreamOptions(
+            given.changes, given.query_every, given.strict, given.follow, given.idle,
+            given.time_column,
+        )
+    )  # fmt: skip
+    if given.idle is not None and not given.follow:
+        raise InputError("--idle: is for --follow, which it ends; add that")
+    with (
+        _spark(given.master, program.name) as spark,
+        _main_loop(given, spark, program, params) as main,
+    ):
+        for result in stream.answers(main):
             with contextlib.closing(result):
                 if given.output:
                     result.write(_numbered(given.output, stream.queries), given.field)
@@ -222,6 +232,29 @@ def _stream(given: argparse.Namespace) -> int:
         _write_statistics(given.stats, stream.statistics)
     print(stream.last_line(), file=sys.stderr)
     return 0
+
+
+def _main_loop(
+    given: argparse.Namespace, spark: SparkSession, program: Program, params: dict[str, str]
+) -> MainLoop:
+    """The main loop of a stream: as the store has it, with --resume, or from the base."""
+    from vertexsdk.defaults import default_backend
+    from vertexsdk.engine import Budget
+    from vertexsdk.main_loop import MainLoop
+    from vertexsdk.state import open_store
+
+    options = {**_options(given), "strict": given.strict}
+    if given.budget_iterations is not None or given.budget_ms is not None:
+        seconds = None if given.budget_ms is None else given.budget_ms / 1000
+        options["budget"] = Budget(given.budget_iterations, seconds)
+    if given.resume:
+        name = given.loop or program.name
+        with open_store(given.backend or default_backend()) as store:
+            there = store.head(name) is not None
+        if there:
+            return MainLoop.resume(spark, program, params=params or None, **options)
+        print(f"{name}: not in the store yet; beginning with the base", file=sys.stderr)
+    return MainLoop(program, _graph(given, spark), params=params, **options)
 
 
 def _numbered(path: str, number: int) -> str:
@@ -287,6 +320,7 @@ def _query(given: argparse.Namespace) -> int:
     from vertexsdk.defaults import default_backend
     from vertexsdk.output import check_path
     from vertexsdk.results import read
+    from vertexsdk.staleness import staleness
 
     if given.output:
         check_path(given.output)
@@ -294,6 +328,9 @@ def _query(given: argparse.Namespace) -> int:
     with contextlib.closing(read(backend, given.loop, given.at, trusted=given.trusted)) as result:
         if given.field:
             result.check_field(given.field)
+        stale = staleness(result)
+        if stale:
+            print(stale, file=sys.stderr)
         if given.output:
             result.write(given.output, given.field, given.vertex or None)
             return 0

@@ -35,10 +35,24 @@ class ProgressBar:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> ProgressBar:
-        if self.live:
+    def open(self) -> None:
+        """Begin to draw, if that is not done already."""
+        if self.live and self._thread is None:
+            self._stop.clear()
             self._thread = threading.Thread(target=self._draw, daemon=True)
             self._thread.start()
+
+    def close(self) -> None:
+        """Take the line away; `open` draws it again."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def __enter__(self) -> ProgressBar:
+        self.open()
         return self
 
     def __exit__(
@@ -47,11 +61,7 @@ class ProgressBar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        self.close()
 
     def say(self, text: str) -> None:
         """Tell what is going on now."""

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from vertexsdk.changes import ADD, CHANGE, REMOVE, Changes, read_changes
+from vertexsdk.change_files import ChangeFiles
+from vertexsdk.change_lines import Form
+from vertexsdk.changes import ADD, CHANGE, REMOVE, Changes
 from vertexsdk.compile.edges import apply_changes
 from vertexsdk.errors import InputError
 
@@ -59,10 +61,10 @@ def test_the_kernel_does_as_a_dictionary(
 def read(text: str, tmp_path: Path, **options: Any) -> list[tuple[Changes, list[str]]]:
     path = tmp_path / "changes.txt"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    options = {"at_once": 100, "integers": True, **options}
+    form = Form(options.pop("integers", True), options.pop("value", "float64"))
     return [
-        (batch, [str(b).removeprefix(f"{path}, ") for b in bad])
-        for batch, bad in read_changes([str(path)], **options)
+        (batch.changes, [str(bad).removeprefix(f"{path}, ") for _, bad in batch.bad])
+        for batch in ChangeFiles([str(path)], form, **options)
     ]
 
 
@@ -114,16 +116,9 @@ def test_whole_values(tmp_path: Path) -> None:
     [(batch, bad)] = read(f"+ 1 2 {2**53 + 1}\n+ 1 3 0.5\n", tmp_path, value="int64")
     assert batch.value.tolist() == [2**53 + 1]
     assert bad == ["line 2: value '0.5' is no number"]
-
-
-def test_files_in_order(tmp_path: Path) -> None:
-    for name, target in (("b.txt", 2), ("a.txt", 1)):
-        (tmp_path / name).write_text(f"+ 0 {target}\n")
-    options: dict[str, Any] = {"at_once": 10, "integers": True}
-    [(batch, _)] = read_changes([str(tmp_path)], **options)
-    assert batch.target.to_pylist() == [1, 2]
-    with pytest.raises(InputError, match="no such file"):
-        list(read_changes([str(tmp_path / "none")], **options))
+    [(batch, bad)] = read(f"+ 1 2 {2**63}\n", tmp_path, value="int64")
+    assert bad == [f"line 1: value '{2**63}' is beyond int64"]
+    assert len(batch) == 0
 
 
 @pytest.mark.parametrize(

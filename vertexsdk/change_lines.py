@@ -1,0 +1,123 @@
+"""What a line of a change file may be, and what is said of one that is none.
+
+A line is `+ source target [value]`, `- source target` or `~ source target value`, separated by
+blanks, tabs or commas; `#` starts a comment. Where a stream has times, one further field, whose
+number is given, holds the time of the change.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from vertexsdk.changes import ADD, CHANGE, REMOVE, SIGNS
+
+__all__ = ["BadLine", "Form", "Line", "parse_line", "read_id"]
+
+
+@dataclass(frozen=True)
+class BadLine:
+    """A line of a change file that is no change: where, and why."""
+
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How lines are to be read.
+
+    Attributes:
+        integers: ids are int64, so that another id makes a line bad; else they are strings.
+        value: dtype of edge values; with "int64" a fraction makes a line bad.
+        timed: the number of the field, from 1, which holds a time; 0 for none.
+    """
+
+    integers: bool
+    value: str | None = "float64"
+    timed: int = 0
+
+
+class Line(NamedTuple):
+    """A change as a line says it."""
+
+    kind: int
+    source: Any
+    target: Any
+    value: Any
+    time: float
+
+
+def parse_line(text: str, form: Form) -> Line | None:
+    """Read a line; None if there is no change in it.
+
+    Raises:
+        ValueError: it is bad; its message says why.
+
+    >>> parse_line("+ 1 2 0.5  # new", Form(integers=True))
+    Line(kind=0, source=1, target=2, value=0.5, time=0.0)
+    """
+    fields = text.partition("#")[0].replace(",", " ").split()
+    if not fields:
+        return None
+    time = _time(fields, form.timed) if form.timed else 0.0
+    sign = fields[0] if fields else ""
+    if sign not in SIGNS:
+        raise ValueError(f"{sign!r} is no sign of a change; a line begins with +, - or ~")
+    kind = SIGNS[sign]
+    least, most = {ADD: (3, 4), REMOVE: (3, 4), CHANGE: (4, 4)}[kind]
+    if not least <= len(fields) <= most:
+        shown = {ADD: "+ source target [value]", REMOVE: "- source target"}
+        raise ValueError(f"{len(fields)} fields; write {shown.get(kind, '~ source target value')}")
+    source, target = (read_id(f, form.integers) for f in fields[1:3])
+    value: Any = 1
+    if len(fields) == 4 and kind != REMOVE:
+        value = _whole(fields[3]) if form.value == "int64" else _number(fields[3], "value")
+    return Line(kind, source, target, value, time)
+
+
+def _time(fields: list[str], number: int) -> float:
+    """Take the time out of a line's fields."""
+    if len(fields) < number:
+        raise ValueError(f"{len(fields)} fields; field {number} should be the time")
+    return _number(fields.pop(number - 1), "time")
+
+
+def _number(field: str, what: str) -> float:
+    try:
+        number = float(field)
+    except ValueError:
+        raise ValueError(f"{what} {field!r} is no number") from None
+    if math.isnan(number):
+        raise ValueError(f"{what} NaN is no number")
+    return number
+
+
+def _whole(field: str) -> int:
+    try:
+        number = int(field)
+    except ValueError:
+        raise ValueError(f"value {field!r} is no number") from None
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"value {field!r} is beyond int64")
+    return number
+
+
+def read_id(field: str, integers: bool) -> int | str:
+    """Read an id; a ValueError says why it is none."""
+    if not integers:
+        if not field.isprintable():  # a byte which is no UTF-8, among others
+            raise ValueError(f"id {field!r} is no text in UTF-8")
+        return field
+    digits = field.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal()):
+        raise ValueError(f"id {field!r} is no integer, but those of the graph are")
+    number = int(digits) if len(digits) < 4000 else 2**63
+    number = -number if field[0] == "-" else number
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"id {field!r} is beyond int64")
+    return number

@@ -1,0 +1,186 @@
+"""Change lines in a byte buffer, parsed natively: `+ source target [value]` and so on.
+
+The kernel knows what nearly every line looks like: ASCII, a sign, two ids, a plain number. Any
+other line, right or wrong, it leaves to the caller ("odd"), so that one place alone says what a
+change is (`vertexsdk.change_lines`). Every line that may be a change has a row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.jit import njit
+
+__all__ = ["ODD", "SIZE_BITS", "parse_changes"]
+
+ODD = 255  # the kind of a row whose line is left to the caller
+SIZE_BITS = 20  # a string id is given as position << SIZE_BITS | length
+
+_ADD, _REMOVE, _CHANGE = 0, 1, 2
+_INT64_MAX = np.uint64(0x7FFFFFFFFFFFFFFF)
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Long = Any  # an int, which the compiler makes an int64
+
+
+@njit
+def _blank(c: int) -> bool:
+    return c == 32 or c == 9 or c == 44 or c == 13
+
+
+@njit
+def _ended(buffer: Bytes, p: int, end: int) -> bool:
+    """Whether a field that came so far ends here."""
+    return p == end or buffer[p] == 10 or buffer[p] == 35 or _blank(buffer[p])
+
+
+@njit
+def _skip(buffer: Bytes, p: int, end: int) -> int:
+    while p < end and _blank(buffer[p]):
+        p += 1
+    return p
+
+
+@njit
+def _word(buffer: Bytes, p: int, end: int) -> int:
+    """Return where a field of visible ASCII ends; the position itself if it is none."""
+    begin = p
+    while p < end and 32 < buffer[p] < 127 and buffer[p] != 44 and buffer[p] != 35:
+        p += 1
+    return p if _ended(buffer, p, end) else begin
+
+
+@njit
+def _integer(buffer: Bytes, p: int, end: int) -> tuple[Any, Long, int]:
+    """Parse an int64 at `p`: (is it one, value, position after it)."""
+    negative = p < end and buffer[p] == 45
+    if negative:
+        p += 1
+    first = p
+    x = np.uint64(0)
+    while p < end:
+        d = np.uint64(buffer[p]) - np.uint64(48)
+        if d > np.uint64(9):
+            break
+        x = x * np.uint64(10) + d
+        p += 1
+    fits = 0 < p - first <= 18 or (p - first == 19 and x <= _INT64_MAX)
+    good = fits and _ended(buffer, p, end)
+    return good, -np.int64(x) if negative else np.int64(x), p
+
+
+@njit
+def parse_changes(
+    buffer: Bytes,
+    begin: int,
+    end: int,
+    named: bool,
+    timed: int,
+    kind: Bytes,
+    source: Longs,
+    target: Longs,
+    value: NDArray[np.float64],
+    whole: Longs,
+    value_at: Ints,
+    time: NDArray[np.float64],
+    line: Ints,
+    start: Ints,
+    stop: Ints,
+) -> int:
+    """Parse the lines of `buffer[begin:end]` into the rows of the arrays; return their number.
+
+    Args:
+        named: ids are strings: `source` and `target` get their places, see `SIZE_BITS`.
+        timed: the number of the field which holds a time, from 1; 0 for none.
+        kind: 0, 1 or 2, or `ODD`, for which of the others only the last three hold.
+        value, whole: one is empty; values go into the other.
+        value_at: where a float is that the caller is to read; else -1.
+        time: empty unless `timed`.
+        line: the line's number, from 0; start, stop: its bounds.
+    """
+    row = 0
+    number = 0
+    p = begin
+    while p < end:
+        line[row] = number
+        start[row] = p
+        number += 1
+        p = _skip(buffer, p, end)
+        if p == end:
+            break
+        if buffer[p] == 10:
+            p += 1
+            continue
+        if buffer[p] == 35:
+            while p < end and buffer[p] != 10:
+                p += 1
+            p += 1
+            continue
+        good = True
+        fields = 0  # of the change; a time is none
+        met = 0  # of the line
+        what = ODD
+        value_at[row] = -1
+        while good and p < end and buffer[p] != 10 and buffer[p] != 35:
+            met += 1
+            x: Long = np.int64(0)
+            q = p
+            if met == timed:
+                good, x, q = _integer(buffer, p, end)
+                good = good and buffer[p] != 45 and q - p <= 15
+                time[row] = np.float64(x)
+            elif fields == 0:
+                q = p + 1
+                c = buffer[p]
+                what = _ADD if c == 43 else _REMOVE if c == 45 else _CHANGE
+                good = (c == 43 or c == 45 or c == 126) and _ended(buffer, q, end)
+                fields = 1
+            elif fields < 3:
+                if named:
+                    q = _word(buffer, p, end)
+                    good = 0 < q - p < (1 << SIZE_BITS)
+                    x = np.int64(p) << SIZE_BITS | np.int64(q - p)
+                else:
+                    good, x, q = _integer(buffer, p, end)
+                if fields == 1:
+                    source[row] = x
+                else:
+                    target[row] = x
+                fields += 1
+            elif fields == 3:
+                if what == _REMOVE:  # a value that nobody reads
+                    q = _word(buffer, p, end)
+                    good = q > p
+                elif len(whole) > 0:
+                    good, x, q = _integer(buffer, p, end)
+                    whole[row] = x
+                else:
+                    good, x, q = _integer(buffer, p, end)
+                    good = good and buffer[p] != 45 and q - p <= 15
+                    value[row] = np.float64(x)
+                    if not good:
+                        q = _word(buffer, p, end)
+                        good = q > p
+                        value_at[row] = p
+                fields += 1
+            else:
+                good = False
+            p = _skip(buffer, q, end)
+        if fields == 3 or what == _REMOVE:
+            if len(whole) > 0:
+                whole[row] = 1
+            else:
+                value[row] = 1.0
+        good = good and (fields == 4 or (fields == 3 and what != _CHANGE)) and met >= timed
+        kind[row] = what if good else ODD
+        while p < end and buffer[p] != 10:
+            p += 1
+        p = min(p + 1, end)
+        stop[row] = p
+        row += 1
+    return row
