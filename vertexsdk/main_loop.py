@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +36,7 @@ from vertexsdk.vertex import Vertex
 
 if TYPE_CHECKING:
     from vertexsdk.comparing import Comparable, Differing
+    from vertexsdk.ingestion import Ingestion
 
 __all__ = ["MainLoop"]
 
@@ -305,6 +307,53 @@ class MainLoop:
         if self.strict and out.absent:
             raise InputError(_absent(batch, out.absent[0]))
         return dict(out.counts)
+
+    def start(
+        self,
+        stream: DataFrame | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        follow: bool | None = None,
+        idle: float | None = None,
+        time_column: str | int | None = None,
+        checkpointLocation: str | None = None,
+        deltas: Any = None,
+        trigger: Mapping[str, Any] | None = None,
+    ) -> Ingestion:
+        """Let a stream flow in, in the background, each change once over any number of restarts.
+
+        Queries may be asked meanwhile; they do not hold it up.
+
+        Args:
+            stream: a streaming DataFrame, of any source, with columns `kind,source,target[,value]`;
+                or change files, directories and globs.
+            follow: of files: wait for files that grow, and for files moved into directories, as
+                is done by default.
+            idle: of files: end when nothing has come for so many seconds; None never ends.
+            time_column: the column, or the number of a file's field from 1, which holds a time;
+                changes whose time runs backwards are counted, or refused by a strict loop.
+            checkpointLocation: of a DataFrame: where Spark keeps its place, to go on from there.
+            deltas: of a DataFrame: what makes changes of other columns; a function of a batch (a
+                DataFrame), or an object whose `ingest_all` takes its rows.
+            trigger: of a DataFrame: as for `DataStreamWriter.trigger`.
+
+        Raises:
+            InputError: the stream is of another kind; nothing was started.
+
+        Example:
+            >>> stream = main.start("changes/")  # doctest: +SKIP
+            >>> stream.progress().behind  # doctest: +SKIP
+            0
+            >>> stream.stop()  # doctest: +SKIP
+        """
+        from vertexsdk.ingest import start
+
+        given = {
+            "follow": follow, "idle": idle, "time_column": time_column,
+            "checkpointLocation": checkpointLocation, "deltas": deltas, "trigger": trigger,
+        }  # fmt: skip
+        started = start(self, stream, given)
+        self.shared = True
+        return started
 
     def _approximation(self) -> Budget | None:
         return None if self.from_init is not None else self.budget

@@ -1,0 +1,146 @@
+"""Rows of a table as changes: columns `kind`, `source`, `target` and perhaps `value` and a time.
+
+A row that is no change is left out and told, as a bad line of a file is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vertexsdk.change_lines import BadLine, Form, read_id
+from vertexsdk.changes import WORDS, Changes
+from vertexsdk.errors import InputError
+
+__all__ = ["Rows", "check_columns", "read_rows"]
+
+_WORDS = pa.array([*WORDS], pa.string())
+_KINDS = np.array([*WORDS.values(), 0], np.uint8)
+
+
+class Rows(Sequence[str]):
+    """Where changes were read, said only when it is asked: "BATCH, row N"."""
+
+    def __init__(self, batch: str, rows: NDArray[np.int64]) -> None:
+        self.batch, self.rows = batch, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return Rows(self.batch, self.rows[number])
+        return f"{self.batch}, row {self.rows[number]}"
+
+
+def check_columns(names: Sequence[str], time_column: str | None) -> None:
+    """Raise InputError unless these columns are those of changes."""
+    wanted = {"kind", "source", "target"} | ({time_column} if time_column else set())
+    missing = sorted(wanted - set(names))
+    if missing:
+        raise InputError(
+            f"the changes: columns are {', '.join(names)}; there is no {', '.join(missing)}"
+        )
+
+
+def read_rows(
+    table: pa.Table, form: Form, batch: str, time_column: str | None = None
+) -> tuple[Changes, list[tuple[int, BadLine]], NDArray[np.float64]]:
+    """Read the changes of a table, in order.
+
+    Args:
+        table: with the columns that `check_columns` asks for.
+        batch: how to call it where a row is bad.
+
+    Returns:
+        The changes; the bad rows, each with the number of changes before it; float64, the times,
+        of length 0 where there are none.
+    """
+    reasons: dict[int, str] = {}
+    words = _flat(table["kind"]).cast(pa.string())
+    place = pc.fill_null(pc.index_in(words, _WORDS), len(_WORDS)).to_numpy()
+    for row in np.flatnonzero(place == len(_WORDS)).tolist():
+        reasons[row] = f"kind {words[row].as_py()!r}; use '+', '-' or '~'"
+    ends = [_ids(_flat(table[name]), form, reasons, name) for name in ("source", "target")]
+    value = _values(table, form, reasons)
+    kind = _KINDS[place]
+    if "value" in table.column_names:
+        absent = _flat(table["value"]).is_null().to_numpy(zero_copy_only=False)
+        for row in np.flatnonzero(absent & (kind == WORDS["~"])).tolist():
+            reasons.setdefault(row, "a change of a value needs one")
+    time = np.empty(0)
+    if time_column is not None:
+        time = _times(_flat(table[time_column]), reasons)
+    kept = np.ones(len(table), np.bool_)
+    bad_rows = sorted(reasons)
+    kept[bad_rows] = False
+    before = np.cumsum(kept)
+    bad = [(int(before[row]), BadLine(f"{batch}, row {row + 1}", reasons[row])) for row in bad_rows]
+    mask = pa.array(kept)
+    changes = Changes(
+        kind[kept], ends[0].filter(mask), ends[1].filter(mask), value[kept],
+        Rows(batch, np.flatnonzero(kept) + 1),
+    )  # fmt: skip
+    return changes, bad, time[kept] if len(time) else time
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+
+
+def _ids(ids: pa.Array, form: Form, reasons: dict[int, str], name: str) -> pa.Array:
+    wanted = pa.int64() if form.integers else pa.large_string()
+    for row in np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False)).tolist():
+        reasons.setdefault(row, f"{name} is null")
+    if not (pa.types.is_integer(ids.type) or _is_text(ids.type)):
+        raise InputError(f"the changes: {name} is {ids.type}; make it integers or strings")
+    if not (form.integers and _is_text(ids.type)):
+        try:
+            return ids.cast(wanted)
+        except pa.ArrowInvalid:
+            raise InputError(f"the changes: a {name} is beyond int64") from None
+    found: list[Any] = []
+    for row, text in enumerate(ids.to_pylist()):
+        try:
+            found.append(None if text is None else read_id(text, True))
+        except ValueError as error:
+            reasons.setdefault(row, str(error))
+            found.append(None)
+    return pa.array(found, wanted)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _values(table: pa.Table, form: Form, reasons: dict[int, str]) -> NDArray[Any]:
+    dtype = np.dtype(form.value or "float64")
+    if "value" not in table.column_names:
+        return np.ones(len(table), dtype)
+    column = _flat(table["value"])
+    if not pa.types.is_floating(column.type) and not pa.types.is_integer(column.type):
+        raise InputError(f"the changes: value is {column.type}; make it a number")
+    found = pc.fill_null(column, 1).to_numpy(zero_copy_only=False)
+    if found.dtype.kind == "f":
+        odd = np.isnan(found) if dtype.kind == "f" else ~(np.floor(found) == found)
+        for row in np.flatnonzero(odd).tolist():
+            reasons.setdefault(row, f"value {found[row]!r} is no {dtype.name}")
+        found = np.where(odd, 1, found)
+    return np.asarray(found.astype(dtype))
+
+
+def _times(column: pa.Array, reasons: dict[int, str]) -> NDArray[np.float64]:
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("us")).cast(pa.int64())
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        raise InputError(f"the changes: the time is {column.type}; make it a time or a number")
+    time = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy()
+    for row in np.flatnonzero(np.isnan(time)).tolist():
+        reasons.setdefault(row, "the time is null")
+    return np.asarray(time)
