@@ -1,9 +1,8 @@
-"""A live partition: after any changes, budgets, forks and merges, the answer is that from scratch."""
+"""A live partition: whatever changed, in forks too, its answer is that of a run from scratch."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -196,7 +195,7 @@ def test_other_programs_equal_the_reference(cls: type[Vertex]) -> None:
 
 
 @pytest.fixture
-def restarts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def restarts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The reasons why partitions began anew."""
     found: list[str] = []
     restart = partition.LivePartition.restart
@@ -206,7 +205,7 @@ def restarts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         restart(self, reason)
 
     monkeypatch.setattr(partition.LivePartition, "restart", noted)
-    yield found
+    return found
 
 
 def test_programs_begin_anew_only_where_they_must(restarts: list[str]) -> None:
