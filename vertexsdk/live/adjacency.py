@@ -240,7 +240,7 @@ class Adjacency:
     def compact(self) -> None:
         """Copy rows close together where much of a pool is not used."""
         for rows in {id(r): r for r in (self.out, self.into)}.values():
-            if rows.wasteful():
+            if rows.wasteful(int(self.arena.meta["entries"])):
                 rows.compact()
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.rows import DELETE, INSERT
 from vertexsdk.delivery import Delivery, filled
-from vertexsdk.live.rows import Edits
+from vertexsdk.live.rows import Edits, distinct
 from vertexsdk.vertices import Vertices
 
 __all__ = ["Messages"]
@@ -64,7 +64,7 @@ class Messages:
             & (lesser(old, want) == old)
             & (lesser(old, new) == old)
         )
-        return np.unique(edits.key[lost])
+        return distinct(edits.key[lost], v.topology.n)
 
     def _along(self, v: Vertices, sources: Array, values: Array) -> Array:
         """The messages of sources along edges with these values."""

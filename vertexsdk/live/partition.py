@@ -21,7 +21,7 @@ from vertexsdk.live.adjacency import Adjacency
 from vertexsdk.live.arena import Arena
 from vertexsdk.live.index import VertexIndex
 from vertexsdk.live.messages import Messages
-from vertexsdk.live.rows import Edits
+from vertexsdk.live.rows import Edits, distinct
 from vertexsdk.live.trim import trim
 from vertexsdk.log import Log
 from vertexsdk.master import Progress
@@ -203,7 +203,7 @@ class LivePartition:
     def _come_and_go(self, edits: Edits) -> Array:
         """Note which vertices are there; return those which came (int32, ascending)."""
         a = self.arena
-        places = np.unique(np.concatenate([edits.row, edits.key]))
+        places = distinct(np.concatenate([edits.row, edits.key]), self.index.n)
         there = (self._degrees(places) > 0) | a["named"][places]
         was = a["alive"][places] != 0
         fresh: Array = places[there & ~was]
@@ -239,7 +239,7 @@ class LivePartition:
         known = rows.where(~np.isin(rows.row, fresh)) if len(fresh) else rows
         if not due:
             self.messages.deliver(v, known, *self.messages.along(v, known), None)
-        moved = np.unique(rows.row[rows.what != SET])
+        moved = distinct(rows.row[rows.what != SET], self.index.n)
         self._scatter(merged(moved[self.arena["alive"][moved] != 0], fresh))
         if due:
             delivery.forget()
@@ -281,8 +281,10 @@ class LivePartition:
 
         A vertex without targets is not heard when it scatters.
         """
-        sources, count = np.unique(rows.row[rows.what == INSERT], return_counts=True)
+        added = rows.row[rows.what == INSERT]
+        sources = distinct(added, self.index.n)
         t = self.v.topology
+        count = np.bincount(np.searchsorted(sources, added), minlength=len(sources))
         silent: Array = sources[t.stop[sources] - t.start[sources] == count]
         return silent
 
