@@ -28,7 +28,9 @@ from vertexsdk.master import Progress
 from vertexsdk.partition import Topology
 from vertexsdk.plan import Plan, delivery_module
 from vertexsdk.processor import merged, methods_of
+from vertexsdk.state.reading import GONE
 from vertexsdk.vertices import Vertices
+from vertexsdk.writing import MOST
 
 __all__ = ["LivePartition"]
 
@@ -76,7 +78,8 @@ class LivePartition:
             self.arena.resize(name, 0, dtype)
         self.arena.resize("pending", 0, np.int32)
         self.arena.meta |= {
-            "clock": 0, "aggregates": {}, "due": False, "whole": True, "vertices": 0,
+            "clock": 0, "aggregates": {}, "due": False, "whole": True, "deltas": 0, "delta rows": 0,
+            "vertices": 0,
             "frozen": [0, 0], "begun": False, "unsure": False, "falling": False,
             "restarted": "",
             "settled": False,
@@ -210,9 +213,7 @@ class LivePartition:
         gone = places[was & ~there]
         a["alive"][places] = there
         a.meta["vertices"] += len(fresh) - len(gone)
-        if len(gone):
-            a.meta["whole"] = True
-            a["dirty"][gone] = 0
+        a["dirty"][gone] = 1
         return fresh.astype(np.int32)
 
     def _live(self, edits: Edits, rows: Edits) -> int:
@@ -460,20 +461,24 @@ class LivePartition:
 
     def written(self) -> tuple[str, dict[str, Array]] | None:
         """The columns of a base, or of a delta of what changed since the last call, if anything."""
-        a = self.arena
-        whole = bool(a.meta["whole"])
-        order = a["order"]
-        chosen = a["alive"][order] != 0
-        if not whole:
-            chosen &= a["dirty"][order] != 0
-            if 2 * int(chosen.sum()) > self.vertices:
-                whole, chosen = True, a["alive"][order] != 0
-        rows = order[chosen]
-        a["dirty"][...] = 0
-        a.meta["whole"] = False
-        if not len(rows) and not whole:
+        a, meta = self.arena, self.arena.meta
+        alive, dirty = a["alive"], a["dirty"]
+        rows = np.flatnonzero(dirty)
+        size = meta["delta rows"] + len(rows)
+        whole = meta["whole"] or meta["deltas"] >= MOST or size > self.vertices
+        if whole:
+            rows = a["order"]
+            rows = rows[alive[rows] != 0]
+            meta |= {"whole": False, "deltas": 0, "delta rows": 0}
+        elif not len(rows):
             return None
+        else:
+            rows = rows[np.argsort(a["ids"][rows])]
+            meta |= {"deltas": meta["deltas"] + 1, "delta rows": size}
+        dirty[...] = 0
         columns = {"id": a["ids"][rows], **{n: x[rows] for n, x in self.v.states.items()}}
+        if not whole and not alive[rows].all():
+            columns[GONE] = alive[rows] == 0
         return ("base" if whole else "delta"), columns
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vertexsdk.encoded import Table
 from vertexsdk.state.errors import StateInputError
 from vertexsdk.state.manifests import Manifest
-from vertexsdk.state.reading import FEW, NAME_COLUMNS, find_ids, find_names
+from vertexsdk.state.reading import FEW, GONE, NAME_COLUMNS, find_ids, find_names
 
 if TYPE_CHECKING:
     from vertexsdk.state.snapshots import Snapshots
@@ -48,9 +48,12 @@ def find_vertices(
         table = store.point_table(ref) if len(mine) <= FEW else store.table(ref)
         with store.naming(ref):
             rows = find_names(table, mine) if kind is str else _rows(table, mine)
-            names = [n for n in table.names if n != "id" and n not in NAME_COLUMNS]
+            names = [n for n in table.names if n not in ("id", GONE, *NAME_COLUMNS)]
+            gone = GONE in table
             for i, row in zip(mine, rows, strict=True):
-                if row >= 0:
+                if row >= 0 and gone and table.row(GONE, row):
+                    del remaining[i]
+                elif row >= 0:
                     found[i] = {
                         name: table.row(name, row, trusted=trusted)
                         for name in names

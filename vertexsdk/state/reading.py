@@ -1,7 +1,8 @@
 """One version's state, put together: the base of a partition, and the deltas laid over it.
 
 A base or delta segment has a column "id" (int64[n], ascending) and one row per vertex. A delta
-has whole rows: its vertices replace those of the same id, or are added. Vertices with names
+has whole rows: its vertices replace those of the same id, or are added; where it has a column
+`GONE` (bool[n]), those for which that is true are there no more. Vertices with names
 (string ids) have "name.offsets" and "name.bytes", and an index "name.hash", "name.order".
 """
 
@@ -17,9 +18,10 @@ from vertexsdk.encoded import Column, Table
 from vertexsdk.errors import StateError
 from vertexsdk.strings import hash_strings, index_strings, pack_strings, take_strings
 
-__all__ = ["FEW", "NAME_COLUMNS", "find_ids", "find_names", "overlay", "with_name_index"]
+__all__ = ["FEW", "GONE", "NAME_COLUMNS", "find_ids", "find_names", "overlay", "with_name_index"]
 
 NAME_COLUMNS = ("name.offsets", "name.bytes", "name.hash", "name.order")
+GONE = "#gone"  # no field is called so
 FEW = 64  # vertices whose rows are looked up one by one
 
 
@@ -34,12 +36,29 @@ def with_name_index(columns: dict[str, Column]) -> dict[str, Column]:
 def overlay(layers: Sequence[dict[str, Column]]) -> dict[str, Column]:
     """The rows of all layers, ascending by id; of equal ids the row of the last layer.
 
-    One layer comes back as it is, at no copy. Names are kept if every layer has them; their index
-    is left out.
+    One layer comes back as it is, at no copy, but for rows that are gone. Names are kept if every
+    layer has them; their index is left out.
 
     Raises:
         StateError: the layers have different columns.
     """
+    if any(GONE in layer for layer in layers):
+        filled = [{GONE: np.zeros(len(layer["id"]), np.bool_), **layer} for layer in layers]
+        return _without_gone(_overlay(filled))
+    return _overlay(layers)
+
+
+def _without_gone(merged: dict[str, Column]) -> dict[str, Column]:
+    """The rows which are there, without the column that says so."""
+    rows = np.flatnonzero(~merged.pop(GONE))
+    kept = {k: v[rows] for k, v in merged.items() if k not in NAME_COLUMNS}
+    if "name.offsets" in merged:
+        names = take_strings(merged["name.offsets"], merged["name.bytes"], rows)
+        kept["name.offsets"], kept["name.bytes"] = names
+    return kept
+
+
+def _overlay(layers: Sequence[dict[str, Column]]) -> dict[str, Column]:
     fields = [name for name in layers[0] if name not in NAME_COLUMNS]
     named = all("name.offsets" in layer for layer in layers)
     if len(layers) == 1:

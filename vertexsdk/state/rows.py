@@ -14,7 +14,7 @@ from vertexsdk.encoded import Column
 from vertexsdk.state.contract import CanQuery
 from vertexsdk.state.errors import MissingError
 from vertexsdk.state.manifests import Manifest, SegmentRef
-from vertexsdk.state.reading import overlay
+from vertexsdk.state.reading import GONE, overlay
 from vertexsdk.strings import unpack_strings
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def _since(store: Snapshots, older: str, manifest: Manifest) -> list[SegmentRef]
     now = _layers(store, manifest)
     added = now[len(before) :]
     same = now[: len(before)] == before and all(ref.kind == "delta" for ref in added)
-    return added if same else None
+    gone = any(GONE in store.table(ref) for ref in added)
+    return added if same and not gone else None
 
 
 def _parts(store: Snapshots, layers: list[SegmentRef]) -> Iterator[dict[str, Column]]:

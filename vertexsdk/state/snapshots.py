@@ -21,7 +21,7 @@ from vertexsdk.state.contract import Backend, CanReadParts, SegmentKey
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.lookup import find_vertices
 from vertexsdk.state.manifests import Manifest, SegmentRef, live
-from vertexsdk.state.reading import NAME_COLUMNS, overlay
+from vertexsdk.state.reading import GONE, NAME_COLUMNS, overlay
 from vertexsdk.state.remote import LARGE, RemoteTable
 
 __all__ = ["Snapshots"]
@@ -175,7 +175,7 @@ class Snapshots:
             names = [
                 n
                 for n in table.names
-                if fields is None or n in fields or n in ("id", *NAME_COLUMNS)
+                if fields is None or n in fields or n in ("id", GONE, *NAME_COLUMNS)
             ]
             return {n: table.column(n, verify=True, trusted=trusted) for n in names}
 
