@@ -504,7 +504,7 @@ class MainLoop:
             if self._newest is not None:
                 self._newest.close()
             self._newest = None
-        self._versions.close()
+        self._versions.close(tidy=True)
 
     def __enter__(self) -> MainLoop:
         return self

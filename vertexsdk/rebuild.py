@@ -134,8 +134,8 @@ class RebuildEngine:
         s = branch.statistics
         out.effort = Effort(
             s["iterations"], s["updates"], s["messages"], s["updates"],
-            residual_of(self.program, version.aggregates), self._is_quiet(s), s["reason"],
-            s["seconds"],
+            residual_of(self.program, version.aggregates) if s["iterations"] else None,
+            self._is_quiet(s), s["reason"], s["seconds"],
         )  # fmt: skip
         out.start = "init" if branch.warm is None else "warm"
         out.start_reason, out.statistics, out.aggregates = reason, s, version.aggregates

@@ -28,6 +28,7 @@ __all__ = ["Kind", "Versions"]
 _log = logging.getLogger("vertexsdk")
 
 _LOGGED = 1 << 20  # changes in the log that make a checkpoint, or a quarter of the edges if more
+_LONG = 8  # of what makes a checkpoint, as a part, is enough when the loop is closed
 _PRUNE = 64  # commits between looks at old versions
 _NONE = {
     "iterations": 0, "hops": 0, "updates": 0, "prepares": 0, "acknowledges": 0, "messages": 0,
@@ -81,6 +82,7 @@ class Versions:
         self._branch = False
         self._ended: Exception | None = None
         self._commits = 0
+        self._least = kind.checkpoint_every or _LOGGED  # changes in the log for a checkpoint
 
     @property
     def manifest(self) -> Manifest:
@@ -140,8 +142,8 @@ class Versions:
             if ref is not None or out.segments or offsets or ledger != self.ledger:
                 segments = [*([ref] if ref is not None else []), *out.segments]
                 self._commit(segments, log, ledger, out.iteration, offsets)
-            least = self.kind.checkpoint_every or max(_LOGGED, out.num_edges // 4)
-            if self.log.size > least:
+            self._least = self.kind.checkpoint_every or max(_LOGGED, out.num_edges // 4)
+            if self.log.size > self._least:
                 try:
                     self.checkpoint()
                 except (RunError, StateError) as error:  # what came is in the log all the same
@@ -302,9 +304,17 @@ class Versions:
             self.standing = self.manifest, ledger
             return ledger.queries
 
-    def close(self) -> None:
-        """Free the engine, and let go of the store; may be called twice."""
+    def close(self, *, tidy: bool = False) -> None:
+        """Free the engine, and let go of the store; may be called twice.
+
+        Args:
+            tidy: write a checkpoint if replaying the log would take long.
+        """
         with self.lock:
+            usable = self._ended is None and not self._stale
+            if tidy and usable and self.log.size > self._least // _LONG:
+                with contextlib.suppress(RunError, StateError):
+                    self.checkpoint()
             if not isinstance(self._ended, _Closed):
                 self._ended = _Closed(f"loop {self.loop!r} was closed; resume it")
                 with contextlib.suppress(Exception):

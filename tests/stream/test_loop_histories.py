@@ -8,11 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+from pyspark.sql import SparkSession
 
-from vertexsdk import InputError, MainLoop
+from vertexsdk import Graph, InputError, MainLoop
 from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.branch_loop import BranchLoop
 from vertexsdk.state import open_store
@@ -53,20 +61,27 @@ class Histories(RuleBasedStateMachine):
     """A main loop, its branches and branches of those, and what their graphs must be."""
 
     branches = Bundle("branches")
+    spark: Any = None
+    ways = WAYS
 
     @initialize(
-        way=st.sampled_from(WAYS), undirected=st.booleans(), changes=st.lists(CHANGE, min_size=3)
+        number=st.integers(0, 99), undirected=st.booleans(), changes=st.lists(CHANGE, min_size=3)
     )
-    def begin(self, way: Any, undirected: bool, changes: Any) -> None:
+    def begin(self, number: int, undirected: bool, changes: Any) -> None:
         self.stack = contextlib.ExitStack()
-        self.stack.enter_context(without_spark())
-        self.name, partitions, compiled = way
+        if self.spark is None:
+            self.stack.enter_context(without_spark())
+        self.name, partitions, compiled = self.ways[number % len(self.ways)]
         self.undirected = undirected
-        self.edges = made({(0, 1): 2.0}, changes, undirected)
+        self.edges = made({(0, 1): 2.0}, changes, undirected) or {(0, 1): 2.0}
         self.options: Any = {"backend": URL, "loop": "main", "compiled": compiled}
         self.options["checkpoint_every"] = 8
         params = PARAMS.get(self.name, {})
         graph: Any = DictGraph(self.edges, undirected, partitions)
+        if self.spark is not None:
+            columns = zip(*((a, b, x) for (a, b), x in self.edges.items()), strict=True)
+            given: Any = {"spark": self.spark, "undirected": undirected, "partitions": partitions}
+            graph = Graph.from_arrays(*columns, **given)
         program = ALGORITHMS[self.name]
         self.main = MainLoop(program, graph, params=params, **self.options)
         self.offset = self.received = self.forks = 0
@@ -227,7 +242,7 @@ class Histories(RuleBasedStateMachine):
     def resume(self) -> None:
         self.main.close()
         program = ALGORITHMS[self.name]
-        self.main = MainLoop.resume(None, program, **self.options)  # type: ignore[arg-type]
+        self.main = MainLoop.resume(self.spark, program, **self.options)
         assert self.main.offsets == ({"s": self.offset - 1} if self.offset else {})
         self.parents = {name: parent or "closed" for name, parent in self.parents.items()}
         self.took["closed"] = -2
@@ -250,6 +265,31 @@ def same(a: Any, b: Any) -> bool:
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None,
+    max_examples=25, stateful_step_count=25, deadline=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
+
+
+ON_SPARK: list[tuple[str, int, Any]] = [
+    ("sssp", 1, True),
+    ("wcc", 1, True),
+    ("pagerank", 1, True),
+    ("wcc", 2, False),
+    ("sssp", 7, True),
+    ("kcore", 1, True),
+]
+
+
+@pytest.mark.parametrize("way", range(len(ON_SPARK)))
+def test_histories_on_spark(way: int, spark: SparkSession) -> None:
+    class OnSpark(Histories):
+        ways = ON_SPARK[way : way + 1]
+
+    OnSpark.spark = spark
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        OnSpark,
+        settings=settings(
+            max_examples=2, stateful_step_count=12, deadline=None, database=None,
+            phases=[Phase.generate], suppress_health_check=list(HealthCheck),
+        ),
+    )  # fmt: skip
