@@ -3,7 +3,8 @@
 A driver process commits versions whose content tells their iteration, written by two worker
 processes, and says when each commit was acknowledged. After every kill the store must have every
 version that was acknowledged, and each version that is there must be whole. With `--runs` the
-driver is that of a real run on Spark: see `soak_runs`.
+driver is that of a real run on Spark: see `soak_runs`. `./dev soak stream` kills drivers that take
+in changes: see `soak_stream`; with `--runs` they are on Spark.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from vertexsdk.errors import StateError
 from vertexsdk.state import Store, open_store
 from vertexsdk.testing.servers import PostgresServer, RedisServer
 from vertexsdk.testing.soak_runs import soak_runs
+from vertexsdk.testing.soak_stream import soak_stream
 
 __all__ = ["main", "opened", "soak"]
 
@@ -37,8 +39,8 @@ _KEPT = 50
 
 def main(arguments: list[str] | None = None) -> int:
     """Soak each backend; exit status 1 if a commit was lost or a wrong version read."""
-    parser = argparse.ArgumentParser(prog="soak state", description=__doc__)
-    parser.add_argument("what", choices=["state"])
+    parser = argparse.ArgumentParser(prog="soak", description=__doc__)
+    parser.add_argument("what", choices=["state", "stream"])
     parser.add_argument("--kills", type=int, default=200, help="of each backend; default 200")
     parser.add_argument("--backends", default="lmdb,redis,postgres", help="default: all but memory")
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -49,7 +51,9 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.backends.split(","):
         with _started(name) as (url, server):
             chance = random.Random(options.seed)
-            if options.runs:
+            if options.what == "stream":
+                said = soak_stream(url, options.kills, chance, spark=options.runs)
+            elif options.runs:
                 said = soak_runs(url, server, options.kills, chance, options.master)
             else:
                 said = soak(url, server, options.kills, chance)

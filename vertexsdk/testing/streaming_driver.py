@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import random
 import sys
+from contextlib import nullcontext
 from typing import Any
 
 from vertexsdk.algorithms import ShortestPaths
+from vertexsdk.graph import Graph
 from vertexsdk.main_loop import MainLoop
+from vertexsdk.session import session
 from vertexsdk.state import StateError
 from vertexsdk.testing.loop_engine import DictGraph, Edges, without_spark
 
@@ -44,13 +47,16 @@ def edges_after(last: int) -> Edges:
     return edges
 
 
-def main(url: str) -> None:
-    """Go on from what is in the store, or begin."""
-    with without_spark():
+def main(url: str, *, on_spark: bool) -> None:
+    """Go on from what is in the store, or begin; on Spark, or in this process."""
+    with nullcontext() if on_spark else without_spark():
+        spark: Any = session("local[1]", app="driver") if on_spark else None
         try:
-            loop = MainLoop.resume(None, ShortestPaths, backend=url, **OPTIONS)  # type: ignore[arg-type]
+            loop = MainLoop.resume(spark, ShortestPaths, backend=url, **OPTIONS)
         except StateError:  # there is none yet
             graph: Any = DictGraph({(0, 1): 1.0})
+            if on_spark:
+                graph = Graph.from_arrays([0], [1], [1.0], spark=spark)
             loop = MainLoop(ShortestPaths, graph, params={"origin": 0}, backend=url, **OPTIONS)
         number = loop.offsets.get("s", -1)
         print("ready", flush=True)
@@ -70,4 +76,4 @@ def main(url: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], on_spark="spark" in sys.argv[2:])
