@@ -37,6 +37,8 @@ __all__ = [
     "REMOVE_TARGET",
     "UPDATE",
     "Algebra",
+    "BranchLoop",
+    "Budget",
     "Changes",
     "Deltas",
     "Graph",
@@ -69,6 +71,8 @@ __version__ = "0.1.0"
 
 # What needs Spark or a store is imported when it is first used.
 _LATER = {
+    "BranchLoop": "vertexsdk.branch_loop",
+    "Budget": "vertexsdk.engine",
     "Changes": "vertexsdk.changes",
     "Deltas": "vertexsdk.deltas",
     "Graph": "vertexsdk.graph",
@@ -80,8 +84,10 @@ _LATER = {
 }
 
 if TYPE_CHECKING:
+    from vertexsdk.branch_loop import BranchLoop
     from vertexsdk.changes import Changes
     from vertexsdk.deltas import Deltas
+    from vertexsdk.engine import Budget
     from vertexsdk.graph import Graph
     from vertexsdk.ingester import Ingester
     from vertexsdk.loops import run

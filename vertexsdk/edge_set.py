@@ -66,7 +66,7 @@ class EdgeSet:
         self.partitions, self.anchor = graph.partitions, graph.anchor
         self.keys = HeldKeys(graph)
         self.key = self.keys.fresh("edges")
-        self.anchor.run(partial(_first, info.keys, self.key))
+        self.anchor.run(partial(_first, info.keys, self.key, value or "uint8"))
         self.names: Names | None = graph.code_names
         self.num_edges = info.num_edges
         self.renamed = 0  # how often ids were given other codes
@@ -227,14 +227,14 @@ def _save(key: str, partition: int, edges: tuple[NDArray[Any], ...]) -> None:
     resident.save(f"{key}/{partition}", columns, None)
 
 
-def _first(keys: tuple[str, ...], key: str, partition: int) -> None:
+def _first(keys: tuple[str, ...], key: str, dtype: str, partition: int) -> None:
     held = resident.open(keys[partition])
     if held is None:
         raise RunError(_GONE)
     t = Topology.from_columns(*held)
     slots = np.concatenate([t.ids, t.ghost_ids])
     source, target = np.repeat(t.ids, np.diff(t.start)), slots[t.target]
-    value = np.zeros(t.m, np.uint8) if t.value is None else t.value
+    value = np.zeros(t.m, dtype) if t.value is None else t.value  # a part without edges has none
     _save(key, partition, (source, target, value))
 
 

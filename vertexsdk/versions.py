@@ -128,7 +128,8 @@ class Versions:
             try:
                 out = self.engine.advance(orders)
             except BaseException as error:
-                self._stale = not isinstance(error, InputError)
+                # Refused changes leave an engine as it was; iterations need not.
+                self._stale = budget is not None or not isinstance(error, InputError)
                 self._discard(ref)
                 raise
             if strict and out.absent:
@@ -290,7 +291,7 @@ class Versions:
             )
             self.statistics, self.aggregates = branch.statistics, branch.aggregates
             self._commit([], branch.log, ledger, content=branch.manifest)
-            self._stale = True
+            self._stale = branch._stale = True
             self.engine.adopt(branch.engine)
             self._stale, self._iteration = False, branch._iteration
             branch._ended = InputError(

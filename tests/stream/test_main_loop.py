@@ -134,3 +134,12 @@ def test_what_cannot_be_done(spark: SparkSession, tmp_path: Path) -> None:
             main.query()
         main.ingest([("+", 4, 3)])
         assert main.query().lookup([4]) == {4: {"component": 3}}
+
+
+def test_values_of_edges_where_there_were_none(spark: SparkSession, tmp_path: Path) -> None:
+    """Partitions which begin without an edge keep fractions too."""
+    graph = Graph.from_arrays([0], [1], [0.5], spark=spark, partitions=7)
+    url = f"lmdb://{tmp_path}/state"
+    with MainLoop(ShortestPaths, graph, params={"origin": 0}, backend=url, compiled=False) as main:
+        main.ingest([("+", k, k + 1, 0.5) for k in range(1, 12)])
+        assert main.query().lookup([12])[12]["length"] == 6.0
