@@ -332,8 +332,8 @@ class MainLoop:
             time_column: the column, or the number of a file's field from 1, which holds a time;
                 changes whose time runs backwards are counted, or refused by a strict loop.
             checkpointLocation: of a DataFrame: where Spark keeps its place, to go on from there.
-            deltas: of a DataFrame: what makes changes of other columns; a function of a batch (a
-                DataFrame), or an object whose `ingest_all` takes its rows.
+            deltas: of a DataFrame: what makes changes of other columns: an `Ingester`, which is
+                given the rows, or a function, which is given each batch as a DataFrame.
             trigger: of a DataFrame: as for `DataStreamWriter.trigger`.
 
         Raises:
@@ -379,12 +379,12 @@ class MainLoop:
         if self._sees_loop or self.shared or not versions.lock.acquire(blocking=False):
             return self._answer_beside(timeout, max_iterations)
         try:
-            out = versions.carry_out(budget=Budget(max_iterations, timeout))
+            out = versions.carry_out(budget=Budget(max_iterations, timeout), queries=1)
             if out.num_vertices == 0:
                 raise InputError("the graph has no edge left; ingest some first")
             if not out.effort.quiet:
                 raise not_quiet(self.loop, out.effort)
-            name = self._next_name()
+            name = self._free_name(versions.ledger.queries)
             versions.store.fork(self.loop, name)
             versions.store.show(self.loop)
             return self._result(name, versions)
@@ -396,18 +396,37 @@ class MainLoop:
         """Whether the program may do in a branch what it does not do in the main loop."""
         return bool(getattr(self._versions.engine, "reads_loop", False))
 
+    def answered(self) -> Result | None:
+        """Return the newest query's answer again, if nothing came in since; else None.
+
+        Whoever goes on with a loop that was ended between a query and its use asks this first.
+        """
+        versions = self._versions
+        with versions.lock:
+            manifest, ledger = versions.standing
+            if not ledger.queries or not ledger.exact:
+                return None
+            name = f"{self.loop}-{ledger.queries}"
+            kept = versions.store.head(name)
+            if kept is None:
+                versions.store.fork(self.loop, name)
+            elif kept.name != manifest.name:
+                return None
+        return self._result(name, versions)
+
     def _answer_beside(self, timeout: float | None, max_iterations: int | None) -> Result:
         with self._versions.lock:
+            self._versions.carry_out(queries=1)
             merge: Literal["auto"] | None = None if self._sees_loop else "auto"
-            branch = self.fork(self._next_name(), merge=merge)
+            branch = self.fork(self._free_name(self._versions.ledger.queries), merge=merge)
         try:
             branch.start(timeout=timeout, max_iterations=max_iterations).result().close()
             return self._result(branch.loop, branch.versions)
         finally:
             branch.close()
 
-    def _next_name(self) -> str:
-        name = f"{self.loop}-{self._versions.count_query()}"
+    def _free_name(self, query: int) -> str:
+        name = f"{self.loop}-{query}"
         store = self._versions.store
         if store.head(name) is not None:
             store.delete(name)  # of an earlier stream

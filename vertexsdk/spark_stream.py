@@ -58,7 +58,8 @@ class FrameStream(Ingestion):
             check_columns(frame.columns, time_column)
         elif time_column is not None:
             raise InputError("time_column: is for columns of changes, not for deltas=")
-        self._form, self._deltas, self._time_column = form, deltas, time_column
+        self._form, self._time_column = form, time_column
+        self._deltas = deltas() if isinstance(deltas, type) else deltas
         self._received = 0
         self._clock = -np.inf
         self._next: int | None = None  # the batch id that is due
@@ -107,9 +108,7 @@ class FrameStream(Ingestion):
 
     def _read(self, frame: DataFrame, source: str, number: int) -> Batch:
         if self._deltas is not None:
-            records = getattr(self._deltas, "ingest_all", None)
-            made = self._deltas(frame) if records is None else records(frame.toLocalIterator())
-            return Batch(made, source, number, _NO_STOPS)
+            return Batch(self._made(frame), source, number, _NO_STOPS)
         table: Any = frame.toArrow()
         changes, bad, time = read_rows(table, self._form, f"batch {number}", self._time_column)
         newest = np.maximum.accumulate(np.concatenate([[self._clock], time]))
@@ -126,6 +125,13 @@ class FrameStream(Ingestion):
             self._end(None if self._stopping else RunError(self._died(_line(error))))
         finally:
             self._worker.shutdown(wait=False)
+
+    def _made(self, frame: DataFrame) -> Any:
+        """What `deltas` makes of a micro-batch: an `Ingester` of its rows, a function of it all."""
+        for name in ("batch", "ingest_all"):
+            if hasattr(self._deltas, name):
+                return getattr(self._deltas, name)(frame.toLocalIterator())
+        return self._deltas(frame)
 
     def progress(self) -> Flow:
         """See `Ingestion`; bytes unread are known where the source tells them, as Kafka's does."""

@@ -77,7 +77,7 @@ class Stream:
         intake = Intake(main, strict=given.strict)
         asked = -1
         if self.every and main.changes and main.changes % self.every == 0:
-            asked = main.changes  # whoever took these in may have been ended before the query
+            asked = main.changes  # whoever took these in may have been ended before the answer
             yield self._answer(main)
         with Feed(source) as feed, _ended_by_signals(feed, given.follow), self._showing(main):
             for batch in feed:
@@ -125,7 +125,7 @@ class Stream:
     def _answer(self, main: MainLoop) -> Result:
         if self._bar is not None:
             self._bar.close()
-        result = main.query()
+        result = main.answered() or main.query()
         self.queries = main.queries
         self._each.append(dict(result.statistics))
         return result

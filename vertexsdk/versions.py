@@ -298,13 +298,6 @@ class Versions:
                 f"{branch.loop!r} was merged into {self.loop!r}: fork again; its result can be read"
             )
 
-    def count_query(self) -> int:
-        """The number of the next query."""
-        with self.lock:
-            ledger = replace(self.ledger, queries=self.ledger.queries + 1)
-            self.standing = self.manifest, ledger
-            return ledger.queries
-
     def close(self, *, tidy: bool = False) -> None:
         """Free the engine, and let go of the store; may be called twice.
 

@@ -91,3 +91,86 @@ def test_a_change_file_that_is_not_there(vertexsdk: Call, base: str) -> None:
     done = vertexsdk("stream", "wcc", "--edges", base, "--changes", "none.txt")
     assert done.status == 2
     assert "none.txt: no such file" in done.err
+
+
+def append(path: str, text: str) -> None:
+    with Path(path).open("a") as file:
+        file.write(text)
+
+
+def test_follow_resume_and_how_stale_it_is(vertexsdk: Call, base: str) -> None:
+    stream = (
+        "stream", "wcc", "--edges", base, "--changes", "changes.txt", "inbox", "--resume",
+        "--query-every", 5, "--output", "out.csv",
+    )  # fmt: skip
+    Path("inbox").mkdir()
+    Path("inbox/1.txt").write_text("+ 8 9")
+    done = vertexsdk(*stream, "--follow", "--idle", 0.2)
+    assert done.status == 0, done.err
+    assert done.lines[0] == "wcc: not in the store yet; beginning with the base"
+    assert [line.split(":")[0] for line in done.lines if "query" in line] == ["wcc-1", "wcc-2"]
+    assert done.lines[-1].startswith("8 changes: 4 edges added, 2 removed")
+    append("changes.txt", "+ 9 10\n")
+    Path("inbox/2.txt").write_text("- 8 9\n+ 5 11\n")
+    done = vertexsdk(*stream, "--stats", "s.json")
+    assert done.status == 0, done.err
+    assert done.lines[-1] == "3 changes: 2 edges added, 1 removed, 0 given another value"
+    assert json.loads(Path("s.json").read_text())["total_changes"] == 11
+    assert rows("out-4.csv") == {
+        "1": "1", "2": "1", "3": "1", "4": "1", "5": "1", "7": "1", "9": "9", "10": "9", "11": "1",
+    }  # fmt: skip
+    done = vertexsdk("query", "wcc", "--vertex", 10)
+    assert done.out == "10 component=9\n"
+    assert done.lines[0].startswith("wcc: version ")
+    assert done.lines[0].endswith(" after 11 changes, exact")
+    assert vertexsdk(*stream).lines[-1].startswith("0 changes")
+    assert not Path("out-5.csv").exists()  # nothing came, so query 4 is answered again
+    append("changes.txt", "+ 1 12\nworse\n- 77 1\n")
+    done = vertexsdk(*stream, "--strict")
+    assert done.status == 2
+    assert "changes.txt, line 11: 'worse' is no sign" in done.lines[-1]
+    done = vertexsdk(*stream)
+    assert "2 changes: 1 edges added" in done.lines[-1]
+    assert "1 of edges that are not there, 1 bad lines left out" in done.lines[-1]
+
+
+def test_an_approximation_between_queries(vertexsdk: Call, base: str) -> None:
+    Path("a.txt").write_text("+ 9 1 1\n+ 2 8 1\n")
+    Path("b.txt").write_text("+ 8 7 1\n")
+    done = vertexsdk(
+        "stream", "sssp", "--edges", base, "--changes", "a.txt", "b.txt", "--param", "origin=9",
+        "--budget-iterations", 2, "--budget-ms", 60000, "--query-every", 3,
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    assert vertexsdk("query", "sssp-1", "--vertex", 7).out == "7 length=4.0\n"
+    assert vertexsdk("query", "sssp", "--at", 2, "--vertex", 7).status == 2  # is not there yet
+
+
+def test_times_that_run_backwards(vertexsdk: Call, base: str) -> None:
+    Path("t.txt").write_text("10 + 1 6\n9 + 1 7\n12 + 1 8\n")
+    stream = ("stream", "wcc", "--edges", base, "--changes", "t.txt", "--time-column", 1)
+    done = vertexsdk(*stream)
+    assert done.status == 0, done.err
+    assert "t.txt, line 2: its time is before that of an earlier change; taken in" in done.lines[0]
+    assert done.lines[-1].endswith("0 given another value, 1 late")
+    done = vertexsdk(*stream, "--strict")
+    assert (done.status, len(done.lines)) == (2, 1)
+    assert "line 2: its time is before" in done.err
+
+
+def test_loops_that_cannot_be_gone_on_with(vertexsdk: Call, base: str) -> None:
+    assert vertexsdk("stream", "wcc", "--edges", base, "--changes", "changes.txt").status == 0
+    for arguments, said in (
+        (("query", "none"), "there is no loop 'none' in the store; loops: wcc, wcc-1"),
+        (
+            ("stream", "bfs", "--loop", "wcc", "--resume", "--param", "origin=1"),
+            "loop 'wcc' belongs to program wcc, not to bfs",
+        ),
+        (("stream", "wcc", "--idle", "1"), "--idle: is for --follow"),
+        (("stream", "wcc", "--idle", "0", "--follow"), "0 must be more than zero"),
+        (("stream", "wcc", "--budget-ms", "x"), "'x' is no whole number"),
+    ):
+        graph = ("--edges", base, "--changes", "changes.txt") if arguments[0] == "stream" else ()
+        done = vertexsdk(*arguments, *graph)
+        assert (done.status, len(done.lines)) == (2, 1), done.err
+        assert said in done.err

@@ -12,6 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.stream.recording import RecordingLoop
+from vertexsdk import Graph, MainLoop
+from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.change_lines import Form
 from vertexsdk.change_rows import read_rows
 from vertexsdk.changes import Changes
@@ -78,14 +80,14 @@ def test_a_stream_goes_on_from_what_is_committed(spark: SparkSession, tmp_path: 
 
 def test_any_records_by_a_function_or_an_ingester(spark: SparkSession) -> None:
     class Pairs:
-        def ingest_all(self, records: Any) -> Changes:
+        def batch(self, records: Any) -> Changes:
             return Changes.of([("+", row.value, row.value + 1) for row in records])
 
     def pairs(frame: DataFrame) -> Any:
         return [("+", row.value, -1) for row in frame.collect()]
 
     rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
-    for deltas in (pairs, Pairs()):
+    for deltas in (pairs, Pairs):
         main = RecordingLoop()
         with flow(main, rate, deltas=deltas) as stream:
             end = time.monotonic() + 60
@@ -127,6 +129,34 @@ def test_what_cannot_be_streamed(spark: SparkSession, tmp_path: Path) -> None:
         flow(RecordingLoop(), frame)
     with pytest.raises(InputError, match="the stream did not start: "):
         flow(RecordingLoop(), frame_of(spark, inbox), trigger={"processingTime": "soon"})
+
+
+def test_queries_beside_a_stream_and_going_on_after_it(spark: SparkSession, tmp_path: Path) -> None:
+    inbox, url = tmp_path / "in", f"lmdb://{tmp_path}/state"
+    put(inbox, 1, "+ 2 3", "bad")
+    graph = Graph.from_arrays([1], [2], spark=spark)
+
+    def wait_for(main: MainLoop, changes: int) -> None:
+        end = time.monotonic() + 60
+        while main.changes < changes:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+    with MainLoop(ConnectedComponents, graph, backend=url) as main:
+        with main.start(inbox) as stream:
+            wait_for(main, 1)
+            assert main.query().lookup([3]) == {3: {"component": 1}}
+            put(inbox, 2, "+ 0 1", "+ 3 4")
+            wait_for(main, 3)
+            assert main.query().lookup([4]) == {4: {"component": 0}}
+        assert stream.progress().bad_lines == 1
+        offsets = main.offsets
+    assert offsets == {str(inbox / "1.csv"): 10, str(inbox / "2.csv"): 12}
+    put(inbox, 3, "- 3 4", "- 0 1")
+    with MainLoop.resume(spark, ConnectedComponents, backend=url) as main:
+        assert main.start(inbox, follow=False).awaitTermination(60)
+        assert (main.changes, main.counts["removed"]) == (5, 2)
+        assert main.query().lookup([1, 3, 4]) == {1: {"component": 1}, 3: {"component": 1}}
 
 
 def test_rows() -> None:
