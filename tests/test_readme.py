@@ -15,8 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-PROGRAM, FROM_PYTHON, CHANGING = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
-COMMANDS = re.findall(r"^vertexsdk (run examples/.*|query .*)$", README, re.M)
+PROGRAM, FROM_PYTHON, CHANGING, STREAM = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
+COMMANDS = re.findall(r"^vertexsdk (run examples/.*|query distance .*)$", README, re.M)
 
 
 @pytest.fixture
@@ -64,10 +64,14 @@ def test_commands(checkout: Path) -> None:
 
 def test_from_python(checkout: Path) -> None:
     script = checkout / "examples" / "script.py"
-    script.write_text(FROM_PYTHON.replace("spark.stop()", CHANGING + "spark.stop()"))
+    inbox = checkout / "examples" / "inbox"
+    inbox.mkdir()
+    (inbox / "1.csv").write_text("+,json,re\n-,asyncio,asyncio.events\n")
+    script.write_text(FROM_PYTHON.replace("spark.stop()", CHANGING + STREAM + "spark.stop()"))
     printed = python(script, cwd=checkout / "examples")
     expected = distances(ROOT / "examples" / "data" / "stdlib-imports.txt", "asyncio")
     assert str(expected["sys"]) in printed
     assert expected["json"] != 1.0  # or the change below would change nothing
     assert "{'json': {'steps': 1.0}}" in printed
     assert "asyncio" in printed
+    assert re.search(r"^2 changes .* 0 behind \{'re': \{'steps': 2.0\}\}$", printed, re.M)
