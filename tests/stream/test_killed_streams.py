@@ -6,18 +6,20 @@ import os
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from tests.stream.stream_driver import EVERY
 from vertexsdk.testing.oracles import disagreements, expected
 
 ROOT = Path(__file__).parents[2]
-KILLS = 4
+KILLS = 3
 
 
-def written(directory: Path, files: int, lines: int) -> list[tuple[str, int, int, float]]:
+def written(
+    rng: random.Random, directory: Path, files: int, lines: int
+) -> list[tuple[str, int, int, float]]:
     """Change files, and the changes in them in order."""
-    rng = random.Random()
     changes = []
     for k in range(files):
         text = ""
@@ -37,25 +39,32 @@ def written(directory: Path, files: int, lines: int) -> list[tuple[str, int, int
 def test_every_answer_is_right(tmp_path: Path) -> None:
     inbox = tmp_path / "in"
     inbox.mkdir()
-    changes = written(inbox, 3, 70)
+    rng = random.Random()
+    changes = written(rng, inbox, 3, 70)
     command = [sys.executable, "-m", "tests.stream.stream_driver", f"lmdb://{tmp_path}/state"]
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    kills = 0
-    for attempt in range(40):
+
+    def answers() -> list[Path]:
+        return list(tmp_path.glob("out-*.csv"))
+
+    for attempt in range(KILLS + 1):
         with subprocess.Popen(
             [*command, str(inbox)], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         ) as driver:  # fmt: skip
             assert driver.stdout is not None
             assert driver.stdout.readline() == "ready\n"
-            try:
-                patience = random.uniform(0, 0.5) if attempt < KILLS else 60
-                assert driver.wait(patience) == 0
+            if attempt == KILLS:
+                assert driver.wait(60) == 0
                 break
-            except subprocess.TimeoutExpired:
-                driver.kill()
-                kills += 1
-    assert kills > 0
+            wanted = len(answers()) + rng.randrange(9)
+            end = time.monotonic() + 60
+            while len(answers()) < wanted and driver.poll() is None:
+                assert time.monotonic() < end
+                time.sleep(0.002)
+            time.sleep(rng.uniform(0, 0.05))
+            driver.kill()
+    assert driver.returncode == 0
     edges = {(0, 1): 1.0}
     for number, (sign, a, b, value) in enumerate(changes, 1):
         if sign == "-":
@@ -68,4 +77,4 @@ def test_every_answer_is_right(tmp_path: Path) -> None:
             got = {int(v): {"length": float(x)} for v, x in (row.split(",") for row in rows)}
             rows_now = [(s, t, x) for (s, t), x in edges.items()]
             assert not disagreements(expected("sssp", rows_now, [0], {"origin": 0}), got)
-    assert len(list(tmp_path.glob("out-*.csv"))) == len(changes) // EVERY
+    assert len(answers()) == len(changes) // EVERY
