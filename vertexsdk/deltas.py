@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vertexsdk.changes import Changes, _ids
@@ -52,8 +53,7 @@ class Deltas(Changes):
         """Take rows as `Changes.of` does, and `("send", vertex, kind[, value])` among them.
 
         Raises:
-            InputError: a row of another form, ids that do not go together, or a kind that is no
-                string.
+            InputError: a row of another form, or a kind that is no string.
         """
         edges: list[Sequence[Any]] = []
         sent: list[Sent] = []
@@ -66,11 +66,13 @@ class Deltas(Changes):
                 sent.append(_checked(Sent(len(edges), *row[1:])))
         changes = Changes.of(edges)
         named = _ids([s.vertex for s in sent])
-        if sent and edges and pa.types.is_integer(named.type) != changes.are_integers:
-            raise InputError("some ids of the batch are integers and others strings; use one type")
+        source, target = changes.source, changes.target
+        if edges and sent and pa.types.is_integer(named.type) != changes.are_integers:
+            source, target = changes.strings()  # as where some ids of changes are strings
+            named = pc.cast(named, pa.large_string())
         ids = named.to_pylist()
         kept = tuple(Sent(s.at, i, s.kind, s.value) for s, i in zip(sent, ids, strict=True))
-        return cls(changes.kind, changes.source, changes.target, changes.value, (), kept)
+        return cls(changes.kind, source, target, changes.value, (), kept)
 
     @classmethod
     def among(cls, changes: Changes) -> Deltas:
