@@ -22,7 +22,17 @@ from tests.stream.events_programs import (
     random_rows,
     weights,
 )
-from vertexsdk import INT_MAX, Changes, Deltas, InputError, RunError, Vertex, state
+from vertexsdk import (
+    INT_MAX,
+    UPDATE,
+    Changes,
+    Deltas,
+    InputError,
+    RunError,
+    Vertex,
+    aggregate,
+    state,
+)
 from vertexsdk.engine import QUIET, Budget, Orders
 from vertexsdk.program import Program
 from vertexsdk.testing.event_hops import engine_in_process, mail_of, state_of, targets_of
@@ -327,3 +337,50 @@ def test_versions_which_nobody_needs_are_dropped() -> None:
     fork.close()
     engine.close()
     assert not any(resident.open(key) for key in made)
+
+
+class Drains(Vertex):
+    """Gathers in every iteration, and passes on half of what it has until all have little."""
+
+    amount: int = state(0)
+    most = aggregate(max, int)
+    seen: int = state(0)
+    always = True
+
+    def init(self):
+        self.amount = 100 if self.id == 1 else 0
+
+    def gather(self, iteration, source, delta):
+        super().gather(iteration, source, delta)
+        if delta.kind == UPDATE:
+            self.amount += delta.value
+
+    def scatter(self, iteration):
+        self.seen = self.most.value
+        for target in self.targets:
+            share = self.amount // 3
+            self.amount -= share
+            self.emit(target, share)
+        self.most.contribute(self.amount)
+
+    def converged(self, iteration, aggregates):
+        return aggregates.most < 20 * self.num_vertices
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_a_rule_over_aggregates_ends_each_time(partitions: int) -> None:
+    edges = [(1, 2), (2, 3), (3, 1), (2, 4)]
+    wanted = reference(Drains, edges)
+    engine = engine_in_process(Program(Drains), edges, partitions=partitions)
+    out = engine.advance(Orders(budget=QUIET))
+    assert (out.effort.reason, out.effort.iterations) == ("converged", wanted.iterations)
+    assert state_of(engine) == wanted.state
+    assert out.aggregates == wanted.aggregates
+    assert engine.advance(Orders(budget=QUIET)).effort.iterations == 0
+    out = take(engine, ("-", 3, 1), budget=QUIET)
+    assert out.effort.reason == "converged"
+    assert out.effort.iterations >= 1
+    in_transit = sum(
+        x for row in mail_of(engine).values() for _, kind, x, _ in row if kind == UPDATE
+    )
+    assert sum(column(engine, "amount").values()) + in_transit == 100

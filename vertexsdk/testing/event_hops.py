@@ -78,8 +78,9 @@ def engine_in_process(
         store: URL to which segments are written.
         nodes, names: of a checkpoint, to begin from.
 
-    >>> from vertexsdk.algorithms import ShortestPaths
-    >>> engine = engine_in_process(Program(ShortestPaths), params={"origin": 1})
+    >>> engine = engine_in_process(Program(PaperPaths), [(1, 2)])  # doctest: +SKIP
+    >>> engine.advance(Orders(budget=QUIET)).effort.quiet  # doctest: +SKIP
+    True
     """
     given = dict(params or {})
     plan = plan_for(
