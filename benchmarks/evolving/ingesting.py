@@ -13,6 +13,7 @@ from vertexsdk.main_loop import MainLoop
 
 _WINDOW = 4.0  # seconds for which batches are made before the clock runs
 _MOST = 64  # batches
+_TURNS = 2  # of ingest alone and with forks, at least
 
 
 def ingesting(program: str, ground: Ground) -> None:
@@ -31,8 +32,12 @@ def forking(program: str, ground: Ground) -> None:
     """The same in turns, alone and with a branch forked every second from another thread."""
     with ground.main(program, QUIET) as main:
         ahead = _warm(ground, main)
+        with main.fork() as branch:
+            branch.start().result().close()
         ground.start_clock()
-        while not ground.late:
+        turns = 0
+        while turns < _TURNS or not ground.late:
+            turns += 1
             _batches(ground, main, ahead, "alone")
             forks = _Forks(main)
             forks.start()
@@ -61,7 +66,9 @@ def _warm(ground: Ground, main: MainLoop) -> int:
         seconds = timed(partial(main.ingest, batch))[0]
         main.query()
     window = min(_WINDOW, ground.sizes.seconds / 2)
-    return int(min(_MOST, max(2, window / seconds)))
+    # Of the edges a quarter is removed in a window at most.
+    most = min(_MOST, ground.stream.edges // (2 * ground.sizes.batch))
+    return int(max(1, min(most, window / seconds)))
 
 
 def _batches(ground: Ground, main: MainLoop, ahead: int, name: str) -> None:

@@ -75,7 +75,13 @@ class EdgeStream:
         return self._key.size
 
     def take(self, count: int) -> Batch:
-        """The next ``count`` changes, made in this graph too."""
+        """The next ``count`` changes, made in this graph too.
+
+        Raises:
+            ValueError: half of them are more than there are edges.
+        """
+        if count // 2 > self.edges:
+            raise ValueError(f"{count:,} changes at once are too many for {self.edges:,} edges")
         lost = np.sort(
             self._chance.choice(self._key.size, count // 2, replace=False, shuffle=False)
         )

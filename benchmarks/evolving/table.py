@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from pathlib import Path
 
 from benchmarks import report
@@ -153,9 +154,14 @@ def _singles(r: Results) -> str:
         return ""
     added, removed = (len(r.figures(case, name)) for name in ("added", "removed"))
     cells = [f"{r.percentile(case, 'touched', share):,.0f}" for share in (0.5, 0.9, 0.99)]
+    some = [count for count in found if count]
     head = ["vertices touched: median", "90 %", "99 %", "most", "query, median"]
     row = [f"**{cells[0]}**", *cells[1:], f"{max(found):,.0f}", _seconds(r.median(case, "query"))]
-    told = f"{len(found)} changes, {added} of them add an edge, {removed} remove one."
+    told = (
+        f"{len(found)} changes, {added} of them add an edge, {removed} remove one. "
+        f"{len(some)} touch any vertex"
+    )
+    told += f"; of those the median is {statistics.median(some):,.0f}." if some else "."
     return f"{report.grid([head, row])}\n\n{told}"
 
 
