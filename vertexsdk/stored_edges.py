@@ -2,9 +2,10 @@
 
 Each partition's segment (group "") has columns `source` and `target`, and `value` where the
 program reads edge values: no pair twice, and where edges have both directions each once, with
-source <= target. String ids are codes, the names' ranks, and the names are in a segment of group
-"names". Vertices named apart from the edges are in one of group "vertices", and those of an
-events program, with all they hold, in group "nodes" (see `event_store`).
+source <= target. Or, in half the room, it has columns `ids` and `count` (of edges out of each), and
+`target` as places in `ids`. String ids are codes, the names' ranks, and the names are in a segment
+of group "names". Vertices named apart from the edges are in one of group "vertices", and those of
+an events program, with all they hold, in group "nodes" (see `event_store`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from vertexsdk.load.spark import Plan
 from vertexsdk.load.vertices import VertexInput
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 
-__all__ = ["StoredEdges", "put_edges", "put_names", "put_vertices", "stored_graph"]
+__all__ = ["StoredEdges", "put_adjacency", "put_edges", "put_names", "put_vertices", "stored_graph"]
 
 _AT_ONCE = 1 << 22  # edges in a block
 
@@ -46,6 +47,20 @@ def put_edges(
     if edges[2] is not None:
         columns["value"] = edges[2]
     return store.put_segment(loop, partition, iteration, "topology", columns)
+
+
+def put_adjacency(
+    store: Store,
+    loop: str,
+    iteration: int,
+    rows: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[Any] | None],
+) -> SegmentRef:
+    """Write the edges of a graph with one partition: ids, edges of each, target places, values."""
+    ids, count, target, value = rows
+    columns: dict[str, NDArray[Any]] = {"ids": ids, "count": count, "target": target}
+    if value is not None:
+        columns["value"] = value
+    return store.put_segment(loop, 0, iteration, "topology", columns)
 
 
 def put_names(store: Store, loop: str, iteration: int, names: Names) -> SegmentRef:
@@ -133,8 +148,15 @@ def _blocks(address: str, plan: Plan, refs: Iterable[tuple[int, SegmentRef]]) ->
 
 def _chunks(store: Store, ref: SegmentRef, plan: Plan) -> Iterator[Chunk]:
     columns = store.segment(ref)
-    source, target = columns["source"], columns["target"]
+    target = columns["target"]
     value = columns.get("value") if plan.variant.value is not None else None
-    for k in range(0, len(source), _AT_ONCE):
+    ids = columns.get("ids")
+    ends = None if ids is None else np.cumsum(columns["count"])
+    for k in range(0, len(target), _AT_ONCE):
         part = slice(k, k + _AT_ONCE)
-        yield Chunk(source[part], target[part], None if value is None else value[part])
+        some = None if value is None else value[part]
+        if ids is None or ends is None:
+            yield Chunk(columns["source"][part], target[part], some)
+        else:
+            rows = np.searchsorted(ends, np.arange(k, min(k + _AT_ONCE, len(target))), "right")
+            yield Chunk(ids[rows], ids[target[part]], some)

@@ -449,13 +449,15 @@ class LivePartition:
         other.close()
         self.refresh()
 
-    def edges(self) -> tuple[Array, Array, Array | None]:
-        """Every edge: ids of sources and targets, values; one without direction comes once."""
-        t, ids = self.v.topology, self.arena["ids"]
+    def edges(self) -> tuple[Array, Array, Array, Array | None]:
+        """Every edge: ids, how many are out of each, places of targets in the ids, values.
+
+        One without direction comes once.
+        """
+        t = self.v.topology
         row, at = self.adjacency.entries()
-        target = t.target[at]
-        value = None if t.value is None else t.value[at]
-        return ids[row], ids[target], value
+        count = np.bincount(row, minlength=t.n)
+        return self.arena["ids"], count, t.target[at], None if t.value is None else t.value[at]
 
     # What is written. -----------------------------------------------------------------------
 

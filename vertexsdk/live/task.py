@@ -22,7 +22,7 @@ from vertexsdk.master import Progress
 from vertexsdk.plan import Plan
 from vertexsdk.processor import load_topology
 from vertexsdk.state import SegmentRef
-from vertexsdk.stored_edges import put_edges
+from vertexsdk.stored_edges import put_adjacency
 from vertexsdk.task import DRIVER, make_master
 from vertexsdk.writing import store_of
 
@@ -143,7 +143,7 @@ class LiveTask:
         if command.topology and self.plan.store is not None:
             store = store_of(self.plan.run, self.plan.store)
             edges = live.edges()
-            report.segments.append(put_edges(store, self.plan.loop, 0, live.clock, edges))
+            report.segments.append(put_adjacency(store, self.plan.loop, live.clock, edges))
         report.restarted = str(arena.meta["restarted"])
         report.aggregates = dict(live.aggregates)
         report.clock, report.vertices = live.clock, live.vertices
