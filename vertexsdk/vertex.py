@@ -192,7 +192,7 @@ class Vertex:
     result: ClassVar[str | None] = None
 
     id: Any
-    loop: str
+    loop: str  # MAIN_LOOP, or the name of a branch or run
     num_vertices: int
     _runtime: Any
 

@@ -19,7 +19,7 @@ from tests.stream.events_programs import (
     random_rows,
     weights,
 )
-from vertexsdk import Graph, InputError, MainLoop, read
+from vertexsdk import Graph, Ingester, InputError, MainLoop, read
 from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.engine import Budget
 
@@ -69,6 +69,26 @@ def test_what_is_no_edge_survives_the_driver(spark: SparkSession, tmp_path: Path
     assert found[1]["log"] == log
     assert found[9]["log"].endswith(": None,NOTE,None None,LATER,1")
     main.close()
+
+
+class Notes(Ingester):
+    def ingest(self, record: Any) -> None:
+        self.addEdge(record["who"], record["whom"])
+        self.send(record["whom"], "NOTE", record["text"])
+
+
+def test_an_ingester_of_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    records = tmp_path / "records"
+    records.mkdir()
+    (records / "a.json").write_text('{"who": 1, "whom": 5, "text": "hello"}\n')
+    stream = spark.readStream.schema("who long, whom long, text string").json(str(records))
+    graph = Graph.from_arrays([1], [2], spark=spark)
+    with MainLoop(Recorder, graph, backend=f"lmdb://{tmp_path}/state") as main:
+        flow = main.start(stream, deltas=Notes, trigger={"availableNow": True})
+        flow.awaitTermination(60)
+        found = main.query().lookup([1, 5])
+    assert found[5]["log"].endswith(": None,NOTE,hello")
+    assert found[1]["log"].endswith(": 1,1,2 1,1,5")
 
 
 def test_a_checkpoint_is_gone_on_from(spark: SparkSession, tmp_path: Path) -> None:
