@@ -111,7 +111,7 @@ class History:
             params=params,
             undirected=undirected,
             threads=1 + seed % 2,
-            forget=seed % 3 == 0,
+            workers=seed % 3,
         )
 
     def pair(self) -> tuple[int, int]:

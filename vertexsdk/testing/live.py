@@ -17,6 +17,7 @@ from vertexsdk.columns import encode_bytes
 from vertexsdk.compile.choose import with_kernels
 from vertexsdk.live import task
 from vertexsdk.live.eligible import layout_of, why_not_live
+from vertexsdk.live.partition import LivePartition
 from vertexsdk.live.task import Create, LiveCommand, LiveReport, LiveTask
 from vertexsdk.plan import Plan, shippable
 from vertexsdk.program import Program
@@ -26,6 +27,8 @@ from vertexsdk.testing.inprocess import InProcess
 __all__ = ["LiveInProcess"]
 
 _numbers = itertools.count()
+_turns = itertools.count()
+_held: list[dict[str, LivePartition]] = [{}, {}, {}]  # by worker
 
 
 class LiveInProcess:
@@ -36,7 +39,8 @@ class LiveInProcess:
         edges: `(source, target[, value])`, no pair twice.
         named: vertices which are there without edges too.
         threads: of kernels.
-        forget: every task finds its partition as a new worker would.
+        workers: processes which are given the tasks in turn, as far as what they hold goes; 0 is a
+            new one for every task.
 
     >>> from vertexsdk.algorithms import ConnectedComponents
     >>> live = LiveInProcess(Program(ConnectedComponents), [(1, 2), (3, 4)])
@@ -53,7 +57,7 @@ class LiveInProcess:
         params: Mapping[str, Any] | None = None,
         undirected: bool = False,
         threads: int = 1,
-        forget: bool = False,
+        workers: int = 1,
     ) -> None:
         why = why_not_live(
             program, partitions=1, undirected=undirected, strings=False, compiled=True
@@ -70,7 +74,7 @@ class LiveInProcess:
         plan = whole._plan(params or {}, 1, threads)
         plan = with_kernels(plan, "require", False, lambda text: None)
         self.plan: Plan = replace(plan, program=shippable(program))
-        self.layout, self.forget = layout, forget
+        self.layout, self.workers = layout, workers
         key = f"inprocess-{os.getpid()}/live-{next(_numbers)}"
         self._begin(key, 0)
         create = Create(plan.topologies[0], len(edges), np.array(names, np.int64))
@@ -84,8 +88,7 @@ class LiveInProcess:
 
     def job(self, **orders: Any) -> LiveReport:
         """Run one task; see `LiveCommand`."""
-        if self.forget:
-            task._held.clear()
+        task._held = _held[next(_turns) % self.workers] if self.workers else {}
         [(_, block)] = self.task(0, LiveCommand(self.version, **orders), [])
         report: LiveReport = pickle.loads(block)
         assert report.lost is None, report.lost
@@ -117,11 +120,12 @@ class LiveInProcess:
         key = f"inprocess-{os.getpid()}/live-{next(_numbers)}"
         self.job(fork=key)
         made = object.__new__(LiveInProcess)
-        made.plan, made.layout, made.forget = self.plan, self.layout, self.forget
+        made.plan, made.layout, made.workers = self.plan, self.layout, self.workers
         made._begin(key, 1)
         return made
 
     def close(self) -> None:
         """Free its memory."""
-        task._held.pop(self.key, None)
+        for held in _held:
+            held.pop(self.key, None)
         resident.drop(self.key)
