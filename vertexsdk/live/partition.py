@@ -1,160 +1,29 @@
 """A partition whose graph changes under a program's state: changes in, iterations, state out.
 
-Between two calls every aggregate is what the messages of all producers come to, and `pending` are
-the vertices whose state may not follow from their aggregate yet. Changes of edges are changes of
-messages: one that comes, goes or has another value. What that withdraws is trimmed at once (see
-`live.trim`), so that a budget of iterations may end anywhere.
+Changes of edges are changes of messages: one that comes, goes or has another value. What that
+withdraws is trimmed at once (see `live.trim`), so that a budget of iterations may end anywhere.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.rows import INSERT, SET
-from vertexsdk.delivery import Delivery
-from vertexsdk.live.adjacency import Adjacency
-from vertexsdk.live.arena import Arena
-from vertexsdk.live.index import VertexIndex
-from vertexsdk.live.messages import Messages
+from vertexsdk.live.iterations import LiveIterations
 from vertexsdk.live.rows import Edits, distinct
 from vertexsdk.live.trim import trim
-from vertexsdk.log import Log
-from vertexsdk.master import Progress
-from vertexsdk.partition import Topology
-from vertexsdk.plan import Plan, delivery_module
-from vertexsdk.processor import merged, methods_of
-from vertexsdk.state.reading import GONE
-from vertexsdk.vertices import Vertices
-from vertexsdk.writing import MOST
+from vertexsdk.processor import merged
 
 __all__ = ["LivePartition"]
 
 Array = NDArray[Any]
 
 
-class LivePartition:
-    """The vertices, edges and messages of a loop with one partition, in an arena.
-
-    Args:
-        plan: of the loop; one class, compiled, messages per vertex or derived.
-        layout: of the adjacency.
-        arena: where it is; `create` fills a new one.
-    """
-
-    def __init__(self, plan: Plan, layout: str, arena: Arena) -> None:
-        self.plan, self.arena = plan, arena
-        assert plan.program.algebra is not None
-        self.algebra = plan.program.algebra
-        self.adjacency = Adjacency(arena, layout, plan.threads)
-        self.index = VertexIndex(arena, plan.threads)
-        self.module = delivery_module(self.algebra)
-        methods = methods_of(plan, 0, self.module)[0]
-        assert isinstance(methods, NativeMethods)
-        self.methods = methods
-        self.comparing = self.algebra.kind != "sum"  # and so values are trimmed
-
-    def create(self, t: Topology, edges: int, named: Array) -> None:
-        """Begin with a graph, before iteration 0.
-
-        Args:
-            t: the graph in the direction of its edges.
-            edges: how many it has.
-            named: bool[n], the vertices which are there without edges too.
-        """
-        self.index.create(t.ids)
-        self.adjacency.create(t, edges)
-        self.arena.put("named", named)
-        for name, f in self.plan.program.states().items():
-            self.arena.resize(f"state.{name}", 0, f.dtype)
-            self.arena.resize(f"tracked.{name}", 0, f.dtype)
-        kinds: dict[str, Any] = {"alive": np.uint8, "dirty": np.uint8, "level": np.int32}
-        kinds |= dict.fromkeys(("agg", "seen", "msg"), self.algebra.dtype)
-        for name, dtype in kinds.items():
-            self.arena.resize(name, 0, dtype)
-        self.arena.resize("pending", 0, np.int32)
-        self.arena.meta |= {
-            "clock": 0, "aggregates": {}, "due": False, "whole": True, "deltas": 0, "delta rows": 0,
-            "vertices": 0,
-            "frozen": [0, 0], "begun": False, "unsure": False, "falling": False,
-            "restarted": "",
-            "settled": False,
-        }  # fmt: skip
-        self._grow(0)
-        alive = self.arena["alive"]
-        alive[...] = (self._degrees(np.arange(t.n)) > 0) | named
-        self.arena.meta["vertices"] = int(alive.sum())
-        self.refresh()
-
-    # Arrays. --------------------------------------------------------------------------------
-
-    def refresh(self) -> None:
-        """Make the views anew, after arrays were moved or made longer."""
-        a, plan = self.arena, self.plan
-        t: Any = self.adjacency.topology(a.read("ids"))
-        states = {name: a[f"state.{name}"] for name in plan.program.states()}
-        uniform = plan.shape == "uniform"
-        self.v = Vertices(t, states, a["msg"] if uniform else a["msg"][:0], a["agg"], a["pending"])
-        self.v.level, self.v.all_pending = a["level"], False
-        if plan.tracked:
-            self.v.tracked = {name: a[f"tracked.{name}"] for name in states}
-        self.delivery = Delivery(t, self.algebra, plan.shape, self.module, plan.threads)
-        self.delivery.lazy, self.delivery.due = plan.always, bool(a.meta["due"])
-        none = {k: x.identity for k, x in plan.program.aggregators.items()}
-        if plan.shape == "derived":
-            self.delivery.derived = lambda slots: self.methods.repair(
-                self.v, self.delivery, slots, none
-            )
-        self.messages = Messages(plan.shape, self.methods, self.delivery)
-        self.methods.num_vertices = self.vertices
-        self.aggregates = {**none, **a.meta["aggregates"]}
-        self.log = Log(self.algebra, plan.program.value_dtype)
-
-    def keep(self) -> None:
-        """Leave in the arena what a later task needs to know."""
-        a = self.arena
-        a.meta["due"] = self.delivery.due
-        a.meta["aggregates"] = {k: _plain(x) for k, x in self.aggregates.items()}
-
-    @property
-    def vertices(self) -> int:
-        """How many vertices there are."""
-        return int(self.arena.meta["vertices"])
-
-    @property
-    def clock(self) -> int:
-        """The level of what changes now; it grows with every iteration."""
-        return int(self.arena.meta["clock"])
-
-    def _tick(self) -> int:
-        self.arena.meta["clock"] += 1
-        return self.clock
-
-    def _grow(self, before: int) -> None:
-        n = self.index.n
-        self.adjacency.grow(n)
-        for name, f in self.plan.program.states().items():
-            for kept in ("state", "tracked"):
-                self.arena.resize(f"{kept}.{name}", n)[before:] = f.default
-        for name in ("alive", "dirty", "level"):
-            self.arena.resize(name, n)[before:] = 0
-        for name in ("agg", "seen", "msg"):
-            self.arena.resize(name, n)[before:] = self.algebra.identity
-        count = self.arena.length("named")
-        self.arena.resize("named", n)[count:] = False
-
-    def _degrees(self, places: Array) -> Array:
-        """Edges in and out of vertices."""
-        total = np.zeros(len(places), np.int64)
-        for rows in (self.adjacency.out, self.adjacency.into):
-            total += rows.array("stop")[places] - rows.array("start")[places]
-        return total
-
-    # Changes. -------------------------------------------------------------------------------
+class LivePartition(LiveIterations):
+    """A partition that takes in changes."""
 
     def take(
         self, kind: Array, source: Array, target: Array, value: Array, *, strict: bool
@@ -180,11 +49,6 @@ class LivePartition:
         self.adjacency.compact()
         self.refresh_topology()
         return counts, missing, touched
-
-    def refresh_topology(self) -> None:
-        """Make the views anew and keep what was found."""
-        self.keep()
-        self.refresh()
 
     def _places(self, kind: Array, source: Array, target: Array) -> tuple[Array, Array]:
         a, b = self.index.find(source), self.index.find(target)
@@ -312,177 +176,3 @@ class LivePartition:
         return self.methods.scatter(
             self.v, self.delivery, fresh, 0, dict(self.aggregates), into, self.log
         )
-
-    def _note(self, name: str, places: Array) -> None:
-        self.arena.put(name, places.astype(np.int32, copy=False))
-
-    def _schedule(self, places: Array) -> None:
-        if len(places):
-            self._note("pending", merged(self.arena["pending"], places))
-
-    # Iterations. ----------------------------------------------------------------------------
-
-    def begin(self) -> Progress:
-        """Run iteration 0: `init` and the first scatter of every vertex."""
-        a = self.arena
-        everyone = self._everyone()
-        self._tick()
-        progress = Progress()
-        read = dict(self.aggregates)
-        into = {k: x.identity for k, x in self.plan.program.aggregators.items()}
-        self.methods.init(self.v, everyone, read, into, self.log)
-        a["level"][everyone] = self.clock
-        a["dirty"][everyone] = 1
-        progress.messages = self.methods.scatter(
-            self.v, self.delivery, everyone, 0, read, into, self.log
-        )
-        a.meta["begun"] = True
-        self._finish(progress)
-        self._schedule(everyone)
-        progress.updates = progress.changed = len(everyone)
-        progress.aggregates = into
-        return progress
-
-    def _everyone(self) -> Array:
-        alive = self.arena["alive"]
-        if self.vertices == len(alive):
-            return np.arange(len(alive), dtype=np.int32)
-        return np.flatnonzero(alive).astype(np.int32)
-
-    def step(self, iteration: int, aggregates: dict[str, Any]) -> Progress:
-        """Run an iteration in which the vertices pending gather."""
-        a, v, delivery = self.arena, self.v, self.delivery
-        read = dict(aggregates)
-        into = {k: x.identity for k, x in self.plan.program.aggregators.items()}
-        delivery.settle(v.msg, v.agg)
-        todo = self._everyone() if self.plan.always else a["pending"].copy()
-        level = self._tick()
-        senders = self.methods.gather(v, delivery, todo, iteration, read, into, self.log)
-        if self.comparing:
-            a["seen"][senders] = v.agg[senders]
-            a["level"][senders] = level
-            self._doubt(todo, senders)
-        a["dirty"][senders] = 1
-        a.resize("pending", 0)
-        progress = Progress(updates=len(todo), changed=len(senders))
-        progress.messages = self.methods.scatter(
-            v, delivery, senders, iteration, read, into, self.log
-        )
-        self._finish(progress)
-        progress.aggregates = into
-        return progress
-
-    def _doubt(self, todo: Array, senders: Array) -> None:
-        """Note whether a state stands on a message which came after it, which levels cannot tell.
-
-        So it is where an aggregate has changed and the state has not, unless that would be the
-        same without any message.
-        """
-        a, v = self.arena, self.v
-        if a.meta["unsure"]:
-            return
-        same = todo[v.agg[todo] != a["seen"][todo]]
-        if len(senders) and len(same):
-            same = same[~np.isin(same, senders, assume_unique=True)]
-        if not len(same):
-            return
-        aggregates = v.agg[same]
-        kept = {name: column[same] for name, column in v.states.items()}
-        v.agg[same] = self.algebra.identity
-        changed = self.methods.gather(v, self.delivery, same, 1, {}, {}, self.log)
-        v.agg[same] = aggregates
-        for name, column in v.states.items():
-            column[same] = kept[name]
-        a.meta["unsure"] = len(changed) > 0
-
-    def restart(self, reason: str) -> None:
-        """Stand before iteration 0 again, on the graph as it is."""
-        a = self.arena
-        self.delivery.due = False
-        self.delivery.finish(self.v.msg, self.v.agg)  # for its marks
-        for name, f in self.plan.program.states().items():
-            a[f"state.{name}"][...] = a[f"tracked.{name}"][...] = f.default
-        for name in ("agg", "seen", "msg"):
-            a[name][...] = self.algebra.identity
-        a.resize("pending", 0)
-        a.meta |= {"begun": False, "unsure": False, "restarted": reason, "aggregates": {}}
-        a.meta["due"] = False
-        self.refresh()
-
-    def _finish(self, progress: Progress) -> None:
-        if self.delivery.due:
-            progress.pending = self.vertices
-        else:
-            self._schedule(self.delivery.finish(self.v.msg, self.v.agg))
-            if self.comparing and len(self.delivery.withdrawn):
-                self.arena.meta["falling"] = True  # no monotone program: a message got worse
-            progress.pending = self.arena.length("pending")
-
-    def fork(self, path: Path) -> None:
-        """Make a partition that stands here in another directory; both go their own way then.
-
-        Pools of edges are shared: what is in them now stays until nobody reads it any more.
-        """
-        other = Arena(path, fresh=True)
-        other.meta = {**self.arena.meta, "frozen": [0, 0], "whole": False}
-        pools = self.adjacency.pools()
-        for name in self.arena.names():
-            if name in pools:
-                other.share(self.arena, name)
-            else:
-                other.put(name, self.arena[name])
-        other.commit(1)
-        self.arena.meta["frozen"] = list(self.adjacency.frozen())
-
-    def adopt(self, path: Path) -> None:
-        """Stand where a fork of this partition stands."""
-        other = Arena(path)
-        pools = self.adjacency.pools()
-        kept = {name: self.arena.meta[name] for name in ("files", "frozen")}
-        for name in other.names():
-            if name not in pools:
-                self.arena.put(name, other[name])
-            elif other.owns(name):
-                values = other[name]
-                self.arena.replace(name, len(values))[...] = values
-        self.arena.meta = {**other.meta, **kept, "whole": True}
-        other.close()
-        self.refresh()
-
-    def edges(self) -> tuple[Array, Array, Array, Array | None]:
-        """Every edge: ids, how many are out of each, places of targets in the ids, values.
-
-        One without direction comes once.
-        """
-        t = self.v.topology
-        row, at = self.adjacency.entries()
-        count = np.bincount(row, minlength=t.n)
-        return self.arena["ids"], count, t.target[at], None if t.value is None else t.value[at]
-
-    # What is written. -----------------------------------------------------------------------
-
-    def written(self) -> tuple[str, dict[str, Array]] | None:
-        """The columns of a base, or of a delta of what changed since the last call, if anything."""
-        a, meta = self.arena, self.arena.meta
-        alive, dirty = a["alive"], a["dirty"]
-        rows = np.flatnonzero(dirty)
-        size = meta["delta rows"] + len(rows)
-        whole = meta["whole"] or meta["deltas"] >= MOST or size > self.vertices
-        if whole:
-            rows = a["order"]
-            rows = rows[alive[rows] != 0]
-            meta |= {"whole": False, "deltas": 0, "delta rows": 0}
-        elif not len(rows):
-            return None
-        else:
-            rows = rows[np.argsort(a["ids"][rows])]
-            meta |= {"deltas": meta["deltas"] + 1, "delta rows": size}
-        dirty[...] = 0
-        columns = {"id": a["ids"][rows], **{n: x[rows] for n, x in self.v.states.items()}}
-        if not whole and not alive[rows].all():
-            columns[GONE] = alive[rows] == 0
-        return ("base" if whole else "delta"), columns
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
