@@ -115,6 +115,7 @@ def test_memory_that_grows_is_not_flat():
         figures = {"done": done, "heap bytes": done}
         held = [dict.fromkeys(soak_table._KINDS, 0) for _ in done]
         for at, one in zip(done, held, strict=True):
+            one["jvm own"] = 10**6
             one["workers own"] = int(1e6 + per_change * at + (5e5 if at < 100 else 0))
         memory = list(zip(done, held, strict=True))
         return parent.Found("g", figures, memory=memory)
@@ -122,6 +123,9 @@ def test_memory_that_grows_is_not_flat():
     assert soak_table.flat(found(0))
     assert soak_table.flat(found(-10))
     assert not soak_table.flat(found(100))
+    grown = found(0)
+    grown.figures["heap bytes"] = [1e6 * at for at in grown.figures["done"]]
+    assert not soak_table.flat(grown)
 
 
 def test_smoke_run(cache: Path, tmp_path: Path):

@@ -11,7 +11,7 @@ from functools import partial
 from benchmarks.evolving.arriving import arriving
 from benchmarks.evolving.ground import Ground, changes_of, timed
 from benchmarks.evolving.ingesting import forking, ingesting
-from benchmarks.evolving.soak import soaking
+from benchmarks.evolving.soak import HEAP, soaking
 
 Case = Callable[[Ground], None]
 
@@ -83,3 +83,6 @@ CASES: dict[str, Case] = {
     "g-shortest_paths": partial(soaking, "shortest_paths"),
 }
 """By name: the part's letter, the program, and what else."""
+
+CONF = {"g-shortest_paths": HEAP}
+"""Settings of the Spark session that a case needs."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.child import Events, Others
 from benchmarks.evolving.answers import Wrong
-from benchmarks.evolving.cases import CASES
+from benchmarks.evolving.cases import CASES, CONF
 from benchmarks.evolving.ground import Ground
 from benchmarks.evolving.sizes import Sizes
 
@@ -26,7 +26,8 @@ def main() -> None:
     try:
         case = CASES[job["case"]]
         job["sizes"]["shares"] = tuple(job["sizes"]["shares"])
-        ground = Ground(Sizes(**job["sizes"]), Path(job["cache"]), Path(job["scratch"]), note)
+        cache, scratch = Path(job["cache"]), Path(job["scratch"])
+        ground = Ground(Sizes(**job["sizes"]), cache, scratch, note, CONF.get(job["case"]))
         events.tell("ready", edges=ground.stream.edges, origin=ground.stream.origin)
         load = Others()
         case(ground)

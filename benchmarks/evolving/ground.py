@@ -35,10 +35,17 @@ Tell = Callable[..., None]
 class Ground:
     """One case's own; ``note`` tells a figure to the parent, where it joins a list of its name."""
 
-    def __init__(self, sizes: Sizes, cache: Path, scratch: Path, note: Tell) -> None:
+    def __init__(
+        self,
+        sizes: Sizes,
+        cache: Path,
+        scratch: Path,
+        note: Tell,
+        conf: dict[str, str] | None = None,
+    ) -> None:
         self.sizes, self.scratch, self.note = sizes, scratch, note
         self.stream = EdgeStream(sizes.scale, cache)
-        self.spark = session(f"local[{sizes.cores}]", "vertexsdk-benchmark")
+        self.spark = session(f"local[{sizes.cores}]", "vertexsdk-benchmark", **(conf or {}))
         self.backend = f"lmdb://{scratch}/state"
         self._until = float("inf")
 
@@ -54,10 +61,11 @@ class Ground:
     def main(self, program: str, budget: Budget | None) -> MainLoop:
         """A main loop over the edges as drawn; after each batch it approximates within ``budget``,
         not at all if that is None."""
-        params: dict[str, Any] = {
+        every: dict[str, dict[str, Any]] = {
             "shortest_paths": {"origin": self.stream.origin},
             "pagerank": {"epsilon": answers.EPSILON},
-        }.get(program, {})
+        }
+        params = every.get(program)
         graph = Graph.read(self.spark, edges=self.stream.parquet, partitions=1)
         return MainLoop(
             PROGRAMS[program], graph, params=params, backend=self.backend, budget=budget

@@ -5,6 +5,13 @@ from __future__ import annotations
 from benchmarks.evolving.ground import Ground, pieces, timed
 from vertexsdk.engine import QUIET
 
+HEAP = {
+    "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": "-Xms2g -XX:+AlwaysPreTouch",
+}
+"""The JVM would take more of its heap for as long as it may, needed or not. So it is given all of
+it at once; whether more and more of it is used, what its collections leave says."""
+
 
 def soaking(program: str, ground: Ground) -> None:
     """``total`` changes, a query every ``every`` of them; the last answer is checked."""

@@ -118,7 +118,7 @@ def _names(text: str) -> list[str]:
 
 def _cases(text: str) -> list[str]:
     every = [case for cases in PARTS.values() for case in cases]
-    found = []
+    found: list[str] = []
     for name in _names(text):
         if name not in PARTS and name not in every:
             known = ", ".join([*PARTS, *every])
