@@ -98,6 +98,8 @@ def test_aims_are_judged_at_their_sizes_on_a_quiet_machine_only():
         return table.markdown(results)
 
     whole = text()
+    assert "Fewer queries" not in whole
+    assert "a-components, 30; its time" in text(Sizes(queries=40))
     assert "components, median | 100 ms | ≤ 150 | reached |" in whole
     assert "components, 99th percentile | 500 ms | ≤ 400 | **not reached** |" in whole
     for other in (text(Sizes(scale=19)), text(others=0.3), text(Sizes(queries=2))):

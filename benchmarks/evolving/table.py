@@ -64,7 +64,12 @@ def _graph(r: Results) -> str:
 
 
 def _problems(r: Results) -> str:
-    return "\n".join(f"- **Not measured:** {problem}" for problem in r.problems())
+    lines = [f"- **Not measured:** {problem}" for problem in r.problems()]
+    for case in _QUERIES:
+        many = len(r.figures(case, "query"))
+        if 0 < many < r.sizes.queries:
+            lines.append(f"- **Fewer queries than asked for:** {case}, {many}; its time was over.")
+    return "\n".join(lines)
 
 
 def _queries(r: Results) -> str:
