@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +30,8 @@ _log = logging.getLogger("vertexsdk")
 
 _LOGGED = 1 << 20  # changes in the log that make a checkpoint, or a quarter of the edges if more
 _LONG = 8  # of what makes a checkpoint, as a part, is enough when the loop is closed
-_PRUNE = 64  # commits between looks at old versions
+_PRUNE = 64  # commits at least between looks at old versions
+_SECONDS = 1e-3  # which such looks may take, per commit
 _NONE = {
     "iterations": 0, "hops": 0, "updates": 0, "prepares": 0, "acknowledges": 0, "messages": 0,
     "bytes": 0, "seconds": 0.0, "total_seconds": 0.0,
@@ -81,7 +83,7 @@ class Versions:
         self._stale = False
         self._branch = False
         self._ended: Exception | None = None
-        self._commits = 0
+        self._commits, self._prune = 0, _PRUNE
         self._least = kind.checkpoint_every or _LOGGED  # changes in the log for a checkpoint
 
     @property
@@ -194,9 +196,12 @@ class Versions:
         self._iteration = self._iteration if iteration is None else iteration
         self.standing, self.log = (manifest, ledger), log
         self._commits += 1
-        if self._commits % _PRUNE == 0:
+        if self._commits >= self._prune:
+            began = time.perf_counter()
             with contextlib.suppress(StateError):
                 self.store.prune(self.loop, self.kind.retain)
+            seconds = time.perf_counter() - began  # a store with many loops takes longer
+            self._prune = self._commits + max(_PRUNE, int(seconds / _SECONDS))
 
     def _log_of(self, manifest: Manifest, store: Store | None = None) -> InputLog:
         return InputLog.of(store or self.store, manifest, sent=self.kind.program.algebra is None)

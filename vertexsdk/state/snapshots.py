@@ -35,7 +35,7 @@ class Snapshots:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self._manifests: Cache[str, Manifest] = Cache(256)
+        self._manifests: Cache[str, Manifest] = Cache(2048)
         self._lists: Cache[str, list[SegmentRef]] = Cache(8)
         self._tables: Cache[SegmentKey, Table] = Cache(256, _ROOM)
         self._remote: Cache[SegmentKey, RemoteTable] = Cache(64)
