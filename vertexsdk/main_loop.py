@@ -7,31 +7,24 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
+from vertexsdk.beginning import begun, resumed
 from vertexsdk.branch_loop import BranchLoop, first_state, not_quiet
 from vertexsdk.changes import Changes
 from vertexsdk.compile.edges import COUNTS
 from vertexsdk.defaults import default_backend
-from vertexsdk.edge_set import refuse_parallel
 from vertexsdk.engine import Budget
-from vertexsdk.engines import Setting, engine_for
 from vertexsdk.errors import InputError
 from vertexsdk.fitting import fitting
 from vertexsdk.graph import Graph
-from vertexsdk.input_log import InputLog
-from vertexsdk.ledger import Ledger, plain
-from vertexsdk.loops import refuse_other_hosts
 from vertexsdk.program import Program
 from vertexsdk.results import Result
-from vertexsdk.resuming import Migrate, check_program, found, given_params, migrated, restored
-from vertexsdk.state import open_store
-from vertexsdk.stored_edges import put_vertices
-from vertexsdk.versions import Kind, Versions
+from vertexsdk.resuming import Migrate
+from vertexsdk.versions import Versions
 from vertexsdk.vertex import Vertex
 
 if TYPE_CHECKING:
@@ -99,40 +92,11 @@ class MainLoop:
     ) -> None:
         program = program if isinstance(program, Program) else Program(program)
         self._choose(program, backend, loop, strict, budget, options)
-        program.bind(params or {})
-        refuse_parallel(graph)
-        store = open_store(self.backend)
-        try:
-            refuse_other_hosts(graph.spark, store, self.backend)
-            address = store.backend.address
-            setting = Setting(program, graph, dict(params or {}), address, self.loop, self.options)
-            engine = engine_for(setting)
-            try:
-                ledger = Ledger(plain(setting.params), graph.undirected, engine.value)
-                store.claim(self.loop, program=program.name, schema=program.schema())
-                segments = engine.checkpoint()
-                if graph.vertex_input is not None:
-                    segments.append(put_vertices(store, self.loop, graph.vertex_input))
-                manifest = store.commit(
-                    self.loop,
-                    iteration=0,
-                    segments=segments,
-                    schema=program.schema(),
-                    program=program.name,
-                    statistics={"result": program.result, **ledger.statistics()},
-                    partitions=graph.partitions,
-                    ids="int" if engine.integers else "str",
-                )
-            except BaseException:
-                engine.close()
-                raise
-        except BaseException:
-            store.close()
-            raise
-        restore = partial(restored, graph.spark, program, self.options, self.loop)
-        kind = Kind(program, address, restore, checkpoint_every, retain)
-        standing = manifest, ledger
-        self._hold(graph.spark, Versions(kind, store, self.loop, engine, standing, InputLog()))
+        versions = begun(
+            program, graph, dict(params or {}), self.backend, self.loop, self.options,
+            checkpoint_every=checkpoint_every, retain=retain,
+        )  # fmt: skip
+        self._hold(graph.spark, versions)
 
     @classmethod
     def resume(
@@ -170,28 +134,11 @@ class MainLoop:
         program = program if isinstance(program, Program) else Program(program)
         self = cls.__new__(cls)
         self._choose(program, backend, loop, strict, budget, options)
-        store = open_store(self.backend, create=False)
-        try:
-            refuse_other_hosts(spark, store, self.backend)
-            manifest, ledger = found(store, self.loop)
-            check_program(manifest, program, migrates=migrate is not None)
-            given_params(program, params, ledger, self.loop)
-            store.claim(self.loop)
-            manifest, ledger = found(store, self.loop)  # what the other committed meanwhile
-            restore = partial(restored, spark, program, self.options, self.loop)
-            engine = restore(store, manifest)
-            try:
-                if migrate is not None:
-                    manifest = migrated(store, self.loop, manifest, program, migrate)
-            except BaseException:
-                engine.close()
-                raise
-        except BaseException:
-            store.close()
-            raise
-        kind = Kind(program, store.backend.address, restore, checkpoint_every, retain)
-        log = InputLog.of(store, manifest, sent=program.algebra is None)
-        self._hold(spark, Versions(kind, store, self.loop, engine, (manifest, ledger), log))
+        versions = resumed(
+            spark, program, params, self.backend, self.loop, self.options, migrate,
+            checkpoint_every=checkpoint_every, retain=retain,
+        )  # fmt: skip
+        self._hold(spark, versions)
         return self
 
     def _choose(

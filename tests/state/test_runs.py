@@ -13,7 +13,7 @@ import pytest
 import vertexsdk
 from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.errors import InputError
-from vertexsdk.loops import _refuse_other_hosts
+from vertexsdk.loops import refuse_other_hosts
 from vertexsdk.state import open_store
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ def test_lmdb_is_refused_where_executors_are_on_other_hosts(tmp_path: Path, host
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=context))
     with open_store(f"lmdb://{tmp_path}/store") as store:
         with pytest.raises(InputError, match=f"one host, but executors are on {host}.*shared"):
-            _refuse_other_hosts(spark, store, f"lmdb://{tmp_path}/store")
+            refuse_other_hosts(spark, store, f"lmdb://{tmp_path}/store")
         infos.pop()
-        _refuse_other_hosts(spark, store, f"lmdb://{tmp_path}/store")
+        refuse_other_hosts(spark, store, f"lmdb://{tmp_path}/store")
 
 
 def test_redis_and_postgres_are_for_several_hosts(redis_url: str, postgres_url: str) -> None:
     spark: Any = None  # it is not even asked
     for url in (redis_url, postgres_url):
         with open_store(url) as store:
-            _refuse_other_hosts(spark, store, url)
+            refuse_other_hosts(spark, store, url)

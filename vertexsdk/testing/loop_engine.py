@@ -16,7 +16,7 @@ from unittest import mock
 
 import numpy as np
 
-from vertexsdk import engines, main_loop, resuming
+from vertexsdk import beginning, engines, resuming
 from vertexsdk.algebra import VertexId
 from vertexsdk.changes import ADD, REMOVE
 from vertexsdk.engine import Budget, Effort, Engine, Orders, Outcome
@@ -189,6 +189,6 @@ def without_spark() -> Iterator[None]:
     with (
         mock.patch.object(engines, "FACTORIES", [DictEngine]),
         mock.patch.object(resuming, "stored_graph", _stored),
-        mock.patch.object(main_loop, "refuse_other_hosts"),
+        mock.patch.object(beginning, "refuse_other_hosts"),
     ):
         yield

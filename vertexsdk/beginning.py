@@ -1,0 +1,108 @@
+"""The versions of a main loop and the engine which makes them: begun, or found in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from vertexsdk.edge_set import refuse_parallel
+from vertexsdk.engines import Setting, engine_for
+from vertexsdk.graph import Graph
+from vertexsdk.input_log import InputLog
+from vertexsdk.ledger import Ledger, plain
+from vertexsdk.loops import refuse_other_hosts
+from vertexsdk.program import Program
+from vertexsdk.resuming import Migrate, check_program, found, given_params, migrated, restored
+from vertexsdk.state import open_store
+from vertexsdk.stored_edges import put_vertices
+from vertexsdk.versions import Kind, Versions
+
+__all__ = ["begun", "resumed"]
+
+
+def begun(
+    program: Program,
+    graph: Graph,
+    params: Mapping[str, Any],
+    backend: str,
+    loop: str,
+    options: Mapping[str, Any],
+    *,
+    checkpoint_every: int | None,
+    retain: int,
+) -> Versions:
+    """Put a graph into the store as the first version of a loop; see `MainLoop`.
+
+    Raises:
+        InputError: arguments that do not fit each other; nothing was run.
+    """
+    program.bind(params)
+    refuse_parallel(graph)
+    with ExitStack() as undo:
+        store = open_store(backend)
+        undo.callback(store.close)
+        refuse_other_hosts(graph.spark, store, backend)
+        address = store.backend.address
+        engine = engine_for(Setting(program, graph, params, address, loop, options))
+        undo.callback(engine.close)
+        ledger = Ledger(plain(params), graph.undirected, engine.value)
+        store.claim(loop, program=program.name, schema=program.schema())
+        segments = engine.checkpoint()
+        if graph.vertex_input is not None:
+            segments.append(put_vertices(store, loop, graph.vertex_input))
+        manifest = store.commit(
+            loop,
+            iteration=0,
+            segments=segments,
+            schema=program.schema(),
+            program=program.name,
+            statistics={"result": program.result, **ledger.statistics()},
+            partitions=graph.partitions,
+            ids="int" if engine.integers else "str",
+        )
+        undo.pop_all()
+    restore = partial(restored, graph.spark, program, options, loop)
+    kind = Kind(program, address, restore, checkpoint_every, retain)
+    return Versions(kind, store, loop, engine, (manifest, ledger), InputLog())
+
+
+def resumed(
+    spark: SparkSession,
+    program: Program,
+    params: Mapping[str, Any] | None,
+    backend: str,
+    loop: str,
+    options: Mapping[str, Any],
+    migrate: Migrate | None,
+    *,
+    checkpoint_every: int | None,
+    retain: int,
+) -> Versions:
+    """Claim a main loop, and make an engine which stands where it stands; see `MainLoop.resume`.
+
+    Raises:
+        StateInputError, InputError: there is none, or it is another program's.
+    """
+    with ExitStack() as undo:
+        store = open_store(backend, create=False)
+        undo.callback(store.close)
+        refuse_other_hosts(spark, store, backend)
+        manifest, ledger = found(store, loop)
+        check_program(manifest, program, migrates=migrate is not None)
+        given_params(program, params, ledger, loop)
+        store.claim(loop)
+        manifest, ledger = found(store, loop)  # what the other committed meanwhile
+        restore = partial(restored, spark, program, options, loop)
+        engine = restore(store, manifest)
+        undo.callback(engine.close)
+        if migrate is not None:
+            manifest = migrated(store, loop, manifest, program, migrate)
+        log = InputLog.of(store, manifest, sent=program.algebra is None)
+        store.prune(loop, retain)  # those before may have ended too soon to do so
+        undo.pop_all()
+    kind = Kind(program, store.backend.address, restore, checkpoint_every, retain)
+    return Versions(kind, store, loop, engine, (manifest, ledger), log)
