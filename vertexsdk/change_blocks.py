@@ -65,7 +65,8 @@ def parse_block(data: bytes, path: str, first: int, form: Form) -> Block:
     if data.count(b"\r") != data.count(b"\r\n"):  # it ends lines by itself
         return parse_lines(data, path, first, form)
     buffer = np.frombuffer(data, np.uint8)
-    raw = _Raw(text.count_lines(buffer, 0, len(buffer)) + 1, form)
+    ends = text.count_lines(buffer, 0, len(buffer))
+    raw = _Raw(ends + 1, form)
     rows = parse_changes(
         buffer, 0, len(buffer), not form.integers, form.timed, raw.kind, raw.source, raw.target,
         raw.value, raw.whole, raw.value_at, raw.time, raw.line, raw.start, raw.stop,
@@ -86,19 +87,19 @@ def parse_block(data: bytes, path: str, first: int, form: Form) -> Block:
     kept = raw.kind != ODD
     if form.integers:
         raw.keep(kept)
-        ends = [pa.array(raw.source), pa.array(raw.target)]
+        ids = [pa.array(raw.source), pa.array(raw.target)]
     else:
         sources = {row: line.source for row, line in found.items()}
         targets = {row: line.target for row, line in found.items()}
-        ends = [
+        ids = [
             _strings(buffer, raw.source, kept, sources),
             _strings(buffer, raw.target, kept, targets),
         ]
         raw.keep(kept)
     places = Places(path, first + raw.line.astype(np.int64))
     value = raw.whole if form.value == "int64" else raw.value
-    changes = Changes(raw.kind, ends[0], ends[1], value, places)
-    lines = data.count(b"\n") + (not data.endswith(b"\n") and len(data) > 0)
+    changes = Changes(raw.kind, ids[0], ids[1], value, places)
+    lines = ends + (not data.endswith(b"\n") and len(data) > 0)
     return Block(changes, raw.stop.astype(np.int64), raw.time, bad, lines)
 
 

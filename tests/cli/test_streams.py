@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -132,6 +136,30 @@ def test_follow_resume_and_how_stale_it_is(vertexsdk: Call, base: str) -> None:
     done = vertexsdk(*stream)
     assert "2 changes: 1 edges added" in done.lines[-1]
     assert "1 of edges that are not there, 1 bad lines left out" in done.lines[-1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_what_is_followed(vertexsdk: Call, base: str, number: signal.Signals) -> None:
+    def go_on_and_end() -> None:
+        for k, text in ((1, "+ 9 2\n- 1 4\n+ 1 4\n"), (2, "+ 1 13")):
+            end = time.monotonic() + 60
+            while not Path(f"out-{k}.csv").exists() and time.monotonic() < end:
+                time.sleep(0.01)
+            append("changes.txt", text)
+        os.kill(os.getpid(), number)
+
+    before = signal.getsignal(number)
+    other = threading.Thread(target=go_on_and_end)
+    other.start()
+    done = vertexsdk(
+        "stream", "wcc", "--edges", base, "--changes", "changes.txt", "--query-every", 5,
+        "--follow", "--output", "out.csv",
+    )  # fmt: skip
+    other.join()
+    assert done.status == 0, done.err
+    assert done.lines[-1].startswith("10 changes: ")  # not the line which has no end yet
+    assert signal.getsignal(number) == before
+    assert rows("out-2.csv")["9"] == "1"
 
 
 def test_an_approximation_between_queries(vertexsdk: Call, base: str) -> None:
