@@ -54,7 +54,7 @@ def said(block: Block) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(
     texts(), st.booleans(), st.sampled_from(["float64", "int64", None]),
     st.sampled_from([0, 0, 1, 3, 4, 5]),

@@ -103,16 +103,22 @@ def test_any_records_by_a_function_or_an_ingester(spark: SparkSession) -> None:
 
 def test_a_source_that_dies(spark: SparkSession, tmp_path: Path) -> None:
     inbox = tmp_path / "in"
-    put(inbox, 1, "+,1,2,")
+    put(inbox, 1, "+,1,2,7", "+,1,3,6", "nonsense,,,")
     main = RecordingLoop()
-    stream = flow(main, frame_of(spark, inbox), trigger={"processingTime": "10 milliseconds"})
+    often = {"processingTime": "10 milliseconds"}
+    stream = flow(main, frame_of(spark, inbox), trigger=often, time_column="value")
     end = time.monotonic() + 60
-    while main.taken < 1:
+    while main.taken < 2:
         assert time.monotonic() < end
         time.sleep(0.02)
+    put(inbox, 2, "+,1,4,6.5")
+    while main.taken < 3:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert (stream.progress().late, stream.progress().bad_lines, main.bad) == (2, 1, 1)
     shutil.rmtree(inbox)
     inbox.write_text("no directory any more")
-    with pytest.raises(RunError, match=r"^the stream died after 1 changes: .*") as caught:
+    with pytest.raises(RunError, match=r"^the stream died after 3 changes: .*") as caught:
         stream.awaitTermination(60)
     assert "\n" not in str(caught.value)
     assert "terminated with exception" not in str(caught.value)
