@@ -326,18 +326,18 @@ def _query(given: argparse.Namespace) -> int:
         check_path(given.output)
     backend = given.backend or default_backend()
     with contextlib.closing(read(backend, given.loop, given.at, trusted=given.trusted)) as result:
+        stale = staleness(result)
         if given.field:
             result.check_field(given.field)
-        stale = staleness(result)
-        if stale:
-            print(stale, file=sys.stderr)
         if given.output:
             result.write(given.output, given.field, given.vertex or None)
-            return 0
-        if given.vertex:
+            rows: Iterator[tuple[Any, dict[str, Any]]] = iter(())
+        elif given.vertex:
             rows = iter(result.require(given.vertex, given.field).items())
         else:
             rows = result.rows(given.field)
+        if stale:
+            print(stale, file=sys.stderr)
         for vertex, row in rows:
             _print_row(vertex, row, given.json)
     return 0

@@ -8,10 +8,18 @@ import signal
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Call
+from vertexsdk import MainLoop
+from vertexsdk.algorithms import PageRank
+from vertexsdk.engine import Budget
+from vertexsdk.ledger import Ledger
+from vertexsdk.staleness import staleness
+from vertexsdk.testing.loop_engine import DictGraph, without_spark
 
 CHANGES = "+ 1 4 0.5\n- 2 3\n~ 3 4 9\nbad line\n- 9 9\n+ 7 1 3 # comment\n+ 4 5 0.25\n- 5 6\n"
 
@@ -184,6 +192,39 @@ def test_times_that_run_backwards(vertexsdk: Call, base: str) -> None:
     done = vertexsdk(*stream, "--strict")
     assert (done.status, len(done.lines)) == (2, 1)
     assert "line 2: its time is before" in done.err
+
+
+def test_what_is_said_of_a_main_loop(vertexsdk: Call, state: str) -> None:
+    graph: Any = DictGraph({(1, 2): 1.0})
+    with without_spark(), MainLoop(PageRank, graph, backend=state) as main:
+        main.ingest([("+", 2, 3)])
+        for more in (("--vertex", "1"), ("--json",), ("--output", "o.csv")):
+            done = vertexsdk("query", "pagerank", *more)
+            assert (done.status, done.lines) == (
+                2, ["vertexsdk: loop 'pagerank' has no answer yet at version 1, after 1 changes: "
+                    "wait for its first query"],
+            )  # fmt: skip
+        main.query().close()
+        main.budget = Budget(iterations=1)
+        main.ingest([("+", 3, 4)])
+        main.budget = None
+        main.ingest([("+", 4, 5), ("+", 4, 6)])
+        number = main.read().iteration
+    done = vertexsdk("query", "pagerank", "--vertex", 1, "--field", "rank")
+    assert (done.status, len(done.lines)) == (0, 1)
+    said = f"pagerank: version {number} after 4 changes, 2 of them not reflected yet"
+    assert done.lines[0] == said  # which tells no residual, where the engine has none
+    done = vertexsdk("query", "pagerank", "--vertex", 77)
+    assert (done.status, done.lines) == (2, ["vertexsdk: no vertex 77 in loop 'pagerank'"])
+
+
+def test_the_residual_is_said_where_there_is_one() -> None:
+    ledger = Ledger({}, False, None, received=1500, reflected=500, state=True, residual=0.0025)
+    manifest = SimpleNamespace(statistics=ledger.statistics())
+    result: Any = SimpleNamespace(loop="ranks", iteration=7, manifest=manifest)
+    assert staleness(result) == (
+        "ranks: version 7 after 1,500 changes, 1,000 of them not reflected yet, residual 0.0025"
+    )
 
 
 def test_loops_that_cannot_be_gone_on_with(vertexsdk: Call, base: str) -> None:
