@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,16 @@ class LiveIterations(LiveState):
         progress.aggregates = into
         return progress
 
-    def step(self, iteration: int, aggregates: dict[str, Any]) -> Progress:
-        """Run an iteration in which the vertices pending gather."""
+    def step(
+        self, iteration: int, aggregates: dict[str, Any], ends: Callable[[dict[str, Any]], bool]
+    ) -> Progress:
+        """Run an iteration in which the vertices pending gather.
+
+        Args:
+            ends: whether the loop ends with an iteration that contributed these aggregates. Sums of
+                a program in which all gather again and again need not be sent then: what the last
+                iteration changed is sent when the loop goes on.
+        """
         a, v, delivery = self.arena, self.v, self.delivery
         read = dict(aggregates)
         into = {k: x.identity for k, x in self.plan.program.aggregators.items()}
@@ -54,12 +63,17 @@ class LiveIterations(LiveState):
             self._doubt(todo, senders)
         a["dirty"][senders] = 1
         a.resize("pending", 0)
-        progress = Progress(updates=len(todo), changed=len(senders))
+        progress = Progress(updates=len(todo), changed=len(senders), aggregates=into)
+        if self.plan.always and not self.comparing:
+            if a.meta["unsent"]:
+                senders = todo
+            a.meta["unsent"] = ends(into)
+            if a.meta["unsent"]:
+                return progress
         progress.messages = self.methods.scatter(
             v, delivery, senders, iteration, read, into, self.log
         )
         self._finish(progress)
-        progress.aggregates = into
         return progress
 
     def _doubt(self, todo: Array, senders: Array) -> None:
@@ -95,7 +109,13 @@ class LiveIterations(LiveState):
         for name in ("agg", "seen", "msg"):
             a[name][...] = self.algebra.identity
         a.resize("pending", 0)
-        a.meta |= {"begun": False, "unsure": False, "restarted": reason, "aggregates": {}}
+        a.meta |= {
+            "begun": False,
+            "unsent": False,
+            "unsure": False,
+            "restarted": reason,
+            "aggregates": {},
+        }
         a.meta["due"] = False
         self.refresh()
 

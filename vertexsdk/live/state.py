@@ -74,7 +74,7 @@ class LiveState:
         self.arena.meta |= {
             "clock": 0, "aggregates": {}, "due": False, "whole": True, "deltas": 0, "delta rows": 0,
             "vertices": 0,
-            "frozen": [0, 0], "begun": False, "unsure": False, "falling": False,
+            "frozen": [0, 0], "begun": False, "unsure": False, "unsent": False, "falling": False,
             "restarted": "",
             "settled": False,
         }  # fmt: skip

@@ -18,7 +18,7 @@ from vertexsdk.compile.edges import COUNTS
 from vertexsdk.errors import LostError, RunError, VertexError
 from vertexsdk.live.arena import Arena
 from vertexsdk.live.partition import LivePartition
-from vertexsdk.master import Progress
+from vertexsdk.master import Master, Progress
 from vertexsdk.plan import Plan
 from vertexsdk.processor import load_topology
 from vertexsdk.state import SegmentRef
@@ -209,7 +209,7 @@ class LiveTask:
                 return
         while True:
             try:
-                progress = self._step(live, master.iteration, dict(master.aggregates))
+                progress = self._step(live, master)
             except VertexError as error:
                 report.failure = error
                 return
@@ -233,11 +233,12 @@ class LiveTask:
             if time.monotonic() - began > command.seconds:
                 return
 
-    def _step(self, live: LivePartition, iteration: int, read: dict[str, Any]) -> Progress:
+    def _step(self, live: LivePartition, master: Master) -> Progress:
+        now, read = master.iteration, dict(master.aggregates)
         try:
             if not live.arena.meta["begun"]:
                 return live.begin()
-            return live.step(max(iteration, 1), read)
+            return live.step(max(now, 1), read, lambda x: now > 0 and master.converged(now, x))
         except ArithmeticError as error:  # of a compiled method, which knows no lines
             spec = self.plan.program.classes[0]
             raise RunError(
