@@ -162,6 +162,7 @@ class MainLoop:
         self.seconds = 0.0
         self._newest: Result | None = None
         self._reading = threading.Lock()
+        self._streams: list[Ingestion] = []
 
     @property
     def integers(self) -> bool:
@@ -299,6 +300,7 @@ class MainLoop:
             "checkpointLocation": checkpointLocation, "deltas": deltas, "trigger": trigger,
         }  # fmt: skip
         started = start(self, stream, given)
+        self._streams.append(started)
         self.shared = True
         return started
 
@@ -465,7 +467,9 @@ class MainLoop:
             return compared(mine, other, field)
 
     def close(self) -> None:
-        """Free the memory of the graph; what was ingested stays in the store."""
+        """End its streams, free the memory of the graph; what was ingested stays in the store."""
+        for stream in self._streams:
+            stream.stop()
         with self._reading:
             if self._newest is not None:
                 self._newest.close()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FrameStream"]
 
+_PATIENCE = 30.0  # seconds for Spark to end a query
 _NO_STOPS = np.empty(0, np.int64)
 
 
@@ -153,7 +154,7 @@ class FrameStream(Ingestion):
             self._stopping = True
         with contextlib.suppress(Exception):  # it died meanwhile, or Spark was stopped
             self._query.stop()
-        self._watcher.join()
+        self._watcher.join(_PATIENCE)
 
 
 def _line(error: BaseException) -> str:

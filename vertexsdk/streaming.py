@@ -86,7 +86,8 @@ class Stream:
                         self._counts[name] += number
                     self.changes += len(part)
                     self._show(f"{intake.flow(feed.received, source.behind_bytes, True)}")
-                    if self.every and len(part) and main.changes % self.every == 0:
+                    due = self.every and main.changes % self.every == 0
+                    if due and main.changes and asked != main.changes:
                         asked = main.changes
                         yield self._answer(main)
         if asked != main.changes:

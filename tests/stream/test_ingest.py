@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from tests.stream.recording import RecordingLoop
-from vertexsdk import change_files
+from vertexsdk import MainLoop, change_files
+from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.change_files import ChangeFiles
 from vertexsdk.change_lines import Form
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.feed import Feed
 from vertexsdk.ingest import FileStream, start
 from vertexsdk.intake import Intake
+from vertexsdk.testing.loop_engine import DictGraph, without_spark
 
 INTEGERS = Form(integers=True)
 
@@ -153,6 +155,21 @@ def test_a_source_that_dies(tmp_path: Path) -> None:
         stream.awaitTermination(10)
     assert "put it back" in str(stream.exception)
     stream.stop()
+
+
+def test_a_loop_that_is_closed_ends_its_streams(tmp_path: Path) -> None:
+    (tmp_path / "c.txt").write_text("+ 1 2\n+ 2 3\n")
+    graph: Any = DictGraph({(0, 1): 1.0})
+    with (
+        without_spark(),
+        MainLoop(ConnectedComponents, graph, backend="memory://closed") as main,
+    ):
+        stream = main.start(tmp_path)
+        wait_for(lambda: main.changes == 2)
+        assert main.query().lookup([3])[3] == {"component": 0}
+        assert stream.isActive
+    assert stream.awaitTermination(0)
+    assert stream.exception is None
 
 
 @pytest.mark.parametrize(
