@@ -13,64 +13,21 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.change_batch import Batch
 from vertexsdk.change_blocks import Block, parse_block
-from vertexsdk.change_lines import BadLine, Form
-from vertexsdk.changes import Changes
+from vertexsdk.change_lines import Form
 from vertexsdk.errors import InputError
 from vertexsdk.load import files
 
-__all__ = ["Batch", "ChangeFiles"]
+__all__ = ["ChangeFiles"]
 
 _BLOCK = 4 << 20  # bytes read at a time
 _PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Changes of one file, in order, and the byte where their lines end.
-
-    Attributes:
-        changes: perhaps none.
-        source: the file's absolute path.
-        offset: the byte of the file after the batch.
-        stop: int64[k], the byte after each change's line.
-        bad: lines that are no changes, each with the number of changes before it.
-        late: int64, the numbers of changes whose time is before that of an earlier one.
-        bytes: what it takes of memory, about.
-    """
-
-    changes: Changes
-    source: str
-    offset: int
-    stop: NDArray[np.int64]
-    bad: list[tuple[int, BadLine]] = field(default_factory=list)
-    late: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    bytes: int = 0
-
-    def __len__(self) -> int:
-        return len(self.changes)
-
-    def cut(self, count: int) -> tuple[Batch, Batch]:
-        """The first `count` changes, and the rest; 0 < count < len."""
-        parts = []
-        for begin, end in ((0, count), (count, len(self))):
-            last = end == len(self)
-            bad = [(k - begin, b) for k, b in self.bad if begin <= k and (k < end or last)]
-            late = self.late[(self.late >= begin) & (self.late < end)] - begin
-            parts.append(
-                Batch(
-                    self.changes[begin:end], self.source,
-                    self.offset if last else int(self.stop[end - 1]), self.stop[begin:end],
-                    bad, late, self.bytes * (end - begin) // len(self),
-                )
-            )  # fmt: skip
-        return parts[0], parts[1]
 
 
 class ChangeFiles:

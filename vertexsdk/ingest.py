@@ -11,7 +11,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from vertexsdk.change_files import Batch, ChangeFiles
+from vertexsdk.change_batch import Batch
+from vertexsdk.change_files import ChangeFiles
 from vertexsdk.change_lines import Form
 from vertexsdk.errors import InputError
 from vertexsdk.feed import Feed

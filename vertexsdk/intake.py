@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from vertexsdk.change_files import Batch
+from vertexsdk.change_batch import Batch
 from vertexsdk.errors import InputError
 
 __all__ = ["Flow", "Intake", "Taker"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vertexsdk.change_files import Batch
+from vertexsdk.change_batch import Batch
 from vertexsdk.change_lines import Form
 from vertexsdk.change_rows import check_columns, read_rows
 from vertexsdk.errors import InputError, RunError, VertexError

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vertexsdk.change_files import Batch, ChangeFiles
+from vertexsdk.change_batch import Batch
+from vertexsdk.change_files import ChangeFiles
 from vertexsdk.change_lines import Form
 from vertexsdk.compile.edges import COUNTS
 from vertexsdk.feed import Feed

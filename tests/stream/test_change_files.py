@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from vertexsdk import change_files
-from vertexsdk.change_files import Batch, ChangeFiles
+from vertexsdk.change_batch import Batch
+from vertexsdk.change_files import ChangeFiles
 from vertexsdk.change_lines import Form
 from vertexsdk.errors import InputError
 
