@@ -37,7 +37,7 @@ from vertexsdk.stored_edges import put_edges, put_names
 __all__ = ["EdgeSet", "ResidentEdges", "refuse_parallel"]
 
 _AT_ONCE = 1 << 22  # edges in a block
-_GONE = "an executor was lost with the edges it held; start the stream again"
+_GONE = "an executor was lost with the edges it held; resume the loop from its store"
 
 
 @dataclass(frozen=True, slots=True)

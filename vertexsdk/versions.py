@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from vertexsdk.changes import Changes
 from vertexsdk.deltas import edges_only
@@ -29,6 +29,8 @@ __all__ = ["Kind", "Versions"]
 _log = logging.getLogger("vertexsdk")
 
 _LOGGED = 1 << 20  # changes in the log that make a checkpoint, or a quarter of the edges if more
+_LOST = "an executor was lost"
+_TRIES = 3
 _LONG = 8  # of what makes a checkpoint, as a part, is enough when the loop is closed
 _PRUNE = 64  # commits at least between looks at old versions
 _SECONDS = 1e-3  # which such looks may take, per commit
@@ -55,6 +57,9 @@ class Kind:
     restore: Callable[[Store, Manifest], Engine]
     checkpoint_every: int | None = None
     retain: int = 64
+
+
+_Done = TypeVar("_Done")
 
 
 class Versions:
@@ -128,10 +133,10 @@ class Versions:
             )
             orders = Orders(batch, whole, strict, budget, write=budget is not None)
             try:
-                out = self.engine.advance(orders)
-            except BaseException as error:
+                out = self._on_engine(lambda engine: engine.advance(orders))
+            except BaseException:
                 # Refused changes leave an engine as it was; iterations need not.
-                self._stale = budget is not None or not isinstance(error, InputError)
+                self._stale = self._stale or budget is not None
                 self._discard(ref)
                 raise
             if strict and out.absent:
@@ -233,11 +238,27 @@ class Versions:
             self._iteration, self._stale = 0, False
             self._enter()
 
+    def _on_engine(self, work: Callable[[Engine], _Done]) -> _Done:
+        """Have the engine do something; if an executor took it along, another from the store."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return work(self.engine)
+            except InputError:
+                raise
+            except BaseException as error:
+                self._stale = True
+                if not left or not isinstance(error, RunError) or _LOST not in str(error):
+                    raise
+                _log.warning("%s: %s; it is made again from the store", self.loop, _LOST)
+                self.make_ready()
+        raise AssertionError("unreachable")
+
     def checkpoint(self) -> None:
         """Write the graph as it is, which takes the place of the logged changes."""
         with self.lock:
             self.make_ready()
-            self._commit(self.engine.checkpoint(), InputLog(), self.ledger)
+            segments = self._on_engine(lambda engine: engine.checkpoint())
+            self._commit(segments, InputLog(), self.ledger)
 
     def fork(self, name: str, at: int | None = None) -> Versions:
         """The versions of a new loop which stands here, or where version `at` stood.
@@ -250,13 +271,22 @@ class Versions:
             if at is None:
                 with self.lock:
                     self.make_ready()
-                    self.store.fork(self.loop, name)
-                    engine, standing, log = self.engine.fork(), self.standing, self.log
+                    engine = self._on_engine(lambda engine: engine.fork())
+                    standing, log = self.standing, self.log
+                    try:
+                        self.store.fork(self.loop, name)
+                    except BaseException:
+                        engine.close()
+                        raise
             else:
                 manifest = store.fork(self.loop, name, at)
                 found = Ledger.of(manifest)
                 assert found is not None
-                engine = self.kind.restore(store, manifest)
+                try:
+                    engine = self.kind.restore(store, manifest)
+                except BaseException:
+                    store.delete(name)
+                    raise
                 standing, log = (manifest, found), self._log_of(manifest, store)
             made = Versions(self.kind, store, name, engine, standing, log)
             made._iteration = self._iteration if at is None else 0

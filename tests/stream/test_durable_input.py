@@ -217,12 +217,24 @@ def test_fields_that_changed(spark: SparkSession, url: str) -> None:
     MainLoop.resume(spark, new, backend=url).close()
 
 
-def test_a_lost_engine_is_made_again(spark: SparkSession, url: str) -> None:
+def test_a_lost_engine_is_made_again(
+    spark: SparkSession, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     graph = Graph.from_arrays([1], [2], spark=spark, partitions=2)
     with MainLoop(ConnectedComponents, graph, backend=url, loop="w") as main:
         main.ingest([("+", 2, 3)])
+        first = main._versions.engine
         graph.forget(graph.key)  # as an executor that dies takes it with it
-        with pytest.raises(RunError, match="executor was lost"):
-            main.ingest([("+", 3, 4)])
         assert main.ingest([("+", 3, 5)])["added"] == 1
+        assert main._versions.engine is not first
         assert components(main) == dict.fromkeys([1, 2, 3, 5], 1)
+
+        def lost(*_: Any) -> None:
+            raise RunError("an executor was lost, again and again")
+
+        monkeypatch.setattr(type(first), "advance", lost)
+        with pytest.raises(RunError, match="again and again"):
+            main.ingest([("-", 3, 5)])
+        monkeypatch.undo()
+        assert main.ingest([("-", 3, 5)])["removed"] == 1
+        assert components(main) == dict.fromkeys([1, 2, 3], 1)
