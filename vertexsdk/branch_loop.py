@@ -149,8 +149,10 @@ class BranchLoop:
             InputError: the graph has no vertex.
         """
         ledger = self.versions.ledger
-        if not self.running and self._error is None and not (ledger.exact and ledger.state):
-            self.start()
+        merges = self._merge is not None and self._thread is None
+        if not self.running and self._error is None:
+            if merges or not (ledger.exact and ledger.state):
+                self.start()
         if self._thread is not None:
             self._thread.join(timeout)
             if self._thread.is_alive():

@@ -107,12 +107,8 @@ class Delivery:
     def edges_of(self, vertices: Array) -> int:
         """The number of edges out of the vertices."""
         count: Any = edge_count
-        all_of_them = len(vertices) == self.topology.n
-        return (
-            self.topology.m
-            if all_of_them
-            else int(count(self.topology.start, self.topology.stop, vertices))
-        )
+        t = self.topology
+        return t.m if len(vertices) == t.n else int(count(t.start, t.stop, vertices))
 
     def push(self, parts: Sequence[tuple[Array, Array]], msg: Array, agg: Array) -> int:
         """Deliver changed messages, of (senders, what they replace) by thread; uniform shape."""

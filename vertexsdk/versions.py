@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 
 from vertexsdk.changes import Changes
 from vertexsdk.deltas import edges_only
-from vertexsdk.engine import Budget, Engine, Orders, Outcome
+from vertexsdk.engine import Budget, Effort, Engine, Orders, Outcome
 from vertexsdk.errors import InputError, RunError, StateError
 from vertexsdk.input_log import InputLog
+from vertexsdk.later import LaterEngine
 from vertexsdk.ledger import Ledger
 from vertexsdk.program import Program
 from vertexsdk.state import FencedError, Manifest, SegmentRef, Store, open_store
@@ -33,6 +34,7 @@ _LOST = "an executor was lost"
 _TRIES = 3
 _LONG = 8  # of what makes a checkpoint, as a part, is enough when the loop is closed
 _PRUNE = 64  # commits at least between looks at old versions
+_MOMENT = 0.2  # seconds for which a fork may hold up a loop, to be at its fixed point
 _SECONDS = 1e-3  # which such looks may take, per commit
 _NONE = {
     "iterations": 0, "hops": 0, "updates": 0, "prepares": 0, "acknowledges": 0, "messages": 0,
@@ -270,8 +272,7 @@ class Versions:
         try:
             if at is None:
                 with self.lock:
-                    self.make_ready()
-                    engine = self._on_engine(lambda engine: engine.fork())
+                    engine = self._forked()
                     standing, log = self.standing, self.log
                     try:
                         self.store.fork(self.loop, name)
@@ -296,6 +297,37 @@ class Versions:
         except BaseException:
             store.close()
             raise
+
+    def _forked(self) -> Engine:
+        """An engine for a fork: one for later, where it holds up this loop and nobody needs it yet.
+
+        So it is at the fixed point, to which this loop is brought if that takes a moment.
+        """
+        self.make_ready()
+        if not getattr(self.engine, "fork_copies", False) or not self.ledger.state:
+            return self._on_engine(lambda engine: engine.fork())
+        if not self.ledger.exact:
+            self.carry_out(budget=Budget(seconds=_MOMENT))
+        if not self.ledger.exact:
+            return self._on_engine(lambda engine: engine.fork())
+        manifest, said = self.manifest, self.statistics
+        known = Outcome(
+            effort=Effort(residual=self.ledger.residual),
+            iteration=self._iteration,
+            num_vertices=said.get("num_vertices", 0),
+            num_edges=said.get("num_edges", 0),
+            aggregates=dict(self.aggregates),
+        )
+
+        def make() -> Engine:
+            with self.lock:
+                if self._ended is None and self.manifest.name == manifest.name:
+                    self.make_ready()
+                    return self._on_engine(lambda engine: engine.fork())
+            with open_store(self.kind.address, create=False) as store:
+                return self.kind.restore(store, manifest)
+
+        return LaterEngine(self.engine, make, known)
 
     def merge(self, branch: Versions, received: int) -> None:
         """Stand where a fork stands now, if nothing was received since it was made.
@@ -327,7 +359,11 @@ class Versions:
             self.statistics, self.aggregates = branch.statistics, branch.aggregates
             self._commit([], branch.log, ledger, content=branch.manifest)
             self._stale = branch._stale = True
-            self.engine.adopt(branch.engine)
+            theirs = branch.engine
+            if isinstance(theirs, LaterEngine) and theirs.made is not None:
+                theirs = theirs.made
+            if not isinstance(theirs, LaterEngine):  # which stands where this one does
+                self.engine.adopt(theirs)
             self._stale, self._iteration = False, branch._iteration
             branch._ended = InputError(
                 f"{branch.loop!r} was merged into {self.loop!r}: fork again; its result can be read"

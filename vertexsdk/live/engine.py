@@ -40,6 +40,7 @@ class LiveEngine:
 
     integers = True
     from_init: str | None = None
+    fork_copies = True  # and until it is closed, changes are made to copies of rows
 
     def __init__(
         self,

@@ -100,17 +100,18 @@ class LivePartition(LiveIterations):
     def _add(self, fresh: Array, rows: Edits) -> None:
         """Have sums follow edits of rows; whoever has another number of targets sends again."""
         v, delivery = self.v, self.delivery
-        due = delivery.due  # and so all sums are about to be taken from the messages
-        known = rows.where(~np.isin(rows.row, fresh)) if len(fresh) else rows
-        if not due:
-            self.messages.deliver(v, known, *self.messages.along(v, known), None)
         moved = distinct(rows.row[rows.what != SET], self.index.n)
-        self._scatter(merged(moved[self.arena["alive"][moved] != 0], fresh))
-        if due:
+        senders = merged(moved[self.arena["alive"][moved] != 0], fresh)
+        many = 4 * delivery.edges_of(senders) > v.topology.m
+        if delivery.due or (delivery.lazy and many):  # all sums will be taken from the messages
+            delivery.pulls = delivery.due = True
+            self._scatter(senders)
             delivery.forget()
-        else:
-            changed = delivery.finish(v.msg, v.agg)
-            self._schedule(merged(changed, moved))
+            return
+        known = rows.where(~np.isin(rows.row, fresh)) if len(fresh) else rows
+        self.messages.deliver(v, known, *self.messages.along(v, known), None)
+        self._scatter(senders)
+        self._schedule(merged(delivery.finish(v.msg, v.agg), moved))
 
     def _compare(self, fresh: Array, rows: Edits, level: int) -> int:
         """Have Min or Max follow edits of rows, and trim; return the vertices touched."""
