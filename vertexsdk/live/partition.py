@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.compile.rows import INSERT, SET
 from vertexsdk.live.iterations import LiveIterations
+from vertexsdk.live.pace import Pace
 from vertexsdk.live.rows import Edits, distinct
 from vertexsdk.live.trim import trim
 from vertexsdk.processor import merged
@@ -42,6 +43,7 @@ class LivePartition(LiveIterations):
         if (strict and missing) or not len(edits):
             return counts, missing, 0
         self.arena.meta["settled"] = False
+        Pace(self.arena.meta).changed(len(edits))
         rows = self.adjacency.edit(edits, tuple(self.arena.meta["frozen"]))
         if self.arena.meta["falling"] and self.arena.meta["begun"]:
             self.restart("messages got worse, so the answer depends on the start")

@@ -17,6 +17,7 @@ from vertexsdk.columns import decode
 from vertexsdk.compile.edges import COUNTS
 from vertexsdk.errors import LostError, RunError, VertexError
 from vertexsdk.live.arena import Arena
+from vertexsdk.live.pace import Pace
 from vertexsdk.live.partition import LivePartition
 from vertexsdk.master import Master, Progress
 from vertexsdk.plan import Plan
@@ -91,6 +92,8 @@ class LiveReport:
     memory: int = 0
 
 
+_FALLING = "messages got worse, so the answer depends on the start"
+_SLOWER = "after so many changes that is quicker than going on from the answer before"
 _held: dict[str, LivePartition] = {}  # by key; what another process did since is noticed
 _HELD = 8
 
@@ -198,15 +201,16 @@ class LiveTask:
 
     def _iterate(self, live: LivePartition, command: LiveCommand, report: LiveReport) -> None:
         began = time.monotonic()
-        master = make_master(self.plan, live.vertices)
-        if live.arena.meta["begun"]:
-            # With sums the first iteration reads aggregates of the graph before, and ends nothing.
-            master.aggregates = dict(live.aggregates)
-            master.iteration = 1 if live.comparing else 0
-            rest = not (self.plan.always or live.arena.length("pending"))
-            if live.arena.meta["settled"] or rest:
-                report.reason, report.quiet = "quiet", True
-                return
+        meta, pace = live.arena.meta, Pace(live.arena.meta)
+        rest = not (self.plan.always or live.arena.length("pending"))
+        if meta["begun"] and (meta["settled"] or rest):
+            report.reason, report.quiet = "quiet", True
+            return
+        sums = not live.comparing
+        if sums and meta["begun"] and pace.slower:
+            live.restart(_SLOWER)
+        master = self._master(live)
+        warm = bool(meta["begun"])
         while True:
             try:
                 progress = self._step(live, master)
@@ -219,19 +223,29 @@ class LiveTask:
             report.messages += progress.messages
             more = master.advance(progress)
             live.aggregates = dict(master.aggregates)
-            if live.arena.meta["falling"] and report.warm:
-                report.warm = False
-                live.restart("messages got worse, so the answer depends on the start")
-                master = make_master(self.plan, live.vertices)
+            fell = meta["falling"] and report.warm
+            if more and (fell or (sums and warm and pace.tired(1))):
+                report.warm = warm = False
+                live.restart(_FALLING if fell else _SLOWER)
+                master = self._master(live)
                 continue
             if not more:
                 report.reason, report.quiet = master.reason, True
-                live.arena.meta["settled"] = True
+                meta["settled"] = True
+                pace.quiet(from_init=not warm, iterations=master.iteration)
                 return
             if command.iterations is not None and report.iterations >= command.iterations:
                 return
             if time.monotonic() - began > command.seconds:
                 return
+
+    def _master(self, live: LivePartition) -> Master:
+        master = make_master(self.plan, live.vertices)
+        if live.arena.meta["begun"]:
+            # With sums the first iteration reads aggregates of the graph before, and ends nothing.
+            master.aggregates = dict(live.aggregates)
+            master.iteration = 1 if live.comparing else 0
+        return master
 
     def _step(self, live: LivePartition, master: Master) -> Progress:
         now, read = master.iteration, dict(master.aggregates)
