@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from vertexsdk.compile.rewrite import derivable, scatter_shape
-from vertexsdk.program import ClassSpec, Program, reachable, self_name
+from vertexsdk.program import ClassSpec, Method, Program, reachable, self_name
 
 __all__ = ["layout_of", "why_not_live"]
 
@@ -37,6 +37,9 @@ def why_not_live(program: Program, *, partitions: int, undirected: bool, strings
         return f"{name}'s messages do not follow from its fields and an edge's value alone"
     if algebra.kind != "sum" and _looks_at_targets(spec):
         return f"{name}'s messages depend on which targets it has"
+    roots = ("scatter",) if algebra.kind == "sum" else ("init", "gather", "scatter")
+    if any(_counts_vertices(method) for r in roots for method in reachable(spec.methods, r)):
+        return f"{name}'s messages depend on num_vertices"
     return None
 
 
@@ -49,13 +52,24 @@ def layout_of(program: Program, *, undirected: bool) -> str | None:
     return "neighbours" if program.value_dtype is None else None
 
 
+def _counts_vertices(method: Method) -> bool:
+    """Whether a method reads `self.num_vertices`, which changes with no message to tell of it."""
+    return any(
+        isinstance(n, ast.Attribute)
+        and n.attr == "num_vertices"
+        and isinstance(n.value, ast.Name)
+        and n.value.id == self_name(method)
+        for n in ast.walk(method.tree or ast.Pass())
+    )
+
+
 def _looks_at_targets(spec: ClassSpec) -> bool:
     """Whether a method asks for targets otherwise than to send each its message."""
     for root in ("init", "gather", "scatter"):
         for method in reachable(spec.methods, root):
             tree = method.tree or ast.Pass()
             me = self_name(method)
-            loops = {id(n.iter) for n in ast.walk(tree) if isinstance(n, ast.For)}
+            loops = {id(n.iter) for n in ast.walk(tree) if isinstance(n, ast.For) and _sends(n, me)}
             for node in ast.walk(tree):
                 asked = (
                     isinstance(node, ast.Attribute)
@@ -75,3 +89,16 @@ def _looks_at_targets(spec: ClassSpec) -> bool:
             if reads_id:
                 return True
     return False
+
+
+def _sends(loop: ast.For, me: str) -> bool:
+    """Whether the body of a loop is one `self.emit(...)`."""
+    call = getattr(loop.body[0], "value", None)
+    return (
+        len(loop.body) == 1
+        and isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and isinstance(call.func.value, ast.Name)
+        and call.func.value.id == me
+        and call.func.attr == "emit"
+    )

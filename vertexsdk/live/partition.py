@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.compile.rows import INSERT, SET
+from vertexsdk.compile.rows import INSERT
 from vertexsdk.live.iterations import LiveIterations
 from vertexsdk.live.pace import Pace
 from vertexsdk.live.rows import Edits, distinct
@@ -100,9 +100,9 @@ class LivePartition(LiveIterations):
         return touched
 
     def _add(self, fresh: Array, rows: Edits) -> None:
-        """Have sums follow edits of rows; whoever has another number of targets sends again."""
+        """Have sums follow edits of rows; whose edges changed sends again."""
         v, delivery = self.v, self.delivery
-        moved = distinct(rows.row[rows.what != SET], self.index.n)
+        moved = distinct(rows.row, self.index.n)  # a scatter may look at values too
         senders = merged(moved[self.arena["alive"][moved] != 0], fresh)
         many = 4 * delivery.edges_of(senders) > v.topology.m
         if delivery.due or (delivery.lazy and many):  # all sums will be taken from the messages
