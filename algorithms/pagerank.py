@@ -65,4 +65,6 @@ class PageRank(Vertex):
     def converged(self, iteration: int, aggregates: Aggregates) -> bool:
         if self.iterations > 0:
             return iteration >= self.iterations
+        if self.damping >= 1.0 and iteration < 1:  # so its end depends on its beginning
+            return False
         return bool(aggregates.change <= self.epsilon)

@@ -4,8 +4,9 @@ A warm start is exact for two kinds of program:
 
 - *Min and Max*, where what a vertex gathers alone decides its state. Values which have lost what
   they came from are withdrawn first (`trimming`), so none supports itself around a cycle.
-- *Sum*, where what a vertex gathers decides its state and the loop ends by a rule over
-  aggregates: the fixed point of a contraction does not depend on where one starts.
+- *Sum*, where what a vertex gathers decides its state, the loop ends by a rule over aggregates,
+  and methods only add and scale: the fixed point of a linear contraction does not depend on where
+  one starts (see `linear`).
 
 Every other program begins with `init` in each branch, which is exact for all.
 """
@@ -17,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from vertexsdk.linear import why_not_linear
 from vertexsdk.program import ClassSpec, Method, Program, new_driver, reachable, self_name
 
 __all__ = ["Kept", "why_from_init"]
@@ -62,7 +64,7 @@ def why_from_init(
     if reason is not None:
         return reason
     if algebra.kind == "sum":
-        return _open_ended(spec, params)
+        return _open_ended(spec, params) or why_not_linear(spec)
     if partitions > 1:
         return "there are several partitions"
     if spec.aggregators or "converged" in spec.methods:
