@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from vertexsdk.changes import Changes
 from vertexsdk.compile.edges import COUNTS
+from vertexsdk.errors import InputError
 from vertexsdk.state import SegmentRef
 
 __all__ = ["QUIET", "Budget", "Effort", "Engine", "Orders", "Outcome"]
@@ -33,6 +34,13 @@ class Budget:
     seconds: float | None = None
     cancelled: Callable[[], bool] | None = None
     report: Callable[[Effort], None] | None = None
+
+    def __post_init__(self) -> None:
+        count, seconds = self.iterations, self.seconds
+        if count is not None and not (isinstance(count, int) and count >= 0):
+            raise InputError(f"a limit of {count!r} iterations; make it an integer of 0 or more")
+        if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):
+            raise InputError(f"a time limit of {seconds!r}; make it seconds, 0 or more")
 
 
 QUIET = Budget()

@@ -90,7 +90,7 @@ class LiveEngine:
         first: LiveReport | None = None
         effort, segments = Effort(), list[SegmentRef]()
         seconds: dict[str, float] = {}
-        jobs = 0
+        jobs, ended = 0, None
         done = False
         while not done:
             part = self._slice(command, budget, effort, began)
@@ -107,12 +107,15 @@ class LiveEngine:
             if budget is not None and budget.report is not None:
                 effort.seconds = time.perf_counter() - began
                 budget.report(effort)
-            done = budget is None or report.quiet or refused or _spent(budget, effort, began)
+            ended = ended or (None if budget is None else _spent(budget, effort, began))
+            done = budget is None or report.quiet or refused or ended is not None
             command = replace(command, changes=None)
             if done and orders.write and not (part.last or report.quiet or refused):
                 command, budget, done = replace(command, iterate=False), None, False
         assert first is not None
         outcome = self._outcome(report, effort, segments)
+        if not report.quiet:
+            effort.reason = ended
         outcome.counts, outcome.absent = first.counts, first.absent
         warm = first.warm and not report.restarted and not first.restarted
         outcome.start = "warm" if warm else "init"
@@ -230,9 +233,11 @@ def _add(effort: Effort, report: LiveReport) -> None:
         setattr(effort, name, getattr(effort, name) + getattr(report, name))
 
 
-def _spent(budget: Budget, effort: Effort, began: float) -> bool:
+def _spent(budget: Budget, effort: Effort, began: float) -> str | None:
+    """Which limit of a budget was met, if any; see `branch_loop.not_quiet`."""
     if budget.cancelled is not None and budget.cancelled():
-        return True
+        return "cancelled"
     if budget.iterations is not None and effort.iterations >= budget.iterations:
-        return True
-    return budget.seconds is not None and time.perf_counter() - began >= budget.seconds
+        return "max_iterations"
+    late = budget.seconds is not None and time.perf_counter() - began >= budget.seconds
+    return "seconds" if late else None
