@@ -89,7 +89,7 @@ def _time(fields: list[str], number: int) -> float:
 
 def _number(field: str, what: str) -> float:
     try:
-        number = float(field)
+        number = float(_plain(field))
     except ValueError:
         raise ValueError(f"{what} {field!r} is no number") from None
     if math.isnan(number):
@@ -97,9 +97,16 @@ def _number(field: str, what: str) -> float:
     return number
 
 
+def _plain(field: str) -> str:
+    """A number as edge files have it: no 1_000, and no digits but 0 to 9."""
+    if "_" in field or not field.isascii():
+        raise ValueError
+    return field
+
+
 def _whole(field: str) -> int:
     try:
-        number = int(field)
+        number = int(_plain(field))
     except ValueError:
         raise ValueError(f"value {field!r} is no number") from None
     if not -(2**63) <= number < 2**63:

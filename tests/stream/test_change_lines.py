@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertexsdk.change_blocks import Block, parse_block, parse_lines
-from vertexsdk.change_lines import Form
+from vertexsdk.change_lines import Form, parse_line
 
 ID = st.one_of(
     st.integers(-3, 12).map(str),
@@ -98,3 +98,10 @@ def test_a_place_is_said_when_asked() -> None:
 def test_bad_times(line: str, reason: str) -> None:
     block = parse_block(line.encode(), "f", 1, Form(True, timed=4))
     assert [str(bad) for _, bad in block.bad] == [f"f, line 1: {reason}"]
+
+
+@pytest.mark.parametrize("kind", ["float64", "int64"])
+@pytest.mark.parametrize("value", ["1_000", "٣"])
+def test_values_are_numbers_as_edge_files_have_them(value: str, kind: str) -> None:
+    with pytest.raises(ValueError, match=f"value '{value}' is no number"):
+        parse_line(f"+ 1 2 {value}", Form(integers=True, value=kind))
