@@ -145,7 +145,11 @@ class Arena:
 
     def owns(self, name: str) -> bool:
         """Whether the array's file is in this arena's directory."""
-        return Path(self._files[name][0]).parent == self.path
+        return self.file(name).parent == self.path
+
+    def file(self, name: str) -> Path:
+        """The array's file, perhaps in the directory of another arena."""
+        return Path(self._files[name][0])
 
     def own(self, name: str) -> None:
         """Have a copy of a shared array, to be changed."""

@@ -73,8 +73,8 @@ class LiveState:
         self.arena.resize("pending", 0, np.int32)
         self.arena.meta |= {
             "clock": 0, "aggregates": {}, "due": False, "whole": True, "deltas": 0, "delta rows": 0,
-            "vertices": 0,
-            "frozen": [0, 0], "begun": False, "unsure": False, "unsent": False, "falling": False,
+            "vertices": 0, "frozen": [0, 0], "shared": [],
+            "begun": False, "unsure": False, "unsent": False, "falling": False,
             "restarted": "",
             "settled": False,
         }  # fmt: skip
@@ -170,8 +170,9 @@ class LiveState:
         Pools of edges are shared: what is in them now stays until nobody reads it any more.
         """
         other = Arena(path, fresh=True)
-        other.meta = {**self.arena.meta, "frozen": [0, 0], "whole": False}
+        other.meta = {**self.arena.meta, "frozen": [0, 0], "shared": [], "whole": False}
         pools = self.adjacency.pools()
+        shared = {str(self.arena.file(name)) for name in pools if name in self.arena}
         for name in self.arena.names():
             if name in pools:
                 other.share(self.arena, name)
@@ -179,12 +180,13 @@ class LiveState:
                 other.put(name, self.arena[name])
         other.commit(1)
         self.arena.meta["frozen"] = list(self.adjacency.frozen())
+        self.arena.meta["shared"] = sorted(shared.union(self.arena.meta["shared"]))
 
     def adopt(self, path: Path) -> None:
         """Stand where a fork of this partition stands."""
         other = Arena(path)
         pools = self.adjacency.pools()
-        kept = {name: self.arena.meta[name] for name in ("files", "frozen")}
+        kept = {name: self.arena.meta[name] for name in ("files", "frozen", "shared")}
         for name in other.names():
             if name not in pools:
                 self.arena.put(name, other[name])

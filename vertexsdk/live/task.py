@@ -122,7 +122,7 @@ class LiveTask:
         report.seconds["open"] = time.perf_counter() - clock
         arena.begin()
         if command.thaw:
-            arena.meta["frozen"] = [0, 0]
+            arena.meta |= {"frozen": [0, 0], "shared": []}
         arena.meta["restarted"] = ""
         report.warm = bool(arena.meta["begun"])
         if command.adopt is not None:
@@ -155,8 +155,8 @@ class LiveTask:
         live.keep()
         if command.fork is not None:
             live.fork(resident.directory(command.fork, 100 * live.index.n))
-        if arena.meta["frozen"] == [0, 0]:
-            for path in arena.unused():
+        for path in arena.unused():
+            if str(path) not in arena.meta["shared"]:  # forks may read it still
                 path.unlink()
         arena.commit(report.version)
 
