@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from vertexsdk.changes import Changes
 from vertexsdk.compile.edges import COUNTS
 from vertexsdk.errors import InputError
@@ -37,9 +39,11 @@ class Budget:
 
     def __post_init__(self) -> None:
         count, seconds = self.iterations, self.seconds
-        if count is not None and not (isinstance(count, int) and count >= 0):
+        if count is not None and not (isinstance(count, int | np.integer) and count >= 0):
             raise InputError(f"a limit of {count!r} iterations; make it an integer of 0 or more")
-        if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):
+        if seconds is not None and not (
+            isinstance(seconds, int | float | np.number) and seconds >= 0
+        ):
             raise InputError(f"a time limit of {seconds!r}; make it seconds, 0 or more")
 
 
