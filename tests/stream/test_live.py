@@ -15,7 +15,7 @@ from vertexsdk.algorithms import (
     PageRank,
     ShortestPaths,
 )
-from vertexsdk.live import partition
+from vertexsdk.live import partition, renumber, task
 from vertexsdk.program import Program
 from vertexsdk.testing.live import LiveInProcess
 from vertexsdk.testing.oracles import disagreements, expected
@@ -182,9 +182,13 @@ class History:
 
 @pytest.mark.parametrize("undirected", [False, True])
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_answers_equal_the_oracle(name: str, undirected: bool) -> None:
+def test_answers_equal_the_oracle(
+    name: str, undirected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cls, params = BUILT_IN[name]
     for seed in range(15):
+        # places are given anew at once, or never
+        monkeypatch.setattr(renumber, "SPARE", 0 if seed % 2 else 1 << 16)
         History(cls, params, seed, undirected).run(8)
 
 
@@ -235,6 +239,16 @@ def test_the_work_is_that_of_what_changed() -> None:
     withdrawn = live.last.touched
     live.answer()
     assert withdrawn + live.last.touched < 30
+    live.close()
+
+
+def test_places_of_vertices_that_went_are_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renumber, "SPARE", 10)
+    live = LiveInProcess(program(ConnectedComponents), [(0, 1)])
+    for k in range(1, 200):
+        live.take([("+", k, k + 1), ("-", k - 1, k)])
+    assert live.answer() == {199: {"component": 199}, 200: {"component": 199}}
+    assert task._held[live.key].index.n < 20
     live.close()
 
 

@@ -237,6 +237,11 @@ class Adjacency:
             if name in self.arena:
                 self.arena.own(name)
 
+    def renumber(self, places: Array, new: Array) -> None:
+        """Keep the vertices at `places` only, in this order; `new` has their places by old ones."""
+        for rows in {id(r): r for r in (self.out, self.into)}.values():
+            rows.renumber(places, new)
+
     def compact(self) -> None:
         """Copy rows close together where much of a pool is not used."""
         for rows in {id(r): r for r in (self.out, self.into)}.values():

@@ -32,6 +32,17 @@ class VertexIndex:
         self.arena.put("order", np.arange(len(ids), dtype=np.int32))
         self._tabulate()
 
+    def renumber(self, places: Array) -> Array:
+        """Keep these places only, in this order, ascending by id.
+
+        Returns:
+            The new place of each old one (int32), -1 for those which are not kept.
+        """
+        new = np.full(self.n, -1, np.int32)
+        new[places] = np.arange(len(places), dtype=np.int32)
+        self.create(self.arena["ids"][places])
+        return new
+
     @property
     def n(self) -> int:
         """How many places there are."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from vertexsdk.compile.rows import INSERT
 from vertexsdk.live.iterations import LiveIterations
 from vertexsdk.live.pace import Pace
+from vertexsdk.live.renumber import renumber, sparse
 from vertexsdk.live.rows import Edits, distinct
 from vertexsdk.live.trim import trim
 from vertexsdk.processor import merged
@@ -49,6 +50,8 @@ class LivePartition(LiveIterations):
             self.restart("messages got worse, so the answer depends on the start")
         touched = self._live(edits, rows) if self.arena.meta["begun"] else self._count(edits)
         self.adjacency.compact()
+        if sparse(self):
+            renumber(self)
         self.refresh_topology()
         return counts, missing, touched
 

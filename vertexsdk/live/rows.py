@@ -198,7 +198,20 @@ class Rows:
             ),
         )  # fmt: skip
 
-    def lookup_lengths(self) -> Array:
-        """The number of entries of each row (int64)."""
-        lengths: Array = self.array("stop") - self.array("start")
-        return lengths
+    def renumber(self, places: Array, new: Array) -> None:
+        """Keep the rows at `places` only, in this order; keys become `new[key]`."""
+        start, stop = self.array("start"), self.array("stop")
+        lengths = (stop - start)[places]
+        first = np.cumsum(lengths) - lengths
+        row = np.repeat(np.arange(len(places)), lengths)
+        within = np.arange(len(row)) - np.repeat(first, lengths)
+        at = within + np.repeat(start[places], lengths)
+        key = new[self.array("key")[at]]
+        order = np.argsort(_keys(row, key))
+        value = self.values()[at[order]] if self.valued else None
+        self.create(lengths, None)
+        target = within + np.repeat(self.array("start"), lengths)
+        self.array("stop")[...] += lengths
+        self.arena.replace(self._name("key"), self.tail)[target] = key[order]
+        if value is not None:
+            self.arena.replace(self._name("value"), self.tail)[target] = value

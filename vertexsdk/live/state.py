@@ -126,6 +126,12 @@ class LiveState:
         self.arena.meta["clock"] += 1
         return self.clock
 
+    def columns(self) -> list[str]:
+        """The names of the arrays with an entry for each place."""
+        fields = self.plan.program.states()
+        kept = [f"{kind}.{name}" for kind in ("state", "tracked") for name in fields]
+        return [*kept, "alive", "dirty", "level", "agg", "seen", "msg", "named"]
+
     def _grow(self, before: int) -> None:
         n = self.index.n
         self.adjacency.grow(n)
