@@ -23,6 +23,11 @@ def fitting(changes: Changes | DataFrame | Iterable[Sequence[Any]], engine: Engi
     """
     if isinstance(changes, DataFrame):
         changes = Changes.from_dataframe(changes)
+    if changes is None or not isinstance(changes, (Changes, Iterable)):
+        raise InputError(
+            f"{type(changes).__name__} is no batch of changes; give Changes, a DataFrame with "
+            "columns kind,source,target[,value], or ('+', source, target[, value]) tuples"
+        )
     batch = changes if isinstance(changes, Changes) else Deltas.mixed(changes)
     if not len(batch):
         return batch

@@ -252,6 +252,13 @@ def test_places_of_vertices_that_went_are_given_again(monkeypatch: pytest.Monkey
     live.close()
 
 
+def test_no_iterations_are_none() -> None:
+    live = LiveInProcess(program(ConnectedComponents), [(1, 2)])
+    assert live.job(iterate=True, iterations=0).iterations == 0
+    assert live.answer()[2] == {"component": 1}
+    live.close()
+
+
 def test_strict_takes_in_nothing_of_a_batch_with_an_absent_edge() -> None:
     live = LiveInProcess(program(ConnectedComponents), [(1, 2), (3, 4)])
     live.take([("+", 2, 3), ("-", 7, 8)], strict=True)

@@ -126,6 +126,8 @@ def test_what_cannot_be_done(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="parallel edges"):
         MainLoop(ConnectedComponents, Graph.from_arrays([1], [2], spark=spark, multi=True))
     with MainLoop(ConnectedComponents, graph, backend=url) as main:
+        with pytest.raises(InputError, match="NoneType is no batch of changes"):
+            main.ingest(None)  # type: ignore[arg-type]
         with pytest.raises(InputError, match="ids are integers"):
             main.ingest([("+", "a", "b")])
         assert main.ingest(Changes.of([])) == dict.fromkeys(main.counts, 0)

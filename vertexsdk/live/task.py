@@ -206,6 +206,8 @@ class LiveTask:
         if meta["begun"] and (meta["settled"] or rest):
             report.reason, report.quiet = "quiet", True
             return
+        if command.iterations == 0:
+            return
         sums = not live.comparing
         if sums and meta["begun"] and pace.slower:
             live.restart(_SLOWER)
