@@ -244,9 +244,15 @@ class Adjacency:
 
     def compact(self) -> None:
         """Copy rows close together where much of a pool is not used."""
+        entries = int(self.arena.meta["entries"])
         for rows in {id(r): r for r in (self.out, self.into)}.values():
-            if rows.wasteful(int(self.arena.meta["entries"])):
+            if rows.wasteful(entries):
                 rows.compact()
+                frozen = self.arena.meta["frozen"]  # nobody else reads the new pool
+                self.arena.meta["frozen"] = [
+                    0 if rows is r else at
+                    for r, at in zip((self.out, self.into), frozen, strict=True)
+                ]
 
 
 def _both(edits: Edits) -> Edits:
