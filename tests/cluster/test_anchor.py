@@ -111,7 +111,11 @@ def check(found: dict[str, Any]) -> None:
         assert disagreements(wanted, got, 1e-12) == []
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize(
+    ("driver", "partitions"),
+    [("local_cluster", 2), ("standalone_cluster", 1), ("standalone_cluster", 7)],
+    indirect=["driver"],
+)
 def test_nothing_is_lost(driver: Driver, tmp_path: Path, partitions: int) -> None:
     found, reloads, left = driver.run(
         answers, str(tmp_path), partitions, list(PROGRAMS), "driver", None

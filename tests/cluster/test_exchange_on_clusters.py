@@ -73,7 +73,9 @@ def check(found: list[list[tuple[int, list[int], int]]], partitions: int) -> Non
         number = 1 + partitions * number
 
 
-@pytest.mark.parametrize("partitions", [2, 7])
+@pytest.mark.parametrize(
+    ("driver", "partitions"), [("local_cluster", 2), ("standalone_cluster", 7)], indirect=["driver"]
+)
 def test_hops(driver: Driver, partitions: int) -> None:
     found = driver.run(hops, partitions)
     check(found, partitions)

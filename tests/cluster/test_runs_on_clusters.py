@@ -108,7 +108,11 @@ def expected(place: Path) -> dict[str, dict[str, str]]:
     return {"bfs": {v: str(float(far.get(v, "inf"))) for v in graph}, "wcc": first}
 
 
-@pytest.mark.parametrize("partitions", ["1", "2", "7"])
+@pytest.mark.parametrize(
+    ("driver", "partitions"),
+    [("local_cluster", "2"), ("standalone_cluster", "1"), ("standalone_cluster", "7")],
+    indirect=["driver"],
+)
 def test_the_same_answers(
     driver: Driver, place: Path, expected: dict[str, dict[str, str]], partitions: str
 ) -> None:
