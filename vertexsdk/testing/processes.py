@@ -10,12 +10,13 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
-from vertexsdk.state import Head, SegmentKey, open_store
+from vertexsdk.state import Head, MissingError, SegmentKey, leases, open_store
 from vertexsdk.state.contract import Backend
 
 __all__ = ["STEPS", "commit_and_die", "commit_for_ever", "put_many", "race_heads", "read_segment"]
@@ -114,10 +115,18 @@ def commit_for_ever(location: str, loop: str, acknowledged: Connection) -> None:
 
 
 def commit_slowly(location: str, loop: str, count: int, seconds: float) -> None:
-    """Commit iterations 1 to `count`, each a while after its segment was written."""
+    """Commit iterations 1 to `count`, each a while after its segment was written.
+
+    Every segment is leased for its commit, as those are that waited longer than a minute; one
+    that was collected before it was leased is written again, as `MissingError` asks for.
+    """
+    leases.SLOW = -1.0
     with open_store(location) as store:
-        for iteration in range(1, count + 1):
+        iteration = 1
+        while iteration <= count:
             columns = {"id": np.arange(500), "value": np.full(500, float(iteration))}
             ref = store.put_segment(loop, 0, iteration, "base", columns)
             time.sleep(seconds)
-            store.commit(loop, iteration=iteration, segments=[ref], parent=store.head(loop))
+            with suppress(MissingError):
+                store.commit(loop, iteration=iteration, segments=[ref], parent=store.head(loop))
+                iteration += 1
