@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vertexsdk.algebra import VertexId
 from vertexsdk.errors import InputError
 from vertexsdk.event_task import EventTask
 from vertexsdk.event_versions import At, Family
@@ -159,8 +158,7 @@ def reads_loop(program: Program) -> bool:
 
 def named_ids(program: Program, params: Mapping[str, Any], *, strings: bool) -> Any:
     """The vertices which parameters name, as an Arrow array."""
-    kinds = {n: t for s in program.classes for n, (t, _) in s.params.items()}
-    ids = [x for n, x in params.items() if kinds.get(n) is VertexId and x is not None]
+    ids = [x for x in program.named_vertices(params).values() if x is not None]
     if strings:
         return pa.array([str(i) for i in ids], pa.large_string())
     return pa.array([_integer(i) for i in ids], pa.int64())
@@ -169,10 +167,9 @@ def named_ids(program: Program, params: Mapping[str, Any], *, strings: bool) -> 
 def bound_params(program: Program, params: Mapping[str, Any], *, strings: bool) -> dict[str, Any]:
     """The values of all parameters, with vertices as the engine calls them."""
     bound = program.bind(params)
-    kinds = {n: t for s in program.classes for n, (t, _) in s.params.items()}
-    for name in params:
-        if kinds[name] is VertexId and params[name] is not None:
-            bound[name] = str(params[name]) if strings else _integer(params[name])
+    for name, vertex in program.named_vertices(params).items():
+        if vertex is not None:
+            bound[name] = str(vertex) if strings else _integer(vertex)
     return bound
 
 

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 
-from vertexsdk.algebra import VertexId
 from vertexsdk.compile.choose import with_kernels
 from vertexsdk.defaults import default_backend
 from vertexsdk.errors import InputError, RunError
@@ -219,13 +218,9 @@ class Branch:
 
     def _codes(self, bound: dict[str, Any], info: VariantInfo) -> dict[str, Any]:
         """Return the parameters with vertex ids as codes, refusing ids that are not there."""
-        kinds = {n: t for s in self.program.classes for n, (t, _) in s.params.items()}
         params = dict(bound)
-        for name, kind in kinds.items():
-            if kind is not VertexId or params[name] is None:
-                continue
-            value = params[name]
-            if isinstance(value, int) and name not in self.given:
+        for name, value in self.program.named_vertices(bound).items():
+            if value is None or (isinstance(value, int) and name not in self.given):
                 continue  # a default such as INT_MAX stands for no vertex
             try:
                 params[name] = int(self.graph.code_of([value])[0])

@@ -214,6 +214,16 @@ class Program:
                 bound[name] = default
         return bound
 
+    def named_vertices(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of some parameters' values that are ids of vertices, by parameter.
+
+        >>> from vertexsdk.algorithms import PageRank
+        >>> Program(PageRank).named_vertices({"damping": 0.9, "personalise": 17})
+        {'personalise': 17}
+        """
+        kinds = {n: kind for s in self.classes for n, (kind, _) in s.params.items()}
+        return {n: x for n, x in values.items() if kinds.get(n) is VertexId}
+
 
 def _convert(program: str, name: str, kind: Any, value: Any) -> Any:
     if kind is VertexId:

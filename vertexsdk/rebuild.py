@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
-from vertexsdk.algebra import VertexId
 from vertexsdk.edge_set import EdgeSet
 from vertexsdk.engine import Budget, Effort, Engine, Orders, Outcome
 from vertexsdk.engines import Setting
@@ -62,9 +61,7 @@ class RebuildEngine:
         self._unwritten: Version | None = None
 
     def _name_vertices(self) -> None:
-        given = self.setting.params
-        kinds = {n: t for s in self.program.classes for n, (t, _) in s.params.items()}
-        ids = [x for n, x in given.items() if kinds.get(n) is VertexId]
+        ids = list(self.program.named_vertices(self.setting.params).values())
         if self.edges.names is None and not all(_is_integer(i) for i in ids):
             raise InputError(f"{ids[0]!r} is no vertex: the graph's ids are integers")
         self._vertices = with_ids(self.edges.base.vertex_input, ids)

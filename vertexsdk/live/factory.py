@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.algebra import VertexId
 from vertexsdk.engines import Setting
 from vertexsdk.graph import Graph
 from vertexsdk.live.eligible import layout_of, why_not_live
@@ -84,10 +83,8 @@ def _taken_over(
 
 def _named(setting: Setting) -> VertexInput | None:
     """The vertices of the graph's vertex file, and those which parameters name."""
-    program = setting.program
-    kinds = {n: t for s in program.classes for n, (t, _) in s.params.items()}
-    ids = [x for n, x in setting.params.items() if kinds.get(n) is VertexId]
-    return with_ids(setting.graph.vertex_input, ids)
+    ids = setting.program.named_vertices(setting.params).values()
+    return with_ids(setting.graph.vertex_input, list(ids))
 
 
 def _integers(vertices: VertexInput) -> NDArray[np.int64]:

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 
 from vertexsdk import resident, task
-from vertexsdk.algebra import VertexId
 from vertexsdk.compile.choose import with_kernels
 from vertexsdk.master import Progress
 from vertexsdk.partition import Topology, owner
@@ -174,13 +173,12 @@ class InProcess:
             keys.append(f"{run}/graph-{t.partition}")
             resident.save(keys[-1], *t.to_columns())
         bound = self.program.bind(params)
-        types = {n: kind for s in self.program.classes for n, (kind, _) in s.params.items()}
-        codes = {n: int(x) if types[n] is VertexId else x for n, x in bound.items()}
+        named = {n: int(x) for n, x in self.program.named_vertices(bound).items()}
         return Plan(
             program=self.program,
             kernels=tuple(None for _ in self.program.classes),
             shape="many" if algebra is None else shape_of(self.program.classes),
-            params=codes,
+            params=bound | named,
             tolerance=float(self.program.classes[0].cls.tolerance),
             threads=threads,
             topologies=tuple(keys),

@@ -17,7 +17,6 @@ from unittest import mock
 import numpy as np
 
 from vertexsdk import beginning, engines, resuming
-from vertexsdk.algebra import VertexId
 from vertexsdk.changes import ADD, REMOVE
 from vertexsdk.engine import Budget, Effort, Engine, Orders, Outcome
 from vertexsdk.engines import Setting
@@ -53,10 +52,7 @@ class DictEngine:
         self.setting, self.partitions, self.undirected = setting, graph.partitions, graph.undirected
         self.program = setting.program
         self.edges: Edges = dict(graph.edges)
-        kinds = self.program.classes[0].params
-        self.vertices = [
-            int(x) for n, x in setting.params.items() if n in kinds and kinds[n][0] is VertexId
-        ]
+        self.vertices = [int(x) for x in self.program.named_vertices(setting.params).values()]
         self.integers, self.value = True, self.program.value_dtype
         bound = self.program.bind(setting.params)
         self.from_init = why_from_init(self.program, bound, 0.0, self.partitions)
