@@ -6,7 +6,6 @@ tasks of `run`: from the answer before where `warm_start` allows, else from `ini
 
 from __future__ import annotations
 
-import ast
 import time
 from collections.abc import Mapping
 from copy import copy
@@ -20,10 +19,11 @@ from vertexsdk.load.vertices import with_ids
 from vertexsdk.loops import Branch, Version
 from vertexsdk.master import Progress
 from vertexsdk.program import Program
+from vertexsdk.residual import residual_of
 from vertexsdk.state import SegmentRef
 from vertexsdk.warm_start import Kept, why_from_init
 
-__all__ = ["RebuildEngine", "residual_of"]
+__all__ = ["RebuildEngine"]
 
 _FIRST = "it is the first query"
 
@@ -203,31 +203,6 @@ def _limit(branch: Branch, budget: Budget, program: Program) -> None:
         branch.slice = min(branch.slice, max(budget.seconds, 0.01))
     if budget.cancelled is not None:
         branch.slice = min(branch.slice, 0.25)
-
-
-def residual_of(program: Program, aggregates: Mapping[str, Any]) -> float | None:
-    """The largest of the aggregates that a program's rule of convergence reads; None without one.
-
-    >>> from vertexsdk.algorithms import PageRank
-    >>> residual_of(Program(PageRank), {"change": 0.25, "dangling": 3.0})
-    0.25
-    """
-    method = program.classes[0].methods.get("converged")
-    if method is None or method.tree is None:
-        return None
-    name = method.function.__code__.co_varnames[2]
-    read = {
-        node.attr
-        for node in ast.walk(method.tree)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == name
-    }
-    values = [aggregates[n] for n in read if n in aggregates]
-    try:
-        return max((abs(float(v)) for v in values), default=None)
-    except (TypeError, ValueError):
-        return None
 
 
 def _is_integer(vertex: Any) -> bool:

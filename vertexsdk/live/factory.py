@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from vertexsdk.live.engine import LiveEngine
 from vertexsdk.load.vertices import VertexInput, with_ids
 from vertexsdk.loops import Branch
 from vertexsdk.program import Program
+from vertexsdk.residual import rule_reads
 from vertexsdk.warm_start import why_from_init
 
 __all__ = ["live_engine"]
@@ -101,15 +101,5 @@ def _all_integers(vertices: VertexInput) -> bool:
 
 def _residual(program: Program) -> str | None:
     """The only aggregate which the program's rule reads, if it is one."""
-    method = program.classes[0].methods.get("converged")
-    if method is None or method.tree is None:
-        return None
-    name = method.function.__code__.co_varnames[2]
-    read = {
-        node.attr
-        for node in ast.walk(method.tree)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == name
-    }
+    read = rule_reads(program)
     return read.pop() if len(read) == 1 else None
