@@ -13,8 +13,9 @@ from vertexsdk.edge_set import refuse_parallel
 from vertexsdk.engines import Setting, engine_for
 from vertexsdk.graph import Graph
 from vertexsdk.input_log import InputLog
-from vertexsdk.ledger import Ledger, plain
+from vertexsdk.ledger import Ledger
 from vertexsdk.loops import refuse_other_hosts
+from vertexsdk.plain import plain
 from vertexsdk.program import Program
 from vertexsdk.resuming import Migrate, check_program, found, given_params, migrated, restored
 from vertexsdk.state import open_store

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -80,10 +79,3 @@ class Ledger:
             exact=out.effort.quiet,
             residual=out.effort.residual,
         )
-
-
-def plain(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as JSON holds them."""
-    return {
-        name: value.item() if hasattr(value, "item") else value for name, value in params.items()
-    }

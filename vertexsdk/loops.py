@@ -20,6 +20,7 @@ from vertexsdk.errors import InputError, RunError
 from vertexsdk.exchange import Exchange
 from vertexsdk.graph import Graph, VariantInfo
 from vertexsdk.master import Progress
+from vertexsdk.plain import as_json
 from vertexsdk.plan import Plan, shape_of, shippable
 from vertexsdk.program import Program
 from vertexsdk.progress import ProgressBar
@@ -383,7 +384,7 @@ class Branch:
             segments=version.segments,
             schema=self.program.schema(),
             program=self.program.name,
-            aggregates={k: _json(v) for k, v in version.aggregates.items()},
+            aggregates=as_json(version.aggregates),
             statistics=version.statistics,
             parent=parent,
             partitions=self.graph.partitions,
@@ -406,12 +407,6 @@ class Version:
 
 class _Lost(RunError):
     """A worker lost what it held; the run starts over."""
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, (bool, int, float, str)) or value is None:
-        return value
-    return value.item() if hasattr(value, "item") else repr(value)
 
 
 def _threads(spark: SparkSession, partitions: int) -> int:

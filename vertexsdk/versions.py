@@ -22,6 +22,7 @@ from vertexsdk.errors import InputError, RunError, StateError
 from vertexsdk.input_log import InputLog
 from vertexsdk.later import LaterEngine
 from vertexsdk.ledger import Ledger
+from vertexsdk.plain import as_json
 from vertexsdk.program import Program
 from vertexsdk.state import FencedError, Manifest, SegmentRef, Store, open_store
 
@@ -170,7 +171,7 @@ class Versions:
         start = {"start": out.start, "start_reason": out.start_reason, "touched": effort.touched}
         result = {"result": self.kind.program.result}
         self.statistics = {**_NONE, **said, **result, **out.statistics, **start}
-        self.aggregates = {k: _json(v) for k, v in out.aggregates.items()}
+        self.aggregates = as_json(out.aggregates)
 
     def _commit(
         self,
@@ -389,9 +390,3 @@ class Versions:
 
 class _Closed(InputError):
     """The loop was closed."""
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, (bool, int, float, str)) or value is None:
-        return value
-    return value.item() if hasattr(value, "item") else repr(value)

@@ -20,6 +20,7 @@ from vertexsdk.live.index import VertexIndex
 from vertexsdk.live.messages import Messages
 from vertexsdk.log import Log
 from vertexsdk.partition import Topology
+from vertexsdk.plain import plain
 from vertexsdk.plan import Plan, delivery_module
 from vertexsdk.processor import merged, methods_of
 from vertexsdk.state.reading import GONE
@@ -110,7 +111,7 @@ class LiveState:
         """Leave in the arena what a later task needs to know."""
         a = self.arena
         a.meta["due"] = self.delivery.due
-        a.meta["aggregates"] = {k: _plain(x) for k, x in self.aggregates.items()}
+        a.meta["aggregates"] = plain(self.aggregates)
 
     @property
     def vertices(self) -> int:
@@ -234,7 +235,3 @@ class LiveState:
         if not whole and not alive[rows].all():
             columns[GONE] = alive[rows] == 0
         return ("base" if whole else "delta"), columns
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value

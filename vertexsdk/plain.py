@@ -1,0 +1,24 @@
+"""Named values as JSON holds them: parameters and aggregates, which manifests keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["as_json", "plain"]
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with Python's own scalars in place of NumPy's."""
+    return {k: x.item() if hasattr(x, "item") else x for k, x in values.items()}
+
+
+def as_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as JSON holds them, and as its `repr` what it has no form for.
+
+    >>> import numpy as np
+    >>> as_json({"most": np.int64(3), "seen": {1}})
+    {'most': 3, 'seen': '{1}'}
+    """
+    held = (bool, int, float, str, type(None))
+    return {k: x if isinstance(x, held) else repr(x) for k, x in plain(values).items()}
