@@ -6,6 +6,7 @@ in the process which has them; another process of the host maps the kept version
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import resource
 import time
@@ -22,7 +23,7 @@ from vertexsdk.state import SegmentRef
 from vertexsdk.vertex import Aggregates
 from vertexsdk.writing import Writer
 
-__all__ = ["Command", "HopTask", "Report", "make_master"]
+__all__ = ["Command", "HopTask", "Report", "arithmetic_of", "make_master"]
 
 DRIVER = -1
 
@@ -90,6 +91,23 @@ def make_master(plan: Plan, num_vertices: int) -> Master:
     algebras: dict[str, Algebra] = dict(plan.program.aggregators)
     read = dict(plan.warm.aggregates) if plan.warm is not None else {}
     return Master(algebras, plan.always, plan.max_iterations, converged, aggregates=read)
+
+
+@contextlib.contextmanager
+def arithmetic_of(plan: Plan) -> Iterator[None]:
+    """Where arithmetic of a compiled method fails, which knows no lines, say whose it is.
+
+    Raises:
+        RunError: in place of an ArithmeticError.
+    """
+    try:
+        yield
+    except ArithmeticError as error:
+        spec = plan.program.classes[0]
+        raise RunError(
+            f"{spec.file}:{spec.line}: {spec.name}: {type(error).__name__}: {error}; "
+            "run it interpreted to see where (--compiled no)"
+        ) from error
 
 
 _kept: dict[tuple[str, int], tuple[int, Any]] = {}  # (run, partition) -> version, processor
@@ -173,15 +191,9 @@ class HopTask:
             processor.set_vertices(processor.count)
 
     def _step(self, processor: Any, master: Master) -> Progress:
-        try:
+        with arithmetic_of(self.plan):
             progress: Progress = processor.step(master.iteration, master.aggregates)
             return progress
-        except ArithmeticError as error:  # of a compiled method, which knows no lines
-            spec = self.plan.program.classes[0]
-            raise RunError(
-                f"{spec.file}:{spec.line}: {spec.name}: {type(error).__name__}: {error}; "
-                "run it interpreted to see where (--compiled no)"
-            ) from error
 
     def _processor(self, partition: int, command: Command) -> Any:
         from vertexsdk.events import EventProcessor

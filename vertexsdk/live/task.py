@@ -24,7 +24,7 @@ from vertexsdk.plan import Plan
 from vertexsdk.processor import load_topology
 from vertexsdk.state import SegmentRef
 from vertexsdk.stored_edges import put_adjacency
-from vertexsdk.task import DRIVER, make_master
+from vertexsdk.task import DRIVER, arithmetic_of, make_master
 from vertexsdk.writing import store_of
 
 __all__ = ["Create", "LiveCommand", "LiveReport", "LiveTask"]
@@ -251,16 +251,10 @@ class LiveTask:
 
     def _step(self, live: LivePartition, master: Master) -> Progress:
         now, read = master.iteration, dict(master.aggregates)
-        try:
+        with arithmetic_of(self.plan):
             if not live.arena.meta["begun"]:
                 return live.begin()
             return live.step(max(now, 1), read, lambda x: now > 0 and master.converged(now, x))
-        except ArithmeticError as error:  # of a compiled method, which knows no lines
-            spec = self.plan.program.classes[0]
-            raise RunError(
-                f"{spec.file}:{spec.line}: {spec.name}: {type(error).__name__}: {error}; "
-                "run it interpreted to see where (--compiled no)"
-            ) from error
 
     def _write(self, live: LivePartition, report: LiveReport) -> None:
         found = live.written()
