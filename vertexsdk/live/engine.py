@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.changes import Changes
 from vertexsdk.columns import encode_bytes
 from vertexsdk.engine import Budget, Effort, Engine, Orders, Outcome
 from vertexsdk.errors import InputError, RunError
@@ -66,15 +65,14 @@ class LiveEngine:
         self._exchange = Exchange(graph.spark, anchor.partitions, task=task, anchor=anchor)
         self._closed = False
 
-    def create(self, topology: str, edges: int, named: NDArray[np.int64]) -> Outcome:
+    def create(self, topology: str, edges: int, named: NDArray[np.int64]) -> None:
         """Take the graph over from where it is loaded, under `topology`.
 
         Args:
             edges: how many it has.
             named: ids (ascending) of the vertices which are there without edges too.
         """
-        report = self._job(LiveCommand(0, create=Create(topology, edges, named)))
-        return self._outcome(report, Effort(), [])
+        self._job(LiveCommand(0, create=Create(topology, edges, named)))
 
     def advance(self, orders: Orders) -> Outcome:
         """See `Engine.advance`."""
@@ -155,10 +153,6 @@ class LiveEngine:
         changes = orders.changes
         if changes is None or not len(changes):
             return None
-        if not isinstance(changes, Changes):
-            raise InputError(
-                "deltas which are no edges need a program of the events level (without messages)"
-            )
         if not changes.are_integers:
             raise InputError("the graph's ids are integers; so must be those of its changes")
         if orders.ref is not None and orders.ref.bytes > BY_SEGMENT:

@@ -115,8 +115,8 @@ class LiveIterations(LiveState):
             "unsure": False,
             "restarted": reason,
             "aggregates": {},
+            "due": False,
         }
-        a.meta["due"] = False
         self.refresh()
 
     def _finish(self, progress: Progress) -> None:

@@ -48,7 +48,11 @@ class LivePartition(LiveIterations):
         rows = self.adjacency.edit(edits, tuple(self.arena.meta["frozen"]))
         if self.arena.meta["falling"] and self.arena.meta["begun"]:
             self.restart("messages got worse, so the answer depends on the start")
-        touched = self._live(edits, rows) if self.arena.meta["begun"] else self._count(edits)
+        touched = 0
+        if self.arena.meta["begun"]:
+            touched = self._live(edits, rows)
+        else:
+            self._come_and_go(edits)
         self.adjacency.compact()
         if sparse(self):
             renumber(self)
@@ -66,11 +70,6 @@ class LivePartition(LiveIterations):
             self.refresh_topology()
             a, b = self.index.find(source), self.index.find(target)
         return a, b
-
-    def _count(self, edits: Edits) -> int:
-        """See which vertices are there now, before the loop has begun."""
-        self._come_and_go(edits)
-        return 0
 
     def _come_and_go(self, edits: Edits) -> Array:
         """Note which vertices are there; return those which came (int32, ascending)."""

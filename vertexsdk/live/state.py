@@ -164,12 +164,9 @@ class LiveState:
             return np.arange(len(alive), dtype=np.int32)
         return np.flatnonzero(alive).astype(np.int32)
 
-    def _note(self, name: str, places: Array) -> None:
-        self.arena.put(name, places.astype(np.int32, copy=False))
-
     def _schedule(self, places: Array) -> None:
         if len(places):
-            self._note("pending", merged(self.arena["pending"], places))
+            self.arena.put("pending", merged(self.arena["pending"], places))
 
     def fork(self, path: Path) -> None:
         """Make a partition that stands here in another directory; both go their own way then.
