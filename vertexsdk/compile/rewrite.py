@@ -31,6 +31,8 @@ __all__ = [
     "Rewritten",
     "derivable",
     "functions_text",
+    "is_call",
+    "is_targets",
     "rewrite_method",
     "scatter_shape",
 ]
@@ -211,7 +213,8 @@ def _drop_annotations(tree: ast.FunctionDef) -> None:
         a.annotation = None
 
 
-def _is_targets(node: ast.AST, me: str) -> bool:
+def is_targets(node: ast.AST, me: str) -> bool:
+    """Whether an expression is `self.targets`, in a method which calls its first argument `me`."""
     return (
         isinstance(node, ast.Attribute)
         and node.attr == "targets"
@@ -220,7 +223,8 @@ def _is_targets(node: ast.AST, me: str) -> bool:
     )
 
 
-def _is_call(node: ast.AST, me: str, *names: str) -> bool:
+def is_call(node: ast.AST | None, me: str, *names: str) -> bool:
+    """Whether an expression calls one of these methods of `self`, which is called `me`."""
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -271,7 +275,7 @@ def derivable(spec: ClassSpec) -> bool:
     if len(body) != 1 or not isinstance(body[0], ast.For) or len(body[0].body) != 1:
         return False
     statement, me = body[0].body[0], self_name(method)
-    if not isinstance(statement, ast.Expr) or not _is_call(statement.value, me, "emit"):
+    if not isinstance(statement, ast.Expr) or not is_call(statement.value, me, "emit"):
         return False
     calls = [
         n for n in ast.walk(statement.value.args[1])  # type: ignore[attr-defined]
@@ -287,15 +291,15 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 def _shape(method: Method, node: Any, me: str, found: list[str], in_loop: bool) -> None:
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.For) and _is_targets(child.iter, me):
+        if isinstance(child, ast.For) and is_targets(child.iter, me):
             kind = _loop_kind(child, me)
             if kind is not None:
                 found.append("many" if in_loop else kind)
                 continue
             _shape(method, child, me, found, True)
-        elif _is_call(child, me, "emit"):
+        elif is_call(child, me, "emit"):
             found.append("many")
-        elif _is_call(child, me, "emitAll"):
+        elif is_call(child, me, "emitAll"):
             found.append("many" if in_loop else "uniform")
         else:
             loops = isinstance(child, (ast.For, ast.While))
@@ -304,7 +308,7 @@ def _shape(method: Method, node: Any, me: str, found: list[str], in_loop: bool) 
 
 def _loop_kind(loop: ast.For, me: str) -> str | None:
     """The kind of a loop over targets: None if it emits nothing."""
-    sites = [n for n in ast.walk(loop) if _is_call(n, me, "emit", "emitAll")]
+    sites = [n for n in ast.walk(loop) if is_call(n, me, "emit", "emitAll")]
     if not sites:
         return None
     if not isinstance(loop.target, ast.Name) or len(sites) != 1 or loop.orelse:
@@ -495,7 +499,7 @@ class _Rewriter(ast.NodeTransformer):
         return name if name is not None and self.spec.states[name].size is not None else None
 
     def visit_For(self, node: ast.For) -> Any:
-        if not _is_targets(node.iter, self.me):
+        if not is_targets(node.iter, self.me):
             return self.generic_visit(node)
         if not isinstance(node.target, ast.Name):
             raise self.fail(node, "unpacking targets")
@@ -523,7 +527,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         call = node.value
-        if _is_call(call, self.me, "emitAll"):
+        if is_call(call, self.me, "emitAll"):
             assert isinstance(call, ast.Call)
             if len(call.args) != 1:
                 raise self.fail(node, "emitAll takes one value")
@@ -553,10 +557,10 @@ class _Rewriter(ast.NodeTransformer):
             isinstance(node.func, ast.Name)
             and node.func.id == "len"
             and len(node.args) == 1
-            and _is_targets(node.args[0], me)
+            and is_targets(node.args[0], me)
         ):
             return self.expr("(G_stop[_i] - G_start[_i])")
-        if _is_call(node, me, "emit"):
+        if is_call(node, me, "emit"):
             if len(node.args) != 2 or node.keywords:
                 raise self.fail(node, "emit takes a target and a value")
             to, x = node.args[0], ast.unparse(self.visit(node.args[1]))
@@ -570,7 +574,7 @@ class _Rewriter(ast.NodeTransformer):
             self.logs = True
             vertex = ast.unparse(self.visit(to))
             return self.expr(f"_emit_id(_i, {vertex}, {x}, {', '.join(ROW_ARGS)}, LOG_ARGS)")
-        if _is_call(node, me, "addTarget", "removeTarget"):
+        if is_call(node, me, "addTarget", "removeTarget"):
             return self._change(node)
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Attribute):
             holder = node.func.value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from vertexsdk.compile.rewrite import derivable, scatter_shape
+from vertexsdk.compile.rewrite import derivable, is_call, is_targets, scatter_shape
 from vertexsdk.program import ClassSpec, Method, Program, reachable, self_name
 
 __all__ = ["layout_of", "why_not_live"]
@@ -71,13 +71,7 @@ def _looks_at_targets(spec: ClassSpec) -> bool:
             me = self_name(method)
             loops = {id(n.iter) for n in ast.walk(tree) if isinstance(n, ast.For) and _sends(n, me)}
             for node in ast.walk(tree):
-                asked = (
-                    isinstance(node, ast.Attribute)
-                    and isinstance(node.value, ast.Name)
-                    and node.value.id == me
-                    and node.attr == "targets"
-                )
-                if asked and (root != "scatter" or id(node) not in loops):
+                if is_targets(node, me) and (root != "scatter" or id(node) not in loops):
                     return True
             reads_id = root == "scatter" and any(
                 isinstance(n, ast.Attribute)
@@ -93,12 +87,4 @@ def _looks_at_targets(spec: ClassSpec) -> bool:
 
 def _sends(loop: ast.For, me: str) -> bool:
     """Whether the body of a loop is one `self.emit(...)`."""
-    call = getattr(loop.body[0], "value", None)
-    return (
-        len(loop.body) == 1
-        and isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and isinstance(call.func.value, ast.Name)
-        and call.func.value.id == me
-        and call.func.attr == "emit"
-    )
+    return len(loop.body) == 1 and is_call(getattr(loop.body[0], "value", None), me, "emit")
