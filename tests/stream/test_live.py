@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from vertexsdk import Max, Min, Vertex, VertexId, inf, param, state
+from tests.stream.programs import Widest
+from vertexsdk import Min, Vertex, VertexId, inf, param, state
 from vertexsdk.algorithms import (
     BreadthFirstSearch,
     ConnectedComponents,
@@ -24,24 +25,6 @@ from vertexsdk.vertex import Delta
 
 Edges = dict[tuple[int, int], float]
 ORIGIN = 3
-
-
-class Widest(Vertex):
-    """The widest path to every vertex from an origin: the largest least value along it."""
-
-    origin: VertexId = param()
-    width: float = state(0.0)
-    messages = Max(float)
-
-    def init(self) -> None:
-        self.width = inf if self.id == self.origin else 0.0
-
-    def gather(self, iteration: int, source: int, delta: Delta) -> None:
-        self.width = inf if self.id == self.origin else max(delta.value, 0.0)
-
-    def scatter(self, iteration: int) -> None:
-        for target in self.targets:
-            self.emit(target, min(self.width, target.value))
 
 
 class Clamped(Vertex):

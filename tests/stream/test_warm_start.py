@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from vertexsdk import Max, Min, Sum, Vertex, VertexId, inf, param, resident, state
+from tests.stream.programs import Widest
+from vertexsdk import Min, Sum, Vertex, inf, resident, state
 from vertexsdk.algorithms import (
     BreadthFirstSearch,
     ConnectedComponents,
@@ -25,24 +26,6 @@ from vertexsdk.vertex import Delta
 from vertexsdk.warm_start import Kept, why_from_init
 
 Edges = dict[tuple[int, int], float]
-
-
-class Widest(Vertex):
-    """The widest path to every vertex from an origin: the largest least value along it."""
-
-    origin: VertexId = param()
-    width: float = state(0.0)
-    messages = Max(float)
-
-    def init(self) -> None:
-        self.width = inf if self.id == self.origin else 0.0
-
-    def gather(self, iteration: int, source: int, delta: Delta) -> None:
-        self.width = inf if self.id == self.origin else max(delta.value, 0.0)
-
-    def scatter(self, iteration: int) -> None:
-        for target in self.targets:
-            self.emit(target, min(self.width, target.value))
 
 
 def change(rng: random.Random, edges: Edges, vertices: int, undirected: bool) -> None:
