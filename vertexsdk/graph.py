@@ -155,8 +155,8 @@ class Graph:
     ) -> Graph:
         """Take edges from a DataFrame with columns `source,target[,value]` (or `src,dst`).
 
-        `vertices` has a column `id`, and perhaps `kind`, the name of the vertex's class; any other
-        is refused, as nothing would be made of it.
+        Other columns of `edges` are not read. `vertices` has a column `id`, and perhaps `kind`, the
+        name of the vertex's class; any other is refused, as nothing would be made of it.
 
         Raises:
             InputError: columns that are missing, or of vertices that are not known.
