@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +19,7 @@ from vertexsdk.events_engine import EventsEngine
 from vertexsdk.exchange import Exchange
 from vertexsdk.graph import Graph
 from vertexsdk.load.names import Names
+from vertexsdk.load.vertices import integer_id
 from vertexsdk.plan import Plan, shippable
 from vertexsdk.program import Program, reachable, self_name
 from vertexsdk.shipping import ship_by_value
@@ -161,7 +161,7 @@ def named_ids(program: Program, params: Mapping[str, Any], *, strings: bool) -> 
     ids = [x for x in program.named_vertices(params).values() if x is not None]
     if strings:
         return pa.array([str(i) for i in ids], pa.large_string())
-    return pa.array([_integer(i) for i in ids], pa.int64())
+    return pa.array([integer_id(i) for i in ids], pa.int64())
 
 
 def bound_params(program: Program, params: Mapping[str, Any], *, strings: bool) -> dict[str, Any]:
@@ -169,12 +169,5 @@ def bound_params(program: Program, params: Mapping[str, Any], *, strings: bool) 
     bound = program.bind(params)
     for name, vertex in program.named_vertices(params).items():
         if vertex is not None:
-            bound[name] = str(vertex) if strings else _integer(vertex)
+            bound[name] = str(vertex) if strings else integer_id(vertex)
     return bound
-
-
-def _integer(vertex: Any) -> int:
-    try:
-        return int(np.int64(int(vertex)))
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{vertex!r} is no vertex: the graph's ids are integers") from None

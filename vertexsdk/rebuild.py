@@ -14,8 +14,7 @@ from typing import Any
 from vertexsdk.edge_set import EdgeSet
 from vertexsdk.engine import Budget, Effort, Engine, Orders, Outcome
 from vertexsdk.engines import Setting
-from vertexsdk.errors import InputError
-from vertexsdk.load.vertices import with_ids
+from vertexsdk.load.vertices import integer_id, with_ids
 from vertexsdk.loops import Branch, Version
 from vertexsdk.master import Progress
 from vertexsdk.program import Program
@@ -62,8 +61,9 @@ class RebuildEngine:
 
     def _name_vertices(self) -> None:
         ids = list(self.program.named_vertices(self.setting.params).values())
-        if self.edges.names is None and not all(_is_integer(i) for i in ids):
-            raise InputError(f"{ids[0]!r} is no vertex: the graph's ids are integers")
+        if self.edges.names is None:
+            for vertex in ids:
+                integer_id(vertex)
         self._vertices = with_ids(self.edges.base.vertex_input, ids)
         if self._vertices is not None and self.edges.names is not None:
             self.edges.learn(self._vertices.strings())
@@ -203,10 +203,3 @@ def _limit(branch: Branch, budget: Budget, program: Program) -> None:
         branch.slice = min(branch.slice, max(budget.seconds, 0.01))
     if budget.cancelled is not None:
         branch.slice = min(branch.slice, 0.25)
-
-
-def _is_integer(vertex: Any) -> bool:
-    try:
-        return -(2**63) <= int(vertex) < 2**63
-    except (TypeError, ValueError):
-        return False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from vertexsdk.load.frames import Batches, readable
 from vertexsdk.load.lines import LineError
 from vertexsdk.load.names import Names, merged, tokens
 
-__all__ = ["VertexInput", "resolve", "vertices_at", "vertices_of", "with_ids"]
+__all__ = ["VertexInput", "integer_id", "resolve", "vertices_at", "vertices_of", "with_ids"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,21 @@ def with_ids(found: VertexInput | None, ids: Sequence[object]) -> VertexInput | 
     if found.kinds is not None:
         kinds = pa.concat_arrays([found.kinds, pa.nulls(len(more), found.kinds.type)])
     return VertexInput(pa.concat_arrays([found.strings(), more]), kinds, found.place)
+
+
+def integer_id(vertex: Any) -> int:
+    """Return the id of a vertex, of a graph whose ids are integers.
+
+    Raises:
+        InputError: it is none, or no int64.
+
+    >>> integer_id("7")
+    7
+    """
+    try:
+        return int(np.int64(int(vertex)))
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{vertex!r} is no vertex: the graph's ids are integers") from None
 
 
 def vertices_of(frame: DataFrame, place: str = "the vertices") -> VertexInput:
