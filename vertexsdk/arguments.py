@@ -189,6 +189,8 @@ def _how(command: argparse.ArgumentParser) -> None:
     add("--max-iterations", type=_at_least(0), metavar="N", help="stop after N (default: its own)")
     add("--tolerance", type=_tolerance, metavar="X", help="do not send on smaller changes")
     add("--partitions", type=_at_least(1), metavar="N", help="default: one per executor")
+    add("--partitioner", choices=("hash", "ldg", "fennel", "metis"), default="hash",
+        help="what places vertices; all but hash keep neighbours together")  # fmt: skip
     add("--delay-bound", type=int, default=1, metavar="B", help="only 1 (synchronous) so far")
     add(
         "--compiled",

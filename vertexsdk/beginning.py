@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from vertexsdk.edge_set import refuse_parallel
 from vertexsdk.engines import Setting, engine_for
+from vertexsdk.errors import InputError
 from vertexsdk.graph import Graph
 from vertexsdk.input_log import InputLog
 from vertexsdk.ledger import Ledger
@@ -43,6 +44,11 @@ def begun(
     """
     program.bind(params)
     refuse_parallel(graph)
+    if graph.placed:
+        raise InputError(
+            f"partitioner {graph.partitioner.name}: the graph of a main loop changes, and is "
+            "partitioned by hash; leave the partitioner out"
+        )
     with ExitStack() as undo:
         store = open_store(backend)
         undo.callback(store.close)

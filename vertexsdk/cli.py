@@ -185,6 +185,7 @@ def _graph(given: argparse.Namespace, spark: SparkSession) -> Graph:
         multi=getattr(given, "multi", False),
         partitions=given.partitions,
         format=given.format,
+        partitioner=given.partitioner,
     )
 
 

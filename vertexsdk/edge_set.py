@@ -312,7 +312,7 @@ def _blocks(key: str, plan: Plan, partition: int, records: Iterable[bytes]) -> I
     for _ in records:
         pass  # Spark ends a worker which has not read its input
     chunks = _chunks(key, plan, partition)
-    yield from edge_blocks(partition, chunks, plan.partitions, plan.mode)
+    yield from edge_blocks(partition, chunks, plan.placement, plan.mode)
 
 
 def _chunks(key: str, plan: Plan, partition: int) -> Iterator[Chunk]:

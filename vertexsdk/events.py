@@ -19,7 +19,6 @@ from vertexsdk import resident
 from vertexsdk.algebra import VertexId
 from vertexsdk.errors import RunError
 from vertexsdk.event_steps import EventSteps
-from vertexsdk.partition import owner
 from vertexsdk.plan import Plan
 from vertexsdk.processor import load_topology, names_of, with_classes
 from vertexsdk.program import StateField
@@ -55,7 +54,7 @@ class EventProcessor(EventSteps):
 
     def place(self, ids: list[Any]) -> list[int]:
         """See `EventSteps`."""
-        found: list[int] = owner(np.array(ids, np.int64), self.topology.partitions).tolist()
+        found: list[int] = self.topology.owners(np.array(ids, np.int64)).tolist()
         return found
 
     # Between partitions, and versions. ------------------------------------------------------

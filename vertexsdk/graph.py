@@ -23,12 +23,14 @@ from vertexsdk import resident
 from vertexsdk.anchor import Anchor
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.load import sources
-from vertexsdk.load.build import NO_KIND, Variant
+from vertexsdk.load.build import NO_KIND, Variant, Vertices
 from vertexsdk.load.lines import NotIntegers
 from vertexsdk.load.names import Names
-from vertexsdk.load.spark import Edges, Plan, load
+from vertexsdk.load.spark import Edges, Plan, Report, load
 from vertexsdk.load.vertices import VertexInput, resolve, vertices_at, vertices_of
 from vertexsdk.partition import Topology
+from vertexsdk.partitioners.choice import Partitioner, assign
+from vertexsdk.placement import Placement
 
 __all__ = ["NO_KIND", "Graph", "Variant", "VariantInfo"]
 
@@ -46,7 +48,8 @@ class VariantInfo:
     of an undirected graph counts once. `valued` of the `given` lines had a value (the others
     have value 1). `sizes` has (vertices, adjacency entries, ghosts) of each partition, `keys`
     their resident keys, `kinds` the class names that codes in `Topology.kind` stand for.
-    `self_loops` counts vertices with an edge to themselves.
+    `self_loops` counts vertices with an edge to themselves. `boundary` counts vertices with a
+    consumer in another partition, `remote` the adjacency entries that lead to another one.
     """
 
     variant: Variant
@@ -63,6 +66,24 @@ class VariantInfo:
     keys: tuple[str, ...]
     bytes: int
     seconds: float
+    boundary: int = 0
+    remote: int = 0
+
+    @property
+    def boundary_share(self) -> float:
+        """The share of vertices with a consumer in another partition, 0 to 1."""
+        return self.boundary / max(self.num_vertices, 1)
+
+    @property
+    def cut(self) -> float:
+        """The share of adjacency entries that lead to another partition, 0 to 1."""
+        return self.remote / max(sum(entries for _, entries, _ in self.sizes), 1)
+
+    @property
+    def imbalance(self) -> float:
+        """The vertices and adjacency entries of the largest partition over those of the mean."""
+        loads = [vertices + entries for vertices, entries, _ in self.sizes]
+        return max(loads) * len(loads) / max(sum(loads), 1)
 
     @property
     def value_type(self) -> str | None:
@@ -87,6 +108,8 @@ class Graph:
         undirected: bool = False,
         multi: bool = False,
         partitions: int | None = None,
+        partitioner: Any = "hash",
+        slack: float = 0.05,
     ) -> None:
         if partitions is not None and partitions < 1:
             raise InputError(f"partitions is {partitions}; it must be at least 1")
@@ -96,6 +119,8 @@ class Graph:
         self.undirected = undirected
         self.multi = multi
         self.partitions = partitions or _default_partitions(spark)
+        self.partitioner = Partitioner.of(partitioner, slack)
+        self._placement: Any = None  # a broadcast, once it is known
         application = spark.sparkContext.applicationId
         self._key = f"{application}/graph-{next(_numbers)}"
         self._infos: dict[Variant, VariantInfo] = {}
@@ -116,6 +141,8 @@ class Graph:
         multi: bool = False,
         partitions: int | None = None,
         format: str | None = None,
+        partitioner: Any = "hash",
+        slack: float = 0.05,
     ) -> Graph:
         """Read edges from files.
 
@@ -129,6 +156,11 @@ class Graph:
             multi: keep duplicate edges; else the last one given counts.
             partitions: how many; the default is one per executor.
             format: "text", "csv" or "parquet"; the default is to look.
+            partitioner: which partition owns a vertex: "hash" of its id; or so that few edges lead
+                from one partition to another, "ldg", "fennel" or "metis", for which the graph is
+                read once more, into one task; or a function or a table, see `partitioners.choice`.
+            slack: by how much partitions that follow the structure may exceed their share of
+                vertices and edges.
 
         Raises:
             InputError: nothing is there, or it is empty.
@@ -141,6 +173,8 @@ class Graph:
             undirected=undirected,
             multi=multi,
             partitions=partitions,
+            partitioner=partitioner,
+            slack=slack,
         )
 
     @classmethod
@@ -152,6 +186,8 @@ class Graph:
         undirected: bool = False,
         multi: bool = False,
         partitions: int | None = None,
+        partitioner: Any = "hash",
+        slack: float = 0.05,
     ) -> Graph:
         """Take edges from a DataFrame with columns `source,target[,value]` (or `src,dst`).
 
@@ -168,6 +204,8 @@ class Graph:
             undirected=undirected,
             multi=multi,
             partitions=partitions,
+            partitioner=partitioner,
+            slack=slack,
         )
 
     @classmethod
@@ -191,6 +229,8 @@ class Graph:
         undirected: bool = False,
         multi: bool = False,
         partitions: int | None = None,
+        partitioner: Any = "hash",
+        slack: float = 0.05,
     ) -> Graph:
         """Take edges from arrays of ids (integers or strings), shape (m,), and of values."""
         return cls(
@@ -200,6 +240,8 @@ class Graph:
             undirected=undirected,
             multi=multi,
             partitions=partitions,
+            partitioner=partitioner,
+            slack=slack,
         )
 
     @classmethod
@@ -275,16 +317,11 @@ class Graph:
 
     def _load(self, variant: Variant, anchor: Anchor) -> VariantInfo:
         began = time.perf_counter()
-        plan = Plan(
-            f"{self._key}/{variant.name}", variant, self.partitions, self.undirected, self.multi
-        )
         try:
-            vertices, kinds = resolve(self._vertices, self._names)
-            reports = load(anchor, self._edges, plan, vertices, self._names_sent)
+            plan, reports, kinds = self._load_placed(variant, anchor)
         except NotIntegers:
             self._find_names()
-            vertices, kinds = resolve(self._vertices, self._names)
-            reports = load(anchor, self._edges, plan, vertices, self._names_sent)
+            plan, reports, kinds = self._load_placed(variant, anchor)
         if not sum(r.vertices for r in reports) and not self.may_be_empty:
             raise InputError("there is no edge in the input; a line is `source target [value]`")
         given, duplicates = sum(r.given for r in reports), sum(r.duplicates for r in reports)
@@ -303,10 +340,58 @@ class Graph:
             keys=tuple(plan.key_of(p) for p in range(self.partitions)),
             bytes=sum(r.bytes for r in reports),
             seconds=time.perf_counter() - began,
+            boundary=sum(r.boundary for r in reports),
+            remote=sum(r.remote for r in reports),
         )
+
+    def _load_placed(
+        self, variant: Variant, anchor: Anchor
+    ) -> tuple[Plan, list[Report], tuple[str, ...]]:
+        vertices, kinds = resolve(self._vertices, self._names)
+        if self._placement is None and self.placed:
+            self._placement = self.spark.sparkContext.broadcast(self._place(vertices))
+        plan = Plan(
+            f"{self._key}/{variant.name}", variant, self.partitions, self.undirected, self.multi,
+            table=self._placement, table_key=f"{self._key}/placement" if self.placed else None,
+        )  # fmt: skip
+        return plan, load(anchor, self._edges, plan, vertices, self._names_sent), kinds
+
+    @property
+    def placed(self) -> bool:
+        """Whether vertices are placed otherwise than by the hash of their ids."""
+        return self.partitions > 1 and self.partitioner.name != "hash"
+
+    def _place(self, vertices: Vertices | None) -> Placement:
+        """Find out which partition is to own each vertex."""
+        how = self.partitioner
+        if how.function is None:
+            return self._table_placement()
+        variant = Variant("undirected")
+        plan = Plan(f"{self._key}/whole", variant, 1, self.undirected, self.multi)
+        whole = Anchor(self.spark, 1)
+        try:
+            load(whole, self._edges, plan, vertices, self._names_sent)
+            args = (how.function, plan.key_of(0), self.partitions, how.slack, self._names_sent)
+            found = whole.run(partial(assign, *args))[0]
+        finally:
+            whole.forget(plan.key)
+            whole.close()
+        if isinstance(found, InputError):
+            raise found
+        return Placement.of_table(*found, self.partitions)
+
+    def _table_placement(self) -> Placement:
+        if self._names is None and self.partitioner.strings:
+            self._find_names()
+            names = self.code_names
+            if names is not None and names.integers == len(names):
+                self._names = self._names_sent = None
+                raise InputError("partitioner: the graph's ids are integers; so must be its own")
+        return self.partitioner.of_table(self.partitions, self._names)
 
     def _find_names(self) -> None:
         """Give every string id its code, which is its rank among all."""
+        self._placement = None
         sc = self.spark.sparkContext
         self._names = Names.of(
             self._edges.distinct_names(sc),
@@ -416,6 +501,7 @@ class Graph:
             multi=self.multi,
             partitions=self.partitions,
         )
+        made.partitioner = self.partitioner
         made.may_be_empty = self.may_be_empty
         if self._names is not None:
             made.use_names(self._names)

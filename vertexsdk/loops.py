@@ -347,6 +347,8 @@ class Branch:
         statistics["num_edges"] = info.num_edges
         statistics["duplicate_edges"] = info.duplicates
         statistics["partitions"] = self.graph.partitions
+        statistics["partitioner"] = self.graph.partitioner.name
+        statistics["boundary_share"], statistics["cut"] = info.boundary_share, info.cut
         statistics["compiled"] = all(k is not None for k in plan.kernels)
         statistics["backend_bytes"] = written
         self.kept = plan.kept(done, master.aggregates)

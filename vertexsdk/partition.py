@@ -1,6 +1,6 @@
 """One partition's graph in memory: which vertices it owns, and where their messages go.
 
-A vertex belongs to the partition `owner(id, P)`. Inside its partition it has a local index;
+A vertex belongs to the partition that its `Placement` says. Inside it, it has a local index;
 targets which other partitions own are *ghosts*. Local vertices and ghosts together are *slots*:
 slot s < n is local vertex s, slot n + k is ghost k. Messages are combined per slot before
 they leave, so a hop sends at most one value per ghost.
@@ -17,25 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.placement import Placement, owner
+
 __all__ = ["Topology", "owner"]
-
-
-def owner(ids: NDArray[np.int64], partitions: int) -> NDArray[np.int32]:
-    """Return the partition (int32[n]) which owns each vertex id (int64[n]).
-
-    The id is mixed by splitmix64 (Steele, Lea and Flood, OOPSLA 2014), so that ids in
-    arithmetic progression spread evenly.
-
-    >>> owner(np.array([0, 1, 2]), 1)
-    array([0, 0, 0], dtype=int32)
-    """
-    if partitions == 1:
-        return np.zeros(len(ids), np.int32)
-    x = ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    x ^= x >> np.uint64(31)
-    return (x % np.uint64(partitions)).astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +46,25 @@ class Topology:
     value: NDArray[Any] | None = None  # [m] edge values
     reverse: NDArray[np.bool_] | None = None  # [m] followed against its direction
     names: tuple[NDArray[np.int64], NDArray[np.uint8]] | None = None  # string ids
+    placement: Placement | None = None  # None: every vertex is where the hash of its id says
+
+    def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the partition (int32[k]) which owns each vertex id (int64[k])."""
+        if self.placement is None:
+            return owner(ids, self.partitions)
+        return self.placement.of(ids)
+
+    @property
+    def remote(self) -> int:
+        """The number of out-edges to other partitions."""
+        return int(self.in_start[self.n + self.ghosts] - self.in_start[self.n])
+
+    @property
+    def boundary(self) -> NDArray[np.int64]:
+        """The vertices (local indices, ascending) with a consumer in another partition."""
+        found = np.zeros(self.n, np.bool_)
+        found[self.in_source[self.in_start[self.n] : self.in_start[self.n + self.ghosts]]] = True
+        return np.flatnonzero(found)
 
     @property
     def in_value(self) -> None:
@@ -104,17 +107,26 @@ class Topology:
         columns = {
             f.name: getattr(self, f.name)
             for f in fields(self)
-            if f.name not in ("partition", "partitions", "names")
+            if f.name not in ("partition", "partitions", "names", "placement")
             and getattr(self, f.name) is not None
         }
         if self.names is not None:
             columns["names.offsets"], columns["names.bytes"] = self.names
-        return columns, {"partition": self.partition, "partitions": self.partitions}
+        meta: dict[str, Any] = {"partition": self.partition, "partitions": self.partitions}
+        if self.placement is not None and self.placement.key is not None:
+            meta["placement"] = self.placement.key  # which is resident too
+        return columns, meta
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> Topology:
-        """Build the topology from what `to_columns` returned."""
+        """Build the topology from what `to_columns` returned.
+
+        Raises:
+            RunError: it has a placement which this host has lost.
+        """
         arrays: dict[str, Any] = {k: v for k, v in columns.items() if not k.startswith("names.")}
         if "names.offsets" in columns:
             arrays["names"] = (columns["names.offsets"], columns["names.bytes"])
+        if "placement" in meta:
+            arrays["placement"] = Placement.open(meta["placement"], meta["partitions"])
         return cls(partition=meta["partition"], partitions=meta["partitions"], **arrays)

@@ -23,7 +23,7 @@ from vertexsdk.errors import LostError, ProgramError, RunError
 from vertexsdk.log import EMIT, Entry, Log
 from vertexsdk.master import Progress
 from vertexsdk.names import Names
-from vertexsdk.partition import Topology, owner
+from vertexsdk.partition import Topology
 from vertexsdk.plan import Plan, delivery_module
 from vertexsdk.restructure import Changes, restructure
 from vertexsdk.trimming import kept_columns, restored, trim
@@ -247,7 +247,7 @@ class Processor:
             return
         t = self.v.topology
         ids = np.array([target for target, _ in once], np.int64)
-        owners = owner(ids, t.partitions)
+        owners = t.owners(ids)
         for (target, value), p in zip(once, owners.tolist(), strict=True):
             if p == self.partition:
                 self._receive_once(target, value)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.delivery import filled
 from vertexsdk.log import ADD, EMIT, REMOVE, Entry
-from vertexsdk.partition import Topology, owner
+from vertexsdk.partition import Topology
 from vertexsdk.program import Program
 from vertexsdk.vertices import Vertices, default_column
 
@@ -56,7 +56,7 @@ class Changes:
         ]
         if ids:
             known = np.array(ids, np.int64)
-            mine = known[owner(known, topology.partitions) == topology.partition]
+            mine = known[topology.owners(known) == topology.partition]
             self.create |= set(mine[~np.isin(mine, topology.ids)].tolist())
 
     def _wish(
@@ -213,7 +213,7 @@ class _EdgeTable:
         lost = (self.ids[~keep & (self.local >= 0)], self.ghost[~keep & (self.ghost >= 0)])
         added = changes.added
         new_ids = np.array([target for _, target, _ in added], np.int64)
-        mine = owner(new_ids, t.partitions) == t.partition
+        mine = t.owners(new_ids) == t.partition
         count = len(added)
 
         def join(old: Array, new: Any) -> Array:
@@ -247,7 +247,7 @@ def _ghosts(
         )
         number[fresh[hit]] = known[at_safe[hit]]
         fresh = fresh[~hit]
-    owners = owner(table.ids[fresh], t.partitions)
+    owners = t.owners(table.ids[fresh])
     pieces, starts, appended, behind = [], [0], {}, {}
     placed = np.full(len(number), -1, np.int64)
     shift = np.zeros(len(t.ghost_ids), np.int64)

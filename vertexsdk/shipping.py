@@ -14,6 +14,7 @@ import sys
 import sysconfig
 import tempfile
 import zipimport
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +27,7 @@ from vertexsdk.program import Program
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-__all__ = ["ship_by_value", "ship_wheels"]
+__all__ = ["ship_by_value", "ship_function", "ship_wheels"]
 
 _shipped: set[tuple[str, str]] = set()
 
@@ -82,6 +83,13 @@ def ship_by_value(program: Program) -> None:
             continue
         if name in own or str(Path(module.__file__ or "").resolve().parent) in places:
             cloudpickle.register_pickle_by_value(module)
+
+
+def ship_function(function: Callable[..., object]) -> None:
+    """Have cloudpickle carry the module of a user's function, as `ship_by_value` does."""
+    module = sys.modules.get(getattr(function, "__module__", "") or "")
+    if module is not None and module.__name__ != "__main__" and not _installed(module):
+        cloudpickle.register_pickle_by_value(module)
 
 
 def _installed(module: ModuleType | None) -> bool:

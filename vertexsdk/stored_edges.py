@@ -143,7 +143,7 @@ class StoredEdges:
 def _blocks(address: str, plan: Plan, refs: Iterable[tuple[int, SegmentRef]]) -> Iterator[Block]:
     with open_store(address, create=False) as store:
         for number, ref in refs:
-            yield from edge_blocks(number, _chunks(store, ref, plan), plan.partitions, plan.mode)
+            yield from edge_blocks(number, _chunks(store, ref, plan), plan.placement, plan.mode)
 
 
 def _chunks(store: Store, ref: SegmentRef, plan: Plan) -> Iterator[Chunk]:

@@ -13,6 +13,7 @@ from vertexsdk.load.blocks import edge_blocks, join_rows, read_edges, row_blocks
 from vertexsdk.load.build import Variant, Vertices, arranged, finish, follow
 from vertexsdk.load.order import Chunk
 from vertexsdk.partition import Topology
+from vertexsdk.placement import Placement
 from vertexsdk.testing.topologies import Edge, check, expected
 
 SMALL = st.integers(-3, 12)
@@ -52,6 +53,7 @@ def build(
     vertices: Sequence[int] = (),
     threads: int = 1,
     size: int = 7,
+    placement: Placement | None = None,
 ) -> tuple[list[Topology], int, int]:
     """Do what the tasks of a load do, without Spark."""
     named = Vertices(np.unique(np.array(vertices, np.int64)))
@@ -63,17 +65,18 @@ def build(
         told = [np.empty(0, np.int64)]
         return [finish(own, told, variant, vertices=named, threads=threads)], *counts
     mode = follow(variant.direction, undirected)
+    table, placement = placement, placement or Placement(partitions)
     half = len(edges) // 2
     arrived: list[list[bytes]] = [[] for _ in range(partitions)]
     for order in (1, 0):  # blocks come in any order
         part = edges[half:] if order else edges[:half]
-        for p, block in edge_blocks(order, chunks_of(part, variant, size), partitions, mode):
+        for p, block in edge_blocks(order, chunks_of(part, variant, size), placement, mode):
             arrived[p].append(block)
     rows: list[list[bytes]] = [[] for _ in range(partitions)]
     duplicates = loops = read = 0
     for p in range(partitions):
         chunks, _ = read_edges(arrived[p])
-        own = arranged(chunks, variant, partition=p, partitions=partitions, **options)
+        own = arranged(chunks, variant, partition=p, placement=placement, **options)
         duplicates += own.rows.duplicates
         loops += own.rows.self_loops
         read += own.rows.given
@@ -83,8 +86,10 @@ def build(
     parts = []
     for p in range(partitions):
         own, told, _ = join_rows(rows[p], partitions)
-        mine = named.owned_by(p, partitions)
-        parts.append(finish(own, told, variant, partition=p, vertices=mine, threads=threads))
+        mine = named.owned_by(p, placement)
+        parts.append(
+            finish(own, told, variant, partition=p, placement=table, vertices=mine, threads=threads)
+        )
     return parts, duplicates, loops
 
 
@@ -102,7 +107,22 @@ def test_topology_is_as_defined(partitions: int, direction: str, data: st.DataOb
     undirected, multi = data.draw(st.booleans()), data.draw(st.booleans())
     vertices = data.draw(st.lists(SMALL, max_size=3))
     want = expected(edges, variant, undirected, multi, vertices)
-    parts, duplicates, loops = build(edges, variant, partitions, undirected, multi, vertices)
+    ids = (
+        data.draw(st.sets(st.sampled_from(sorted(want.vertices))))
+        if data.draw(st.booleans())
+        else None
+    )
+    placement = None
+    if ids is not None:  # the others go by the hash
+        places = data.draw(
+            st.lists(st.integers(0, partitions - 1), min_size=len(ids), max_size=len(ids))
+        )
+        placement = Placement.of_table(
+            np.array(sorted(ids), np.int64), np.array(places, np.int32), partitions
+        )
+    parts, duplicates, loops = build(
+        edges, variant, partitions, undirected, multi, vertices, placement=placement
+    )
     check(parts, want, variant)
     assert loops == want.self_loops
     assert multi or duplicates == want.duplicates

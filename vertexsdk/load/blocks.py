@@ -18,7 +18,7 @@ from vertexsdk.jit import njit
 from vertexsdk.load.build import Arranged
 from vertexsdk.load.lines import NotIntegers
 from vertexsdk.load.order import BACKWARD, FORWARD, Chunk, Rows
-from vertexsdk.partition import owner
+from vertexsdk.placement import Placement
 
 __all__ = ["Fault", "edge_blocks", "fault_block", "join_rows", "read_edges", "row_blocks"]
 
@@ -66,19 +66,22 @@ def _spread(
     return out
 
 
-def edge_blocks(order: int, chunks: Iterable[Chunk], partitions: int, mode: int) -> Iterator[Block]:
+def edge_blocks(
+    order: int, chunks: Iterable[Chunk], placement: Placement, mode: int
+) -> Iterator[Block]:
     """Yield (destination, block) for the chunks of the split number `order`."""
     number = -1
     try:
         for number, chunk in enumerate(chunks):
-            yield from _chunk_blocks(order, number, chunk, partitions, mode)
+            yield from _chunk_blocks(order, number, chunk, placement, mode)
     except InputError as error:
         yield fault_block((order, number + 1), error)
 
 
 def _chunk_blocks(
-    order: int, number: int, chunk: Chunk, partitions: int, mode: int
+    order: int, number: int, chunk: Chunk, placement: Placement, mode: int
 ) -> Iterator[Block]:
+    partitions = placement.partitions
     meta = {"order": [order, number], "valued": chunk.valued}
     columns = {"source": chunk.source, "target": chunk.target}
     if chunk.value is not None:
@@ -86,8 +89,8 @@ def _chunk_blocks(
     if partitions == 1:
         yield 0, encode_bytes(columns, meta)
         return
-    first = owner(chunk.target if mode == BACKWARD else chunk.source, partitions)
-    second = owner(chunk.target, partitions)
+    first = placement.of(chunk.target if mode == BACKWARD else chunk.source)
+    second = placement.of(chunk.target)
     both = mode not in (FORWARD, BACKWARD)
     counts = np.bincount(first, minlength=partitions)
     if both:

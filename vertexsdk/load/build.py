@@ -29,13 +29,15 @@ from vertexsdk.load.order import (
     arrange,
 )
 from vertexsdk.load.transpose import transpose
-from vertexsdk.partition import Topology, owner
+from vertexsdk.partition import Topology
+from vertexsdk.placement import Placement
 
 __all__ = ["NO_KIND", "Arranged", "Variant", "Vertices", "arranged", "finish", "follow"]
 
 NO_KIND = 255  # the class code of a vertex for which the vertex file names no class
 
 _MOST_SLOTS = 2**31 - 1
+_ALONE = Placement(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,9 @@ class Vertices:
     ids: NDArray[np.int64]
     kind: NDArray[np.uint8] | None = None
 
-    def owned_by(self, partition: int, partitions: int) -> Vertices:
+    def owned_by(self, partition: int, placement: Placement) -> Vertices:
         """Return those which a partition owns."""
-        here = owner(self.ids, partitions) == partition
+        here = placement.of(self.ids) == partition
         return Vertices(self.ids[here], None if self.kind is None else self.kind[here])
 
     def kinds_of(self, ids: NDArray[np.int64]) -> NDArray[np.uint8] | None:
@@ -109,7 +111,7 @@ def arranged(
     variant: Variant,
     *,
     partition: int = 0,
-    partitions: int = 1,
+    placement: Placement = _ALONE,
     extra: Sequence[NDArray[np.int64]] = (),
     undirected: bool = False,
     multi: bool = False,
@@ -119,6 +121,7 @@ def arranged(
 
     With several partitions `chunks` has every edge that gives a row to this one.
     """
+    partitions = placement.partitions
     arrays = [a for c in chunks for a in (c.source, c.target)]
     index = Index.build([*arrays, *extra], threads)
     del arrays
@@ -135,19 +138,20 @@ def arranged(
 
     list(each(look, range(len(chunks)), threads))
     as_set = variant.direction == "undirected"
+    owners = None if partitions == 1 else placement.of(index.ids)
     rows = arrange(
         chunks,
         len(index.ids),
         follow(variant.direction, undirected),
-        owned=None if partitions == 1 else owner(index.ids, partitions) == partition,
+        owned=None if owners is None else owners == partition,
         pairs=undirected,
         keep_all=multi and not as_set,
         drop_loops=as_set,
         threads=threads,
     )
-    if partitions == 1:
+    if owners is None:
         return Arranged(index.ids, rows, np.empty(0, np.int32), np.zeros(2, np.int64))
-    return _with_ghosts(index.ids, rows, partition, partitions, variant.ghosts == "each")
+    return _with_ghosts(index.ids, rows, partition, partitions, owners, variant.ghosts == "each")
 
 
 def _positions(index: Index, ids: NDArray[Any]) -> NDArray[np.int32]:
@@ -157,9 +161,13 @@ def _positions(index: Index, ids: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def _with_ghosts(
-    ids: NDArray[np.int64], rows: Rows, partition: int, partitions: int, each_edge: bool
+    ids: NDArray[np.int64],
+    rows: Rows,
+    partition: int,
+    partitions: int,
+    owners: NDArray[np.int32],
+    each_edge: bool,
 ) -> Arranged:
-    owners = owner(ids, partitions)
     remote = np.flatnonzero(owners != partition).astype(np.int32)
     if each_edge:
         at = _remote_edges(rows.start, rows.target, owners, partition)
@@ -207,6 +215,7 @@ def finish(
     variant: Variant,
     *,
     partition: int = 0,
+    placement: Placement | None = None,
     vertices: Vertices | None = None,
     threads: int = 1,
 ) -> Topology:
@@ -215,13 +224,14 @@ def finish(
     Args:
         own: this partition's rows.
         told: for each partition the ids (int64) of its ghosts which this partition owns.
+        placement: by the hash if None.
         vertices: what the vertex file says of vertices which this partition owns.
     """
     partitions = len(told)
     rows = own.rows
     if partitions == 1:
         return _topology_of_one(own, vertices, threads)
-    owners = owner(own.ids, partitions)
+    owners = (placement or Placement(partitions)).of(own.ids)
     mine = own.ids[owners == partition]
     parts = [mine, *told, *([vertices.ids] if vertices is not None else [])]
     ids = np.unique(np.concatenate(parts))
@@ -264,6 +274,7 @@ def finish(
         kind=None if vertices is None else vertices.kinds_of(ids),
         value=rows.value,
         reverse=rows.reverse,
+        placement=placement,
     )
 
 

@@ -147,7 +147,7 @@ def _route_batches(
             else:
                 yield batch_chunk(batch, columns, value, "the edges", codes)
 
-    yield from edge_blocks(order, chunks(), plan.partitions, plan.mode)
+    yield from edge_blocks(order, chunks(), plan.placement, plan.mode)
     for _ in records:  # after bad input: Spark ends a worker which has not read its own
         pass
 
@@ -235,4 +235,4 @@ def _route_pieces(plan: Plan, names: Any, pieces: Iterable[tuple[int, bytes]]) -
             batch_chunk(b, columns, plan.variant.value, "the edges", codes)
             for b in table.to_batches()
         )
-        yield from edge_blocks(order, chunks, plan.partitions, plan.mode)
+        yield from edge_blocks(order, chunks, plan.placement, plan.mode)

@@ -37,6 +37,7 @@ from vertexsdk.load.build import Arranged, Variant, Vertices, arranged, finish, 
 from vertexsdk.load.files import Split, read_chunks
 from vertexsdk.load.memory import default_threads
 from vertexsdk.load.order import Chunk
+from vertexsdk.placement import Placement
 
 __all__ = ["Edges", "FileEdges", "LocalEdges", "Plan", "Report", "load", "lookup", "without_fault"]
 
@@ -51,6 +52,16 @@ class Plan:
     undirected: bool
     multi: bool
     threads: int | None = None
+    table: Any = None  # broadcast of a `Placement`; None is the hash
+    table_key: str | None = None  # its resident key
+
+    @property
+    def placement(self) -> Placement:
+        """Which partition owns each vertex."""
+        if self.table is None:
+            return Placement(self.partitions)
+        placed: Placement = self.table.value
+        return placed
 
     @property
     def mode(self) -> int:
@@ -98,6 +109,8 @@ class Report:
     self_loops: int
     valued: int
     bytes: int
+    boundary: int  # vertices with a consumer in another partition
+    remote: int  # entries that lead to other partitions
 
 
 def load(
@@ -206,7 +219,7 @@ def _read_splits(plan: Plan, names: Any, splits: Iterable[tuple[int, Split]]) ->
     for order, split in splits:
         # Several of these tasks share the machine's cores.
         chunks = read_chunks(split, plan.variant.value, 1, lookup(names))
-        yield from edge_blocks(order, chunks, plan.partitions, plan.mode)
+        yield from edge_blocks(order, chunks, plan.placement, plan.mode)
 
 
 def _load_alone(
@@ -261,7 +274,7 @@ def _sort_rows(plan: Plan, partition: int, blocks: Iterable[bytes]) -> Iterator[
         chunks,
         plan.variant,
         partition=partition,
-        partitions=plan.partitions,
+        placement=plan.placement,
         undirected=plan.undirected,
         multi=plan.multi,
         threads=plan.threads or 1,
@@ -279,7 +292,7 @@ def _build(
         return
     held = None
     if vertices is not None:
-        held = vertices.value.owned_by(partition, plan.partitions)
+        held = vertices.value.owned_by(partition, plan.placement)
     yield _keep(plan, partition, own, told, held, names, valued, plan.threads or 1)
 
 
@@ -294,9 +307,11 @@ def _keep(
     threads: int,
 ) -> bytes:
     given, duplicates, loops = own.rows.given, own.rows.duplicates, own.rows.self_loops
+    placement = None if plan.table_key is None else plan.placement.keep(plan.table_key)
     topology = finish(
-        own, told, plan.variant, partition=partition, vertices=vertices, threads=threads
-    )
+        own, told, plan.variant, partition=partition, placement=placement, vertices=vertices,
+        threads=threads,
+    )  # fmt: skip
     if names is not None:
         topology = replace(topology, names=names.value.packed(topology.ids))
     columns, meta = topology.to_columns()
@@ -311,5 +326,7 @@ def _keep(
             loops,
             valued,
             size,
+            len(topology.boundary),
+            topology.remote,
         )
     )

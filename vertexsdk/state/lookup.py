@@ -39,10 +39,14 @@ def find_vertices(
     remaining = dict.fromkeys(wanted)
     found: dict[Any, dict[str, Any]] = {}
     owners = _owners(list(remaining), manifest) if kind is int else {}
-    for ref in reversed(store.segments(manifest)):
-        if ref.kind not in ("base", "delta") or not remaining:
-            continue
-        mine = [i for i in remaining if owners.get(i, ref.key.partition) == ref.key.partition]
+    layers = [r for r in reversed(store.segments(manifest)) if r.kind in ("base", "delta")]
+    # First where the hash puts them; what is not there may have been placed elsewhere.
+    rounds = [(ref, True) for ref in layers] + [(ref, False) for ref in layers if owners]
+    for ref, here in rounds:
+        if not remaining:
+            break
+        p = ref.key.partition
+        mine = [i for i in remaining if (owners.get(i, p) == p) == here]
         if not mine:
             continue
         table = store.point_table(ref) if len(mine) <= FEW else store.table(ref)

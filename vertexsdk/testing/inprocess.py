@@ -17,7 +17,8 @@ import numpy as np
 from vertexsdk import resident, task
 from vertexsdk.compile.choose import with_kernels
 from vertexsdk.master import Progress
-from vertexsdk.partition import Topology, owner
+from vertexsdk.partition import Topology
+from vertexsdk.placement import Placement
 from vertexsdk.plan import Plan, shape_of, shippable
 from vertexsdk.program import Program
 from vertexsdk.task import DRIVER, Command, HopTask, Report, make_master
@@ -29,16 +30,24 @@ __all__ = ["InProcess", "topologies"]
 _numbers = itertools.count()
 
 
-def topologies(rows: Mapping[int, list[Edge]], partitions: int, *, each: bool) -> list[Topology]:
+def topologies(
+    rows: Mapping[int, list[Edge]],
+    partitions: int,
+    *,
+    each: bool,
+    placement: Placement | None = None,
+) -> list[Topology]:
     """Build every partition's topology from the targets of every vertex.
 
     Args:
         rows: from `adjacency`.
         partitions: how many.
         each: a ghost per remote edge, instead of one per remote target.
+        placement: which partition owns each vertex; by the hash if None.
     """
     ids = np.array(sorted(rows), np.int64)
-    owners = dict(zip(ids.tolist(), owner(ids, partitions).tolist(), strict=True))
+    found = (placement or Placement(partitions)).of(ids)
+    owners = dict(zip(ids.tolist(), found.tolist(), strict=True))
     local = [[v for v in ids.tolist() if owners[v] == p] for p in range(partitions)]
     index = [{v: k for k, v in enumerate(mine)} for mine in local]
     ghosts = []  # (owner, target, source's local index, edge number), in ghost order
@@ -74,6 +83,7 @@ def topologies(rows: Mapping[int, list[Edge]], partitions: int, *, each: bool) -
                 in_source=np.array([u for row in into for u in row], np.int32),
                 value=np.array([e.value for _, e in edges_]),
                 reverse=np.array([e.reverse for _, e in edges_], np.bool_),
+                placement=placement,
             )
         )
     return made
@@ -122,7 +132,7 @@ class InProcess:
         dtype = np.dtype(program.value_dtype or "float64")
         typed = [(s, t, dtype.type(x[0] if x else 1)) for s, t, *x in edges]
         self.rows = adjacency(typed, self.kinds, program.direction, undirected=undirected)
-        self._topologies: dict[int, list[Topology]] = {}
+        self._topologies: dict[tuple[int, Placement | None], list[Topology]] = {}
         self.kept: Kept | None = None  # the last answer, where `run` was to keep it
 
     def run(
@@ -135,13 +145,15 @@ class InProcess:
         forget: bool = False,
         warm: Kept | None = None,
         keep: bool = False,
+        placement: Placement | None = None,
     ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
         """Run to the end; return the state by vertex, the sums of progress, and iterations.
 
         With `forget` every task loads its partition as a new worker would; `warm` is an answer
-        to go on from, and with `keep` this one stays, as `kept`, until `drop`.
+        to go on from, and with `keep` this one stays, as `kept`, until `drop`. Vertices are
+        where `placement` says.
         """
-        plan = self._plan(params or {}, partitions, threads)
+        plan = self._plan(params or {}, partitions, threads, placement)
         if keep:
             kept = f"inprocess-{os.getpid()}/kept-{next(_numbers)}"
             plan = replace(plan, keep=kept, warm=warm)
@@ -154,14 +166,23 @@ class InProcess:
             for key in [k for k in task._kept if k[0] == plan.run]:
                 del task._kept[key]
 
-    def _plan(self, params: Mapping[str, Any], partitions: int, threads: int) -> Plan:
+    def _plan(
+        self,
+        params: Mapping[str, Any],
+        partitions: int,
+        threads: int,
+        placement: Placement | None = None,
+    ) -> Plan:
         algebra = self.program.algebra
         each = algebra is not None and algebra.kind == "latest" and partitions > 1
-        if partitions not in self._topologies:
-            self._topologies[partitions] = topologies(self.rows, partitions, each=each)
+        made = self._topologies.setdefault((partitions, placement), [])
+        if not made:
+            made += topologies(self.rows, partitions, each=each, placement=placement)
         run = f"inprocess-{os.getpid()}/run-{next(_numbers)}"
+        kept = None if placement is None else placement.keep(f"{run}/placement")
         keys = []
-        for t in self._topologies[partitions]:
+        for t in made:
+            t = replace(t, placement=kept)
             if len(self.program.classes) > 1:
                 last = len(self.program.classes) - 1  # codes of a file need not be class numbers
                 codes_ = [last - self.kinds.get(v, 0) for v in t.ids.tolist()]

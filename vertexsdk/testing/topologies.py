@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from vertexsdk.load.build import Variant
-from vertexsdk.partition import Topology, owner
+from vertexsdk.partition import Topology
 
 __all__ = ["Edge", "Expected", "check", "expected"]
 
@@ -73,7 +73,7 @@ def check(parts: Sequence[Topology], want: Expected, variant: Variant) -> None:
         ids = t.ids.tolist()
         assert (t.partition, t.partitions) == (p, partitions)
         assert ids == sorted(set(ids))
-        assert (owner(t.ids, partitions) == p).all()
+        assert (t.owners(t.ids) == p).all()
         seen += ids
         slots = ids + t.ghost_ids.tolist()
         assert (len(t.start), t.start[0], t.start[-1]) == (t.n + 1, 0, t.m)
@@ -97,8 +97,10 @@ def _check_ghosts(t: Topology, parts: Sequence[Topology], variant: Variant) -> N
     remote = [
         (int(s), u) for u in range(t.n) for s in t.target[t.start[u] : t.start[u + 1]] if s >= t.n
     ]
+    assert t.remote == len(remote)
+    assert t.boundary.tolist() == sorted({u for _, u in remote})
     ghosts = t.ghost_ids.tolist()
-    owners = owner(t.ghost_ids, t.partitions).tolist()
+    owners = t.owners(t.ghost_ids).tolist()
     bounds = t.ghost_start.tolist()
     for q in range(t.partitions):
         assert all(o == q for o in owners[bounds[q] : bounds[q + 1]])
