@@ -4,7 +4,8 @@ A driver process commits versions whose content tells their iteration, written b
 processes, and says when each commit was acknowledged. After every kill the store must have every
 version that was acknowledged, and each version that is there must be whole. With `--runs` the
 driver is that of a real run on Spark: see `soak_runs`. `./dev soak stream` kills drivers that take
-in changes: see `soak_stream`; with `--runs` they are on Spark.
+in changes: see `soak_stream`; with `--runs` they are on Spark. `./dev soak protocol` kills nothing:
+it makes random runs of the protocol of bounded asynchrony; see `protocol_simulator`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy as np
 
 from vertexsdk.errors import StateError
 from vertexsdk.state import Store, open_store
+from vertexsdk.testing.protocol_simulator import soak_protocol
 from vertexsdk.testing.servers import PostgresServer, RedisServer
 from vertexsdk.testing.soak_runs import soak_runs
 from vertexsdk.testing.soak_stream import soak_stream
@@ -40,14 +42,18 @@ _KEPT = 50
 def main(arguments: list[str] | None = None) -> int:
     """Soak each backend; exit status 1 if a commit was lost or a wrong version read."""
     parser = argparse.ArgumentParser(prog="soak", description=__doc__)
-    parser.add_argument("what", choices=["state", "stream"])
+    parser.add_argument("what", choices=["state", "stream", "protocol"])
     parser.add_argument("--kills", type=int, default=200, help="of each backend; default 200")
+    parser.add_argument("--worlds", type=int, default=20_000, help="of the protocol; default 20000")
     parser.add_argument("--backends", default="lmdb,redis,postgres", help="default: all but memory")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--runs", action="store_true", help="kill during real runs on Spark")
     parser.add_argument("--master", default="local-cluster[2,1,1024]", help="of those runs")
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}")
+    if options.what == "protocol":
+        print(soak_protocol(options.worlds, random.Random(options.seed)), flush=True)
+        return 0
     for name in options.backends.split(","):
         with _started(name) as (url, server):
             chance = random.Random(options.seed)
