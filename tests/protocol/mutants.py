@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from vertexsdk.protocol import Acknowledge, Component, Event, Frontier, Message, Time, Update
 
 __all__ = ["COMPONENTS", "FRONTIERS"]
@@ -133,15 +136,7 @@ class TakesLateAcknowledges(Component):
 
     def _on_acknowledge(self, acknowledge: Acknowledge) -> None:
         time = self.time or acknowledge.time
-        super()._on_acknowledge(
-            Acknowledge(
-                acknowledge.source,
-                acknowledge.target,
-                time,
-                acknowledge.iteration,
-                acknowledge.clock,
-            )
-        )
+        super()._on_acknowledge(replace(acknowledge, time=time))
 
 
 class IgnoresAcknowledgedIterations(Component):
@@ -161,6 +156,30 @@ class Restless(Component):
     def _on_acknowledge(self, acknowledge: Acknowledge) -> None:
         if acknowledge.time == self.time and not self._farthest():
             self.asked.clear()
+
+
+class NoCommonClock(Component):
+    """Takes its times from a clock of its own, before those of what it has acknowledged."""
+
+    __slots__ = ("ticks",)
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.ticks = 0
+
+    def _begin(self, iteration: int) -> None:
+        if self.since is None:
+            self.clock, self.ticks = self.ticks, self.ticks + 1
+        super()._begin(iteration)
+
+
+class DeafToClocks(Component):
+    """Does not take the clock of ACKNOWLEDGEs, and so is before its consumers again and again."""
+
+    __slots__ = ()
+
+    def _on_acknowledge(self, acknowledge: Acknowledge) -> None:
+        super()._on_acknowledge(replace(acknowledge, clock=0))
 
 
 class LowIsRaised(Component):

@@ -29,6 +29,7 @@ FOUND = {
     "NoDiscarding": ("ring", 2, 1, 1),
     "NewestOnly": ("ring", 2, 3, 0),
     "NoRelease": ("ring", 2, 3, 0),
+    "TakesInputsAlways": ("joins", 2, 1, 0),
     "TakesLateAcknowledges": ("shrinks", 2, 1, 0),
     "IgnoresAcknowledgedIterations": ("triangle", 3, 1, 0),
     "LowIsRaised": ("ring", 3, 1, 0),

@@ -13,6 +13,7 @@ WORLDS: dict[str, tuple[int, list[tuple[int, int]], list[Change]]] = {
     "ring": (3, [(0, 1), (1, 2), (2, 0)], []),
     "triangle": (3, [(0, 1), (1, 2), (2, 1), (0, 2)], []),
     "grows": (3, [(0, 1), (1, 0)], [Change(1, 2, 1)]),
+    "joins": (3, [(0, 2), (1, 0)], [Change(1, 2, 1)]),
     "shrinks": (2, [(0, 1), (1, 0)], [Change(0, 1, None), Change(0, 1, 2)]),
     "self-loop": (2, [(0, 1), (1, 1), (1, 0)], [Change(0, 1, None)]),
 }

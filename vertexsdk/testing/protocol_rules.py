@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vertexsdk.protocol import Acknowledge, Message, Prepare, Time
 from vertexsdk.testing.protocol_method import distances
 
 if TYPE_CHECKING:
     from vertexsdk.testing.protocol_world import World
 
-__all__ = ["Truth", "Violation", "check_calls", "check_end", "check_termination"]
+__all__ = ["Truth", "Violation", "check_calls", "check_end", "check_sent", "check_termination"]
 
 
 class Violation(AssertionError):
@@ -20,15 +21,16 @@ class Violation(AssertionError):
 
 
 class Truth:
-    """What is true of one vertex, from the calls of its method alone."""
+    """What is true of one vertex, from the calls of its method and from what it sends."""
 
-    __slots__ = ("began", "committed", "gathered", "todo")
+    __slots__ = ("began", "committed", "gathered", "overtaken", "todo")
 
     def __init__(self) -> None:
         self.committed = -1
         self.gathered: dict[int, int] = {}  # by producer, the iteration of the latest update
         self.todo: int | None = None  # first iteration since which it has something to do
         self.began = 0  # the step in which that began
+        self.overtaken: frozenset[Time] = frozenset()  # updates it let go before its own since then
 
 
 def check_calls(world: World, v: int) -> None:
@@ -78,7 +80,23 @@ def _check_commit(world: World, v: int, truth: Truth, k: int, consumers: frozens
         raise Violation(f"{said} without {missed[0]}")
     world.commits += 1
     world.patience = max(world.patience, world.steps - truth.began)
-    truth.committed, truth.todo = k, None
+    truth.committed, truth.todo, truth.overtaken = k, None, frozenset()
+
+
+def check_sent(world: World, v: int, message: Message) -> None:
+    """Check a message that a vertex sends, after the step in which it does.
+
+    Raises:
+        Violation: it is a PREPARE, and B = 1; or the vertex, having something to do, has let a
+            producer commit before it three times: twice may be, when it committed in this step.
+    """
+    if isinstance(message, Prepare) and world.bound == 1:
+        raise Violation("PREPARE was sent with B = 1")
+    truth = world.truths[v]
+    if isinstance(message, Acknowledge) and truth.todo is not None:
+        truth.overtaken |= {message.time}
+        if sum(time.vertex == message.target for time in truth.overtaken) > 2:
+            raise Violation(f"{v} is overtaken by {message.target} again and again")
 
 
 def check_termination(world: World) -> None:

@@ -22,7 +22,7 @@ from vertexsdk.protocol import (
     Update,
 )
 from vertexsdk.testing.protocol_method import Distances
-from vertexsdk.testing.protocol_rules import Truth, Violation, check_calls, check_termination
+from vertexsdk.testing.protocol_rules import Truth, check_calls, check_sent, check_termination
 
 __all__ = ["Change", "Report", "World"]
 
@@ -180,15 +180,15 @@ class World:
         updates: list[Update] = []
         partition = vertices[0] % self.partitions
         for v in vertices:
-            for message in self.components[v].handle(event):
+            sent = self.components[v].handle(event)
+            check_calls(self, v)
+            for message in sent:
+                check_sent(self, v, message)
                 if isinstance(message, Update) and message.value is not None:
                     updates.append(message)
                 else:
                     self.prepares += isinstance(message, Prepare)
                     self.net.append(message)
-            check_calls(self, v)
-        if self.bound == 1 and self.prepares:
-            raise Violation("PREPARE was sent with B = 1")
         lows = [component.low for component in self.components[partition :: self.partitions]]
         low = min((low for low in lows if low is not None), default=None)
         report = Report(partition, low, self.heard[partition], received, tuple(updates))
