@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,9 +35,22 @@ BAD_LINES = {
     "# nothing\n\n": r"there is no edge in the input",
 }
 
+BAD_COLUMNS: list[tuple[dict[str, object], str]] = [
+    ({"a": [1], "b": [2]}, "columns are a, b; name them source,target"),
+    ({"source": [1.5], "target": [2]}, "column source: double; ids are integers or strings"),
+    ({"source": [1], "target": [None]}, "column target: "),
+    ({"source": [1, None], "target": [1, 2]}, "column source: an id is null"),
+    ({"source": [1], "target": [2], "value": [[1]]}, "values are numbers"),
+    ({"source": [1], "target": [2], "value": ["x"]}, "a value is not a number"),
+    ({"source": [1], "target": [2], "value": [float("nan")]}, "a value is NaN"),
+    ({"source": pa.array([2**63], pa.uint64()), "target": [2]}, "an id is beyond int64"),
+    ({"source": ["9223372036854775808"], "target": ["2"]}, "an id is beyond int64"),
+]
 
-@pytest.mark.parametrize("lines", BAD_LINES)
-@pytest.mark.parametrize("partitions", [1, 2])
+
+@pytest.mark.parametrize(
+    ("lines", "partitions"), list(zip(BAD_LINES, itertools.cycle([1, 2]), strict=False))
+)
 def test_bad_lines(spark: SparkSession, tmp_path: Path, lines: str, partitions: int) -> None:
     path = tmp_path / "edges"
     path.write_text(lines, newline="")
@@ -91,24 +105,10 @@ def test_nothing_there(spark: SparkSession, tmp_path: Path) -> None:
         Graph.read(spark, __file__, format="json")
 
 
-@pytest.mark.parametrize(
-    ("columns", "said"),
-    [
-        ({"a": [1], "b": [2]}, "columns are a, b; name them source,target"),
-        ({"source": [1.5], "target": [2]}, "column source: double; ids are integers or strings"),
-        ({"source": [1], "target": [None]}, "column target: "),
-        ({"source": [1, None], "target": [1, 2]}, "column source: an id is null"),
-        ({"source": [1], "target": [2], "value": [[1]]}, "values are numbers"),
-        ({"source": [1], "target": [2], "value": ["x"]}, "a value is not a number"),
-        ({"source": [1], "target": [2], "value": [float("nan")]}, "a value is NaN"),
-        ({"source": pa.array([2**63], pa.uint64()), "target": [2]}, "an id is beyond int64"),
-        ({"source": ["9223372036854775808"], "target": ["2"]}, "an id is beyond int64"),
-    ],
-)
-@pytest.mark.parametrize("partitions", [1, 2])
-def test_bad_parquet(
-    spark: SparkSession, tmp_path: Path, columns: dict[str, object], said: str, partitions: int
-) -> None:
+@pytest.mark.parametrize("case", range(len(BAD_COLUMNS)))
+def test_bad_parquet(spark: SparkSession, tmp_path: Path, case: int) -> None:
+    columns, said = BAD_COLUMNS[case]
+    partitions = 1 + case % 2
     pq.write_table(pa.table(columns), tmp_path / "edges.parquet")
     path = str(tmp_path / "edges.parquet")
     with pytest.raises(InputError, match=said) as caught:
