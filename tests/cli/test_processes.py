@@ -54,7 +54,7 @@ def test_no_master(edges: str, state: str, master: str, said: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"vertexsdk: {said}")
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 45  # Spark itself would try for a minute
     assert not Path("state").exists()
 
 

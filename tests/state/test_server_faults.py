@@ -78,8 +78,8 @@ def test_a_server_from_start_to_death(server: Server, caplog: pytest.LogCaptureF
     again.close()
 
     server.kill()  # and it comes back while a commit waits for it
-    threading.Timer(0.7, server.start).start()
     began = time.monotonic()
+    threading.Timer(0.7, server.start).start()
     second = commit(store, 1, parent=first)
     assert time.monotonic() - began > 0.3
     assert (values(store), values(store, 0)) == ({1.0}, {0.0})

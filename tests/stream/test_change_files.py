@@ -32,7 +32,7 @@ def read(*paths: Path, form: Form = INTEGERS, **options: Any) -> list[Batch]:
     return list(ChangeFiles([str(p) for p in paths], form, **options))
 
 
-def wait_for(true: Callable[[], bool], seconds: float = 10) -> None:
+def wait_for(true: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end
