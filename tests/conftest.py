@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +12,33 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+HERE = Path(__file__).parent
+
 # Every JVM that a test starts lives for seconds or minutes: what its second compiler and its
 # parallel collector do to make it fast later is never won back, and takes the cores from others.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 os.environ["JAVA_TOOL_OPTIONS"] = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {SHORT_LIVED}".strip()
+
+# Files that take long come first, so that in the end no worker is left alone with one of them.
+FIRST = (
+    "algorithms/test_engine_parity.py",
+    "cli/test_processes.py",
+    "test_readme.py",
+    "test_demo.py",
+    "test_session.py",
+    "test_benchmarks_evolving.py",
+    "test_docs.py",
+    "stream/test_killed_streams.py",
+    "algorithms/test_engine_examples.py",
+    "algorithms/test_engine_algorithms.py",
+    "test_benchmarks.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of those files first, in that order."""
+    order = {HERE / name: k for k, name in enumerate(FIRST)}
+    items.sort(key=lambda item: order.get(item.path, len(FIRST)))
 
 
 @pytest.fixture(scope="session")
