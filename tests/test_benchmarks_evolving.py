@@ -135,7 +135,7 @@ def test_smoke_run(cache: Path, tmp_path: Path):
     command = [sys.executable, "-m", "benchmarks", "evolving", "--scale", "8"]
     command += ["--queries", "2", "--changes", "50", "--warm", "1", "--systems", ""]
     command += ["--parts", "a-shortest_paths", "--out", str(out), "--cache", str(cache)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     (path,) = out.glob("*.json")
     case = json.loads(path.read_text())["cases"]["a-shortest_paths"]

@@ -74,7 +74,7 @@ print(*(conf.get(key) for key in ("spark.master", "spark.shuffle.compress", "spa
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert done.stdout.split() == ["local[1]", "true", "y", "true"], done.stderr
@@ -86,7 +86,7 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
 

@@ -66,16 +66,17 @@ def test_interpreted(make: Make, seeds: int, tmp_path: Path) -> None:
         case.check(got, "interpreted", partitions)
 
 
-@pytest.mark.parametrize(("make", "seeds"), [(pure, 5), (always, 7)])
-def test_compiled(make: Make, seeds: int, tmp_path: Path) -> None:
-    for seed in range(100, 100 + seeds):
-        case = Case(make, seed, tmp_path)
-        runs = case.in_process()
-        for partitions, threads in ((1, 2), (2, 1), (7, 1)):
-            got, _, _ = runs.run(
-                case.params, partitions=partitions, compiled="require", threads=threads
-            )
-            case.check(got, "compiled", partitions)
+@pytest.mark.parametrize(
+    ("make", "seed"), [(make, 100 + k) for make, n in ((pure, 5), (always, 7)) for k in range(n)]
+)
+def test_compiled(make: Make, seed: int, tmp_path: Path) -> None:
+    case = Case(make, seed, tmp_path)
+    runs = case.in_process()
+    for partitions, threads in ((1, 2), (2, 1), (7, 1)):
+        got, _, _ = runs.run(
+            case.params, partitions=partitions, compiled="require", threads=threads
+        )
+        case.check(got, "compiled", partitions)
 
 
 @pytest.mark.parametrize("make", [pure, always, random_events_program])

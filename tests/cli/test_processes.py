@@ -24,7 +24,7 @@ FAST = ("--master", "local[1]")
 
 def call(*command: str | Path, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(c) for c in command], capture_output=True, text=True, timeout=120, **options
+        [str(c) for c in command], capture_output=True, text=True, timeout=240, **options
     )
 
 
