@@ -66,9 +66,13 @@ def test_interpreted(make: Make, seeds: int, tmp_path: Path) -> None:
         case.check(got, "interpreted", partitions)
 
 
-@pytest.mark.parametrize(
-    ("make", "seed"), [(make, 100 + k) for make, n in ((pure, 5), (always, 7)) for k in range(n)]
-)
+# Every algebra, direction, kind of element and of edge, with and without aggregators, a converged,
+# changes of the graph, new vertices, vectors, and a second class; most pairs of these too.
+COMPILED = [(pure, seed) for seed in (155, 168, 212, 280)]
+COMPILED += [(always, seed) for seed in (100, 164, 179, 267)]
+
+
+@pytest.mark.parametrize(("make", "seed"), COMPILED)
 def test_compiled(make: Make, seed: int, tmp_path: Path) -> None:
     case = Case(make, seed, tmp_path)
     runs = case.in_process()
