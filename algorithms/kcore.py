@@ -51,6 +51,7 @@ class Coreness(Vertex):
 
     messages = Latest(int)
     direction = "undirected"
+    asynchronous = True  # theorem 2 of Montresor et al.: values only fall, in whatever order
 
     def init(self) -> None:
         self.core = len(self.targets)

@@ -6,7 +6,7 @@ deliver. With a single partition a hop holds many steps; with several it holds o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk import resident
+from vertexsdk.asynchronous.boundary import Boundary
 from vertexsdk.columns import decode, encode_bytes
 from vertexsdk.compile.cache import load_module
 from vertexsdk.compile.interpret import InterpretedMethods, combiner
@@ -57,6 +58,8 @@ class Processor:
             self.v.producers = np.zeros(len(topology.inbound), np.int64)
         if plan.trims:
             self.v.level = np.full(topology.n, plan.level, np.int32)
+        self.boundary: Boundary | None = None  # where the delay bound is above 1
+        self.reading: Mapping[str, Any] = {}  # what aggregators read there
         self.outgoing: dict[int, dict[str, Any]] = {}
         self.partial: dict[str, Any] = {}
         self.restructured = False
@@ -101,8 +104,8 @@ class Processor:
             if self.v.level is not None:
                 self.v.level[senders] = self.plan.level + iteration
         progress.changed = len(senders)
-        log = self._log()
-        for methods, part in self._by_class(senders):
+        log = self.new_log()
+        for methods, part in self.by_class(senders):
             progress.messages += methods.scatter(
                 self.v, self.delivery, part, iteration, read, self.partial, log
             )
@@ -121,8 +124,8 @@ class Processor:
 
     def _begin(self, read: dict[str, Any]) -> Array:
         todo = np.arange(self.v.topology.n, dtype=np.int32)
-        log = self._log()
-        for methods, part in self._by_class(todo):
+        log = self.new_log()
+        for methods, part in self.by_class(todo):
             methods.init(self.v, part, read, self.partial, log)
         self._follow(log, None)
         return np.arange(self.v.topology.n, dtype=np.int32)
@@ -136,7 +139,7 @@ class Processor:
             raise LostError(f"partition {self.partition} has lost the answer before")
         fresh, before = restored(v, held[0])
         methods = self.methods[0]
-        log = self._log()
+        log = self.new_log()
         methods.init(v, fresh, read, self.partial, log)
         if self.partition == 0:
             for name, algebra in plan.program.aggregators.items():
@@ -156,10 +159,10 @@ class Processor:
     def _gather(self, iteration: int, read: dict[str, Any], progress: Progress) -> Array:
         v = self.v
         self.delivery.settle(v.msg, v.agg)
-        log = self._log()
+        log = self.new_log()
         created = v.created
         if len(created):
-            for methods, part in self._by_class(created):
+            for methods, part in self.by_class(created):
                 methods.init(v, part, read, self.partial, log)
             v.created = created[:0]
         moved, v.moved = v.moved, v.moved[:0]
@@ -177,7 +180,7 @@ class Processor:
                     todo[:0],
                     *(
                         methods.gather(v, self.delivery, part, iteration, read, self.partial, log)
-                        for methods, part in self._by_class(todo)
+                        for methods, part in self.by_class(todo)
                     ),
                 ]
             )
@@ -195,14 +198,16 @@ class Processor:
         )
         return result.astype(np.int32)
 
-    def _by_class(self, todo: Array) -> Sequence[tuple[Methods, Array]]:
+    def by_class(self, todo: Array) -> Sequence[tuple[Methods, Array]]:
+        """The vertices of each class, with its methods."""
         kind = self.v.topology.kind
         if len(self.methods) == 1 or kind is None:
             return [(self.methods[0], todo)]
         codes = kind[todo]
         return [(m, todo[codes == c]) for c, m in enumerate(self.methods)]
 
-    def _log(self) -> Log:
+    def new_log(self) -> Log:
+        """What methods write down that goes beyond their own row."""
         return Log(self.algebra, self.plan.program.value_dtype)
 
     def _schedule(self, vertices: Array) -> None:
@@ -341,9 +346,16 @@ class Processor:
 
     def _send(self, slots: Array) -> int:
         """Queue the new aggregate of every changed ghost for its owner."""
-        t = self.v.topology
+        for p, index, values in self.ghost_values(slots):
+            block = self.outgoing.setdefault(p, {})
+            block["index"], block["value"] = index, values
+        return len(slots)
+
+    def ghost_values(self, slots: Array) -> Iterator[tuple[int, Array, Array]]:
+        """For each partition that owns some of these ghosts: their numbers, and aggregates."""
         if len(slots) == 0:
-            return 0
+            return
+        t = self.v.topology
         numbers = slots.astype(np.int64) - t.n
         if self.algebra.kind == "latest":
             # a ghost which lost its edge sends the identity: the message is withdrawn
@@ -357,10 +369,7 @@ class Processor:
         for p in range(t.partitions):
             lo, hi = int(cuts[p]), int(cuts[p + 1])
             if lo < hi:
-                block = self.outgoing.setdefault(p, {})
-                block["index"] = (numbers[lo:hi] - t.ghost_start[p]).astype(np.int32)
-                block["value"] = values[lo:hi]
-        return len(slots)
+                yield p, (numbers[lo:hi] - t.ghost_start[p]).astype(np.int32), values[lo:hi]
 
     def blocks(self) -> list[tuple[int, bytes]]:
         """Return what `step` left for other partitions, encoded."""
@@ -390,6 +399,9 @@ class Processor:
             size += resident.save(self.topology_key, columns_, meta_)
             self.restructured = False
         meta["topology"] = self.topology_key
+        if self.boundary is not None:
+            own, meta["boundary"] = self.boundary.to_columns()
+            columns |= {f"boundary.{k}": x for k, x in own.items()}
         size += resident.save(key, columns, meta)
         if version > 1:
             resident.drop(self._key(version - 2))
@@ -413,6 +425,10 @@ class Processor:
         self.v = Vertices.from_columns(self.delivery.topology, columns, meta)
         if self.v.producers is not None:
             self.delivery.order(self.v.producers)
+        if "boundary" in meta:
+            head = "boundary."
+            own = {k.removeprefix(head): x for k, x in columns.items() if k.startswith(head)}
+            self.boundary = Boundary.from_columns(own, meta["boundary"])
 
     def _key(self, version: int) -> str:
         return f"{self.plan.run}/p{self.partition}-v{version}"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vertexsdk.algebra import Algebra
+from vertexsdk.asynchronous.sweeps import Sweeps, Swept
 from vertexsdk.errors import LostError, RunError, VertexError
 from vertexsdk.master import Master, Progress
 from vertexsdk.plan import Plan
@@ -35,7 +36,8 @@ class Command:
     With one partition the task goes on by itself until the loop ends or `seconds` have passed. The
     state at the end of each `every` iterations after `after` is written to the store on the way;
     with `commit`, that of `iteration`. `committed` has each partition's attempt that was committed
-    last, which deltas are made from.
+    last, which deltas are made from. With a `bound` above 1, `iteration` is the frontier, and each
+    partition makes sweeps of its own; `blocks` says of which kind, see `asynchronous.sweeps`.
     """
 
     version: int
@@ -48,6 +50,8 @@ class Command:
     step: bool = True
     after: int = 0
     committed: tuple[str | None, ...] = ()
+    bound: int = 1
+    blocks: bool = False
 
     def due(self, iteration: int) -> bool:
         """Whether the state at the end of an iteration is to be written on the way."""
@@ -72,6 +76,7 @@ class Report:
     failure: VertexError | None = None  # after iterations whose versions are to stay readable
     bytes: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    swept: Swept | None = None  # of asynchronous iterations
     memory: int = 0  # peak resident bytes of the worker process
 
 
@@ -139,11 +144,14 @@ class HopTask:
             if command.step:
                 _kept.pop((plan.run, partition), None)  # an attempt that fails leaves it changed
                 processor.set_vertices(command.num_vertices)
-                processor.receive(blocks)
-                self._run(processor, command, report, writer)
+                if command.bound > 1:
+                    outgoing = self._sweep(processor, command, report, blocks)
+                else:
+                    processor.receive(blocks)
+                    self._run(processor, command, report, writer)
                 report.seconds["kernel"] = time.perf_counter() - clock
             if command.step and report.failure is None:
-                outgoing = processor.blocks()
+                outgoing = outgoing if command.bound > 1 else processor.blocks()
                 report.bytes = sum(len(b) for _, b in outgoing)
                 alone = len(plan.topologies) == 1
                 if not (alone and report.reason is not None):
@@ -189,6 +197,19 @@ class HopTask:
             if time.monotonic() - began > command.seconds:
                 return
             processor.set_vertices(processor.count)
+
+    def _sweep(
+        self, processor: Any, command: Command, report: Report, blocks: list[tuple[int, bytes]]
+    ) -> list[tuple[int, bytes]]:
+        """Make sweeps; return what the partition has to say to the others."""
+        processor.reading = command.aggregates
+        sweeps = Sweeps(processor, command.iteration, command.bound, command.seconds)
+        with arithmetic_of(self.plan):
+            sweeps.receive(blocks)
+            run = sweeps.run_block if command.blocks else sweeps.run
+            report.swept = run(lambda _, progress: report.history.append(progress))
+            report.version += 1
+            return sweeps.outgoing()
 
     def _step(self, processor: Any, master: Master) -> Progress:
         with arithmetic_of(self.plan):

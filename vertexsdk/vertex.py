@@ -166,6 +166,8 @@ class Vertex:
             was last scattered, and nothing else changed.
         always: gather on every vertex in every iteration.
         max_iterations: stop after so many.
+        asynchronous: whether a delay bound above 1 leads to the same fixed point; None (default)
+            leaves it to what is known of the messages' algebra.
         result: the state field written as `value`; the first one by default.
 
     Raises:
@@ -189,6 +191,7 @@ class Vertex:
     tolerance: ClassVar[float] = 0.0
     always: ClassVar[bool] = False
     max_iterations: ClassVar[int | None] = None
+    asynchronous: ClassVar[bool | None] = None
     result: ClassVar[str | None] = None
 
     id: Any

@@ -21,7 +21,7 @@ from typing import Any
 from vertexsdk.linear import why_not_linear
 from vertexsdk.program import ClassSpec, Method, Program, new_driver, reachable, self_name
 
-__all__ = ["Kept", "why_from_init"]
+__all__ = ["Kept", "open_ended", "reads_iteration", "why_from_init"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def why_from_init(
     if reason is not None:
         return reason
     if algebra.kind == "sum":
-        return _open_ended(spec, params) or why_not_linear(spec)
+        return open_ended(spec, params) or why_not_linear(spec)
     if partitions > 1:
         return "there are several partitions"
     if spec.aggregators or "converged" in spec.methods:
@@ -74,14 +74,22 @@ def why_from_init(
     return None
 
 
-def _impure(spec: ClassSpec) -> str | None:
-    """Why the state after a gather, or a message, is not a function of what was gathered."""
+def reads_iteration(spec: ClassSpec) -> str | None:
+    """Which of gather and scatter looks at the iteration, in words; None if neither does."""
     for root in ("gather", "scatter"):
         for method in reachable(spec.methods, root):
             arguments = method.function.__code__.co_varnames[1:2]
             for node in ast.walk(method.tree or ast.Pass()):
                 if method.name == root and isinstance(node, ast.Name) and node.id in arguments:
                     return f"{spec.name}.{root} reads the iteration"
+    return None
+
+
+def _impure(spec: ClassSpec) -> str | None:
+    """Why the state after a gather, or a message, is not a function of what was gathered."""
+    reason = reads_iteration(spec)
+    if reason is not None:
+        return reason
     for method in reachable(spec.methods, "gather"):
         read = _reads_state(spec, method)
         if read is not None:
@@ -171,8 +179,8 @@ class _Anything:
         return float("inf")
 
 
-def _open_ended(spec: ClassSpec, params: Mapping[str, Any]) -> str | None:
-    """Why a sum need not have reached its fixed point when its loop ends."""
+def open_ended(spec: ClassSpec, params: Mapping[str, Any]) -> str | None:
+    """Why a loop need not have reached its fixed point when its rule ends it; None if it has."""
     if spec.cls.max_iterations is not None:
         return f"{spec.name} ends after a number of iterations"
     if "converged" not in spec.methods:

@@ -8,15 +8,18 @@ from __future__ import annotations
 import itertools
 import os
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from vertexsdk import resident, task
+from vertexsdk.asynchronous.allowed import by_blocks
+from vertexsdk.asynchronous.rounds import Rounds, end_block
 from vertexsdk.compile.choose import with_kernels
-from vertexsdk.master import Progress
+from vertexsdk.master import Master, Progress
 from vertexsdk.partition import Topology
 from vertexsdk.placement import Placement
 from vertexsdk.plan import Plan, shape_of, shippable
@@ -133,6 +136,7 @@ class InProcess:
         typed = [(s, t, dtype.type(x[0] if x else 1)) for s, t, *x in edges]
         self.rows = adjacency(typed, self.kinds, program.direction, undirected=undirected)
         self._topologies: dict[tuple[int, Placement | None], list[Topology]] = {}
+        self.trace: Callable[[Report], None] | None = None  # of asynchronous hops
         self.kept: Kept | None = None  # the last answer, where `run` was to keep it
 
     def run(
@@ -146,12 +150,15 @@ class InProcess:
         warm: Kept | None = None,
         keep: bool = False,
         placement: Placement | None = None,
+        delay_bound: int = 1,
+        rng: random.Random | None = None,
     ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
         """Run to the end; return the state by vertex, the sums of progress, and iterations.
 
         With `forget` every task loads its partition as a new worker would; `warm` is an answer
         to go on from, and with `keep` this one stays, as `kept`, until `drop`. Vertices are
-        where `placement` says.
+        where `placement` says. With `rng` and a `delay_bound` above 1 partitions take turns at
+        random, instead of all in each hop.
         """
         plan = self._plan(params or {}, partitions, threads, placement)
         if keep:
@@ -160,7 +167,7 @@ class InProcess:
         plan = with_kernels(plan, compiled, False, lambda text: None)
         plan = replace(plan, program=shippable(self.program))
         try:
-            return self._loop(plan, partitions, forget)
+            return self._loop(plan, partitions, forget, delay_bound, rng)
         finally:
             resident.drop(plan.run)
             for key in [k for k in task._kept if k[0] == plan.run]:
@@ -212,7 +219,7 @@ class InProcess:
         )
 
     def _loop(
-        self, plan: Plan, partitions: int, forget: bool
+        self, plan: Plan, partitions: int, forget: bool, bound: int, rng: random.Random | None
     ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
         hop = HopTask(plan)
         vertices = len(self.rows)
@@ -243,15 +250,71 @@ class InProcess:
                 total.add(step, self.program.aggregators)
             version = reports[0].version
             vertices = sum(report.vertices for report in reports)
+            if bound > 1 and partitions > 1 and master.reason is None:
+                return self._asynchronous(plan, hop, master, inbox, total, bound, rng, forget)
         self.kept = plan.kept(master.iteration - 1, master.aggregates) or self.kept
         return self._state(plan, partitions, version), total, master.iteration - 1
 
-    def _state(self, plan: Plan, partitions: int, version: int) -> dict[int, dict[str, Any]]:
+    def _asynchronous(
+        self,
+        plan: Plan,
+        hop: HopTask,
+        master: Master,
+        inbox: list[list[tuple[int, bytes]]],
+        total: Progress,
+        bound: int,
+        rng: random.Random | None,
+        forget: bool,
+    ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
+        """Go on after iteration 0: partitions take turns, all of them or some at random."""
+        partitions = len(inbox)
+        versions = [1] * partitions
+        rounds = Rounds(partitions, bound, plan.max_iterations)
+        blocks = by_blocks(self.program)
+        self.rounds = rounds
+        self.hops = 1
+        while master.reason is None and (blocks or rounds.reason is None):
+            turn = list(range(partitions))
+            if rng is not None and not blocks:
+                turn = rng.sample(turn, rng.randint(1, partitions))
+            told = {p: rounds.start(p) for p in turn}
+            done = []
+            for p in turn:
+                frontier, room = told[p]
+                command = Command(
+                    versions[p], frontier, dict(master.aggregates), len(self.rows), None,
+                    0.0 if rng is not None and rng.random() < 0.3 else 1.0,
+                    bound=room, blocks=blocks,
+                )  # fmt: skip
+                if forget:
+                    task._kept.clear()
+                mine, inbox[p] = inbox[p], []
+                for destination, block in hop(p, command, mine):
+                    if destination == DRIVER:
+                        done.append(pickle.loads(block))
+                    else:
+                        inbox[destination].append((p, bytes(block)))
+            self.hops += 1
+            for report in done:
+                assert report.swept is not None
+                versions[report.partition] = report.version
+                rounds.finish(report.partition, report.swept)
+                for progress in report.history:
+                    total.add(progress, self.program.aggregators)
+                if self.trace is not None:
+                    self.trace(report)
+            if blocks:
+                end_block(master, done, self.program.aggregators, rounds.iteration)
+        self.versions = versions
+        return self._state(plan, partitions, versions), total, rounds.iteration
+
+    def _state(self, plan: Plan, partitions: int, version: int | list[int]) -> dict[int, dict[str, Any]]:
         state: dict[int, dict[str, Any]] = {}
         for p in range(partitions):
             kept = task._kept.get((plan.run, p))
             if kept is None:
-                command = Command(version, 0, {}, len(self.rows), None, 1.0, step=False)
+                at = version if isinstance(version, int) else version[p]
+                command = Command(at, 0, {}, len(self.rows), None, 1.0, step=False)
                 processor = HopTask(plan)._processor(p, command)
             else:
                 processor = kept[1]
