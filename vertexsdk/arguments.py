@@ -191,7 +191,8 @@ def _how(command: argparse.ArgumentParser) -> None:
     add("--partitions", type=_at_least(1), metavar="N", help="default: one per executor")
     add("--partitioner", choices=("hash", "ldg", "fennel", "metis"), default="hash",
         help="what places vertices; all but hash keep neighbours together")  # fmt: skip
-    add("--delay-bound", type=int, default=1, metavar="B", help="only 1 (synchronous) so far")
+    add("--delay-bound", type=_at_least(1), default=1, metavar="B",
+        help="how far partitions may be apart, plus one (default: 1, synchronous)")  # fmt: skip
     add(
         "--compiled",
         choices=("auto", "require", "no"),

@@ -145,12 +145,11 @@ def _spark(master: str | None, name: str) -> Iterator[SparkSession]:
 
 def _checked(given: argparse.Namespace) -> tuple[Program, dict[str, str]]:
     """Find all that can be found wrong before Spark is started."""
+    from vertexsdk.asynchronous.allowed import checked_bound
     from vertexsdk.fields import Fields
     from vertexsdk.naming import load_program
     from vertexsdk.output import check_path
 
-    if given.delay_bound != 1:
-        raise InputError("--delay-bound: only 1 (synchronous iterations) is supported so far")
     if given.output:
         check_path(given.output)
     if given.stats:
@@ -158,6 +157,7 @@ def _checked(given: argparse.Namespace) -> tuple[Program, dict[str, str]]:
     program = load_program(given.program)
     params = _params(given.param)
     program.bind(params)
+    checked_bound(given.delay_bound, program, params, given.max_iterations)
     if given.field:
         Fields(program.name, program.schema(), program.result).find(given.field)
     return program, params
@@ -170,6 +170,7 @@ def _options(given: argparse.Namespace) -> dict[str, Any]:
         "max_iterations": given.max_iterations,
         "tolerance": given.tolerance,
         "commit_every": given.commit_every,
+        "delay_bound": given.delay_bound,
         "compiled": "require" if given.compiled == "require" else given.compiled == "auto",
     }
 

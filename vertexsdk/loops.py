@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 import os
-import pickle
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 
+from vertexsdk.asynchronous.allowed import by_blocks, checked_bound
 from vertexsdk.compile.choose import with_kernels
 from vertexsdk.defaults import default_backend
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.exchange import Exchange
 from vertexsdk.graph import Graph, VariantInfo
+from vertexsdk.iterating import Iterating, Lost
 from vertexsdk.master import Progress
 from vertexsdk.plain import as_json
 from vertexsdk.plan import Plan, shape_of, shippable
@@ -26,15 +27,15 @@ from vertexsdk.program import Program
 from vertexsdk.progress import ProgressBar
 from vertexsdk.results import Result
 from vertexsdk.shipping import ship_by_value
-from vertexsdk.state import Manifest, SegmentRef, Store, open_store
-from vertexsdk.task import Command, HopTask, Report, make_master
+from vertexsdk.state import Manifest, Store, open_store
+from vertexsdk.tally import Tally, Version
+from vertexsdk.task import HopTask, make_master
 from vertexsdk.vertex import Vertex
 from vertexsdk.warm_start import Kept
 from vertexsdk.writing import Committer
 
 __all__ = ["Branch", "Version", "refuse_other_hosts", "run"]
 
-SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
 TRIES = 3
 SHOWN = 100_000  # vertices in a commit up to which it is readable by SQL when it is acknowledged
 
@@ -52,6 +53,7 @@ def run(
     compiled: bool | Literal["require"] = True,
     threads: int | None = None,
     exchange: Literal["auto", "driver", "shuffle"] = "auto",
+    delay_bound: int = 1,
     progress: bool | None = None,
 ) -> Result:
     """Run a program over a graph until it converges, and commit the result.
@@ -68,6 +70,8 @@ def run(
         compiled: False interprets; "require" refuses what does not compile.
         threads: per partition; the default shares the executors' cores among partitions.
         exchange: how messages travel between partitions; by size if "auto".
+        delay_bound: how many iterations a partition may be ahead of the slowest vertex, plus one:
+            1 is synchronous, see `docs/delay-bound.md`.
         progress: show a progress bar; the default is on a terminal only.
 
     Returns:
@@ -85,7 +89,7 @@ def run(
     return Branch(
         program, graph, params=params, backend=backend, loop=loop, max_iterations=max_iterations,
         tolerance=tolerance, commit_every=commit_every, compiled=compiled, threads=threads,
-        exchange=exchange, progress=progress,
+        exchange=exchange, delay_bound=delay_bound, progress=progress,
     ).go()  # fmt: skip
 
 
@@ -115,6 +119,7 @@ class Branch:
         compiled: bool | Literal["require"] = True,
         threads: int | None = None,
         exchange: Literal["auto", "driver", "shuffle"] = "auto",
+        delay_bound: int = 1,
         progress: bool | None = None,
         warm: Kept | None = None,
         keep: str | None = None,
@@ -135,6 +140,7 @@ class Branch:
             raise InputError(f"tolerance is {self.tolerance}; it must be zero or more")
         self.commit_every, self.compiled, self.threads = commit_every, compiled, threads
         self.exchange, self.given = exchange, dict(params or {})
+        self.delay_bound = checked_bound(delay_bound, program, self.given, self.max_iterations)
         self.bar = ProgressBar(loop, progress)
         self.seconds: dict[str, float] = {}
         self.statistics: dict[str, Any] = {}
@@ -179,7 +185,7 @@ class Branch:
                         self._iterate(spark, plan, info, store)
                     break
                 except RunError as error:
-                    if not isinstance(error, _Lost) and "executor was lost" not in str(error):
+                    if not isinstance(error, Lost) and "executor was lost" not in str(error):
                         raise
                     if attempt == TRIES - 1:
                         raise RunError(
@@ -265,117 +271,49 @@ class Branch:
 
     def _iterate(self, spark: SparkSession, plan: Plan, info: VariantInfo, store: Store) -> None:
         master = make_master(replace(plan, program=self.program), info.num_vertices)
-        version, vertices, hops = 0, info.num_vertices, 0
-        total = Progress(aggregates=master.identity())
-        statistics: dict[str, Any] = {
-            "iterations": 0, "hops": 0, "updates": 0, "prepares": 0, "acknowledges": 0,
-            "messages": 0, "bytes": 0, "seconds": 0.0, "result": self.program.result,
-        }  # fmt: skip
-        self.statistics = statistics
-        phases: dict[str, float] = {"kernel": 0.0, "save": 0.0, "commit": 0.0}
-        memory, written = 0, 0
-        after = self.committed.iteration if self.committed else 0
-        attempts: list[str | None] = [None] * self.graph.partitions
-        done = -1
-        began = time.perf_counter()
-        last_bytes = 0
-        task = HopTask(plan)
+        aggregators = self.program.aggregators
+        tally = Tally(self.program.result, info.num_vertices, self.graph.partitions, aggregators)
+        self.statistics = statistics = tally.statistics
         commit, rest = partial(self._commit, store, info), partial(store.show, self.loop)
+        bound = self._bound(plan)
         try:
             anchor = self.graph.anchor
             with (
-                Exchange(spark, anchor.partitions, task=task, anchor=anchor) as exchange,
+                Exchange(spark, anchor.partitions, task=HopTask(plan), anchor=anchor) as exchange,
                 Committer(commit, self.committed, rest) as committer,
             ):
-                while master.reason is None or done != master.iteration - 1:
-                    command = Command(
-                        version, master.iteration, dict(master.aggregates), vertices,
-                        self.commit_every, self.slice, after=after, committed=tuple(attempts),
-                    )  # fmt: skip
-                    if master.reason is not None:  # which no partition could know
-                        command = replace(
-                            command, iteration=master.iteration - 1, step=False, commit=True
-                        )
-                    reports = self._hop(exchange, command, self._via(last_bytes))
-                    hops += command.step
-                    version = reports[0].version
-                    vertices = sum(r.vertices for r in reports)
-                    last_bytes = sum(r.bytes for r in reports)
-                    statistics["bytes"] += last_bytes
-                    memory = max(memory, *(r.memory for r in reports))
-                    for r in reports:
-                        for name in phases:
-                            phases[name] += r.seconds.get(name, 0.0) / len(reports)
-                    for k in range(max(len(reports[0].history), 1)):
-                        if command.step:
-                            step = Progress(aggregates=master.identity())
-                            for r in reports:
-                                step.add(r.history[k], self.program.aggregators)
-                            master.advance(step)
-                            total.add(replace(step, aggregates=master.identity()),
-                                      self.program.aggregators)  # fmt: skip
-                        if master.iteration - 1 not in reports[0].segments:
-                            continue
-                        done = master.iteration - 1
-                        statistics |= {
-                            "iterations": done, "hops": hops, "updates": total.updates,
-                            "messages": total.messages, "num_vertices": vertices,
-                            "reason": master.reason, "seconds": time.perf_counter() - began,
-                        }  # fmt: skip
-                        segments = [ref for r in reports if (ref := r.segments[done])]
-                        for ref in segments:
-                            attempts[ref.key.partition] = ref.key.attempt
-                            written += ref.bytes
-                        new = Version(done, segments, dict(master.aggregates), dict(statistics))
-                        if self._collects:
-                            self._collected = new
-                        else:
-                            committer.add(new)
-                    self.bar.update(master.iteration - 1, step, total.messages)
-                    failure = next((r.failure for r in reports if r.failure), None)
-                    if failure is not None:
-                        committer.finish()
-                        raise failure
-                    if self.stop is not None and master.reason is None:
-                        master.reason = self.stop(master.iteration - 1, total)
+                loop = Iterating(
+                    exchange, committer, master, tally, self.bar,
+                    commit_every=self.commit_every, slice=self.slice, via=self.exchange,
+                    after=self.committed.iteration if self.committed else 0, stop=self.stop,
+                    collected=self._collect if self._collects else None,
+                )  # fmt: skip
+                if bound == 1:
+                    loop.synchronous()
+                else:
+                    loop.asynchronous(bound, by_blocks(self.program), loop.synchronous(last=0))
                 self.committed = committer.finish()
         finally:
             self.graph.forget(plan.run)
-        statistics["seconds"] = time.perf_counter() - began
-        statistics["phases"] = {**self.seconds, **phases}
-        statistics["worker_memory"] = memory
+        statistics["seconds"] = time.perf_counter() - tally.began
+        statistics["phases"] = {**self.seconds, **tally.phases}
+        statistics["worker_memory"] = tally.memory
         statistics["num_edges"] = info.num_edges
         statistics["duplicate_edges"] = info.duplicates
         statistics["partitions"] = self.graph.partitions
         statistics["partitioner"] = self.graph.partitioner.name
         statistics["boundary_share"], statistics["cut"] = info.boundary_share, info.cut
         statistics["compiled"] = all(k is not None for k in plan.kernels)
-        statistics["backend_bytes"] = written
-        self.kept = plan.kept(done, master.aggregates)
+        statistics["backend_bytes"] = tally.written
+        statistics["delay_bound"] = self.delay_bound
+        self.kept = plan.kept(loop.done, master.aggregates)
 
-    def _via(self, last_bytes: int) -> Literal["driver", "shuffle"]:
-        """How a hop's messages travel, judged by those of the hop before."""
-        if self.exchange != "auto":
-            return self.exchange
-        return "shuffle" if last_bytes > SHUFFLE else "driver"
+    def _bound(self, plan: Plan) -> int:
+        """The delay bound that is run with: one partition has nobody to wait for."""
+        return 1 if len(plan.topologies) == 1 else self.delay_bound
 
-    def _hop(
-        self,
-        exchange: Exchange,
-        command: Command,
-        via: Literal["driver", "shuffle"],
-    ) -> list[Report]:
-        try:
-            raw = exchange.hop(command, via=via)
-        except RunError as error:
-            if "partitions reported" in str(error):
-                raise _Lost(str(error)) from error
-            raise
-        reports: list[Report] = [pickle.loads(r) for r in raw]
-        for r in reports:
-            if r.lost:
-                raise _Lost(r.lost)
-        return reports
+    def _collect(self, version: Version) -> None:
+        self._collected = version
 
     def _commit(
         self, store: Store, info: VariantInfo, version: Version, parent: Manifest | None
@@ -395,20 +333,6 @@ class Branch:
         if sum(ref.rows for ref in version.segments) <= SHOWN:
             store.show(self.loop)
         return self.committed
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """What the tasks wrote of one iteration, and what is remembered with it."""
-
-    iteration: int
-    segments: list[SegmentRef]
-    aggregates: dict[str, Any]
-    statistics: dict[str, Any]
-
-
-class _Lost(RunError):
-    """A worker lost what it held; the run starts over."""
 
 
 def _threads(spark: SparkSession, partitions: int) -> int:

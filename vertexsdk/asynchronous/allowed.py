@@ -1,10 +1,10 @@
 """Which programs may run with a delay bound above 1, and why the others may not.
 
 Asynchronous iterations reach the fixed point of synchronous ones where the method is monotone and
-starts above (or below) all of its fixed points, as those of `Min` and `Max` do (Cousot, "Asynchronous
-iterative methods for solving a fixed point system of monotone equations", 1977), and where it is a
-contraction (Chazan and Miranker, "Chaotic relaxation", 1969). Where neither is known the class says
-so itself, by `asynchronous = True`.
+starts above (or below) all of its fixed points, as those of `Min` and `Max` do (Cousot,
+"Asynchronous iterative methods for solving a fixed point system of monotone equations", 1977), and
+where it is a contraction (Chazan and Miranker, "Chaotic relaxation", 1969). Where neither is known
+the class says so itself, by `asynchronous = True`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from vertexsdk.errors import InputError
 from vertexsdk.linear import why_not_linear
 from vertexsdk.program import ClassSpec, Program, reachable, self_name
 from vertexsdk.warm_start import open_ended, reads_iteration
 
-__all__ = ["by_blocks", "why_synchronous"]
+__all__ = ["by_blocks", "checked_bound", "why_synchronous"]
 
 
 def why_synchronous(program: Program, params: Mapping[str, Any]) -> str | None:
@@ -38,6 +39,26 @@ def why_synchronous(program: Program, params: Mapping[str, Any]) -> str | None:
         if reason is not None:
             return reason
     return None
+
+
+def checked_bound(
+    bound: int, program: Program, given: Mapping[str, Any], max_iterations: int | None
+) -> int:
+    """Return a delay bound that fits the program.
+
+    Raises:
+        InputError: it is no number from 1 up, or the program needs synchronous iterations.
+    """
+    if isinstance(bound, bool) or not isinstance(bound, int) or bound < 1:
+        raise InputError(f"the delay bound is {bound!r}; it must be an integer of 1 or more")
+    if bound == 1:
+        return 1
+    reason = why_synchronous(program, program.bind(given))
+    if reason is None and max_iterations is not None and by_blocks(program):
+        reason = "it is to end after a number of iterations"
+    if reason is not None:
+        raise InputError(f"{program.name}: a delay bound of {bound} is not possible: {reason}")
+    return bound
 
 
 def by_blocks(program: Program) -> bool:

@@ -26,7 +26,7 @@ from vertexsdk.errors import ProgramError
 from vertexsdk.master import Progress
 from vertexsdk.processor import Processor, merged
 
-__all__ = ["Swept", "Sweeps"]
+__all__ = ["Sweeps", "Swept"]
 
 Array = NDArray[Any]
 

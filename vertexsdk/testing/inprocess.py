@@ -308,7 +308,9 @@ class InProcess:
         self.versions = versions
         return self._state(plan, partitions, versions), total, rounds.iteration
 
-    def _state(self, plan: Plan, partitions: int, version: int | list[int]) -> dict[int, dict[str, Any]]:
+    def _state(
+        self, plan: Plan, partitions: int, version: int | list[int]
+    ) -> dict[int, dict[str, Any]]:
         state: dict[int, dict[str, Any]] = {}
         for p in range(partitions):
             kept = task._kept.get((plan.run, p))
