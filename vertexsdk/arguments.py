@@ -191,8 +191,8 @@ def _how(command: argparse.ArgumentParser) -> None:
     add("--partitions", type=_at_least(1), metavar="N", help="default: one per executor")
     add("--partitioner", choices=("hash", "ldg", "fennel", "metis"), default="hash",
         help="what places vertices; all but hash keep neighbours together")  # fmt: skip
-    add("--delay-bound", type=_at_least(1), default=1, metavar="B",
-        help="how far partitions may be apart, plus one (default: 1, synchronous)")  # fmt: skip
+    add("--delay-bound", type=_bound, default=1, metavar="B",
+        help="how far partitions may be apart, plus one; or auto (default: 1)")  # fmt: skip
     add(
         "--compiled",
         choices=("auto", "require", "no"),
@@ -205,6 +205,10 @@ def _how(command: argparse.ArgumentParser) -> None:
     _results(add)
     add("--stats", metavar="FILE", help="write iterations, messages, seconds and more as JSON")
     _common(command.add_argument_group("where").add_argument)
+
+
+def _bound(text: str) -> int | str:
+    return text if text == "auto" else _at_least(1)(text)
 
 
 def _query_arguments(command: argparse.ArgumentParser) -> None:

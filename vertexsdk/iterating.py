@@ -85,12 +85,13 @@ class Iterating:
             self._show(master.iteration - 1, step, reports)
         return version
 
-    def asynchronous(self, bound: int, blocks: bool, version: int) -> None:
+    def asynchronous(self, bound: int, blocks: bool, patient: bool, version: int) -> None:
         """Iterate to the end with a delay bound above 1, after iteration 0.
 
         Args:
             bound: the delay bound.
             blocks: see `asynchronous.allowed.by_blocks`.
+            patient: see `asynchronous.sweeps`.
             version: of every partition, as `synchronous` returned it.
         """
         master, tally, statistics = self.master, self.tally, self.tally.statistics
@@ -102,7 +103,8 @@ class Iterating:
             due = self.commit_every is not None and label // self.commit_every * self.commit_every
             command = replace(
                 self._command(version, iteration=frontier),
-                bound=room, blocks=blocks, every=None, commit=bool(due and due > self._last()),
+                bound=room, blocks=blocks, patient=patient, every=None,
+                commit=bool(due and due > self._last()),
             )  # fmt: skip
             reports = self._hop(command)
             version = reports[0].version

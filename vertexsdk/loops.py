@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 
-from vertexsdk.asynchronous.allowed import by_blocks, checked_bound
+from vertexsdk.asynchronous.allowed import by_blocks, checked_bound, why_synchronous
+from vertexsdk.asynchronous.choice import Choice, choose
 from vertexsdk.compile.choose import with_kernels
 from vertexsdk.defaults import default_backend
 from vertexsdk.errors import InputError, RunError
@@ -53,7 +54,7 @@ def run(
     compiled: bool | Literal["require"] = True,
     threads: int | None = None,
     exchange: Literal["auto", "driver", "shuffle"] = "auto",
-    delay_bound: int = 1,
+    delay_bound: int | Literal["auto"] = 1,
     progress: bool | None = None,
 ) -> Result:
     """Run a program over a graph until it converges, and commit the result.
@@ -71,7 +72,7 @@ def run(
         threads: per partition; the default shares the executors' cores among partitions.
         exchange: how messages travel between partitions; by size if "auto".
         delay_bound: how many iterations a partition may be ahead of the slowest vertex, plus one:
-            1 is synchronous, see `docs/delay-bound.md`.
+            1 is synchronous; "auto" chooses. See `docs/delay-bound.md`.
         progress: show a progress bar; the default is on a terminal only.
 
     Returns:
@@ -119,7 +120,7 @@ class Branch:
         compiled: bool | Literal["require"] = True,
         threads: int | None = None,
         exchange: Literal["auto", "driver", "shuffle"] = "auto",
-        delay_bound: int = 1,
+        delay_bound: int | Literal["auto"] = 1,
         progress: bool | None = None,
         warm: Kept | None = None,
         keep: str | None = None,
@@ -275,7 +276,7 @@ class Branch:
         tally = Tally(self.program.result, info.num_vertices, self.graph.partitions, aggregators)
         self.statistics = statistics = tally.statistics
         commit, rest = partial(self._commit, store, info), partial(store.show, self.loop)
-        bound = self._bound(plan)
+        choice = self._choice(info)
         try:
             anchor = self.graph.anchor
             with (
@@ -288,10 +289,13 @@ class Branch:
                     after=self.committed.iteration if self.committed else 0, stop=self.stop,
                     collected=self._collect if self._collects else None,
                 )  # fmt: skip
-                if bound == 1:
+                if choice.bound == 1:
                     loop.synchronous()
                 else:
-                    loop.asynchronous(bound, by_blocks(self.program), loop.synchronous(last=0))
+                    version = loop.synchronous(last=0)
+                    loop.asynchronous(
+                        choice.bound, by_blocks(self.program), choice.patient, version
+                    )
                 self.committed = committer.finish()
         finally:
             self.graph.forget(plan.run)
@@ -305,12 +309,21 @@ class Branch:
         statistics["boundary_share"], statistics["cut"] = info.boundary_share, info.cut
         statistics["compiled"] = all(k is not None for k in plan.kernels)
         statistics["backend_bytes"] = tally.written
-        statistics["delay_bound"] = self.delay_bound
+        statistics["delay_bound"] = choice.bound
+        statistics["delay_bound_reason"] = choice.reason
         self.kept = plan.kept(loop.done, master.aggregates)
 
-    def _bound(self, plan: Plan) -> int:
-        """The delay bound that is run with: one partition has nobody to wait for."""
-        return 1 if len(plan.topologies) == 1 else self.delay_bound
+    def _choice(self, info: VariantInfo) -> Choice:
+        """The delay bound to run with."""
+        partitions, bound = self.graph.partitions, self.delay_bound
+        if bound == "auto":
+            refused = why_synchronous(self.program, self.program.bind(self.given))
+            if refused is None and self.max_iterations is not None:
+                refused = "it is to end after a number of iterations"
+            return choose(partitions, info.boundary_share, by_blocks(self.program), refused)
+        if partitions == 1:
+            return Choice(1, False, "there is one partition")
+        return Choice(bound, False, "as given")
 
     def _collect(self, version: Version) -> None:
         self._collected = version

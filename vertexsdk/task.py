@@ -37,7 +37,7 @@ class Command:
     state at the end of each `every` iterations after `after` is written to the store on the way;
     with `commit`, that of `iteration`. `committed` has each partition's attempt that was committed
     last, which deltas are made from. With a `bound` above 1, `iteration` is the frontier, and each
-    partition makes sweeps of its own; `blocks` says of which kind, see `asynchronous.sweeps`.
+    partition makes sweeps of its own; `blocks` and `patient` say how, see `asynchronous.sweeps`.
     """
 
     version: int
@@ -52,6 +52,7 @@ class Command:
     committed: tuple[str | None, ...] = ()
     bound: int = 1
     blocks: bool = False
+    patient: bool = False
 
     def due(self, iteration: int) -> bool:
         """Whether the state at the end of an iteration is to be written on the way."""
@@ -203,7 +204,9 @@ class HopTask:
     ) -> list[tuple[int, bytes]]:
         """Make sweeps; return what the partition has to say to the others."""
         processor.reading = command.aggregates
-        sweeps = Sweeps(processor, command.iteration, command.bound, command.seconds)
+        sweeps = Sweeps(
+            processor, command.iteration, command.bound, command.seconds, command.patient
+        )
         with arithmetic_of(self.plan):
             sweeps.receive(blocks)
             run = sweeps.run_block if command.blocks else sweeps.run

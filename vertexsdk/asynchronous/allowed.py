@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from vertexsdk.errors import InputError
 from vertexsdk.linear import why_not_linear
@@ -19,6 +19,8 @@ from vertexsdk.program import ClassSpec, Program, reachable, self_name
 from vertexsdk.warm_start import open_ended, reads_iteration
 
 __all__ = ["by_blocks", "checked_bound", "why_synchronous"]
+
+LARGEST = 1 << 24  # iterations are counted in 32 bits
 
 
 def why_synchronous(program: Program, params: Mapping[str, Any]) -> str | None:
@@ -42,15 +44,19 @@ def why_synchronous(program: Program, params: Mapping[str, Any]) -> str | None:
 
 
 def checked_bound(
-    bound: int, program: Program, given: Mapping[str, Any], max_iterations: int | None
-) -> int:
-    """Return a delay bound that fits the program.
+    bound: int | str, program: Program, given: Mapping[str, Any], max_iterations: int | None
+) -> int | Literal["auto"]:
+    """Return a delay bound that fits the program, or "auto".
 
     Raises:
         InputError: it is no number from 1 up, or the program needs synchronous iterations.
     """
-    if isinstance(bound, bool) or not isinstance(bound, int) or bound < 1:
-        raise InputError(f"the delay bound is {bound!r}; it must be an integer of 1 or more")
+    if bound == "auto":
+        return "auto"
+    if isinstance(bound, bool | str) or not isinstance(bound, int) or not 1 <= bound <= LARGEST:
+        raise InputError(
+            f"the delay bound is {bound!r}; it must be an integer from 1 to {LARGEST}, or 'auto'"
+        )
     if bound == 1:
         return 1
     reason = why_synchronous(program, program.bind(given))

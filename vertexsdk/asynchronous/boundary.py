@@ -25,7 +25,6 @@ __all__ = ["ALWAYS", "Block", "Boundary"]
 
 Array = NDArray[Any]
 ALWAYS = 2**62  # a time later than all: nobody else waits
-LET_GO, TAKE_BACK = 1, 2  # of an acknowledged PREPARE; of one that is not answered yet
 
 Block = dict[str, Any]  # columns by name, and "meta"
 
@@ -43,10 +42,12 @@ class Boundary:
         due: int32[n], the iteration it would have committed in, where it waits; else 0.
         holds: int32[n], how many ghosts elsewhere hold it (the size of its prepare list).
         preparing: int32, the vertices that prepare, by ascending time.
-        asked, covers, acked: int64[g], int64[g], int32[g]: the time of a PREPARE that is not
-            answered; up to which time one is; and the iteration it was answered with.
-        held_by, pended: bool[b], int64[b]: which inbound ghosts hold their vertex; the time of a
-            PREPARE which is not answered yet.
+        asked, granted: int64[g], the time of the PREPARE that is not answered yet, and of the one
+            that was answered last and is still made use of; 0 where there is none.
+        covers, acked: int64[g], int32[g], with that answer: the time up to which it holds, and the
+            iteration of the consumer's last commit.
+        pended, held_by: int64[b], by inbound ghost the time of a PREPARE that is not answered yet,
+            and of the one by which it holds its vertex.
         later: int32, vertices that committed at the bound, to scatter when the frontier moves.
     """
 
@@ -59,10 +60,11 @@ class Boundary:
     holds: Array
     preparing: Array
     asked: Array
+    granted: Array
     covers: Array
     acked: Array
-    held_by: Array
     pended: Array
+    held_by: Array
     later: Array
     queue: list[tuple[int, Array, Array, int, int]] = field(default_factory=list)
     """Updates that are held until the frontier moves: source, index, values, first, last."""
@@ -77,8 +79,8 @@ class Boundary:
             np.full(t.n, iteration, np.int32), np.zeros(t.n, np.int64), np.zeros(t.n, np.int32),
             np.zeros(t.n, np.int32), none,
             np.zeros(t.ghosts, np.int64), np.zeros(t.ghosts, np.int64),
-            np.zeros(t.ghosts, np.int32),
-            np.zeros(len(t.inbound), np.bool_), np.zeros(len(t.inbound), np.int64), none,
+            np.zeros(t.ghosts, np.int64), np.zeros(t.ghosts, np.int32),
+            np.zeros(len(t.inbound), np.int64), np.zeros(len(t.inbound), np.int64), none,
         )  # fmt: skip
 
     def crossings(self, t: Topology) -> Array:
@@ -122,26 +124,30 @@ class Boundary:
         self.lamport = max(self.lamport, lamport) + 1
         first, ours = int(t.inbound_start[source]), int(t.ghost_start[source])
         if "free.index" in block:
-            at, what = block["free.index"] + first, block["free.what"]
-            gone = at[((what & LET_GO) != 0) & self.held_by[at]]
-            self.held_by[gone] = False
+            at, until = block["free.index"] + first, block["free.time"]
+            self.pended[at[self.pended[at] <= until]] = 0
+            gone = at[(self.held_by[at] != 0) & (self.held_by[at] <= until)]
+            self.held_by[gone] = 0
             np.subtract.at(self.holds, t.inbound[gone], 1)
-            self.pended[at[(what & TAKE_BACK) != 0]] = 0
         if "ask.index" in block:
             self.pended[block["ask.index"] + first] = block["ask.time"]
         if "ack.index" in block:
             at = block["ack.index"] + ours
             fresh = self.asked[at] == block["ack.time"]  # not one that was taken back meanwhile
             at = at[fresh]
-            self.asked[at] = 0
+            self.granted[at], self.asked[at] = self.asked[at], 0
             self.covers[at] = block["ack.covers"][fresh]
             self.acked[at] = block["ack.iteration"][fresh]
 
-    def say(self, t: Topology) -> tuple[dict[int, Block], int, int]:
-        """What this partition has to say to the others: blocks, PREPAREs, ACKNOWLEDGEs."""
+    def say(self, t: Topology, ask: bool = True) -> tuple[dict[int, Block], int, int]:
+        """What this partition has to say to the others: blocks, PREPAREs, ACKNOWLEDGEs.
+
+        Args:
+            ask: send PREPAREs for the vertices that prepare.
+        """
         blocks: dict[int, Block] = {}
         self._free(t, blocks)
-        asks = self._ask(t, blocks)
+        asks = self._ask(t, blocks) if ask else 0
         return blocks, asks, self._acknowledge(t, blocks)
 
     def _ask(self, t: Topology, blocks: dict[int, Block]) -> int:
@@ -168,13 +174,15 @@ class Boundary:
             want(
                 self.preparing, self.began, t.start, t.stop, t.target, t.n, self.covers, wanted
             )  # fmt: skip
-        what = np.zeros(t.ghosts, np.uint8)
-        what[active[(self.covers[active] != 0) & ((wanted[active] & 1) == 0)]] |= LET_GO
-        what[active[(self.asked[active] != 0) & ((wanted[active] & 2) == 0)]] |= TAKE_BACK
-        at = np.flatnonzero(what)
-        self.covers[at[(what[at] & LET_GO) != 0]] = 0
-        self.asked[at[(what[at] & TAKE_BACK) != 0]] = 0
-        _divide(blocks, t.ghost_start, at, "free.index", {"free.what": what[at]})
+        until = np.where((wanted & 1) == 0, self.granted, 0)
+        let_go = until != 0
+        self.covers[let_go] = self.granted[let_go] = 0
+        # Of two PREPAREs the first is let go first: the consumer knows only how far.
+        back = (self.asked != 0) & ((wanted & 2) == 0) & (self.granted == 0)
+        until[back] = self.asked[back]
+        self.asked[back] = 0
+        at = np.flatnonzero(until)
+        _divide(blocks, t.ghost_start, at, "free.index", {"free.time": until[at]})
 
     def _acknowledge(self, t: Topology, blocks: dict[int, Block]) -> int:
         """Answer each PREPARE but those of updates that happened after the consumer's own."""
@@ -184,9 +192,8 @@ class Boundary:
         own = self.began[t.inbound[asks]]
         asks = asks[(own == 0) | (own > self.pended[asks])]
         consumers = t.inbound[asks]
-        fresh = ~self.held_by[asks]
-        np.add.at(self.holds, consumers[fresh], 1)
-        self.held_by[asks] = True
+        np.add.at(self.holds, consumers[self.held_by[asks] == 0], 1)
+        self.held_by[asks] = self.pended[asks]
         own = self.began[consumers]
         said = {
             "ack.time": self.pended[asks],
@@ -223,8 +230,8 @@ class Boundary:
 
 
 _ARRAYS = (
-    "committed", "began", "due", "holds", "preparing", "asked", "covers", "acked", "held_by",
-    "pended", "later",
+    "committed", "began", "due", "holds", "preparing", "asked", "granted", "covers", "acked",
+    "pended", "held_by", "later",
 )  # fmt: skip
 
 
