@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
+from vertexsdk.asynchronous.lanes import Blocks, Inboxes, Pace, side_by_side
 from vertexsdk.asynchronous.rounds import Rounds, delay_table, end_block
 from vertexsdk.errors import RunError
 from vertexsdk.exchange import Exchange
@@ -62,6 +63,7 @@ class Iterating:
         self.stop = stop
         self._via, self._collected = via, collected
         self.done = -1  # the iteration of the last version
+        self.versions: tuple[int, ...] = ()  # of each partition, where they differ
 
     def synchronous(self, last: int | None = None, version: int = 0) -> int:
         """Iterate from a version to the end, or to iteration `last`; return the version reached."""
@@ -94,9 +96,10 @@ class Iterating:
             patient: see `asynchronous.sweeps`.
             version: of every partition, as `synchronous` returned it.
         """
-        master, tally, statistics = self.master, self.tally, self.tally.statistics
+        master = self.master
         partitions = self.exchange.partitions
         rounds = Rounds(partitions, bound, master.max_iterations, master.iteration)
+        pace = Pace(partitions)
         while master.reason is None:
             (frontier, room), *_ = [rounds.start(p) for p in range(partitions)]
             label = frontier - 1
@@ -111,22 +114,60 @@ class Iterating:
             for r in reports:
                 assert r.swept is not None
                 rounds.finish(r.partition, r.swept)
-            step = self._sum([p for r in reports for p in r.history])
-            tally.add(step)
-            if blocks:
-                end_block(master, reports, master.algebras, rounds.iteration)
-            else:
-                master.iteration, master.reason = rounds.iteration + 1, rounds.reason
-            statistics |= {
-                "prepares": rounds.totals["prepares"],
-                "acknowledges": rounds.totals["acknowledges"],
-                "prepare_messages": rounds.totals["asks"], "held": rounds.totals["held"],
-                "delays": delay_table(rounds.delays),
-            }  # fmt: skip
+            self._count(rounds, reports, blocks)
             if command.commit:
                 self._add(label, reports)
-            self._show(rounds.iteration, step, reports)
+            self._show(rounds.iteration, self._sum([]), reports)
+            pace.see(reports)
+            inboxes = None if blocks or not pace.uneven else self.exchange.inboxes()
+            if inboxes is not None and master.reason is None:
+                self._side_by_side(rounds, inboxes, [version] * partitions, pace)
+                version = -1
         self.synchronous(version=version)
+
+    def _side_by_side(
+        self, rounds: Rounds, inboxes: Inboxes, versions: list[int], pace: Pace
+    ) -> None:
+        """Let every partition go at its own pace, and none wait for the slowest one's hop."""
+        base = self.tally.hops
+
+        def command(p: int, frontier: int, room: int) -> Command:
+            return replace(
+                self._command(versions[p], iteration=frontier), bound=room, every=None,
+                seconds=min(self.slice, pace.seconds),
+            )  # fmt: skip
+
+        def run(p: int, frontier: int, room: int, blocks: Blocks) -> tuple[Report, Blocks]:
+            raw, sent = self.exchange.alone(p, command(p, frontier, room), blocks)
+            return pickle.loads(raw), sent
+
+        def done(report: Report, runs: int) -> bool:
+            if report.lost:
+                raise Lost(report.lost)
+            versions[report.partition] = report.version
+            self.tally.take([report])
+            self.tally.hops = base + runs
+            self._count(rounds, [report], blocks=False)
+            self._show(rounds.iteration, self._sum(report.history), [report])
+            return self.master.reason is None
+
+        self.tally.statistics["uneven"] = pace.described
+        side_by_side(rounds, inboxes, run, done)
+        self.versions = tuple(versions)
+
+    def _count(self, rounds: Rounds, reports: list[Report], blocks: bool) -> None:
+        """Take in what asynchronous hops did."""
+        self.tally.add(self._sum([p for r in reports for p in r.history]))
+        if blocks:
+            end_block(self.master, reports, self.master.algebras, rounds.iteration)
+        elif self.master.reason is None:
+            self.master.iteration, self.master.reason = rounds.iteration + 1, rounds.reason
+        self.tally.statistics |= {
+            "prepares": rounds.totals["prepares"],
+            "acknowledges": rounds.totals["acknowledges"],
+            "prepare_messages": rounds.totals["asks"], "held": rounds.totals["held"],
+            "delays": delay_table(rounds.delays),
+        }  # fmt: skip
 
     def _last(self) -> int:
         return max(self.done, self.after)
@@ -135,6 +176,7 @@ class Iterating:
         return Command(
             version, iteration, dict(self.master.aggregates), self.tally.vertices,
             self.commit_every, self.slice, after=self.after, committed=tuple(self.tally.attempts),
+            versions=self.versions,
         )  # fmt: skip
 
     def _sum(self, parts: list[Progress]) -> Progress:

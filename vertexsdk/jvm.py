@@ -101,9 +101,15 @@ class Jvm:
         )
         return self._python_rdd(parent, wrapped, False, False)
 
-    def collect(self, rdd: JavaObject, reads: Serializer) -> list[Any]:
-        """Run a job for the whole (Scala) RDD; return its records in partition order."""
-        with _load_from_socket(self._python_rdd.collectAndServe(rdd), reads) as stream:
+    def collect(
+        self, rdd: JavaObject, reads: Serializer, partitions: list[int] | None = None
+    ) -> list[Any]:
+        """Run a job for the (Scala) RDD, or some partitions of it; return the records in order."""
+        if partitions is None:
+            served = self._python_rdd.collectAndServe(rdd)
+        else:
+            served = self._python_rdd.runJob(self.scala_sc, rdd.asJavaRDD(), partitions)
+        with _load_from_socket(served, reads) as stream:
             return list(stream)
 
     def partitioner(self, partitions: int, function: Any) -> JavaObject:

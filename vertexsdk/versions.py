@@ -333,8 +333,9 @@ class Versions:
     def merge(self, branch: Versions, received: int) -> None:
         """Stand where a fork stands now, if nothing was received since it was made.
 
-        Its result is written at the next iteration of this loop; what was in transit here is
-        dropped. What it took in by itself is taken in here.
+        With this loop at iteration τ, its result is written at τ+B, B being the delay bound: no
+        update made here can be of so late an iteration, so what was in transit is dropped
+        (section 5.2). What it took in by itself is taken in here.
 
         Args:
             received: of this loop when the fork was made.
@@ -358,7 +359,9 @@ class Versions:
                 repeated=self.ledger.repeated,
             )
             self.statistics, self.aggregates = branch.statistics, branch.aggregates
-            self._commit([], branch.log, ledger, content=branch.manifest)
+            bound = int(branch.statistics.get("delay_bound") or 1)
+            later = self._iteration + bound
+            self._commit([], branch.log, ledger, later, content=branch.manifest)
             self._stale = branch._stale = True
             theirs = branch.engine
             if isinstance(theirs, LaterEngine) and theirs.made is not None:

@@ -61,11 +61,20 @@ class Rounds:
             return "quiet"
         return "max_iterations" if self.limit is not None and frontier > self.limit else None
 
+    @property
+    def told(self) -> int | None:
+        """The frontier that a partition which starts now is told; None: nothing is left to do."""
+        frontier = self.frontier
+        return None if frontier is None else min([frontier, *self._told.values()])
+
+    def idle(self, partition: int) -> bool:
+        """Whether a partition has reported that it has nothing left to do."""
+        return self._low[partition] is None
+
     def start(self, partition: int) -> tuple[int, int]:
         """A partition runs, with all that was sent to it: its frontier, and bound from there."""
-        frontier = self.frontier
-        assert frontier is not None
-        told = min([frontier, *self._told.values()])
+        told = self.told
+        assert told is not None
         self._told[partition] = told
         coming, low = self._coming[partition], self._low[partition]
         self._coming[partition] = None

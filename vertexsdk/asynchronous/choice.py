@@ -1,0 +1,45 @@
+"""`delay_bound="auto"`: which bound to run with, by algebra, partitions and their border."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["BORDER", "Choice", "choose"]
+
+BORDER = 0.25  # share of vertices with a consumer elsewhere, above which little work is local
+LOCAL = 1024  # sweeps in one hop: more than a partition makes before it is quiet, as a rule
+BLOCK = 4  # sweeps per exchange of all; of more than these the last ones add little
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A delay bound, whether sweeps are patient (see `sweeps`), and why it was chosen."""
+
+    bound: int
+    patient: bool
+    reason: str
+
+
+def choose(partitions: int, border: float, blocks: bool, refused: str | None) -> Choice:
+    """Choose a bound.
+
+    Args:
+        partitions: of the graph.
+        border: the share of vertices with a consumer in another partition.
+        blocks: whether the program reads aggregates, or ends by a rule over them.
+        refused: why the program has to be synchronous, or None.
+
+    >>> choose(4, 0.02, False, None).bound
+    1024
+    >>> choose(4, 0.9, False, None)
+    Choice(bound=1, patient=False, reason='90 % of the vertices have a consumer elsewhere')
+    """
+    if refused is not None:
+        return Choice(1, False, refused)
+    if partitions == 1:
+        return Choice(1, False, "there is one partition")
+    share = f"{border:.0%}".replace("%", " %")
+    if border > BORDER:
+        return Choice(1, False, f"{share} of the vertices have a consumer elsewhere")
+    bound = BLOCK if blocks else LOCAL
+    return Choice(bound, not blocks, f"only {share} of the vertices have a consumer elsewhere")
