@@ -38,7 +38,9 @@ class Boundary:
         sealed: updates committed in it have been applied, so no vertex may gather in it any more.
         lamport: Lamport's clock.
         committed: int32[n], the iteration of each vertex's last commit.
-        began: int64[n], the time at which it began to prepare; 0 where it does not.
+        began: int64[n], the time of its update while it prepares; 0 where it does not.
+        wish: int64[n], the time from which on it has wished to, where it is held; else 0. Who asks
+            at a later time has to wait for it, so nobody starves.
         due: int32[n], the iteration it would have committed in, where it waits; else 0.
         holds: int32[n], how many ghosts elsewhere hold it (the size of its prepare list).
         preparing: int32, the vertices that prepare, by ascending time.
@@ -56,6 +58,7 @@ class Boundary:
     lamport: int
     committed: Array
     began: Array
+    wish: Array
     due: Array
     holds: Array
     preparing: Array
@@ -76,8 +79,8 @@ class Boundary:
         none = np.empty(0, np.int32)
         return cls(
             iteration, True, 0,
-            np.full(t.n, iteration, np.int32), np.zeros(t.n, np.int64), np.zeros(t.n, np.int32),
-            np.zeros(t.n, np.int32), none,
+            np.full(t.n, iteration, np.int32), np.zeros(t.n, np.int64), np.zeros(t.n, np.int64),
+            np.zeros(t.n, np.int32), np.zeros(t.n, np.int32), none,
             np.zeros(t.ghosts, np.int64), np.zeros(t.ghosts, np.int64),
             np.zeros(t.ghosts, np.int64), np.zeros(t.ghosts, np.int32),
             np.zeros(len(t.inbound), np.int64), np.zeros(len(t.inbound), np.int64), none,
@@ -93,12 +96,29 @@ class Boundary:
 
     # The paper's phases, as seen from here. -------------------------------------------------
 
-    def prepare(self, vertices: Array, partition: int, partitions: int) -> None:
-        """Phase 2, a producer's side: the vertices begin to prepare; asked for by `asks`."""
+    def prepare(self, vertices: Array, t: Topology) -> None:
+        """Phase 2, a producer's side: the vertices begin to prepare."""
         if len(vertices):
-            self.lamport += 1
-            self.began[vertices] = self.lamport * partitions + partition
-            self.preparing = np.concatenate([self.preparing, vertices])
+            wish = self.wish[vertices]
+            self.began[vertices] = np.where(wish != 0, wish, self._time(t))
+            self.wish[vertices] = 0
+            waiting = np.concatenate([self.preparing, vertices])
+            self.preparing = waiting[np.argsort(self.began[waiting], kind="stable")]
+
+    def wait(self, vertices: Array, iteration: int, t: Topology) -> None:
+        """Vertices would commit in an iteration, but have to wait."""
+        fresh = vertices[self.due[vertices] == 0]
+        if len(fresh):
+            self.due[fresh] = iteration
+            self.wish[fresh[self.began[fresh] == 0]] = self._time(t)
+
+    def content(self, vertices: Array) -> None:
+        """Vertices that waited have nothing to commit after all."""
+        self.due[vertices] = self.wish[vertices] = 0
+
+    def _time(self, t: Topology) -> int:
+        self.lamport += 1
+        return self.lamport * t.partitions + t.partition
 
     def ready(self, t: Topology, bound: int) -> tuple[Array, int]:
         """Those of `preparing` that may commit, and the least iteration they may do so in."""
@@ -115,7 +135,7 @@ class Boundary:
         if len(self.preparing):
             self.began[vertices] = 0
             self.preparing = self.preparing[self.began[self.preparing] != 0]
-        self.due[vertices] = 0
+        self.due[vertices] = self.wish[vertices] = 0
 
     # Between partitions. --------------------------------------------------------------------
 
@@ -189,12 +209,12 @@ class Boundary:
         asks = np.flatnonzero(self.pended)
         if not len(asks):
             return 0
-        own = self.began[t.inbound[asks]]
+        own = self._own(t.inbound[asks])
         asks = asks[(own == 0) | (own > self.pended[asks])]
         consumers = t.inbound[asks]
         np.add.at(self.holds, consumers[self.held_by[asks] == 0], 1)
         self.held_by[asks] = self.pended[asks]
-        own = self.began[consumers]
+        own = self._own(consumers)
         said = {
             "ack.time": self.pended[asks],
             "ack.covers": np.where(own == 0, ALWAYS, own),
@@ -203,6 +223,11 @@ class Boundary:
         self.pended[asks] = 0
         _divide(blocks, t.inbound_start, asks, "ack.index", said)
         return len(asks)
+
+    def _own(self, vertices: Array) -> Array:
+        """The times of the vertices' own updates, 0 where they have none."""
+        began = self.began[vertices]
+        return np.where(began != 0, began, self.wish[vertices])
 
     # Versions. ------------------------------------------------------------------------------
 
@@ -219,9 +244,8 @@ class Boundary:
     @classmethod
     def from_columns(cls, columns: Mapping[str, Array], meta: Mapping[str, Any]) -> Boundary:
         """Build it from what `to_columns` returned, with copies that may be written."""
-        made = cls(
-            meta["clock"], meta["sealed"], meta["lamport"], *(columns[n].copy() for n in _ARRAYS)
-        )
+        arrays: list[Any] = [columns[n].copy() for n in _ARRAYS]
+        made = cls(meta["clock"], meta["sealed"], meta["lamport"], *arrays)
         made.queue = [
             (source, columns[f"queue.{k}.index"], columns[f"queue.{k}.value"], first, last)
             for k, (source, first, last) in enumerate(meta["queue"])
@@ -230,8 +254,8 @@ class Boundary:
 
 
 _ARRAYS = (
-    "committed", "began", "due", "holds", "preparing", "asked", "granted", "covers", "acked",
-    "pended", "held_by", "later",
+    "committed", "began", "wish", "due", "holds", "preparing", "asked", "granted", "covers",
+    "acked", "pended", "held_by", "later",
 )  # fmt: skip
 
 

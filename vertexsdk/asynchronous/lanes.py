@@ -90,11 +90,10 @@ def side_by_side(
     with ThreadPoolExecutor(partitions, "vertexsdk-lane") as pool:
         try:
             while True:
-                told = rounds.told
-                if told is not None and rounds.reason is None:
+                if rounds.reason is None:
                     busy = set(running.values())
                     for p in range(partitions):
-                        moved = not rounds.idle(p) and (more[p] or told > last[p])
+                        moved = not rounds.idle(p) and (more[p] or rounds.told > last[p])
                         if p in busy or not (inboxes[p] or moved):
                             continue
                         last[p], room = rounds.start(p)

@@ -11,87 +11,85 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vertexsdk.algebra import Algebra
 from vertexsdk.asynchronous.sweeps import Swept
 from vertexsdk.master import Master, Progress, combine_aggregates
+from vertexsdk.protocol import Frontier
 
 __all__ = ["Rounds", "delay_table", "end_block"]
 
 
-@dataclass
 class Rounds:
     """What the driver knows of every partition after a synchronous iteration.
 
-    Attributes:
+    Args:
         partitions, bound: how many; the delay bound.
         limit: the last iteration to run, or None.
+        first: the iteration that is next.
+
+    Attributes:
         iteration: the last iteration in which any partition has swept.
+        totals: counts of `Swept`, summed up.
+        delays: commits by delay, see `Swept`.
     """
 
-    partitions: int
-    bound: int
-    limit: int | None = None
-    first: int = 1
-    iteration: int = 0
-    totals: Counter[str] = field(default_factory=Counter)
-    delays: np.ndarray = field(default_factory=lambda: np.zeros(32, np.int64))
-
-    def __post_init__(self) -> None:
-        self.iteration = self.first - 1
-        self._low: list[int | None] = [self.first] * self.partitions
-        self._coming: list[int | None] = [None] * self.partitions
+    def __init__(
+        self, partitions: int, bound: int, limit: int | None = None, first: int = 1
+    ) -> None:
+        self.bound, self.limit = bound, limit
+        self.iteration = first - 1
+        self.totals: Counter[str] = Counter()
+        self.delays: NDArray[np.int64] = np.zeros(32, np.int64)
+        self._known = Frontier(partitions, bound)
+        for p in range(partitions):
+            self._known.report(p, first)
+        self._known.advance()
+        self._coming: list[list[int]] = [[] for _ in range(partitions)]
+        self._taken: list[list[int]] = [[] for _ in range(partitions)]
         self._told: dict[int, int] = {}
-
-    @property
-    def frontier(self) -> int | None:
-        """The first iteration that has not terminated; None when there is nothing left to do."""
-        coming = [first + 1 for first in self._coming if first is not None]
-        return min([*(low for low in self._low if low is not None), *coming], default=None)
 
     @property
     def reason(self) -> str | None:
         """Why the loop has ended; None while it has not."""
-        frontier = self.frontier
-        if frontier is None:
+        if self._known.quiet:
             return "quiet"
-        return "max_iterations" if self.limit is not None and frontier > self.limit else None
+        over = self.limit is not None and self._known.tau > self.limit
+        return "max_iterations" if over else None
 
     @property
-    def told(self) -> int | None:
-        """The frontier that a partition which starts now is told; None: nothing is left to do."""
-        frontier = self.frontier
-        return None if frontier is None else min([frontier, *self._told.values()])
+    def told(self) -> int:
+        """The frontier that a partition which starts now is told."""
+        return min([self._known.tau, *self._told.values()])
 
     def idle(self, partition: int) -> bool:
         """Whether a partition has reported that it has nothing left to do."""
-        return self._low[partition] is None
+        return self._known.lows[partition] is None
 
     def start(self, partition: int) -> tuple[int, int]:
         """A partition runs, with all that was sent to it: its frontier, and bound from there."""
-        told = self.told
-        assert told is not None
-        self._told[partition] = told
-        coming, low = self._coming[partition], self._low[partition]
-        self._coming[partition] = None
-        if coming is not None:
-            self._low[partition] = coming + 1 if low is None else min(low, coming + 1)
-        elif low is None:
-            self._low[partition] = told
-        room = self.bound if self.limit is None else min(self.bound, self.limit - told + 1)
-        return told, room
+        self._told[partition] = told = self.told
+        self._taken[partition], self._coming[partition] = self._coming[partition], []
+        if self.idle(partition) and not self._taken[partition]:
+            self._known.report(partition, told)
+        return told, self.bound if self.limit is None else min(self.bound, self.limit - told + 1)
 
     def finish(self, partition: int, swept: Swept) -> None:
         """It has run."""
         del self._told[partition]
-        self._low[partition] = swept.low
         for q, first in swept.sent.items():
-            known = self._coming[q]
-            self._coming[q] = first if known is None else min(known, first)
+            self._known.sent(q, first)
+            self._known.handed(q, first)  # it is part of what `q` starts with next
+            self._coming[q].append(first)
+        self._known.report(partition, swept.low)
+        for first in self._taken[partition]:
+            self._known.received(partition, first)
+        self._taken[partition] = []
+        self._known.advance()
         self.iteration = max(self.iteration, swept.clock)
         for name in ("prepares", "asks", "acknowledges", "held"):
             self.totals[name] += getattr(swept, name)
@@ -116,7 +114,7 @@ def end_block(
     return master.reason is None
 
 
-def delay_table(delays: np.ndarray) -> dict[str, int]:
+def delay_table(delays: NDArray[np.int64]) -> dict[str, int]:
     """Commits by delay in iterations, as statistics show them.
 
     >>> delay_table(np.array([5, 2, 0, 1]))

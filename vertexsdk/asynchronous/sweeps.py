@@ -154,8 +154,7 @@ class Sweeps:
                 ready = b.preparing[b.holds[b.preparing] == 0]
             todo, rest = self._split(ready)
             waits = rest if len(ready) == len(b.preparing) else merged(rest, b.preparing)
-            unset = waits[b.due[waits] == 0]
-            b.due[unset] = at
+            b.wait(waits, at, self.t)
             if not len(todo) and not len(ready):
                 if not self.patient or not len(b.preparing) or at == self.last:
                     break
@@ -218,12 +217,12 @@ class Sweeps:
         senders = self._gather(todo, at)
         waited = todo[(b.due[todo] != 0) & (b.began[todo] == 0)]
         if len(waited):
-            b.due[waited[~np.isin(waited, senders)]] = 0  # and are content with what they have
+            b.content(waited[~np.isin(waited, senders)])
         if at < self.last:
             crosses = b.crossings(self.t)[senders] & (b.began[senders] == 0)
             starting, senders = senders[crosses], senders[~crosses]
             b.due[starting[b.due[starting] == 0]] = at
-            b.prepare(starting, self.p.partition, self.t.partitions)
+            b.prepare(starting, self.t)
             self.done.prepares += len(starting)
         commits = merged(senders, ready) if len(ready) else senders
         self._count_delays(commits, at)
