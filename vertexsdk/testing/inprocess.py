@@ -18,8 +18,10 @@ import numpy as np
 from vertexsdk import resident, task
 from vertexsdk.asynchronous.allowed import by_blocks
 from vertexsdk.asynchronous.rounds import Rounds, end_block
+from vertexsdk.balance import Balancer, Move
 from vertexsdk.compile.choose import with_kernels
 from vertexsdk.master import Master, Progress
+from vertexsdk.mover import Mover
 from vertexsdk.partition import Topology
 from vertexsdk.placement import Placement
 from vertexsdk.plan import Plan, shape_of, shippable
@@ -137,6 +139,8 @@ class InProcess:
         self.rows = adjacency(typed, self.kinds, program.direction, undirected=undirected)
         self._topologies: dict[tuple[int, Placement | None], list[Topology]] = {}
         self.trace: Callable[[Report], None] | None = None  # of asynchronous hops
+        self.balancer: Callable[[int, int], Balancer] | None = None  # of partitions and a size
+        self.mover: Mover | None = None  # of the last run
         self.kept: Kept | None = None  # the last answer, where `run` was to keep it
 
     def run(
@@ -227,21 +231,19 @@ class InProcess:
         total = Progress(aggregates=master.identity())
         inbox: list[list[tuple[int, bytes]]] = [[] for _ in range(partitions)]
         version = 0
+        self.mover = None
+        if self.balancer is not None:
+            size = vertices + sum(map(len, self.rows.values()))
+            self.mover = Mover(
+                plan.run, self.balancer(partitions, size),
+                lambda call: [call(p) for p in range(partitions)],
+                lambda orders: self._hop(hop, orders, inbox, forget),
+            )  # fmt: skip
         while master.reason is None:
             command = Command(
                 version, master.iteration, dict(master.aggregates), vertices, None, 1.0
             )
-            sent: list[list[tuple[int, bytes]]] = [[] for _ in range(partitions)]
-            reports: list[Report] = []
-            for p in range(partitions):
-                if forget:
-                    task._kept.clear()
-                for destination, block in hop(p, command, inbox[p]):
-                    if destination == DRIVER:
-                        reports.append(pickle.loads(block))
-                    else:
-                        sent[destination].append((p, bytes(block)))
-            inbox = sent
+            reports = self._hop(hop, command, inbox, forget)
             for k in range(len(reports[0].history)):
                 step = Progress(aggregates=master.identity())
                 for report in reports:
@@ -252,6 +254,8 @@ class InProcess:
             vertices = sum(report.vertices for report in reports)
             if bound > 1 and partitions > 1 and master.reason is None:
                 return self._asynchronous(plan, hop, master, inbox, total, bound, rng, forget)
+            if self.mover is not None and master.reason is None:
+                version = self.mover.after(reports, master.iteration - 1, vertices)
         self.kept = plan.kept(master.iteration - 1, master.aggregates) or self.kept
         return self._state(plan, partitions, version), total, master.iteration - 1
 
@@ -307,6 +311,27 @@ class InProcess:
                 end_block(master, done, self.program.aggregators, rounds.iteration)
         self.versions = versions
         return self._state(plan, partitions, versions), total, rounds.iteration
+
+    def _hop(
+        self,
+        hop: HopTask,
+        command: Command | Move,
+        inbox: list[list[tuple[int, bytes]]],
+        forget: bool,
+    ) -> list[Report]:
+        """Run one on every partition; what they send each other replaces the inbox."""
+        sent: list[list[tuple[int, bytes]]] = [[] for _ in inbox]
+        reports: list[Report] = []
+        for p, blocks in enumerate(inbox):
+            if forget:
+                task._kept.clear()
+            for destination, block in hop(p, command, blocks):
+                if destination == DRIVER:
+                    reports.append(pickle.loads(block))
+                else:
+                    sent[destination].append((p, bytes(block)))
+        inbox[:] = sent
+        return reports
 
     def _state(
         self, plan: Plan, partitions: int, version: int | list[int]
