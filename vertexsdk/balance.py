@@ -79,8 +79,8 @@ class Balancer:
         size: vertices and edges of the graph.
 
     Attributes:
-        moves: one record per move: the `iteration` after which, `vertices` moved, and the
-            imbalance `before` and `after` it (None until enough hops have passed).
+        moves: one record per move: the `iteration` after which, `vertices` moved, the imbalance
+            `before` and `after` it (None until enough hops have passed), `seconds` it took.
     """
 
     policy: Balance
@@ -121,7 +121,7 @@ class Balancer:
             return []
         return _transfers(self._loads())
 
-    def moved(self, iteration: int, vertices: int) -> None:
+    def moved(self, iteration: int, vertices: int, seconds: float = 0.0) -> None:
         """Take note that vertices were moved; of none, so that no other move is tried."""
         if vertices:
             self.moves.append(
@@ -130,6 +130,7 @@ class Balancer:
                     "vertices": vertices,
                     "before": self.imbalance,
                     "after": None,
+                    "seconds": seconds,
                 }
             )
         self.stopped |= not vertices

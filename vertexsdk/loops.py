@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from vertexsdk.asynchronous.allowed import by_blocks, checked_bound, why_synchronous
 from vertexsdk.asynchronous.choice import Choice, choose
+from vertexsdk.balance import Balance, Balancer
 from vertexsdk.compile.choose import with_kernels
 from vertexsdk.defaults import default_backend
 from vertexsdk.errors import InputError, RunError
@@ -22,6 +23,7 @@ from vertexsdk.exchange import Exchange
 from vertexsdk.graph import Graph, VariantInfo
 from vertexsdk.iterating import Iterating, Lost
 from vertexsdk.master import Progress
+from vertexsdk.mover import Mover
 from vertexsdk.plain import as_json
 from vertexsdk.plan import Plan, shape_of, shippable
 from vertexsdk.program import Program
@@ -55,6 +57,7 @@ def run(
     threads: int | None = None,
     exchange: Literal["auto", "driver", "shuffle"] = "auto",
     delay_bound: int | Literal["auto"] = 1,
+    balance: bool | Balance = True,
     progress: bool | None = None,
 ) -> Result:
     """Run a program over a graph until it converges, and commit the result.
@@ -73,6 +76,8 @@ def run(
         exchange: how messages travel between partitions; by size if "auto".
         delay_bound: how many iterations a partition may be ahead of the slowest vertex, plus one:
             1 is synchronous; "auto" chooses. See `docs/delay-bound.md`.
+        balance: move vertices between partitions when the load is heavily unbalanced, and that is
+            worth it, see `Balance`; not for programs without `messages`.
         progress: show a progress bar; the default is on a terminal only.
 
     Returns:
@@ -90,7 +95,7 @@ def run(
     return Branch(
         program, graph, params=params, backend=backend, loop=loop, max_iterations=max_iterations,
         tolerance=tolerance, commit_every=commit_every, compiled=compiled, threads=threads,
-        exchange=exchange, delay_bound=delay_bound, progress=progress,
+        exchange=exchange, delay_bound=delay_bound, balance=balance, progress=progress,
     ).go()  # fmt: skip
 
 
@@ -121,6 +126,7 @@ class Branch:
         threads: int | None = None,
         exchange: Literal["auto", "driver", "shuffle"] = "auto",
         delay_bound: int | Literal["auto"] = 1,
+        balance: bool | Balance = True,
         progress: bool | None = None,
         warm: Kept | None = None,
         keep: str | None = None,
@@ -142,6 +148,7 @@ class Branch:
         self.commit_every, self.compiled, self.threads = commit_every, compiled, threads
         self.exchange, self.given = exchange, dict(params or {})
         self.delay_bound = checked_bound(delay_bound, program, self.given, self.max_iterations)
+        self.balance = balance
         self.bar = ProgressBar(loop, progress)
         self.seconds: dict[str, float] = {}
         self.statistics: dict[str, Any] = {}
@@ -289,6 +296,7 @@ class Branch:
                     after=self.committed.iteration if self.committed else 0, stop=self.stop,
                     collected=self._collect if self._collects else None,
                 )  # fmt: skip
+                loop.mover = self._mover(plan, info, loop)
                 if choice.bound == 1:
                     loop.synchronous()
                 else:
@@ -311,6 +319,7 @@ class Branch:
         statistics["backend_bytes"] = tally.written
         statistics["delay_bound"] = choice.bound
         statistics["delay_bound_reason"] = choice.reason
+        statistics |= {"moves": []} if loop.mover is None else loop.mover.statistics()
         self.kept = plan.kept(loop.done, master.aggregates)
 
     def _choice(self, info: VariantInfo) -> Choice:
@@ -327,6 +336,20 @@ class Branch:
 
     def _collect(self, version: Version) -> None:
         self._collected = version
+
+    def _mover(self, plan: Plan, info: VariantInfo, loop: Iterating) -> Mover | None:
+        """What moves vertices of this run; None where they stay, as others begin from them."""
+        fixed = self.keep is not None or self.warm is not None or self.program.algebra is None
+        if not self.balance or fixed or self.graph.partitions == 1:
+            return None
+        policy = self.balance if isinstance(self.balance, Balance) else Balance()
+        size = sum(vertices + entries for vertices, entries, _ in info.sizes)
+        return Mover(
+            plan.run,
+            Balancer(policy, self.graph.partitions, size),
+            self.graph.anchor.run,
+            lambda orders: loop.hop(orders, 8 * size),
+        )
 
     def _commit(
         self, store: Store, info: VariantInfo, version: Version, parent: Manifest | None

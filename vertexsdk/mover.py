@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -54,15 +55,16 @@ class Mover:
 
     def _move(self, transfers: list[Transfer], version: int, iteration: int, vertices: int) -> int:
         found = self._everywhere(partial(choose, self.run, version, transfers))
+        began = time.perf_counter()
         there = [f for f in found if f is not None]
         if len(there) < len(found):
-            raise LostError(f"a partition has lost version {version}")
+            raise LostError(f"an executor was lost with version {version}; run again")
         ids, to = (np.concatenate([f[k] for f in there]) for k in (0, 1))
         if len(ids):
             key = f"{self.run}/placement-{len(self.balancer.moves)}"
             for stage in STAGES:
                 version = self._hop(Move(stage, version, vertices, ids, to, key))[0].version
-        self.balancer.moved(iteration, len(ids))
+        self.balancer.moved(iteration, len(ids), time.perf_counter() - began)
         return version
 
     def statistics(self) -> dict[str, Any]:

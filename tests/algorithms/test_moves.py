@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,9 +16,15 @@ from tests.algorithms.test_engine_parity import Case, always, pure
 from vertexsdk.algorithms import ConnectedComponents, Coreness, PageRank, ShortestPaths
 from vertexsdk.balance import Balance, Balancer, Transfer, imbalance
 from vertexsdk.chunks import chosen
+from vertexsdk.graph import Graph
+from vertexsdk.loops import run
 from vertexsdk.placement import Placement
 from vertexsdk.program import Program
+from vertexsdk.results import read
 from vertexsdk.testing.inprocess import InProcess, topologies
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Restless(Balancer):
@@ -30,8 +36,8 @@ class Restless(Balancer):
         ways = [(p, q) for p in range(self.partitions) for q in range(self.partitions) if p != q]
         return [Transfer(p, q, rng.uniform(0.1, 0.6)) for p, q in rng.sample(ways, 2)]
 
-    def moved(self, iteration: int, vertices: int) -> None:
-        super().moved(iteration, vertices)
+    def moved(self, iteration: int, vertices: int, seconds: float = 0.0) -> None:
+        super().moved(iteration, vertices, seconds)
         self.stopped = False
 
 
@@ -177,3 +183,35 @@ def test_neighbourhoods_move_and_the_heaviest_vertex_stays() -> None:
     share = weight[np.isin(t.ids, ids)].sum() / weight.sum()
     assert 0.2 < share <= 0.25
     assert len(chosen(t, [Transfer(1, 0, 1.0)])[0]) == 0
+
+
+@pytest.mark.parametrize("ids", ["int", "str"])
+def test_on_spark(spark: SparkSession, tmp_path: Path, ids: str) -> None:
+    graph_, exchange = road(30), "driver" if ids == "int" else "shuffle"
+    names: list[Any] = [v if ids == "int" else f"v{v}" for v in range(91)]
+    source, target = [names[a] for a, _, _ in graph_], [names[b] for _, b, _ in graph_]
+    where = {names[v]: 0 if v % 10 else 1 for v in range(91)}
+    answers = []
+    for balance in (False, Balance(hops=2, overhead=0.0, per_unit=0.0)):
+        graph = Graph.from_arrays(source, target, spark=spark, partitions=3, partitioner=where)
+        result = run(
+            PageRank, graph, params={"iterations": 8}, backend=f"lmdb://{tmp_path}/s",
+            commit_every=2, balance=balance, exchange=exchange,
+        )  # fmt: skip
+        graph.unpersist()
+        versions = [dict(read(result.backend, result.loop, at).rows()) for at in range(2, 9, 2)]
+        some = result.lookup([source[0], target[-1]])
+        assert some == {v: versions[-1][v] for v in some}
+        assert len(some) == 2
+        answers.append((versions, result.statistics))
+    (still, before), (moved, after) = answers
+    assert before["moves"] == []
+    (move,) = after["moves"]
+    assert move["before"] > 2.5
+    assert move["after"] < 1.3
+    assert move["vertices"] > 30
+    for name in ("iterations", "updates", "messages", "hops", "reason"):
+        assert after[name] == before[name], name
+    for one, other in zip(still, moved, strict=True):
+        assert one.keys() == other.keys()
+        assert all(other[v]["rank"] == pytest.approx(one[v]["rank"], rel=1e-12) for v in one)
