@@ -7,8 +7,9 @@ terminated iteration. Here is the decision alone: loads in, transfers out, no I/
 The load of a partition in a hop is the number of vertices which gathered and of messages which
 they sent. It is heavily unbalanced when over the last hops the heaviest partition had more than
 `limit` times the mean; with two partitions, where it cannot have more than twice the mean, three
-quarters of all. A move is worth it if it saves in as many hops as there were what it costs. A move
-that helped nothing, as where a single vertex is the load, is the last one.
+quarters of all. A move is worth it if it saves in as many hops as there were what it costs; where
+partitions take turns on few cores, a balanced load saves the less. A move that helped nothing, as
+where a single vertex is the load, is the last one.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Balance:
     hops: int = 4
     limit: float = 2.0
     overhead: float = 0.5
-    per_unit: float = 3e-7
+    per_unit: float = 5e-7
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class Balancer:
         policy: what to go by.
         partitions: how many.
         size: vertices and edges of the graph.
+        slots: how many partitions run at the same time.
 
     Attributes:
         moves: one record per move: the `iteration` after which, `vertices` moved, the imbalance
@@ -86,6 +88,7 @@ class Balancer:
     policy: Balance
     partitions: int
     size: int
+    slots: int = 1 << 30
     moves: list[dict[str, Any]] = field(default_factory=list)
     seen: int = 0
     stopped: bool = False
@@ -115,8 +118,9 @@ class Balancer:
             self.stopped |= found > _HELPED * self.moves[-1]["before"]
         if self.stopped or found <= self.limit:
             return []
-        taken = sum(s for _, s in self._window) / len(self._window)
-        saved = (1 - 1 / found) * taken * self.seen
+        taken = min(s for _, s in self._window)  # the first hop of a kernel compiles it
+        left = self.partitions / min(self.partitions, self.slots) / found
+        saved = (1 - left) * taken * self.seen
         if saved < self.policy.overhead + self.policy.per_unit * self.size:
             return []
         return _transfers(self._loads())

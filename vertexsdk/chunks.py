@@ -52,7 +52,9 @@ def _bordering(t: Topology, other: int) -> NDArray[np.int64]:
     first, last = t.n + t.ghost_start[other], t.n + t.ghost_start[other + 1]
     out = t.in_source[t.in_start[first] : t.in_start[last]]
     into = t.inbound[t.inbound_start[other] : t.inbound_start[other + 1]]
-    return np.unique(np.concatenate([out, into]).astype(np.int64))
+    found = np.zeros(t.n, np.bool_)
+    found[out] = found[into] = True
+    return np.flatnonzero(found)
 
 
 @njit

@@ -346,7 +346,7 @@ class Branch:
         size = sum(vertices + entries for vertices, entries, _ in info.sizes)
         return Mover(
             plan.run,
-            Balancer(policy, self.graph.partitions, size),
+            Balancer(policy, self.graph.partitions, size, _slots(self.graph.spark)),
             self.graph.anchor.run,
             lambda orders: loop.hop(orders, 8 * size),
         )
@@ -371,10 +371,14 @@ class Branch:
         return self.committed
 
 
+def _slots(spark: SparkSession) -> int:
+    """How many partitions run at the same time."""
+    return max(1, spark.sparkContext.defaultParallelism)
+
+
 def _threads(spark: SparkSession, partitions: int) -> int:
     """The cores which one partition's kernels may use."""
-    cores = max(1, spark.sparkContext.defaultParallelism)
-    return max(1, cores // partitions)
+    return max(1, _slots(spark) // partitions)
 
 
 def _kinds(program: Program, info: VariantInfo) -> tuple[int, ...]:

@@ -82,9 +82,11 @@ def _send(processor: Processor, command: Move) -> list[tuple[int, bytes]]:
     degree = np.diff(t.start)
     source, to = np.repeat(np.arange(t.n), degree), of_slot[t.target]
     crossing = np.flatnonzero(mine[source] != to)
-    ghosts = np.stack([mine[source[crossing]].astype(np.int64), t.target[crossing]])
+    ghosts = mine[source[crossing]].astype(np.int64), t.target[crossing].astype(np.int64)
     if not each:
-        ghosts = np.unique(ghosts, axis=1)
+        both = np.sort(ghosts[0] * len(of_slot) + ghosts[1])
+        both = both[np.diff(both, prepend=-1) != 0]
+        ghosts = both // len(of_slot), both % len(of_slot)
     slot_ids = np.concatenate([t.ids, t.ghost_ids])
     outgoing = []
     for p in range(t.partitions):
@@ -161,7 +163,7 @@ def _build(processor: Processor, command: Move, blocks: Sequence[tuple[int, Colu
         made.v.producers = producers
         made.delivery.order(producers)
     everyone = np.arange(n + len(ghost_ids), dtype=np.int32)
-    _recompute(made, everyone)
+    made.delivery.combine(everyone, made.v.msg, made.v.agg)
     made.outgoing = {}
     made._send(everyone[n:])
     return made
@@ -185,7 +187,11 @@ def _inbound(
         p, target, source = p[order], target[order], source[order]
     else:
         source = none
-        p, target = np.unique(np.stack([p, target]), axis=1)
+        order = np.lexsort((target, p))
+        p, target = p[order], target[order]
+        first = np.ones(len(p), np.bool_)  # a ghost that several partitions told of is one
+        first[1:] = (p[1:] != p[:-1]) | (target[1:] != target[:-1])
+        p, target = p[first], target[first]
     bounds = np.searchsorted(p, np.arange(partitions + 1)).astype(np.int64)
     return np.searchsorted(ids, target).astype(np.int32), bounds, source
 
@@ -195,12 +201,4 @@ def _settle(processor: Processor, blocks: Sequence[tuple[int, Columns]]) -> None
     for p, columns in blocks:
         at = processor.delivery.base + int(t.inbound_start[p]) + columns["index"]
         v.msg[at] = columns["value"]
-    _recompute(processor, np.arange(t.n, dtype=np.int32))
-
-
-def _recompute(processor: Processor, slots: Array) -> None:
-    """Make the aggregates of slots anew; nothing has changed by that."""
-    v = processor.v
-    if processor.algebra.kind != "latest":
-        processor.delivery.recompute(slots, v.msg, v.agg)
-        processor.delivery.finish(v.msg, v.agg)
+    processor.delivery.combine(np.arange(t.n, dtype=np.int32), v.msg, v.agg)

@@ -115,11 +115,16 @@ class Placement:
 
     def moved(self, ids: NDArray[np.int64], partition: NDArray[np.int32]) -> Placement:
         """Return this placement with `ids` (int64[k], distinct) in other partitions."""
-        if self.ids is None or self.table is None:
+        if self.ids is None or self.table is None or not len(self.ids):
             return Placement.of_table(ids, partition, self.partitions)
-        stay = ~np.isin(self.ids, ids, assume_unique=True)
-        joined = np.concatenate([self.ids[stay], ids])
-        places = np.concatenate([self.table[stay], partition])
+        at = np.searchsorted(self.ids, ids)
+        known = self.ids[np.minimum(at, len(self.ids) - 1)] == ids
+        table = self.table.copy()
+        table[at[known]] = partition[known]
+        if known.all():
+            return Placement(self.partitions, self.ids, table)
+        joined = np.concatenate([self.ids, ids[~known]])
+        places = np.concatenate([table, partition[~known]])
         return Placement.of_table(joined, places, self.partitions)
 
     @cached_property

@@ -153,6 +153,10 @@ def test_a_move_must_save_what_it_costs() -> None:
     moves = hops(balancer, [100, 0, 0, 0], 9, seconds=0.5)
     assert [bool(m) for m in moves] == [False] * 7 + [True] * 2
     assert not any(hops(Balancer(policy, 4, 1_000_000), [100, 0, 0, 0], 100, seconds=0.01))
+    # On two cores it would save half, on one core nothing.
+    moves = hops(Balancer(policy, 4, 1_000_000, slots=2), [100, 0, 0, 0], 13, seconds=0.5)
+    assert [bool(m) for m in moves] == [False] * 11 + [True] * 2
+    assert not any(hops(Balancer(policy, 4, 1_000_000, slots=1), [100, 0, 0, 0], 99))
 
 
 def test_a_move_that_helped_nothing_is_the_last() -> None:
