@@ -42,7 +42,7 @@ class Balance:
     hops: int = 4
     limit: float = 2.0
     overhead: float = 0.5
-    per_unit: float = 5e-7
+    per_unit: float = 3e-7
 
 
 @dataclass(frozen=True, slots=True)

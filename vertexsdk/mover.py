@@ -49,7 +49,8 @@ class Mover:
         """
         version = reports[0].version
         loads = [sum(p.updates + p.messages for p in r.history) for r in reports]
-        seconds = max(r.seconds.get("kernel", 0.0) for r in reports)
+        # Where others use the machine too, the clock runs on while the work does not.
+        seconds = max(min(r.seconds.get(n, 0.0) for n in ("kernel", "cpu")) for r in reports)
         transfers = self.balancer.saw(loads, seconds)
         return self._move(transfers, version, iteration, vertices) if transfers else version
 

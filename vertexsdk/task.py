@@ -147,7 +147,7 @@ class HopTask:
             report.lost = str(lost)
             yield DRIVER, pickle.dumps(report)
             return
-        clock = time.perf_counter()
+        clock, busy = time.perf_counter(), time.process_time()
         report.seconds["load"] = clock - began
         plan = self.plan
         before = command.committed[partition] if command.committed else None
@@ -161,6 +161,7 @@ class HopTask:
                     processor.receive(blocks)
                     self._run(processor, command, report, writer)
                 report.seconds["kernel"] = time.perf_counter() - clock
+                report.seconds["cpu"] = time.process_time() - busy
             if command.step and report.failure is None:
                 outgoing = outgoing if command.bound > 1 else processor.blocks()
                 report.bytes = sum(len(b) for _, b in outgoing)
