@@ -71,6 +71,8 @@ class Boundary:
     later: Array
     queue: list[tuple[int, Array, Array, int, int]] = field(default_factory=list)
     """Updates that are held until the frontier moves: source, index, values, first, last."""
+    floor: int = 0
+    """The latest iteration of an update that was taken in: no sweep before the one after it."""
     crosses: Array | None = None  # bool[n]: has a consumer elsewhere; from the topology
 
     @classmethod
@@ -239,6 +241,7 @@ class Boundary:
         queue = [[source, first, last] for source, _, _, first, last in self.queue]
         return columns, {
             "clock": self.clock, "sealed": self.sealed, "lamport": self.lamport, "queue": queue,
+            "floor": self.floor,
         }  # fmt: skip
 
     @classmethod
@@ -246,6 +249,7 @@ class Boundary:
         """Build it from what `to_columns` returned, with copies that may be written."""
         arrays: list[Any] = [columns[n].copy() for n in _ARRAYS]
         made = cls(meta["clock"], meta["sealed"], meta["lamport"], *arrays)
+        made.floor = meta["floor"]
         made.queue = [
             (source, columns[f"queue.{k}.index"], columns[f"queue.{k}.value"], first, last)
             for k, (source, first, last) in enumerate(meta["queue"])

@@ -88,7 +88,6 @@ class Sweeps:
         self.frontier, self.last = frontier, frontier + bound - 1
         self.until = time.monotonic() + seconds
         self.done = Swept()
-        self.floor = 0  # no sweep before the updates that were taken in
         self.blocks: dict[int, Block] = {}
         self._changed: list[Array] = []  # ghosts to send, since the last `_pack`
         self._first = self._latest = 0
@@ -125,7 +124,7 @@ class Sweeps:
             self.done.held += len(index)
             self.b.queue.append((source, index, values, first, last))
             return
-        self.floor = max(self.floor, last)
+        self.b.floor = max(self.b.floor, last)
         self.p.delivery.inbound(source, index, values, self.v.msg, self.v.agg)
 
     def _settle(self) -> None:
@@ -144,7 +143,7 @@ class Sweeps:
         """Sweep until nothing is left that may be done now; `note` is told of every sweep."""
         b = self.b
         while True:
-            at = max(b.clock + b.sealed, self.frontier, self.floor + 1)
+            at = max(b.clock + b.sealed, self.frontier, b.floor + 1)
             if at > self.last:
                 self._flush(note)
                 break
@@ -309,7 +308,7 @@ class Sweeps:
             held = (b.due[pending] != 0) & ((b.holds[pending] != 0) | (b.began[pending] != 0))
             waits.append(pending[held])
             if not held.all():
-                found.append(max(b.clock + b.sealed, self.frontier, self.floor + 1))
+                found.append(max(b.clock + b.sealed, self.frontier, b.floor + 1))
         found += [int(b.due[w].min()) for w in waits if len(w)]
         if len(b.later):
             found.append(b.clock + 1)
