@@ -7,6 +7,7 @@ import signal
 import sys
 
 SUITES = {
+    "asynchrony": "benchmarks.suites.asynchrony",
     "batch": "benchmarks.suites.batch",
     "evolving": "benchmarks.suites.evolving",
     "soak": "benchmarks.suites.soak",

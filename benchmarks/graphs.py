@@ -90,7 +90,7 @@ def of_file(path: Path, cache: Path) -> BenchGraph:
     return _cached(cache / f"{path.stem}-{digest}", path.name, None, partial(_of_text, path))
 
 
-def of_blocks(folder: Path, name: str, scale: int, blocks: Blocks) -> BenchGraph:
+def of_blocks(folder: Path, name: str, scale: int | None, blocks: Blocks) -> BenchGraph:
     """The edges that ``blocks``, a function which can be pickled, gives; kept in ``folder``."""
     return _cached(folder, name, scale, blocks)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import processes
-from benchmarks.evolving.sizes import Sizes
 
 _LOOK = 0.5  # seconds between looks at memory
 
@@ -50,14 +49,18 @@ class Limits:
 
 def run(
     case: str,
-    sizes: Sizes,
+    sizes: Any,
     cache: Path,
     scratch: Path,
     limits: Limits,
     say: Callable[[str], None],
     watch_memory: bool = False,
+    child_module: str = "benchmarks.evolving.child",
 ) -> Found:
-    """Run a case; what it told before a limit ended it stays in the figures."""
+    """Run a case; what it told before a limit ended it stays in the figures.
+
+    ``sizes`` is a dataclass of what the module which runs it takes.
+    """
     found, began = Found(case), time.monotonic()
     scratch.mkdir(parents=True, exist_ok=True)
     events, log = scratch / "events.jsonl", scratch / "log"
@@ -65,7 +68,7 @@ def run(
     job = {"case": case, "sizes": asdict(sizes), "cache": str(cache), "scratch": str(scratch)}
     with log.open("ab") as output:
         child = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.evolving.child"],
+            [sys.executable, "-m", child_module],
             stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True,
             cwd=Path(__file__).parent.parent.parent,
         )  # fmt: skip

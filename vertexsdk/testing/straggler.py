@@ -1,45 +1,107 @@
-"""A partition that is slow, as one on a busy or an old machine is."""
+"""A partition that is slower than the others, and when each of them was at work.
+
+    with straggling(Straggler(1, 4.0, log)):
+        run(...)                      # each hop of partition 1 takes four times as long
+    busy = read_log(log)              # the seconds at which each task began and ended
+
+Nothing is computed in the time that is added, so a core is free in it.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from vertexsdk import loops
+from vertexsdk.balance import Move
 from vertexsdk.plan import Plan
-from vertexsdk.task import HopTask
+from vertexsdk.task import Command, HopTask
 
-__all__ = ["SlowTask"]
+__all__ = ["SlowTask", "Spell", "Straggler", "idle", "read_log", "straggling"]
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    """Who is slow.
+
+    Attributes:
+        partition: whose hops take longer.
+        times: how much longer; 1 is as long as they take.
+        log: a file of this host to which every task adds a line; see `read_log`.
+        least: seconds that its own work is taken to last at least, as what Spark does around it
+            is slow there too.
+    """
+
+    partition: int
+    times: float
+    log: str
+    least: float = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """A task's time at work: seconds of the clock `time.monotonic`, which a host has one of."""
+
+    partition: int
+    began: float
+    ended: float
 
 
 class SlowTask(HopTask):
-    """The task of every hop, which takes `times` as long on one partition.
+    """The task of a hop whose own work takes longer where its partition is the straggler."""
 
-    Put it in the place of `vertexsdk.loops.HopTask`, with `functools.partial`.
-
-    Args:
-        partition: the slow one.
-        times: how many times as long it takes.
-        least: seconds which its own work is taken to last at least.
-    """
-
-    def __init__(
-        self, plan: Plan, partition: int = 0, times: float = 4.0, least: float = 0.02
-    ) -> None:
+    def __init__(self, straggler: Straggler, plan: Plan) -> None:
         super().__init__(plan)
-        self.partition, self.times, self.least = partition, times, least
+        self.straggler = straggler
+
+    def __call__(
+        self, partition: int, command: Command | Move, blocks: list[tuple[int, bytes]]
+    ) -> Iterator[tuple[int, bytes]]:
+        began = time.monotonic()
+        yield from super().__call__(partition, command, blocks)
+        with Path(self.straggler.log).open("a") as log:
+            log.write(json.dumps([partition, began, time.monotonic()]) + "\n")
 
     def _run(self, processor: Any, *args: Any) -> None:
-        began = time.perf_counter()
+        began = time.monotonic()
         super()._run(processor, *args)
         self._wait(processor, began)
 
     def _sweep(self, processor: Any, *args: Any) -> list[tuple[int, bytes]]:
-        began = time.perf_counter()
+        began = time.monotonic()
         sent = super()._sweep(processor, *args)
         self._wait(processor, began)
         return sent
 
     def _wait(self, processor: Any, began: float) -> None:
-        if processor.partition == self.partition:
-            own = max(time.perf_counter() - began, self.least)
-            time.sleep((self.times - 1) * own)
+        if processor.partition == self.straggler.partition:
+            own = max(time.monotonic() - began, self.straggler.least)
+            time.sleep((self.straggler.times - 1) * own)
+
+
+@contextlib.contextmanager
+def straggling(straggler: Straggler) -> Iterator[None]:
+    """Have runs that begin in this block run `SlowTask`."""
+    with mock.patch.object(loops, "HopTask", partial(SlowTask, straggler)):
+        yield
+
+
+def read_log(log: str) -> list[Spell]:
+    """When tasks were at work, in the order in which they ended."""
+    return [Spell(*json.loads(line)) for line in Path(log).read_text().splitlines()]
+
+
+def idle(spells: list[Spell], partition: int) -> float:
+    """The share of the time, from the first task of any partition to the last, 0 to 1, in which
+    all partitions but this one were not at work."""
+    others = [s for s in spells if s.partition != partition]
+    number = len({s.partition for s in others})
+    whole = max(s.ended for s in spells) - min(s.began for s in spells)
+    return 1 - sum(s.ended - s.began for s in others) / (number * whole)

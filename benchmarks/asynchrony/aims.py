@@ -1,0 +1,79 @@
+"""What asynchrony must buy, and what it may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks.asynchrony.results import QUIET, Results
+from benchmarks.asynchrony.sizes import Sizes
+from benchmarks.report import grid
+
+__all__ = ["AIMS", "Aim", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """One line: how the number is found, its unit, and the bound it must keep."""
+
+    title: str
+    find: Callable[[Results], float | None]
+    bound: float
+    unit: str = "×"
+    least: bool = False
+    """The number must be at least the bound, otherwise at most."""
+
+
+def _ratio(case: str, over: str, under: str, r: Results) -> float | None:
+    return r.ratio(case, over, under)
+
+
+def _cost(case: str, over: str, under: str, r: Results) -> float | None:
+    return r.ratio(case, f"B={r.sizes.cost} {over}", f"B=1 {under}")
+
+
+def _aims() -> Iterator[Aim]:
+    for case, many in (("a-few", 4), ("a-many", 8)):
+        prepares = partial(Results.median, case=case, name="B=1 prepares")
+        yield Aim(f"prepares at B=1, R-MAT, {many} partitions", prepares, 0, "")
+    for what, bound in (("hops", 5), ("seconds", 3)):
+        find = partial(_ratio, "b-grid-structure", f"B=1 {what}", f"auto {what}")
+        yield Aim(f"{what} on the grid by structure, B=1 / auto", find, bound, least=True)
+    for case, said in (("hash", "by hash"), ("structure", "by structure")):
+        find = partial(_ratio, f"b-rmat-{case}", "auto seconds", "B=1 seconds")
+        yield Aim(f"seconds on R-MAT {said}, auto / B=1", find, 1.05)
+    for case, said in (("shortest_paths", "shortest paths"), ("components", "components")):
+        for place, title in (("alone", "one partition"), ("beside", "one of two partitions")):
+            find = partial(_cost, f"d-{case}", f"{place} seconds", f"{place} seconds")
+            yield Aim(f"all in {title}, {said}, B=256 / B=1", find, 1.15)
+        find = partial(_cost, f"d-{case}", "beside kernel", "alone kernel")
+        yield Aim(f"the same, time in tasks: sweeps / iterations, {said}", find, 1.15)
+
+
+AIMS = tuple(_aims())
+
+
+def _as_stated(s: Sizes) -> bool:
+    plain = Sizes()
+    return (s.scale, s.grid, s.partitions, s.paper_partitions, s.cost) == (
+        plain.scale, plain.grid, plain.partitions, plain.paper_partitions, plain.cost,
+    )  # fmt: skip
+
+
+def table(results: Results) -> str:
+    """The aims as Markdown, judged only at the sizes that they are stated for; or empty."""
+    rows = [["what must be reached", "measured", "aim", ""]]
+    for aim in AIMS:
+        found = aim.find(results)
+        if found is None:
+            continue
+        reached = found >= aim.bound if aim.least else found <= aim.bound
+        verdict = "reached" if reached else "**not reached**"
+        if results.others() > QUIET:
+            verdict = "machine not quiet"
+        if not _as_stated(results.sizes):
+            verdict = "stated for other sizes"
+        sign = "≥" if aim.least else "≤"
+        rows.append([aim.title, f"{found:,.4g} {aim.unit}", f"{sign} {aim.bound:,g}", verdict])
+    return grid(rows) if len(rows) > 1 else ""

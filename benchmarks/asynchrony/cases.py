@@ -1,0 +1,107 @@
+"""The cases: each is one function of a `Ground`, run in a process of its own.
+
+Figures are seconds unless their name says otherwise; see `ground`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from benchmarks.asynchrony.ground import Ground, Run, graph_of
+from benchmarks.asynchrony.sizes import Sizes
+from vertexsdk.testing.straggler import Straggler, idle, read_log, straggling
+
+__all__ = ["CASES", "graphs_of", "named", "slots"]
+
+Case = Callable[[Ground], None]
+SLOW = 1  # which partition is the straggler
+
+
+def named(bound: str) -> str:
+    """The name of a bound's figures."""
+    return bound if bound == "auto" else f"B={bound}"
+
+
+def paper(which: int, ground: Ground) -> None:
+    """The paper's table 2: shortest paths, a number of partitions, by the hash of ids."""
+    sizes, told = ground.sizes, graph_of("rmat", ground.sizes, ground.cache)
+    loaded = ground.load(told, "shortest_paths", sizes.paper_partitions[which])
+    ground.take_turns(
+        [Run(ground, named(b), "shortest_paths", b, loaded, told) for b in sizes.paper]
+    )
+
+
+def converging(name: str, structural: bool, ground: Ground) -> None:
+    """Hops and time to convergence, by bound."""
+    sizes, told = ground.sizes, graph_of(name, ground.sizes, ground.cache)
+    how = sizes.partitioner if structural else "hash"
+    loaded = ground.load(told, "shortest_paths", sizes.partitions, how)
+    ground.take_turns(
+        [Run(ground, named(b), "shortest_paths", b, loaded, told) for b in sizes.bounds]
+    )
+
+
+def straggler(name: str, ground: Ground) -> None:
+    """Synchronous and auto, with a partition that is slow and without."""
+    sizes, told = ground.sizes, graph_of(name, ground.sizes, ground.cache)
+    loaded = ground.load(told, "shortest_paths", sizes.partitions, sizes.partitioner)
+    runs = []
+    for bound in (sizes.bounds[0], sizes.bounds[-1]):
+        for times, said in ((1.0, "even"), (sizes.times, "straggler")):
+            title = f"{named(bound)} {said}"
+            around = partial(_logged, ground, title, times)
+            runs.append(Run(ground, title, "shortest_paths", bound, loaded, told, around))
+    ground.take_turns(runs)
+
+
+@contextlib.contextmanager
+def _logged(ground: Ground, name: str, times: float) -> Iterator[None]:
+    log = ground.scratch / "spells"
+    log.write_text("")
+    with straggling(Straggler(SLOW, times, str(log))):
+        yield
+    ground.note(f"{name} idle", idle(read_log(str(log)), SLOW))
+
+
+def cost(program: str, ground: Ground) -> None:
+    """Everything in one partition: alone, and as one of two of which the other one is empty."""
+    sizes, told = ground.sizes, graph_of("rmat", ground.sizes, ground.cache)
+    alone = ground.load(told, program, 1)
+    ids = np.asarray(told.answer("ids"))
+    beside = ground.load(told, program, 2, (ids, np.zeros(len(ids), np.int64)))
+    runs = [
+        Run(ground, f"{named(b)} {where}", program, b, loaded, told, threads=sizes.cores)
+        for where, loaded in (("alone", alone), ("beside", beside))
+        for b in ("1", sizes.cost)
+    ]
+    ground.take_turns(runs)
+
+
+CASES: dict[str, Case] = {
+    "a-few": partial(paper, 0),
+    "a-many": partial(paper, 1),
+    "b-rmat-hash": partial(converging, "rmat", False),
+    "b-rmat-structure": partial(converging, "rmat", True),
+    "b-grid-hash": partial(converging, "grid", False),
+    "b-grid-structure": partial(converging, "grid", True),
+    "c-rmat": partial(straggler, "rmat"),
+    "c-grid": partial(straggler, "grid"),
+    "d-shortest_paths": partial(cost, "shortest_paths"),
+    "d-components": partial(cost, "components"),
+}
+"""By name: the part's letter, and what it is run on."""
+
+
+def graphs_of(case: str) -> str:
+    """The graph that a case needs."""
+    return "grid" if "grid" in case else "rmat"
+
+
+def slots(case: str, sizes: Sizes) -> int:
+    """Tasks at once. With a straggler each partition has a slot: one that sleeps uses no core, and
+    must not keep others from theirs."""
+    return sizes.partitions if case.startswith("c-") else sizes.cores

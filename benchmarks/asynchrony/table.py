@@ -1,0 +1,195 @@
+"""What the suite found, as Markdown and JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchmarks import report
+from benchmarks.asynchrony import aims
+from benchmarks.asynchrony.cases import named
+from benchmarks.asynchrony.results import QUIET, Results
+
+__all__ = ["markdown", "save"]
+
+
+def save(results: Results, out: Path) -> list[Path]:
+    """Write ``asynchrony-r-mat-SCALE-DATE.md`` and ``.json``; returns the two paths."""
+    out.mkdir(parents=True, exist_ok=True)
+    stem = f"asynchrony-r-mat-{results.sizes.scale}-{str(results.machine['date'])[:10]}"
+    paths = [out / f"{stem}{end}" for end in (".md", ".json")]
+    paths[0].write_text(markdown(results))
+    paths[1].write_text(json.dumps(results.plain(), indent=1) + "\n")
+    return paths
+
+
+def markdown(r: Results) -> str:
+    """The whole report as Markdown."""
+    parts = ["# Suite asynchrony", report.where(r.machine, r.command, r.sizes.cores)]
+    parts += [_disturbed(r), _graphs(r)]
+    parts += ["\n".join(f"- **Not measured:** {problem}" for problem in r.problems())]
+    parts += [aims.table(r)]
+    for title, text in (
+        (f"The paper's table 2: shortest paths on R-MAT {r.sizes.scale}", _paper(r)),
+        (f"Shortest paths, {r.sizes.partitions} partitions: hops and time by bound", _bounds(r)),
+        ("A straggler", _straggler(r)),
+        ("Everything in one partition", _cost(r)),
+    ):
+        parts += [f"## {title}", text] if text else []
+    parts += ["## Notes", _notes(r)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _disturbed(r: Results) -> str:
+    if r.others() <= QUIET:
+        return ""
+    return (
+        f"**Not to be quoted: the machine was not quiet.** Other programs used up to "
+        f"{r.others():.0%} of its cores during a case."
+    )
+
+
+def _graphs(r: Results) -> str:
+    told = {}
+    for name, case in r.cases.items():
+        kind = f"grid {r.sizes.grid} x {r.sizes.grid}"
+        kind = kind if "grid" in name else f"R-MAT {r.sizes.scale}"
+        if case.edges:
+            told[kind] = (
+                f"- {kind}: {r.figures(name, 'vertices')[0]:,.0f} vertices, {case.edges:,} edges; "
+                f"paths start at {case.origin}."
+            )
+    return "\n".join(told.values())
+
+
+def _paper(r: Results) -> str:
+    names = ("iterations", "hops", "updates", "prepares", "prepare_messages", "held")
+    rows = [["partitions", "B", "seconds", *names, "prepares / updates", "answer"]]
+    for case, many in zip(("a-few", "a-many"), r.sizes.paper_partitions, strict=False):
+        for bound in r.sizes.paper:
+            if not _ran(r, case, named(bound)):
+                continue
+            counts = [_number(r.median(case, f"{named(bound)} {n}")) for n in names]
+            share = r.ratio(case, f"{named(bound)} prepares", f"{named(bound)} updates")
+            rows.append([
+                str(many), bound, _seconds(r, case, named(bound)), *counts,
+                f"{share or 0:.3g}", _answer(r, case, named(bound)),
+            ])  # fmt: skip
+    return report.grid(rows) if len(rows) > 1 else ""
+
+
+def _bounds(r: Results) -> str:
+    rows = [["", "B", "hops", "B=1 / this", "seconds", "B=1 / this", "iterations", "updates",
+             "answer"]]  # fmt: skip
+    for graph in ("rmat", "grid"):
+        for how, partitioner in (("hash", "hash"), ("structure", r.sizes.partitioner)):
+            case = f"b-{graph}-{how}"
+            for name in map(named, r.sizes.bounds):
+                if not _ran(r, case, name):
+                    continue
+                fewer = r.ratio(case, "B=1 hops", f"{name} hops")
+                less = r.ratio(case, "B=1 seconds", f"{name} seconds")
+                share = r.median(case, f"{name} boundary_share") or 0.0
+                rows.append([
+                    f"{'R-MAT' if graph == 'rmat' else 'grid'}, {partitioner}, "
+                    f"{share:.2%} of vertices at a boundary",
+                    _bound(r, case, name), _number(r.median(case, f"{name} hops")), _times(fewer),
+                    _seconds(r, case, name), _times(less),
+                    *(_number(r.median(case, f"{name} {n}")) for n in ("iterations", "updates")),
+                    _answer(r, case, name),
+                ])  # fmt: skip
+    return report.grid(rows) if len(rows) > 1 else ""
+
+
+def _straggler(r: Results) -> str:
+    rows = [["", "B", "seconds, none slow", "one slow", "slow / none", "B=1 / this, one slow",
+             "others idle, none slow", "one slow"]]  # fmt: skip
+    first, last = named(r.sizes.bounds[0]), named(r.sizes.bounds[-1])
+    for case in ("c-rmat", "c-grid"):
+        for name in dict.fromkeys((first, last)):
+            if not _ran(r, case, f"{name} even"):
+                continue
+            slow = f"{name} straggler"
+            idle = [r.median(case, f"{n} idle") for n in (f"{name} even", slow)]
+            rows.append([
+                "R-MAT" if case == "c-rmat" else "grid", name,
+                _seconds(r, case, f"{name} even"), _seconds(r, case, slow),
+                _times(r.ratio(case, f"{slow} seconds", f"{name} even seconds")),
+                _times(r.ratio(case, f"{first} straggler seconds", f"{slow} seconds")),
+                *("–" if share is None else f"{share:.0%}" for share in idle),
+            ])  # fmt: skip
+    return report.grid(rows) if len(rows) > 1 else ""
+
+
+def _cost(r: Results) -> str:
+    rows = [["", "", "B", "seconds", "over B=1", "seconds in tasks", "over 1 partition, B=1",
+             "hops", "iterations"]]  # fmt: skip
+    for case, program in (("d-shortest_paths", "shortest paths"), ("d-components", "components")):
+        for where, said in (("alone", "1 partition"), ("beside", "1 of 2, the other is empty")):
+            for bound in ("1", r.sizes.cost):
+                name = f"{named(bound)} {where}"
+                if not _ran(r, case, name):
+                    continue
+                rows.append([
+                    program, said, bound, _seconds(r, case, name),
+                    _times(r.ratio(case, f"{name} seconds", f"B=1 {where} seconds")),
+                    report.seconds(r.median(case, f"{name} kernel") or 0),
+                    _times(r.ratio(case, f"{name} kernel", "B=1 alone kernel")),
+                    _number(r.median(case, f"{name} hops")),
+                    _number(r.median(case, f"{name} iterations")),
+                ])  # fmt: skip
+    return report.grid(rows) if len(rows) > 1 else ""
+
+
+def _notes(r: Results) -> str:
+    s = r.sizes
+    return "\n".join([
+        "- Seconds are those of the whole run(): Spark jobs, iterations, commit to LMDB; the graph "
+        "was loaded and the workers were warm before. Medians, (runs, least to greatest). The "
+        "bounds of a case take turns in one process, each case has a process of its own. A run "
+        f"that takes more than {s.limit:g} s is ended and shown as > that.",
+        "- Every distance and component is compared with the plainest code there is after the "
+        "first run of each bound, and has to be exactly that. A case with a wrong answer has no "
+        "figures, and the exit status is 1.",
+        "- Updates: vertices that gathered; prepares: updates that asked their consumers in other "
+        "partitions first; prepare_messages: what they asked with, one for each consumer and not "
+        "for each producer; held: updates that waited at the bound until the frontier moved.",
+        f"- Straggler: the tasks of partition 1 sleep {s.times - 1:g} times their own time. Each "
+        "of the partitions has a slot of its own (local[partitions]), as one that sleeps uses no "
+        "core. Idle: the share of the time in which the other partitions' tasks were not at work, "
+        "so the fixed cost of hops counts as idle.",
+        "- Everything in one partition: alone, it has nobody to ask, and the SDK runs it as with "
+        "B=1. As one of two, all of the protocol is there, with nobody to answer. Seconds in tasks "
+        "are those that kernels and protocol took, without Spark's; all cores in both.",
+    ])  # fmt: skip
+
+
+def _ran(r: Results, case: str, name: str) -> bool:
+    return bool(r.figures(case, f"{name} seconds") or r.figures(case, f"{name} late"))
+
+
+def _bound(r: Results, case: str, name: str) -> str:
+    taken = r.median(case, f"{name} delay_bound")
+    return f"auto: {taken:.0f}" if name == "auto" and taken else name.removeprefix("B=")
+
+
+def _answer(r: Results, case: str, name: str) -> str:
+    return "exact" if r.figures(case, f"{name} checked") else "–"
+
+
+def _seconds(r: Results, case: str, name: str) -> str:
+    found = r.figures(case, f"{name} seconds")
+    if not found:
+        late = r.figures(case, f"{name} late")
+        return f"> {report.seconds(late[0])}" if late else "–"
+    middle = report.seconds(r.median(case, f"{name} seconds") or 0)
+    spread = f"{report.seconds(min(found))} to {report.seconds(max(found))}"
+    return f"**{middle}** ({len(found)}, {spread})"
+
+
+def _times(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}×"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"
