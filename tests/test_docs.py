@@ -1,4 +1,4 @@
-"""What docs/changing-graphs.md shows is what runs, and prints what it says."""
+"""What the pages of docs/ show is what runs, and prints what they say."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "changing-graphs.md").read_text()
 
 
-def test_changing_graphs(tmp_path: Path) -> None:
-    blocks = re.findall(r"^```(python|text)\n(.*?)^```", PAGE, re.M | re.S)
+@pytest.mark.parametrize("page", ["changing-graphs", "delay-bound"])
+def test_page(page: str, tmp_path: Path) -> None:
+    told = (ROOT / "docs" / f"{page}.md").read_text()
+    blocks = re.findall(r"^```(python|text)\n(.*?)^```", told, re.M | re.S)
+    assert blocks
     script = tmp_path / "page.py"
     script.write_text("\n".join(text for kind, text in blocks if kind == "python"))
     done = subprocess.run(

@@ -14,30 +14,27 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import graphs
+from benchmarks import graphs, rmat
 
 __all__ = ["MISSING", "blocks", "of_side"]
 
 IntArray = npt.NDArray[np.int64]
 
-SEED = 20160626
-LONGEST = 100
 MISSING = 0.05
 
 
-def blocks(side: int, seed: int = SEED) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+def blocks(side: int, seed: int = rmat.SEED) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
     """All edges as one block of (source, target, length).
 
     >>> source, target, length = next(blocks(3))
     >>> sorted({abs(s - t) for s, t in zip(source.tolist(), target.tolist())})
     [1, 3]
     """
-    rng = np.random.default_rng(seed)
     at = np.arange(side * side, dtype=np.int64).reshape(side, side)
     one = np.concatenate([at[:, :-1].ravel(), at[:-1, :].ravel()])
     other = np.concatenate([at[:, 1:].ravel(), at[1:, :].ravel()])
-    length = rng.integers(1, LONGEST, one.size, endpoint=True)
-    there = rng.random(one.size) >= MISSING
+    length = rmat.values(0, one.size, seed)
+    there = rmat.values(0, one.size, seed + 1) > rmat.LARGEST_VALUE * MISSING
     one, other, length = one[there], other[there], length[there]
     order = np.lexsort((other, one))  # as a file of streets would have them
     one, other, length = one[order], other[order], length[order]

@@ -37,8 +37,11 @@ class Results:
         return statistics.median(found) if found else None
 
     def ratio(self, case: str, over: str, under: str) -> float | None:
-        """Of two medians; None where either is missing."""
+        """Of two medians; None where either is missing. Where a run was ended, over the seconds
+        that it had."""
         top, bottom = self.median(case, over), self.median(case, under)
+        if top is None and over.endswith(" seconds"):
+            top = self.median(case, over.removesuffix("seconds") + "late")
         return top / bottom if top is not None and bottom else None
 
     def problems(self) -> list[str]:

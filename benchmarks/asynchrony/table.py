@@ -55,9 +55,10 @@ def _graphs(r: Results) -> str:
         kind = f"grid {r.sizes.grid} x {r.sizes.grid}"
         kind = kind if "grid" in name else f"R-MAT {r.sizes.scale}"
         if case.edges:
+            (vertices,) = case.figures["vertices"]
             told[kind] = (
-                f"- {kind}: {r.figures(name, 'vertices')[0]:,.0f} vertices, {case.edges:,} edges; "
-                f"paths start at {case.origin}."
+                f"- {kind}: {vertices:,.0f} vertices, {case.edges:,} edges; paths start at "
+                f"{case.origin}."
             )
     return "\n".join(told.values())
 
@@ -147,7 +148,8 @@ def _notes(r: Results) -> str:
         "- Seconds are those of the whole run(): Spark jobs, iterations, commit to LMDB; the graph "
         "was loaded and the workers were warm before. Medians, (runs, least to greatest). The "
         "bounds of a case take turns in one process, each case has a process of its own. A run "
-        f"that takes more than {s.limit:g} s is ended and shown as > that.",
+        f"that takes more than {s.limit:g} s is ended and shown as > that, and ratios over it are "
+        "at least what is shown.",
         "- Every distance and component is compared with the plainest code there is after the "
         "first run of each bound, and has to be exactly that. A case with a wrong answer has no "
         "figures, and the exit status is 1.",
