@@ -119,10 +119,10 @@ class Iterating:
             for r in reports:
                 assert r.swept is not None
                 rounds.finish(r.partition, r.swept)
-            self._count(rounds, reports, blocks)
+            step = self._count(rounds, reports, blocks)
             if command.commit:
                 self._add(label, reports)
-            self._show(rounds.iteration, self._sum([]), reports)
+            self._show(rounds.iteration, step, reports)
             pace.see(reports)
             inboxes = None if blocks or not pace.uneven else self.exchange.inboxes()
             if inboxes is not None and master.reason is None:
@@ -152,20 +152,21 @@ class Iterating:
             versions[report.partition] = report.version
             self.tally.take([report])
             self.tally.hops = base + runs
-            self._count(rounds, [report], blocks=False)
-            self._show(rounds.iteration, self._sum(report.history), [report])
+            step = self._count(rounds, [report], blocks=False)
+            self._show(rounds.iteration, step, [report])
             return self.master.reason is None
 
         self.tally.statistics["uneven"] = pace.described
         side_by_side(rounds, inboxes, run, done)
         self.versions = tuple(versions)
 
-    def _count(self, rounds: Rounds, reports: list[Report], blocks: bool) -> None:
-        """Take in what asynchronous hops did."""
-        self.tally.add(self._sum([p for r in reports for p in r.history]))
+    def _count(self, rounds: Rounds, reports: list[Report], blocks: bool) -> Progress:
+        """Take in what asynchronous hops did; return the sum of it."""
+        step = self._sum([p for r in reports for p in r.history])
+        self.tally.add(step)
         if blocks:
             end_block(self.master, reports, self.master.algebras, rounds.iteration)
-        elif self.master.reason is None:
+        if self.master.reason is None:
             self.master.iteration, self.master.reason = rounds.iteration + 1, rounds.reason
         self.tally.statistics |= {
             "prepares": rounds.totals["prepares"],
@@ -173,6 +174,7 @@ class Iterating:
             "prepare_messages": rounds.totals["asks"], "held": rounds.totals["held"],
             "delays": delay_table(rounds.delays),
         }  # fmt: skip
+        return step
 
     def _last(self) -> int:
         return max(self.done, self.after)

@@ -37,7 +37,7 @@ class Command:
     With one partition the task goes on by itself until the loop ends or `seconds` have passed. The
     state at the end of each `every` iterations after `after` is written to the store on the way;
     with `commit`, that of `iteration`. `committed` has each partition's attempt that was committed
-    last, which deltas are made from. With a `bound` above 1, `iteration` is the frontier, and each
+    last, which deltas are made from. With a `bound`, `iteration` is the frontier, and each
     partition makes sweeps of its own; `blocks` and `patient` say how, see `asynchronous.sweeps`.
     `versions` are those of each partition, where they differ.
     """
@@ -52,7 +52,7 @@ class Command:
     step: bool = True
     after: int = 0
     committed: tuple[str | None, ...] = ()
-    bound: int = 1
+    bound: int = 0
     blocks: bool = False
     patient: bool = False
     versions: tuple[int, ...] = ()
@@ -155,7 +155,7 @@ class HopTask:
             if command.step:
                 _kept.pop((plan.run, partition), None)  # an attempt that fails leaves it changed
                 processor.set_vertices(command.num_vertices)
-                if command.bound > 1:
+                if command.bound:
                     outgoing = self._sweep(processor, command, report, blocks)
                 else:
                     processor.receive(blocks)
@@ -163,7 +163,7 @@ class HopTask:
                 report.seconds["kernel"] = time.perf_counter() - clock
                 report.seconds["cpu"] = time.process_time() - busy
             if command.step and report.failure is None:
-                outgoing = outgoing if command.bound > 1 else processor.blocks()
+                outgoing = outgoing if command.bound else processor.blocks()
                 report.bytes = sum(len(b) for _, b in outgoing)
                 alone = len(plan.topologies) == 1
                 if not (alone and report.reason is not None):
