@@ -10,7 +10,7 @@ import os
 import pickle
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from vertexsdk.asynchronous.allowed import by_blocks
 from vertexsdk.asynchronous.rounds import Rounds, end_block
 from vertexsdk.balance import Balancer, Move
 from vertexsdk.compile.choose import with_kernels
+from vertexsdk.errors import RunError
 from vertexsdk.master import Master, Progress
 from vertexsdk.mover import Mover
 from vertexsdk.partition import Topology
@@ -111,6 +112,16 @@ def _starts(counts: list[int]) -> Any:
     return np.concatenate([[0], np.cumsum(np.array(counts, np.int64))]).astype(np.int64)
 
 
+@dataclass(frozen=True)
+class _Order:
+    """In which order partitions run, and how many hops at most."""
+
+    bound: int
+    patient: bool
+    rng: random.Random | None
+    most: int
+
+
 class InProcess:
     """A program over a small graph, to be run on any number of partitions, in any way.
 
@@ -142,6 +153,10 @@ class InProcess:
         self.balancer: Callable[[int, int], Balancer] | None = None  # of partitions and a size
         self.mover: Mover | None = None  # of the last run
         self.kept: Kept | None = None  # the last answer, where `run` was to keep it
+        # Of the last asynchronous run:
+        self.hops = 0
+        self.rounds: Rounds | None = None
+        self.inbox: list[list[tuple[int, bytes]]] = []  # by partition, what is on its way to it
 
     def run(
         self,
@@ -155,14 +170,19 @@ class InProcess:
         keep: bool = False,
         placement: Placement | None = None,
         delay_bound: int = 1,
+        patient: bool = False,
         rng: random.Random | None = None,
+        max_hops: int = 10_000,
     ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
         """Run to the end; return the state by vertex, the sums of progress, and iterations.
 
         With `forget` every task loads its partition as a new worker would; `warm` is an answer
         to go on from, and with `keep` this one stays, as `kept`, until `drop`. Vertices are
         where `placement` says. With `rng` and a `delay_bound` above 1 partitions take turns at
-        random, instead of all in each hop.
+        random, instead of all in each hop; `patient` is for `asynchronous.sweeps`.
+
+        Raises:
+            RunError: so many asynchronous hops were no end.
         """
         plan = self._plan(params or {}, partitions, threads, placement)
         if keep:
@@ -171,7 +191,8 @@ class InProcess:
         plan = with_kernels(plan, compiled, False, lambda text: None)
         plan = replace(plan, program=shippable(self.program))
         try:
-            return self._loop(plan, partitions, forget, delay_bound, rng)
+            order = _Order(delay_bound, patient, rng, max_hops)
+            return self._loop(plan, partitions, forget, order)
         finally:
             resident.drop(plan.run)
             for key in [k for k in task._kept if k[0] == plan.run]:
@@ -223,7 +244,7 @@ class InProcess:
         )
 
     def _loop(
-        self, plan: Plan, partitions: int, forget: bool, bound: int, rng: random.Random | None
+        self, plan: Plan, partitions: int, forget: bool, order: _Order
     ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
         hop = HopTask(plan)
         vertices = len(self.rows)
@@ -252,8 +273,8 @@ class InProcess:
                 total.add(step, self.program.aggregators)
             version = reports[0].version
             vertices = sum(report.vertices for report in reports)
-            if bound > 1 and partitions > 1 and master.reason is None:
-                return self._asynchronous(plan, hop, master, inbox, total, bound, rng, forget)
+            if order.bound > 1 and partitions > 1 and master.reason is None:
+                return self._asynchronous(plan, hop, master, inbox, total, order, forget)
             if self.mover is not None and master.reason is None:
                 version = self.mover.after(reports, master.iteration - 1, vertices)
         self.kept = plan.kept(master.iteration - 1, master.aggregates) or self.kept
@@ -266,34 +287,38 @@ class InProcess:
         master: Master,
         inbox: list[list[tuple[int, bytes]]],
         total: Progress,
-        bound: int,
-        rng: random.Random | None,
+        order: _Order,
         forget: bool,
     ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
         """Go on after iteration 0: partitions take turns, all of them or some at random."""
         partitions = len(inbox)
         versions = [1] * partitions
+        bound, rng = order.bound, order.rng
         rounds = Rounds(partitions, bound, plan.max_iterations)
         blocks = by_blocks(self.program)
-        self.rounds = rounds
+        self.rounds, self.inbox = rounds, inbox
         self.hops = 1
         while master.reason is None and (blocks or rounds.reason is None):
+            if self.hops >= order.most:
+                raise RunError(f"no end after {self.hops} hops")
             turn = list(range(partitions))
             if rng is not None and not blocks:
                 turn = rng.sample(turn, rng.randint(1, partitions))
             told = {p: rounds.start(p) for p in turn}
             done = []
+            came = {p: inbox[p] for p in turn}
+            for p in turn:
+                inbox[p] = []
             for p in turn:
                 frontier, room = told[p]
                 command = Command(
                     versions[p], frontier, dict(master.aggregates), len(self.rows), None,
-                    0.0 if rng is not None and rng.random() < 0.3 else 1.0,
-                    bound=room, blocks=blocks,
+                    0.0 if rng is not None and rng.random() < 0.3 else 600.0,
+                    bound=room, blocks=blocks, patient=order.patient,
                 )  # fmt: skip
                 if forget:
                     task._kept.clear()
-                mine, inbox[p] = inbox[p], []
-                for destination, block in hop(p, command, mine):
+                for destination, block in hop(p, command, came[p]):
                     if destination == DRIVER:
                         done.append(pickle.loads(block))
                     else:

@@ -1,0 +1,59 @@
+"""Answers at any delay bound are those of the oracles, and both engines go the same way."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+
+from vertexsdk.algorithms import ALGORITHMS
+from vertexsdk.asynchronous.allowed import why_synchronous
+from vertexsdk.program import Program
+from vertexsdk.testing.bounded import BOUNDED, draw
+from vertexsdk.testing.values import near
+
+PARAMS: dict[str, dict[str, Any]] = {"sssp": {"origin": 1}, "bfs": {"origin": 1}}
+
+
+def test_which_algorithms_allow_a_bound() -> None:
+    allowed = {
+        name
+        for name, cls in ALGORITHMS.items()
+        if why_synchronous(Program(cls), Program(cls).bind(PARAMS.get(name, {}))) is None
+    }
+    assert allowed == set(BOUNDED)
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_interpreted(name: str) -> None:
+    bounds = [2, 16] if name == "pagerank" else [1, 2, 16, 1000]
+    for seed, (bound, partitions) in enumerate(itertools.product(bounds, [1, 2, 7])):
+        for k in range(1 if name == "pagerank" else 3):
+            case = draw(random.Random(100 * seed + k), name, bound, partitions)
+            got, _, _ = case.run()
+            assert not case.wrong(got), (seed, k, bound, partitions)
+
+
+@pytest.mark.parametrize("name", [n for n in BOUNDED if n != "lcc"])  # of which tuples are sent
+def test_compiled_does_what_interpreted_does(name: str) -> None:
+    bounds = [2, 9] if name == "pagerank" else [2, 3, 16, 1000]
+    for seed, (bound, partitions) in enumerate(itertools.product(bounds, [2, 7])):
+        case = draw(random.Random(5000 + seed), name, bound, partitions)
+        case.seed = seed if seed % 4 else None
+        a, total, iterations = case.run()
+        delays, hops = case.runs.rounds.delays.tolist(), case.runs.hops
+        b, other, theirs = case.run(compiled="require")
+        assert not case.wrong(b), seed
+        assert (a, iterations, hops) == (b, theirs, case.runs.hops), seed
+        assert (total.updates, total.messages) == (other.updates, other.messages), seed
+        assert delays == case.runs.rounds.delays.tolist(), seed
+
+
+def test_blocks_of_a_large_bound() -> None:
+    case = draw(random.Random(77), "pagerank", 1000, 2)
+    case.params["epsilon"] = 1e-4
+    got, _, _ = case.run(compiled="require")
+    wanted, _, _ = case.run(delay_bound=1)
+    assert all(near(got[v]["rank"], row["rank"], 1e-3) for v, row in wanted.items())

@@ -1,0 +1,68 @@
+"""The rules of the protocol hold in every run, and the tests see every mistake in the engine."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from vertexsdk.algorithms import ALGORITHMS
+from vertexsdk.errors import RunError
+from vertexsdk.program import Program
+from vertexsdk.testing.bounded import BOUNDED, draw, in_chunks
+from vertexsdk.testing.inprocess import InProcess
+from vertexsdk.testing.mutations import MUTATIONS, mutated
+from vertexsdk.testing.watching import Broken, watched
+
+
+def once(seed: int) -> None:
+    """One run, watched: few vertices and a small bound, so that they stand in each other's way."""
+    rng = random.Random(seed)
+    n = rng.choice([10, 30])
+    edges = [(rng.randrange(n), rng.randrange(n), rng.randint(1, 64) / 8) for _ in range(3 * n)]
+    name = rng.choice(["wcc", "sssp"])
+    bound = rng.choice([2, 3, 4, 8, 16])
+    runs = InProcess(Program(ALGORITHMS[name]), edges, range(n))
+    with watched(runs, bound) as watch:
+        runs.run(
+            {"origin": 0} if name == "sssp" else {}, partitions=rng.choice([2, 3, 4]),
+            delay_bound=bound, rng=rng, max_hops=300,
+        )  # fmt: skip
+    assert len(watch.commits) > 0
+
+
+def test_rules() -> None:
+    for seed in range(30):
+        once(seed)
+
+
+@pytest.mark.parametrize("mistake", MUTATIONS)
+def test_mistakes(mistake: str) -> None:
+    with mutated(mistake), pytest.raises((Broken, RunError)):
+        for seed in range(30):
+            once(seed)
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_rules_for_all_algorithms(name: str) -> None:
+    for seed in range(6):
+        rng = random.Random(900 + seed)
+        bound, partitions = rng.choice([2, 3, 16, 1000]), rng.choice([2, 7])
+        bound = min(bound, 6) if name == "pagerank" else bound
+        case = draw(rng, name, bound, partitions)
+        with watched(case.runs, bound):
+            case.run()
+
+
+def test_a_chain_goes_along_its_partitions() -> None:
+    """Each partition is told once, and gathers its part of the chain in one hop."""
+    edges = [(k, k + 1) for k in range(39)]
+    runs = InProcess(Program(ALGORITHMS["bfs"]), edges)
+    with watched(runs, 1000) as watch:
+        got, _, _ = runs.run(
+            {"origin": 0}, partitions=4, delay_bound=1000, patient=True,
+            placement=in_chunks(range(40), 4), max_hops=20,
+        )  # fmt: skip
+    assert [got[v]["depth"] for v in range(40)] == list(range(40))
+    assert runs.hops <= 6
+    assert watch.last[39] >= 39
