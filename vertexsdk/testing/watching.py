@@ -141,14 +141,13 @@ class Watch:
 
     def moved(self, rounds: Rounds) -> None:
         """Check what the driver makes of the reports."""
-        if not rounds._told and not self.blocks and len(self.sweeps) == rounds.partitions:
+        if not rounds._told and not self.blocks and len(self.sweeps) == len(self.runs.inbox):
             left = self.left()
             quiet = rounds.reason == "quiet"
             _must(quiet == (not left), "quiet is when nothing is left", quiet, left)
-        now = rounds.frontier
-        if now is not None:
-            _must(now >= self.frontier, "the frontier moves on", self.frontier, now)
-            self.frontier = now
+        now = rounds._known.tau
+        _must(now >= self.frontier, "the frontier moves on", self.frontier, now)
+        self.frontier = now
 
     def left(self) -> list[str]:
         """What is still to be done anywhere."""
