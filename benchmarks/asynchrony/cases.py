@@ -62,7 +62,7 @@ def straggler(name: str, ground: Ground) -> None:
 def _logged(ground: Ground, name: str, times: float) -> Iterator[None]:
     log = ground.scratch / "spells"
     log.write_text("")
-    with straggling(Straggler(SLOW, times, str(log))):
+    with straggling(Straggler(SLOW, times, str(log), ground.sizes.least)):
         yield
     ground.note(f"{name} idle", idle(read_log(str(log)), SLOW))
 

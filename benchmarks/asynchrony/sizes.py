@@ -17,7 +17,8 @@ class Sizes:
         paper, paper_partitions: bounds and numbers of partitions of the paper's table 2.
         bounds, partitions: of hops and time to convergence; "auto" is a bound.
         partitioner: the structural one that stands beside the hash.
-        times: how much slower the straggler is.
+        times, least: how much slower the straggler is, and the seconds that its own work is taken
+            to last at least, as a hop does not take less.
         cost: the bound whose protocol's cost is measured.
         repeats, budget: runs of each bound; none is begun after so many seconds of runs.
         limit: seconds for one run.
@@ -31,6 +32,7 @@ class Sizes:
     partitions: int = 4
     partitioner: str = "ldg"
     times: float = 4.0
+    least: float = 0.05
     cost: str = "256"
     repeats: int = 3
     budget: float = 60.0

@@ -146,8 +146,9 @@ def _notes(r: Results) -> str:
     s = r.sizes
     return "\n".join([
         "- Seconds are those of the whole run(): Spark jobs, iterations, commit to LMDB; the graph "
-        "was loaded and the workers were warm before. Medians, (runs, least to greatest). The "
-        "bounds of a case take turns in one process, each case has a process of its own. A run "
+        "was loaded and the workers were warm before. Medians, (runs, least to greatest). No "
+        "vertices are moved (balance=False). The bounds of a case take turns in one process, each "
+        "case has a process of its own. A run "
         f"that takes more than {s.limit:g} s is ended and shown as > that, and ratios over it are "
         "at least what is shown.",
         "- Every distance and component is compared with the plainest code there is after the "
@@ -156,10 +157,10 @@ def _notes(r: Results) -> str:
         "- Updates: vertices that gathered; prepares: updates that asked their consumers in other "
         "partitions first; prepare_messages: what they asked with, one for each consumer and not "
         "for each producer; held: updates that waited at the bound until the frontier moved.",
-        f"- Straggler: the tasks of partition 1 sleep {s.times - 1:g} times their own time. Each "
-        "of the partitions has a slot of its own (local[partitions]), as one that sleeps uses no "
-        "core. Idle: the share of the time in which the other partitions' tasks were not at work, "
-        "so the fixed cost of hops counts as idle.",
+        f"- Straggler: a task of partition 1 sleeps {s.times - 1:g} times its own time, which is "
+        f"taken to be {1000 * s.least:g} ms at least, as a hop is. Each partition has a slot "
+        "of its own (local[partitions]), as one that sleeps uses no core. Idle: the share of the "
+        "time in which the other partitions' tasks were not at work: the fixed cost of hops is in.",
         "- Everything in one partition: alone, it has nobody to ask, and the SDK runs it as with "
         "B=1. As one of two, all of the protocol is there, with nobody to answer. Seconds in tasks "
         "are those that kernels and protocol took, without Spark's; all cores in both.",

@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--partitions", type=int, default=plain.partitions, help="of parts b and c")
     add("--partitioner", default=plain.partitioner, help="beside the hash: ldg, fennel or metis")
     add("--times", type=float, default=plain.times, help="how much slower the straggler is")
+    add("--least", type=float, default=plain.least, help="seconds of its work in a hop, at least")
     add("--repeats", type=int, default=plain.repeats, help="runs of each bound")
     add("--budget", type=float, default=plain.budget, help="seconds after which none is begun")
     add("--limit", type=float, default=plain.limit, help="seconds for one run")
