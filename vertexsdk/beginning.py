@@ -44,10 +44,10 @@ def begun(
     """
     program.bind(params)
     refuse_parallel(graph)
-    if graph.placed:
+    if graph.placed and program.algebra is None:
         raise InputError(
-            f"partitioner {graph.partitioner.name}: the graph of a main loop changes, and is "
-            "partitioned by hash; leave the partitioner out"
+            f"partitioner {graph.partitioner.name}: {program.name} declares no messages, and its "
+            "main loop places vertices by hash; leave the partitioner out"
         )
     with ExitStack() as undo:
         store = open_store(backend)

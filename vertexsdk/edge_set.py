@@ -30,7 +30,8 @@ from vertexsdk.load.names import Names
 from vertexsdk.load.order import Chunk
 from vertexsdk.load.spark import Plan
 from vertexsdk.load.vertices import VertexInput
-from vertexsdk.partition import Topology, owner
+from vertexsdk.partition import Topology
+from vertexsdk.placement import Placement
 from vertexsdk.state import SegmentRef, open_store
 from vertexsdk.stored_edges import put_edges, put_names
 
@@ -68,6 +69,7 @@ class EdgeSet:
         self.key = self.keys.fresh("edges")
         self.anchor.run(partial(_first, info.keys, self.key, value or "uint8"))
         self.names: Names | None = graph.code_names
+        self.placement: Any = graph.placement  # a broadcast, or None
         self.num_edges = info.num_edges
         self.renamed = 0  # how often ids were given other codes
         for key in info.keys:
@@ -109,7 +111,7 @@ class EdgeSet:
         new = self.keys.fresh("edges")
         task = partial(_apply, self.key, new)
         parts: list[_Part | None] = self.anchor.run(
-            partial(task, self.partitions, self.undirected, tuple(columns))
+            partial(task, self.partitions, self.placement, self.undirected, tuple(columns))
         )
         found = [p for p in parts if p is not None]
         if len(found) < len(parts):
@@ -142,7 +144,8 @@ class EdgeSet:
             return
         moved = names.codes(self.names.sorted)
         new = self.keys.fresh("edges")
-        recode = partial(_recoded, self.key, moved, self.partitions)
+        placement = self._recode(moved)
+        recode = partial(_recoded, self.key, moved, self.partitions, placement)
         try:
             with self.anchor.watched():
                 blocks = self.anchor.records().mapPartitionsWithIndex(recode)
@@ -151,8 +154,18 @@ class EdgeSet:
             self.keys.drop(new)
             raise
         self._become(new)
-        self.names = names
+        self.names, self.placement = names, placement
         self.renamed += 1
+
+    def _recode(self, moved: NDArray[np.int64]) -> Any:
+        """The placement, by new codes."""
+        if self.placement is None:
+            return None
+        old: Placement = self.placement.value
+        if old.ids is None:
+            return self.placement
+        new = Placement(self.partitions, moved[old.ids], old.table)  # codes keep their order
+        return self.base.spark.sparkContext.broadcast(new)
 
     def graph(self, vertices: VertexInput | None) -> Graph:
         """Return the graph of these edges, which lives until the next batch is taken in."""
@@ -165,6 +178,7 @@ class EdgeSet:
         )
         if self.names is not None:
             found.use_names(self.names)
+        found.use_placement(self.base, self.placement)
         return found
 
     def checkpoint(self, address: str, loop: str, iteration: int) -> list[SegmentRef]:
@@ -242,6 +256,7 @@ def _apply(
     key: str,
     new: str,
     partitions: int,
+    placement: Any,
     undirected: bool,
     columns: tuple[NDArray[Any], ...],
     partition: int,
@@ -249,7 +264,7 @@ def _apply(
     edges = _open(key, partition)
     if edges is None:
         return None
-    mine = owner(columns[2], partitions) == partition
+    mine = _owners(columns[2], partitions, placement) == partition
     number, kind, source, target, value = (c[mine] for c in columns)
     changed = source, target, value.astype(edges[2].dtype)
     after, absent, counts = apply_changes(edges, kind, changed)
@@ -262,8 +277,18 @@ def _apply(
     return _Part(counts, number[absent])
 
 
+def _owners(ids: NDArray[np.int64], partitions: int, placement: Any) -> NDArray[np.int32]:
+    placed: Placement = Placement(partitions) if placement is None else placement.value
+    return placed.of(ids)
+
+
 def _recoded(
-    key: str, moved: NDArray[np.int64], partitions: int, partition: int, records: Iterable[bytes]
+    key: str,
+    moved: NDArray[np.int64],
+    partitions: int,
+    placement: Any,
+    partition: int,
+    records: Iterable[bytes],
 ) -> Iterator[Block]:
     """The edges by their new codes, each to the partition that owns its source now."""
     for _ in records:
@@ -273,7 +298,7 @@ def _recoded(
         raise RunError(_GONE)
     source = moved[edges[0]]
     columns = {"source": source, "target": moved[edges[1]], "value": edges[2]}
-    owners = owner(source, partitions)
+    owners = _owners(source, partitions, placement)
     for p in range(partitions):
         mine = owners == p
         yield p, encode_bytes({n: c[mine] for n, c in columns.items()}, {})

@@ -357,6 +357,15 @@ class Graph:
         return plan, load(anchor, self._edges, plan, vertices, self._names_sent), kinds
 
     @property
+    def placement(self) -> Any:
+        """A Spark broadcast of the `Placement`; None before loading, or by the hash alone."""
+        return self._placement
+
+    def use_placement(self, other: Graph, placement: Any = None) -> None:
+        """Place vertices as another graph does, or as a broadcast of a `Placement` says."""
+        self.partitioner, self._placement = other.partitioner, placement or other.placement
+
+    @property
     def placed(self) -> bool:
         """Whether vertices are placed otherwise than by the hash of their ids."""
         return self.partitions > 1 and self.partitioner.name != "hash"
@@ -501,7 +510,7 @@ class Graph:
             multi=self.multi,
             partitions=self.partitions,
         )
-        made.partitioner = self.partitioner
+        made.use_placement(self)
         made.may_be_empty = self.may_be_empty
         if self._names is not None:
             made.use_names(self._names)

@@ -39,9 +39,6 @@ ARGUMENTS = {
     "run wcc --edges E --partitions 0": r"--partitions: 0 is too small; at least 1",
     "run wcc --edges E --partitions two": r"--partitions: 'two' is no whole number",
     "run wcc --edges E --partitioner louvain": r"--partitioner: invalid choice: 'louvain'",
-    "stream wcc --edges E --changes E --partitions 2 --partitioner ldg": (
-        r"partitioner ldg: the graph of a main loop changes, and is partitioned by hash"
-    ),
     "run wcc --edges E --max-iterations -1": r"--max-iterations: -1 is too small",
     "run wcc --edges E --commit-every 0": r"--commit-every: 0 is too small",
     "run wcc --edges E --tolerance nan": r"--tolerance: nan must be zero or more",

@@ -13,7 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertexsdk.algorithms import ConnectedComponents, Coreness, PageRank, ShortestPaths
+from vertexsdk.algorithms import (
+    BreadthFirstSearch,
+    ConnectedComponents,
+    Coreness,
+    PageRank,
+    ShortestPaths,
+)
 from vertexsdk.errors import InputError
 from vertexsdk.graph import Graph
 from vertexsdk.loops import run
@@ -25,6 +31,7 @@ from vertexsdk.partitioners.structure import Structure
 from vertexsdk.placement import Placement, owner
 from vertexsdk.program import Program
 from vertexsdk.testing.inprocess import InProcess
+from vertexsdk.vertex import Vertex, state
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,8 +166,8 @@ def test_answers_are_the_same_wherever_vertices_are(name: str, compiled: bool) -
                 got = runs.run(params, partitions=partitions, placement=where, compiled=compiled)
                 assert got[0].keys() == want.keys()
                 assert 0 <= got[2] - iterations <= 1  # a last one takes in what was sent
-                for v, state in want.items():
-                    for field, x in state.items():
+                for v, row in want.items():
+                    for field, x in row.items():
                         assert math.isclose(got[0][v][field], x, rel_tol=1e-12), (v, field)
 
 
@@ -183,6 +190,18 @@ def test_bad_tables_are_refused_in_one_line(spark: SparkSession, bad: str) -> No
             [0, 3], [3, 6], spark=spark, partitions=2, partitioner=partitioner
         ).materialise()
     assert "\n" not in str(raised.value)
+
+
+class Silent(Vertex):
+    """Has no messages."""
+
+    heard: int = state(0)
+
+    def gather(self, iteration: Any, source: Any, delta: Any) -> None:
+        self.heard += 1
+
+    def scatter(self, iteration: Any) -> None:
+        pass
 
 
 def by_thirds(graph: Structure, partitions: int) -> Any:
@@ -224,11 +243,32 @@ def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     assert infos["fennel"].imbalance <= 1 + SLACK
     with pytest.raises(InputError, match="must return an integer for each of 1200 vertices"):
         Graph.read(spark, str(path), partitions=2, partitioner=too_short).materialise()
-    with pytest.raises(InputError, match="partitioner ldg: the graph of a main loop changes"):
+    with pytest.raises(InputError, match=r"partitioner ldg: .* main loop places vertices by hash"):
         MainLoop(
-            ConnectedComponents, Graph.read(spark, str(path), partitions=2, partitioner="ldg"),
-            backend=backend,
-        )  # fmt: skip
+            Silent, Graph.read(spark, str(path), partitions=2, partitioner="ldg"), backend=backend
+        )
+
+
+@pytest.mark.parametrize("ids", ["int", "str"])
+def test_a_main_loop_keeps_vertices_where_they_were_put(spark: SparkSession, ids: str) -> None:
+    names: list[Any] = [v if ids == "int" else f"v{v:03}" for v in range(40)]
+    source, target = names[:20], [*names[1:20], names[0]]
+    where = {names[v]: v // 10 for v in range(20)}
+    far = names[30] if ids == "int" else "a"  # codes of the other strings become others
+    answers = []
+    for how in ("hash", where):
+        graph = Graph.from_arrays(source, target, spark=spark, partitions=2, partitioner=how)
+        backend = f"memory://main-{ids}-{how == 'hash'}"
+        given = {"origin": names[0]}
+        with MainLoop(BreadthFirstSearch, graph, params=given, backend=backend) as main:
+            first = main.query()
+            main.ingest([("+", names[3], far), ("+", far, names[9]), ("-", names[12], names[13])])
+            second = main.query()
+            answers.append([dict(r.rows()) for r in (first, second)])
+            cut = second.statistics["cut"]
+        assert cut > 0.3 if how == "hash" else cut < 0.25
+    assert answers[0] == answers[1]
+    assert answers[0][1][names[9]] != answers[0][0][names[9]]
 
 
 def test_string_ids_on_spark(spark: SparkSession) -> None:
