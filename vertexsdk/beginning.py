@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from vertexsdk.asynchronous.allowed import checked_bound
 from vertexsdk.edge_set import refuse_parallel
 from vertexsdk.engines import Setting, engine_for
 from vertexsdk.errors import InputError
@@ -43,6 +44,7 @@ def begun(
         InputError: arguments that do not fit each other; nothing was run.
     """
     program.bind(params)
+    _check_bound(program, params, options)
     refuse_parallel(graph)
     if graph.placed and program.algebra is None:
         raise InputError(
@@ -101,6 +103,7 @@ def resumed(
         manifest, ledger = found(store, loop)
         check_program(manifest, program, migrates=migrate is not None)
         given_params(program, params, ledger, loop)
+        _check_bound(program, ledger.params, options)
         store.claim(loop)
         manifest, ledger = found(store, loop)  # what the other committed meanwhile
         restore = partial(restored, spark, program, options, loop)
@@ -113,3 +116,15 @@ def resumed(
         undo.pop_all()
     kind = Kind(program, store.backend.address, restore, checkpoint_every, retain)
     return Versions(kind, store, loop, engine, (manifest, ledger), log)
+
+
+def _check_bound(
+    program: Program, params: Mapping[str, Any], options: Mapping[str, Any]
+) -> None:
+    """Refuse a delay bound which does not fit the program before anything is run."""
+    limit = options.get("max_iterations")
+    first = program.classes[0].cls
+    checked_bound(
+        options.get("delay_bound", 1), program, params,
+        first.max_iterations if limit is None else limit,
+    )  # fmt: skip

@@ -172,6 +172,8 @@ class HopTask:
                     report.seconds["save"] = time.perf_counter() - clock
                 _kept[plan.run, partition] = (report.version, processor)
             last = command.iteration + max(len(report.history) - 1, 0)
+            if command.bound:
+                last = command.iteration - 1  # the last one that has terminated
             clock = time.perf_counter()
             if (command.commit or report.reason is not None) and last not in writer:
                 writer.add(last, processor.result())
