@@ -32,7 +32,7 @@ def once(seed: int) -> int:
 
 
 def test_rules() -> None:
-    assert sum(once(seed) for seed in range(30)) > 1000
+    assert sum(once(seed) for seed in range(30)) > 500
 
 
 @pytest.mark.parametrize("mistake", MUTATIONS)

@@ -65,9 +65,10 @@ class Histories(RuleBasedStateMachine):
     ways = WAYS
 
     @initialize(
-        number=st.integers(0, 99), undirected=st.booleans(), changes=st.lists(CHANGE, min_size=3)
-    )
-    def begin(self, number: int, undirected: bool, changes: Any) -> None:
+        number=st.integers(0, 99), undirected=st.booleans(), changes=st.lists(CHANGE, min_size=3),
+        bound=st.sampled_from([1, 2, 3, 16]),
+    )  # fmt: skip
+    def begin(self, number: int, undirected: bool, changes: Any, bound: int) -> None:
         self.stack = contextlib.ExitStack()
         if self.spark is None:
             self.stack.enter_context(without_spark())
@@ -76,6 +77,7 @@ class Histories(RuleBasedStateMachine):
         self.edges = made({(0, 1): 2.0}, changes, undirected) or {(0, 1): 2.0}
         self.options: Any = {"backend": URL, "loop": "main", "compiled": compiled}
         self.options["checkpoint_every"] = 8
+        self.options["delay_bound"] = bound
         params = PARAMS.get(self.name, {})
         graph: Any = DictGraph(self.edges, undirected, partitions)
         if self.spark is not None:

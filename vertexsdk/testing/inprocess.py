@@ -335,6 +335,7 @@ class InProcess:
             if blocks:
                 end_block(master, done, self.program.aggregators, rounds.iteration)
         self.versions = versions
+        self.kept = plan.kept(rounds.iteration, master.aggregates) or self.kept
         return self._state(plan, partitions, versions), total, rounds.iteration
 
     def _hop(

@@ -7,6 +7,7 @@ from the answer before. Everything above the engine is what users have.
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -41,6 +42,7 @@ class DictGraph:
     spark: Any = None
     vertex_input: Any = None
     multi: bool = False
+    placed: bool = False
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -116,11 +118,17 @@ class DictEngine:
         state, total, iterations = runs.run(
             self.setting.params, partitions=self.partitions, warm=warm,
             compiled=self.setting.options.get("compiled", False), keep=not self.from_init,
+            delay_bound=self.setting.options.get("delay_bound", 1), rng=self._turns(),
+            max_hops=2000,
         )  # fmt: skip
         self._kept, self._quiet, self._state = runs.kept, True, state
         self.iteration += iterations
         out.effort = Effort(iterations, total.updates, total.messages, total.updates, quiet=True)
         out.start, out.num_vertices = "warm" if warm else "init", len(state)
+
+    def _turns(self) -> random.Random | None:
+        """Every other run has partitions take turns at random."""
+        return random.Random(len(self.edges)) if len(self.edges) % 2 else None
 
     def _write(self, state: dict[int, dict[str, Any]]) -> list[SegmentRef]:
         ids = np.array(sorted(state), np.int64)
