@@ -118,9 +118,7 @@ def resumed(
     return Versions(kind, store, loop, engine, (manifest, ledger), log)
 
 
-def _check_bound(
-    program: Program, params: Mapping[str, Any], options: Mapping[str, Any]
-) -> None:
+def _check_bound(program: Program, params: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Refuse a delay bound which does not fit the program before anything is run."""
     limit = options.get("max_iterations")
     first = program.classes[0].cls

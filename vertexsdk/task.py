@@ -37,9 +37,10 @@ class Command:
     With one partition the task goes on by itself until the loop ends or `seconds` have passed. The
     state at the end of each `every` iterations after `after` is written to the store on the way;
     with `commit`, that of `iteration`. `committed` has each partition's attempt that was committed
-    last, which deltas are made from. With a `bound`, `iteration` is the frontier, and each
-    partition makes sweeps of its own; `blocks` and `patient` say how, see `asynchronous.sweeps`.
-    `versions` are those of each partition, where they differ.
+    last, which deltas are made from. With a `bound`, `iteration` is the frontier, each partition
+    makes sweeps of its own, and what `commit` writes is of the iteration before the frontier;
+    `blocks` and `patient` say how, see `asynchronous.sweeps`. `versions` are those of each
+    partition, where they differ.
     """
 
     version: int

@@ -16,9 +16,9 @@ from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.state import open_store
 from vertexsdk.testing.oracles import disagreements, expected
 
-LONG, WIDE = 48, 8
+LONG, WIDE = 36, 6
 URL = "memory://bounded"
-PARAMS: dict[str, dict[str, Any]] = {"sssp": {"origin": 0}, "pagerank": {"epsilon": 1e-9}}
+PARAMS: dict[str, dict[str, Any]] = {"sssp": {"origin": 0}, "pagerank": {"epsilon": 1e-7}}
 
 
 def grid(long: int, wide: int) -> list[tuple[int, int, float]]:
@@ -47,12 +47,12 @@ def answer(name: str, graph: Graph, **options: Any) -> tuple[dict[int, Any], dic
 @pytest.mark.parametrize("name", ["sssp", "wcc", "pagerank"])
 def test_answers_and_hops(name: str, graph: Graph) -> None:
     found = {bound: answer(name, graph, delay_bound=bound) for bound in (1, 16, "auto")}
-    field = ALGORITHMS[name].result or next(iter(expected(name, grid(2, 2), [], PARAMS.get(name, {}))))
     wanted = expected(name, grid(LONG, WIDE), [], PARAMS.get(name, {}))
+    field = next(iter(wanted))
     for bound, (values, statistics) in found.items():
         got = {v: x if isinstance(x, dict) else {field: x} for v, x in values.items()}
-        assert not disagreements(wanted, got, 1e-7), bound
-        assert statistics["delay_bound"] == (bound if bound != "auto" else statistics["delay_bound"])
+        assert not disagreements(wanted, got, 1e-5), bound
+        assert bound in (statistics["delay_bound"], "auto")
         assert statistics["delay_bound_reason"]
         assert statistics["reason"] in ("quiet", "converged")
     one, many, auto = (found[bound][1] for bound in (1, 16, "auto"))
@@ -73,38 +73,43 @@ def test_versions_on_the_way(graph: Graph) -> None:
     values, statistics = answer("sssp", graph, delay_bound=16, commit_every=4, loop="often")
     assert statistics["delay_bound"] == 16
     with open_store(URL) as store:
-        kept = [m.iteration for m in store.history("often")]
-    assert kept == sorted(set(kept)) or kept == sorted(set(kept), reverse=True)
+        kept = store.versions("often")
     assert len(kept) > 1
-    assert max(kept) == statistics["iterations"]
-    assert values == answer("sssp", graph)[0]
+    assert kept[-1] == statistics["iterations"]
+    assert lengths(values) == exact()
 
 
 def test_a_number_of_iterations(graph: Graph) -> None:
-    values, statistics = answer("sssp", graph, delay_bound=16, max_iterations=5)
-    exact, _ = answer("sssp", graph)
-    assert statistics["reason"] == "max_iterations"
-    assert statistics["iterations"] <= 6
-    assert all(number(values[v]) >= number(exact[v]) for v in exact)
-    assert any(number(values[v]) > number(exact[v]) for v in exact)
+    for bound, limit in ((16, 5), (2, 5), (3, 1)):
+        values, statistics = answer("sssp", graph, delay_bound=bound, max_iterations=limit)
+        got, wanted = lengths(values), exact()
+        assert statistics["reason"] == "max_iterations"
+        assert statistics["iterations"] <= limit
+        assert all(got[v] >= wanted[v] for v in wanted)
+        assert got != wanted
     with pytest.raises(InputError, match="it is to end after a number of iterations"):
         answer("pagerank", graph, delay_bound=16, max_iterations=5)
 
 
-def number(value: Any) -> float:
-    return float(value["length"] if isinstance(value, dict) else value)
+def lengths(values: dict[Any, Any]) -> dict[Any, float]:
+    return {v: float(x["length"] if isinstance(x, dict) else x) for v, x in values.items()}
+
+
+def exact() -> dict[int, float]:
+    return dict(expected("sssp", grid(LONG, WIDE), [], {"origin": 0})["length"])
 
 
 def test_string_ids(spark: SparkSession) -> None:
     edges = [(f"v{a}", f"v{b}", x) for a, b, x in grid(5, 5)]
     columns = zip(*edges, strict=True)
     graph = Graph.from_arrays(*columns, spark=spark, partitions=3)
+    wanted = expected("sssp", edges, [], {"origin": "v0"})["length"]
     for compiled in (True, False):
-        given: Any = {"params": {"origin": "v0"}, "compiled": compiled}
-        wanted, _ = answer("sssp", graph, **given)
-        got, statistics = answer("sssp", graph, delay_bound=16, **given)
+        got, statistics = answer(
+            "sssp", graph, delay_bound=16, params={"origin": "v0"}, compiled=compiled
+        )
         assert statistics["delay_bound"] == 16
-        assert got == wanted
+        assert lengths(got) == wanted
     graph.unpersist()
 
 
@@ -131,7 +136,7 @@ def test_a_main_loop(name: str, bound: Any, spark: SparkSession) -> None:
             assert result.statistics["delay_bound"] == (1 if bound == "auto" else bound)
         ids = columns["id"].tolist()
         got = {v: {f: columns[f][k].item() for f in wanted} for k, v in enumerate(ids)}
-        assert not disagreements(wanted, got, 1e-7)
+        assert not disagreements(wanted, got, 1e-5)
 
     check()
     main.ingest([("+", 0, 35, 0.5), ("-", 0, 1), ("-", 7, 8), ("+", 99, 98, 1.0)])

@@ -96,7 +96,8 @@ def test_odd_graphs(odd: str) -> None:
     runs = InProcess(Program(Nearest), edges, vertices)
     wanted, _, _ = runs.run()
     ids = sorted(wanted)
-    for bound, partitions, patient in ((2, 7, False), (3, 2, True), (16, 7, True), (1000, 2, False)):
+    ways = ((2, 7, False), (3, 2, True), (16, 7, True), (1000, 2, False))
+    for bound, partitions, patient in ways:
         for seed, placement in ((None, None), (1, None), (None, in_chunks(ids, partitions))):
             with watched(runs, bound):
                 got, _, _ = runs.run(
@@ -179,5 +180,5 @@ def test_refused(cls: type[Vertex], said: str) -> None:
 
 @pytest.mark.parametrize("bound", [0, -1, 1.5, True, "x", None, 2**30])
 def test_no_bounds(bound: Any) -> None:
-    with pytest.raises(InputError, match="the delay bound is .*; it must be an integer from 1"):
+    with pytest.raises(InputError, match=r"the delay bound is .*; it must be an integer from 1"):
         checked_bound(bound, Program(Nearest), {}, None)

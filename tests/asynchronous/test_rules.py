@@ -38,8 +38,7 @@ def test_rules() -> None:
 @pytest.mark.parametrize("mistake", MUTATIONS)
 def test_mistakes(mistake: str) -> None:
     with mutated(mistake), pytest.raises((Broken, RunError)):
-        for seed in range(30):
-            once(seed)
+        _ = [once(seed) for seed in range(30)]
 
 
 @pytest.mark.parametrize("name", BOUNDED)

@@ -133,7 +133,7 @@ class Watch:
             return  # a rehearsal
         q, first = d.topology.partition, int(d.topology.inbound_start[source])
         key = source, q, *_content(index, values)
-        _must(bool(self.way[key]), "an update comes once, as it was sent", key, [k for k in self.way if k[:2] == key[:2]])
+        _must(bool(self.way[key]), "an update comes once, as it was sent", key)
         for j, tag in self.way[key].popleft().items():
             self.arrived[q][first + j] = max(self.arrived[q][first + j], tag)
         if not self.way[key]:
@@ -155,9 +155,10 @@ class Watch:
         for p, s in self.sweeps.items():
             b = s.b
             left = {
-                "pending": s.v.pending, "preparing": b.preparing, "later": b.later, "held": b.queue
+                "pending": len(s.v.pending), "preparing": len(b.preparing),
+                "later": len(b.later), "held": len(b.queue),
             }  # fmt: skip
-            found += [f"{name} in {p}" for name, what in left.items() if len(what)]
+            found += [f"{name} in {p}" for name, count in left.items() if count]
         return found
 
     def end(self) -> None:
