@@ -10,6 +10,7 @@ from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.errors import RunError
 from vertexsdk.program import Program
 from vertexsdk.testing.bounded import BOUNDED, draw, in_chunks
+from vertexsdk.testing.graphs import random_graph
 from vertexsdk.testing.inprocess import InProcess
 from vertexsdk.testing.mutations import MUTATIONS, mutated
 from vertexsdk.testing.watching import Broken, watched
@@ -50,6 +51,16 @@ def test_rules_for_all_algorithms(name: str) -> None:
         case = draw(rng, name, bound, partitions)
         with watched(case.runs, bound):
             case.run()
+
+
+def test_partitions_do_not_wait_in_a_ring() -> None:
+    """A graph on which they did while an acknowledgement held for all that came later."""
+    rng = random.Random(20276)
+    rng.choice([0, 1, 2])
+    g = random_graph(rng, vertices=60, edges=200)
+    runs = InProcess(Program(ALGORITHMS["sssp"]), g.edges, g.vertices, undirected=g.undirected)
+    with watched(runs, 1000):
+        runs.run({"origin": rng.choice(g.ids)}, partitions=3, delay_bound=1000, max_hops=200)
 
 
 def test_a_chain_goes_along_its_partitions() -> None:
