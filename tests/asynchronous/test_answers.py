@@ -30,7 +30,7 @@ def test_which_algorithms_allow_a_bound() -> None:
 def test_interpreted(name: str) -> None:
     bounds = [2, 16] if name == "pagerank" else [1, 2, 16, 1000]
     for seed, (bound, partitions) in enumerate(itertools.product(bounds, [1, 2, 7])):
-        for k in range(1 if name == "pagerank" else 3):
+        for k in range(1 if name == "pagerank" else 2):
             case = draw(random.Random(100 * seed + k), name, bound, partitions)
             got, _, _ = case.run()
             assert not case.wrong(got), (seed, k, bound, partitions)
@@ -56,7 +56,7 @@ def test_compiled_does_what_interpreted_does(name: str) -> None:
 
 def test_blocks_of_a_large_bound() -> None:
     case = draw(random.Random(77), "pagerank", 1000, 2)
-    case.params["epsilon"] = 1e-4
+    case.params["epsilon"] = 1e-3
     got, _, _ = case.run(compiled="require")
     wanted, _, _ = case.run(delay_bound=1)
-    assert all(near(got[v]["rank"], row["rank"], 1e-3) for v, row in wanted.items())
+    assert all(near(got[v]["rank"], row["rank"], 1e-2) for v, row in wanted.items())

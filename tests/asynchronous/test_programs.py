@@ -62,7 +62,7 @@ def agree(program: Program, graph: Any, seed: int, compiled: bool | str = False)
 
 
 def test_random_programs(tmp_path: Path) -> None:
-    for seed in range(60):
+    for seed in range(36):
         rng = random.Random(seed)
         program = monotone_program(rng).load(tmp_path / f"monotone_{seed}.py")
         assert why_synchronous(program, {}) is None
@@ -70,7 +70,7 @@ def test_random_programs(tmp_path: Path) -> None:
 
 
 def test_random_programs_compiled(tmp_path: Path) -> None:
-    for seed in range(100, 104):
+    for seed in range(100, 103):
         rng = random.Random(seed)
         program = monotone_program(rng).load(tmp_path / f"compiled_{seed}.py")
         for k in range(4):
@@ -83,7 +83,7 @@ ODD = {
     "a star outwards": ([(0, k, 1.0) for k in range(1, 30)], []),
     "a star inwards": ([(k, 0, 1.0) for k in range(1, 30)], []),
     "two ways": ([(k, k + 1, 1.0) for k in range(20)] + [(k + 1, k, 1.0) for k in range(20)], []),
-    "a ring": ([(k, (k + 1) % 21, 0.5) for k in range(21)], []),
+    "a ring": ([(k, (k + 1) % 11, 0.5) for k in range(11)], []),
     "two sides": ([(a, b, 1.0) for a in range(0, 12, 2) for b in range(1, 12, 2)], []),
     "all to all": ([(a, b, 0.5) for a in range(8) for b in range(8)], []),
     "no edge": ([], list(range(9))),

@@ -44,7 +44,7 @@ def test_mistakes(mistake: str) -> None:
 
 @pytest.mark.parametrize("name", BOUNDED)
 def test_rules_for_all_algorithms(name: str) -> None:
-    for seed in range(6):
+    for seed in range(2 if name == "pagerank" else 5):
         rng = random.Random(900 + seed)
         bound, partitions = rng.choice([2, 3, 16, 1000]), rng.choice([2, 7])
         bound = min(bound, 6) if name == "pagerank" else bound
