@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from vertexsdk.asynchronous.kernels import all_covered, ask_ghosts, crossing, still_wanted
 from vertexsdk.partition import Topology
 
-__all__ = ["ALWAYS", "Block", "Boundary"]
+__all__ = ["Block", "Boundary"]
 
 Array = NDArray[Any]
-ALWAYS = 2**62  # a time later than all: nobody else waits
 
 Block = dict[str, Any]  # columns by name, and "meta"
 
@@ -207,7 +206,11 @@ class Boundary:
         _divide(blocks, t.ghost_start, at, "free.index", {"free.time": until[at]})
 
     def _acknowledge(self, t: Topology, blocks: dict[int, Block]) -> int:
-        """Answer each PREPARE but those of updates that happened after the consumer's own."""
+        """Answer each PREPARE but those of updates that happened after the consumer's own.
+
+        An answer holds up to the consumer's own time, or to that of the answer: what the consumer
+        wishes later is of a later time, so no producer that begins after it goes before it.
+        """
         asks = np.flatnonzero(self.pended)
         if not len(asks):
             return 0
@@ -219,7 +222,7 @@ class Boundary:
         own = self._own(consumers)
         said = {
             "ack.time": self.pended[asks],
-            "ack.covers": np.where(own == 0, ALWAYS, own),
+            "ack.covers": np.where(own == 0, self._time(t), own),
             "ack.iteration": self.committed[consumers],
         }
         self.pended[asks] = 0
