@@ -42,14 +42,18 @@ def all_covered(vertices, began, start, stop, target, n, covers, acked, out):  #
 def ask_ghosts(vertices, began, start, stop, target, n, asked, covers, out):  # type: ignore[no-untyped-def]
     """Ask, for vertices by ascending time, each ghost that has not acknowledged; return how many.
 
-    A ghost is asked with the time of the earliest of its producers; `out` gets its number.
+    A ghost is asked with the time of the earliest of its producers, so once more when an earlier
+    one comes to prepare after others: its consumer must not put it off as it does those. `out` gets
+    its number.
     """
     count = 0
     for k in range(vertices.shape[0]):
         u = vertices[k]
         for e in range(start[u], stop[u]):
             g = target[e] - n
-            if g >= 0 and asked[g] == 0 and covers[g] <= began[u]:
+            if g < 0 or covers[g] > began[u]:
+                continue
+            if asked[g] == 0 or asked[g] > began[u]:
                 asked[g] = began[u]
                 out[count] = g
                 count += 1
