@@ -141,6 +141,16 @@ def test_a_main_loop(name: str, bound: Any, spark: SparkSession) -> None:
     edges |= {(0, 35): 0.5, (99, 98): 1.0}
     del edges[0, 1], edges[7, 8]
     check()
+    before, ahead = main.lookup([0])[0]["version"], 1 if bound == "auto" else bound
+    main.ingest([("+", 5, 35, 0.125)])
+    with main.fork() as branch:
+        branch.result().close()
+        newest = main.lookup([0])[0]["version"]
+        branch.merge()
+    # No update that was under way can be of so late an iteration: see section 5.2 of the paper.
+    assert main.lookup([0])[0]["version"] == newest + ahead > before
+    edges[5, 35] = 0.125
+    check()
     main.close()
     resumed = MainLoop.resume(spark, ALGORITHMS[name], delay_bound=bound, **options)
     main = resumed
