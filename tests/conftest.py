@@ -22,7 +22,6 @@ os.environ["JAVA_TOOL_OPTIONS"] = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {S
 # Files that take long come first, so that in the end no worker is left alone with one of them.
 FIRST = (
     "algorithms/test_engine_parity.py",
-    "cli/test_processes.py",
     "test_readme.py",
     "test_demo.py",
     "test_session.py",

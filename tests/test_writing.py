@@ -14,6 +14,7 @@ from vertexsdk import loops, writing
 from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.errors import StateError
+from vertexsdk.iterating import Iterating, Lost
 from vertexsdk.state import FullError, Manifest, SegmentRef, Store, open_store
 from vertexsdk.strings import pack_strings, unpack_strings
 from vertexsdk.writing import Committer, Writer, changed_rows
@@ -229,7 +230,7 @@ def test_what_was_acknowledged_before_a_worker_was_lost_stays(
     edges = tmp_path / "edges.txt"
     edges.write_text("\n".join(f"{k} {k + 1} 1" for k in range(12)) + "\n")
     graph = vertexsdk.Graph.read(spark, str(edges), partitions=2)
-    hop, commit = loops.Branch._hop, loops.Branch._commit
+    hop, commit = Iterating.hop, loops.Branch._commit
     calls, acknowledged = 0, list[int]()
     url = f"lmdb://{tmp_path}/store"
 
@@ -237,7 +238,7 @@ def test_what_was_acknowledged_before_a_worker_was_lost_stays(
         nonlocal calls
         calls += 1
         if calls in (6, 13):  # in the midst of two tries of three
-            raise loops._Lost("an executor was lost")
+            raise Lost("an executor was lost")
         return hop(*given)
 
     def recorded(*given: Any) -> Any:
@@ -247,7 +248,7 @@ def test_what_was_acknowledged_before_a_worker_was_lost_stays(
             assert store.versions("loop") == acknowledged
         return manifest
 
-    monkeypatch.setattr(loops.Branch, "_hop", lossy)
+    monkeypatch.setattr(Iterating, "hop", lossy)
     monkeypatch.setattr(loops.Branch, "_commit", recorded)
     result = vertexsdk.run(
         ShortestPaths, graph, params={"origin": 0}, backend=url, loop="loop", commit_every=1,

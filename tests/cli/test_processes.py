@@ -21,6 +21,8 @@ ROOT = Path(__file__).parents[2]
 MODULE = [sys.executable, "-m", "vertexsdk"]
 FAST = ("--master", "local[1]")
 
+pytestmark = pytest.mark.processes
+
 
 def call(*command: str | Path, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
