@@ -105,6 +105,7 @@ class Iterating:
         partitions = self.exchange.partitions
         rounds = Rounds(partitions, bound, master.max_iterations, master.iteration)
         pace = Pace(partitions)
+        still = -1  # the frontier of a hop in which nothing was done, and nothing sent
         while master.reason is None:
             (frontier, room), *_ = [rounds.start(p) for p in range(partitions)]
             label = frontier - 1
@@ -120,6 +121,13 @@ class Iterating:
                 assert r.swept is not None
                 rounds.finish(r.partition, r.swept)
             step = self._count(rounds, reports, blocks)
+            idle = not any(r.history or r.bytes for r in reports)
+            if idle and still == frontier and master.reason is None:
+                raise RunError(
+                    f"no partition goes on from iteration {frontier} with a delay bound of "
+                    f"{bound}: run with delay_bound=1, and report this"
+                )
+            still = frontier if idle else -1
             if command.commit:
                 self._add(label, reports)
             self._show(rounds.iteration, step, reports)
