@@ -77,20 +77,14 @@ class Tally:
         reports: Iterable[Report],
         reason: str | None,
         aggregates: Mapping[str, Any],
-        label: int | None = None,
     ) -> Version:
-        """The version of an iteration which these reports have the segments of.
-
-        Args:
-            label: the iteration under which they wrote them, if it is another one.
-        """
+        """The version of an iteration which these reports have the segments of."""
         self.statistics |= {
             "iterations": iteration, "hops": self.hops, "updates": self.total.updates,
             "messages": self.total.messages, "num_vertices": self.vertices,
             "reason": reason, "seconds": time.perf_counter() - self.began,
         }  # fmt: skip
-        at = iteration if label is None else label
-        segments = [ref for r in reports if (ref := r.segments[at])]
+        segments = [ref for r in reports if (ref := r.segments[iteration])]
         for ref in segments:
             self.attempts[ref.key.partition] = ref.key.attempt
             self.written += ref.bytes

@@ -98,8 +98,8 @@ class Rounds:
 
 def end_block(
     master: Master, reports: list[Any], algebras: Mapping[str, Algebra], iteration: int
-) -> bool:
-    """Take in a block of sweeps of all partitions; return whether there is another one to run.
+) -> None:
+    """Take in a block of sweeps of all partitions.
 
     The rule of convergence sees the first sweep, which is as a synchronous iteration is;
     aggregators read the last one.
@@ -111,7 +111,6 @@ def end_block(
         reading = combine_aggregates(reading, report.swept.reading, algebras)
     master.advance(first)
     master.aggregates, master.iteration = reading, iteration + 1
-    return master.reason is None
 
 
 def delay_table(delays: NDArray[np.int64]) -> dict[str, int]:

@@ -145,8 +145,7 @@ class Sweeps:
         while True:
             at = max(b.clock + b.sealed, self.frontier, b.floor + 1)
             if at > self.last:
-                self._flush(note)
-                break
+                break  # and nobody prepares: see the end of `_sweep`
             ready, least = b.ready(self.t, self.last)
             at = max(at, least)
             if at == self.last:  # where nobody needs to be asked
@@ -241,20 +240,6 @@ class Sweeps:
         progress.pending = len(v.pending)
         progress.aggregates = {k: a.identity for k, a in self.p.plan.program.aggregators.items()}
         note(at, progress)
-
-    def _flush(self, note: Callable[[int, Progress], None]) -> None:
-        """At the bound's end: commit, without gathering again, what nobody else holds."""
-        b = self.b
-        ready = b.preparing[b.holds[b.preparing] == 0]
-        if b.clock != self.last or not len(ready):
-            return
-        progress = Progress(changed=len(ready))
-        self._count_delays(ready, self.last)
-        b.commit(ready, self.last)
-        self._pack()
-        self._scatter(ready, self.last, progress)
-        progress.aggregates = {k: a.identity for k, a in self.p.plan.program.aggregators.items()}
-        note(self.last, progress)
 
     def _gather(self, todo: Array, at: int, into: dict[str, Any] | None = None) -> Array:
         p, v = self.p, self.v
