@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.graphs import BenchGraph
+from benchmarks.judged import Aim, judged
 from benchmarks.turns import Standing
 
 OWN = ("interpreted", "hop", "memory")
 """Measures of ours alone, shown here and not beside the other systems."""
-
-Find = Callable[["_Results"], float | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Aim:
-    """One line: how the number is found, its unit, and the bound it must keep."""
-
-    title: str
-    find: Find
-    bound: float
-    unit: str
-    least: bool = False
-    """The number must be at least the bound, otherwise at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +38,7 @@ class _Results:
 
 
 _PAGERANK = ("ours", "pagerank")
-AIMS = (
+AIMS: tuple[Aim[_Results], ...] = (
     Aim("load from text", lambda r: r.seconds("ours", "load_text"), 8, "s"),
     Aim("load from Parquet", lambda r: r.seconds("ours", "load_parquet"), 5, "s"),
     Aim(
@@ -93,20 +79,10 @@ AIMS = (
 def table(graph: BenchGraph, standings: list[Standing]) -> str:
     """The aims as Markdown; they are stated for R-MAT 20. Empty when none was measured."""
     results = _Results(graph, {s.system: s for s in standings})
-    rows = []
-    for aim in AIMS:
-        found = aim.find(results)
-        if found is None:
-            continue
-        reached = found >= aim.bound if aim.least else found <= aim.bound
-        sign = "≥" if aim.least else "≤"
-        verdict = "reached" if reached else "**not reached**"
-        if any(o.others > 0.1 for s in standings for o in s.outcomes.values()):
-            verdict = "machine not quiet"
-        if graph.scale != 20:
-            verdict = "stated for R-MAT 20"
-        rows.append(
-            f"| {aim.title} | {found:,.4g} {aim.unit} | {sign} {aim.bound:,g} | {verdict} |"
-        )
+    loud = any(o.others > 0.1 for s in standings for o in s.outcomes.values())
+    unjudged = "machine not quiet" if loud else None
+    if graph.scale != 20:
+        unjudged = "stated for R-MAT 20"
+    rows = [f"| {' | '.join(row)} |" for row in judged(AIMS, results, unjudged)]
     head = ["| what ours must reach | measured | aim | |", "| --- | --- | --- | --- |"]
     return "\n".join(head + rows) if rows else ""

@@ -95,6 +95,16 @@ def where(m: dict[str, Any], command: list[str], cores: int) -> str:
     )
 
 
+def disturbed(others: float, when: str) -> str:
+    """A warning where other programs used more of the cores than is quiet; or empty."""
+    if others <= QUIET:
+        return ""
+    return (
+        f"**Not to be quoted: the machine was not quiet.** Other programs used up to "
+        f"{others:.0%} of its cores {when}."
+    )
+
+
 def _disturbed(run: Run) -> str:
     every = [o for _, found in run.results for s in found for o in s.outcomes.values() if o.seconds]
     loud = [o.others for o in every if o.others > QUIET]

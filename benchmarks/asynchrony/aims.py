@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 
-from benchmarks.asynchrony.results import QUIET, Results
+from benchmarks.asynchrony.results import Results
 from benchmarks.asynchrony.sizes import Sizes
-from benchmarks.report import grid
+from benchmarks.judged import Aim, judged
+from benchmarks.report import QUIET, grid
 
-__all__ = ["AIMS", "Aim", "table"]
-
-
-@dataclass(frozen=True, slots=True)
-class Aim:
-    """One line: how the number is found, its unit, and the bound it must keep."""
-
-    title: str
-    find: Callable[[Results], float | None]
-    bound: float
-    unit: str = "×"
-    least: bool = False
-    """The number must be at least the bound, otherwise at most."""
+__all__ = ["AIMS", "table"]
 
 
 def _ratio(case: str, over: str, under: str, r: Results) -> float | None:
@@ -33,7 +21,7 @@ def _cost(case: str, over: str, under: str, r: Results) -> float | None:
     return r.ratio(case, f"B={r.sizes.cost} {over}", f"B=1 {under}")
 
 
-def _aims() -> Iterator[Aim]:
+def _aims() -> Iterator[Aim[Results]]:
     for case, many in (("a-few", 4), ("a-many", 8)):
         prepares = partial(Results.median, case=case, name="B=1 prepares")
         yield Aim(f"prepares at B=1, R-MAT, {many} partitions", prepares, 0, "")
@@ -63,17 +51,8 @@ def _as_stated(s: Sizes) -> bool:
 
 def table(results: Results) -> str:
     """The aims as Markdown, judged only at the sizes that they are stated for; or empty."""
-    rows = [["what must be reached", "measured", "aim", ""]]
-    for aim in AIMS:
-        found = aim.find(results)
-        if found is None:
-            continue
-        reached = found >= aim.bound if aim.least else found <= aim.bound
-        verdict = "reached" if reached else "**not reached**"
-        if results.others() > QUIET:
-            verdict = "machine not quiet"
-        if not _as_stated(results.sizes):
-            verdict = "stated for other sizes"
-        sign = "≥" if aim.least else "≤"
-        rows.append([aim.title, f"{found:,.4g} {aim.unit}", f"{sign} {aim.bound:,g}", verdict])
-    return grid(rows) if len(rows) > 1 else ""
+    unjudged = "machine not quiet" if results.others() > QUIET else None
+    if not _as_stated(results.sizes):
+        unjudged = "stated for other sizes"
+    rows = judged(AIMS, results, unjudged)
+    return grid([["what must be reached", "measured", "aim", ""], *rows]) if rows else ""

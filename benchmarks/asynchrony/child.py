@@ -14,7 +14,7 @@ from benchmarks.asynchrony.cases import CASES, graphs_of, slots
 from benchmarks.asynchrony.ground import Ground, graph_of
 from benchmarks.asynchrony.sizes import Sizes
 from benchmarks.child import Events, Others
-from benchmarks.evolving.answers import Wrong
+from benchmarks.evolving.answers import ending
 
 __all__ = ["main"]
 
@@ -27,7 +27,7 @@ def main() -> None:
     def note(name: str, value: float) -> None:
         events.tell("figure", name=name, value=float(value))
 
-    try:
+    with ending(events):
         name, case = job["case"], CASES[job["case"]]
         plain = {k: tuple(v) if isinstance(v, list) else v for k, v in job["sizes"].items()}
         sizes, cache = Sizes(**plain), Path(job["cache"])
@@ -39,11 +39,6 @@ def main() -> None:
         case(ground)
         events.tell("end", others=load.share())
         ground.spark.stop()
-    except Wrong as wrong:
-        events.tell("failed", why=f"wrong answer: {wrong}")
-    except Exception as error:  # told to the parent, which shows it in the table
-        events.tell("failed", why=" ".join(f"{type(error).__name__}: {error}".split())[:300])
-        raise
 
 
 if __name__ == "__main__":

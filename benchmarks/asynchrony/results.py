@@ -9,9 +9,7 @@ from typing import Any
 from benchmarks.asynchrony.sizes import Sizes
 from benchmarks.evolving.parent import Found
 
-__all__ = ["QUIET", "Results"]
-
-QUIET = 0.1  # share of the cores that others may use before a time is not to be quoted
+__all__ = ["Results"]
 
 
 @dataclass(slots=True)

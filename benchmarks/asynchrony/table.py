@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks import report
 from benchmarks.asynchrony import aims
 from benchmarks.asynchrony.cases import named
-from benchmarks.asynchrony.results import QUIET, Results
+from benchmarks.asynchrony.results import Results
 
 __all__ = ["markdown", "save"]
 
@@ -26,7 +26,7 @@ def save(results: Results, out: Path) -> list[Path]:
 def markdown(r: Results) -> str:
     """The whole report as Markdown."""
     parts = ["# Suite asynchrony", report.where(r.machine, r.command, r.sizes.cores)]
-    parts += [_disturbed(r), _graphs(r)]
+    parts += [report.disturbed(r.others(), "during a case"), _graphs(r)]
     parts += ["\n".join(f"- **Not measured:** {problem}" for problem in r.problems())]
     parts += [aims.table(r)]
     for title, text in (
@@ -38,15 +38,6 @@ def markdown(r: Results) -> str:
         parts += [f"## {title}", text] if text else []
     parts += ["## Notes", _notes(r)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _disturbed(r: Results) -> str:
-    if r.others() <= QUIET:
-        return ""
-    return (
-        f"**Not to be quoted: the machine was not quiet.** Other programs used up to "
-        f"{r.others():.0%} of its cores during a case."
-    )
 
 
 def _graphs(r: Results) -> str:

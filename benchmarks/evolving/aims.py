@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 
-from benchmarks.evolving.results import QUIET, TITLES, Results, ratio
+from benchmarks.evolving.results import TITLES, Results, ratio
 from benchmarks.evolving.sizes import Sizes
-from benchmarks.report import grid
-
-
-@dataclass(frozen=True, slots=True)
-class Aim:
-    """One line: how the number is found, its unit, and the bound it must keep."""
-
-    title: str
-    find: Callable[[Results], float | None]
-    bound: float
-    unit: str
-    least: bool = False
-    """The number must be at least the bound, otherwise at most."""
+from benchmarks.judged import Aim, judged
+from benchmarks.report import QUIET, grid
 
 
 def _milliseconds(case: str, share: float | None, r: Results) -> float | None:
@@ -44,7 +32,7 @@ def _slower(r: Results) -> float | None:
     return None if kept is None else 100 * (1 - kept)
 
 
-def _aims() -> Iterator[Aim]:
+def _aims() -> Iterator[Aim[Results]]:
     for program in ("shortest_paths", "components"):
         case = f"a-{program}"
         what = f"query after 1,000 changes, {TITLES[program]}"
@@ -86,17 +74,8 @@ def _as_stated(sizes: Sizes) -> bool:
 
 def table(results: Results) -> str:
     """The aims as Markdown, judged only at the sizes that they are stated for; or empty."""
-    rows = [["what ours must reach", "measured", "aim", ""]]
-    for aim in AIMS:
-        found = aim.find(results)
-        if found is None:
-            continue
-        reached = found >= aim.bound if aim.least else found <= aim.bound
-        verdict = "reached" if reached else "**not reached**"
-        if results.others() > QUIET:
-            verdict = "machine not quiet"
-        if not _as_stated(results.sizes):
-            verdict = "stated for other sizes"
-        sign = "≥" if aim.least else "≤"
-        rows.append([aim.title, f"{found:,.4g} {aim.unit}", f"{sign} {aim.bound:,g}", verdict])
-    return grid(rows) if len(rows) > 1 else ""
+    unjudged = "machine not quiet" if results.others() > QUIET else None
+    if not _as_stated(results.sizes):
+        unjudged = "stated for other sizes"
+    rows = judged(AIMS, results, unjudged)
+    return grid([["what ours must reach", "measured", "aim", ""], *rows]) if rows else ""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks import reference
+from benchmarks.child import Events
 from benchmarks.evolving.stream import EdgeStream
 
 EPSILON = 1e-6
@@ -20,6 +22,18 @@ PAGERANK_ERROR = EPSILON * reference.DAMPING / (1 - reference.DAMPING)
 
 class Wrong(Exception):
     """An answer differs from the reference; the message says how."""
+
+
+@contextlib.contextmanager
+def ending(events: Events) -> Iterator[None]:
+    """Tell the parent as an event that a case failed, and why."""
+    try:
+        yield
+    except Wrong as wrong:
+        events.tell("failed", why=f"wrong answer: {wrong}")
+    except Exception as error:  # told to the parent, which shows it in the table
+        events.tell("failed", why=" ".join(f"{type(error).__name__}: {error}".split())[:300])
+        raise
 
 
 def check(program: str, stream: EdgeStream, columns: Mapping[str, Any]) -> None:

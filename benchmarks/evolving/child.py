@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.child import Events, Others
-from benchmarks.evolving.answers import Wrong
+from benchmarks.evolving.answers import ending
 from benchmarks.evolving.cases import CASES, CONF
 from benchmarks.evolving.ground import Ground
 from benchmarks.evolving.sizes import Sizes
@@ -23,7 +23,7 @@ def main() -> None:
     job: dict[str, Any] = json.load(sys.stdin)
     events = Events(job["events"])
     note = partial(_note, events)
-    try:
+    with ending(events):
         case = CASES[job["case"]]
         job["sizes"]["shares"] = tuple(job["sizes"]["shares"])
         cache, scratch = Path(job["cache"]), Path(job["scratch"])
@@ -33,11 +33,6 @@ def main() -> None:
         case(ground)
         events.tell("end", others=load.share())
         ground.spark.stop()
-    except Wrong as wrong:
-        events.tell("failed", why=f"wrong answer: {wrong}")
-    except Exception as error:  # told to the parent, which shows it in the table
-        events.tell("failed", why=" ".join(f"{type(error).__name__}: {error}".split())[:300])
-        raise
 
 
 def _note(events: Events, name: str, value: float) -> None:

@@ -11,8 +11,6 @@ from benchmarks.evolving.parent import Found
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.turns import Outcome, Standing
 
-QUIET = 0.1  # share of the cores that others may use before a time is not to be quoted
-
 TITLES = {
     "shortest_paths": "shortest paths",
     "components": "components",

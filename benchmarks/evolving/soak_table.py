@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks import report
 from benchmarks.evolving.parent import Found
-from benchmarks.evolving.results import QUIET, Results
+from benchmarks.evolving.results import Results
 
 WARM = 0.2  # of the changes; what is held until then is not judged
 GROWTH = 0.05  # over the rest of the run: more than that is not flat
@@ -42,7 +42,7 @@ def markdown(r: Results, found: Found) -> str:
     """The report."""
     title = f"# Soak: {r.sizes.total:,} changes of R-MAT {r.sizes.scale}"
     parts = [title, report.where(r.machine, r.command, r.sizes.cores)]
-    if r.others() > QUIET:
+    if r.others() > report.QUIET:
         parts.append(f"**The machine was not quiet**: others used {r.others():.0%} of its cores.")
     if found.problem:
         parts.append(f"**Failed:** {found.problem}")

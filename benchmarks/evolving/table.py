@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks import report
 from benchmarks.evolving import aims
-from benchmarks.evolving.results import QUIET, TITLES, Results, ratio
+from benchmarks.evolving.results import TITLES, Results, ratio
 
 _QUERIES = {
     "a-shortest_paths": "shortest_paths",
@@ -29,7 +29,11 @@ def save(results: Results, out: Path) -> list[Path]:
 
 def markdown(r: Results) -> str:
     """The whole report as Markdown."""
-    parts = ["# Suite evolving", report.where(r.machine, r.command, r.sizes.cores), _disturbed(r)]
+    parts = [
+        "# Suite evolving",
+        report.where(r.machine, r.command, r.sizes.cores),
+        report.disturbed(r.others(), "during a measure"),
+    ]
     parts += [_graph(r), _problems(r), aims.table(r)]
     for title, text in (
         (f"Queries after {r.sizes.changes:,} changes each", _queries(r)),
@@ -41,15 +45,6 @@ def markdown(r: Results) -> str:
         parts += [f"## {title}", text] if text else []
     parts += ["## Notes", _notes(r)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _disturbed(r: Results) -> str:
-    if r.others() <= QUIET:
-        return ""
-    return (
-        f"**Not to be quoted: the machine was not quiet.** Other programs used up to "
-        f"{r.others():.0%} of its cores during a measure."
-    )
 
 
 def _graph(r: Results) -> str:
