@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,10 @@ HERE = Path(__file__).parent
 # Every JVM that a test starts lives for seconds or minutes: what its second compiler and its
 # parallel collector do to make it fast later is never won back, and takes the cores from others.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# The classes of Spark, as `class_archive.py` keeps them; JVMs for which it is not go on without.
+ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
+if ARCHIVE.exists():
+    SHORT_LIVED += f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off"
 os.environ["JAVA_TOOL_OPTIONS"] = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {SHORT_LIVED}".strip()
 
 # Files that take long come first, so that in the end no worker is left alone with one of them.
