@@ -1,6 +1,6 @@
 """A PageRank run that commits every iteration against one that commits once, in turn.
 
-Run as ``python -m benchmarks.suites.committing GRAPH URL REPEATS``: prints one JSON object, with
+Run as ``python -m benchmarks.state.committing GRAPH URL REPEATS``: prints one JSON object, with
 the seconds of the loops (loading and compiling are not in them) and the bytes committed.
 """
 
