@@ -10,6 +10,7 @@ SUITES = {
     "asynchrony": "benchmarks.suites.asynchrony",
     "batch": "benchmarks.suites.batch",
     "evolving": "benchmarks.suites.evolving",
+    "page": "benchmarks.page.command",
     "soak": "benchmarks.suites.soak",
     "state": "benchmarks.suites.state",
 }

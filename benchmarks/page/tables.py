@@ -1,0 +1,65 @@
+"""A table as HTML: numbers to the right, what is said beside them small, verdicts as badges."""
+
+from __future__ import annotations
+
+import re
+
+from benchmarks.document import Table
+from benchmarks.page.markdown import block, escape, inline, plain
+
+__all__ = ["table"]
+
+_NUMBER = re.compile(r"\s*(⚠\s*)?[~><≥≤±–-]?\s*\d")
+_EMPTY = ("", "–", "-", "—")
+_MAIN = re.compile(r"(⚠?\s*\*\*[^*]+\*\*)\s+(.+)", re.DOTALL)
+_BADGES = {"reached": "good", "not reached": "bad", "exact": "good"}
+
+
+def table(shown: Table, name: str) -> str:
+    """The table; ``name`` tells those who cannot see it what it is, where it has no title."""
+    numbers = [_is_number(shown, at) for at in range(len(shown.head))]
+    head = "".join(
+        f'<th scope="col"{_kind(number)}>{inline(cell)}</th>'
+        for cell, number in zip(shown.head, numbers, strict=True)
+    )
+    rows = "\n".join(f"<tr>{_row(row, numbers)}</tr>" for row in shown.rows)
+    title = f'<p class="title">{inline(shown.title)}</p>' if shown.title else ""
+    note = f'<div class="note">{block(shown.note)}</div>' if shown.note else ""
+    label = escape(plain(shown.title) or name)
+    return (
+        f'<div class="table">{title}<div class="scroll" role="region" tabindex="0" '
+        f'aria-label="Table: {label}"><table>\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{rows}\n</tbody></table></div>{note}</div>"
+    )
+
+
+def _row(row: list[str], numbers: list[bool]) -> str:
+    first = f'<th scope="row">{inline(row[0])}</th>' if row else ""
+    # A row may be longer or shorter than the head: what it says is shown all the same.
+    rest = numbers[1:] + [False] * (len(row) - len(numbers))
+    return first + "".join(
+        f"<td{_kind(number)}>{_cell(cell)}</td>"
+        for cell, number in zip(row[1:], rest, strict=False)
+    )
+
+
+def _kind(number: bool) -> str:
+    return ' class="number"' if number else ""
+
+
+def _is_number(shown: Table, at: int) -> bool:
+    cells = [plain(row[at]).strip() for row in shown.rows if at < len(row)]
+    cells = [cell for cell in cells if cell not in _EMPTY]
+    found = sum(bool(_NUMBER.match(cell)) for cell in cells)
+    return at > 0 and bool(cells) and 2 * found > len(cells)
+
+
+def _cell(cell: str) -> str:
+    badge = _BADGES.get(plain(cell).strip())
+    if badge:
+        sign = "✓" if badge == "good" else "✗"
+        return f'<span class="badge {badge}">{sign} {escape(plain(cell).strip())}</span>'
+    both = _MAIN.fullmatch(cell.strip())
+    if both:
+        return f'{inline(both.group(1))} <span class="rest">{inline(both.group(2))}</span>'
+    return inline(cell)
