@@ -1,4 +1,4 @@
-"""``python -m benchmarks SUITE ...``: one suite per module of `benchmarks.suites`."""
+"""``python -m benchmarks``: all suites; with a name first, that suite, the page or the check."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ import importlib
 import signal
 import sys
 
-SUITES = {
-    "asynchrony": "benchmarks.suites.asynchrony",
-    "batch": "benchmarks.suites.batch",
-    "evolving": "benchmarks.suites.evolving",
-    "page": "benchmarks.page.command",
-    "soak": "benchmarks.suites.soak",
-    "state": "benchmarks.suites.state",
-}
+from benchmarks.registry import SUITES, TOOLS
 
 
 def main() -> int:
-    """Hand the arguments to the suite that the first one names."""
-    if len(sys.argv) < 2 or sys.argv[1] not in SUITES:
-        print(f"usage: python -m benchmarks {{{','.join(SUITES)}}} ...; see benchmarks/README.md")
+    """Hand the arguments to what the first one names."""
+    name, rest = (sys.argv[1], sys.argv[2:]) if len(sys.argv) > 1 else ("", [])
+    modules = {suite.name: suite.module for suite in SUITES.values()} | TOOLS
+    if not name or name.startswith("-"):
+        module, rest = "benchmarks.every", sys.argv[1:]
+    elif name in modules:
+        module = modules[name]
+    else:
+        known = ",".join(modules)
+        print(f"usage: python -m benchmarks [{{{known}}}] ...; see benchmarks/README.md")
         return 2
     # So that a run which is told to stop ends its children too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    suite = importlib.import_module(SUITES[sys.argv[1]])
-    status: int = suite.main(sys.argv[2:])
+    status: int = importlib.import_module(module).main(rest)
     return status
 
 

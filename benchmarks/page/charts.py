@@ -1,4 +1,4 @@
-"""A chart as a figure: drawn twice, for a narrow and a wide place; the style shows the one that fits."""
+"""A chart as a figure: drawn for a narrow and a wide place; the style shows the one that fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page around the documents: what stands at its top, the ways through it, each run's own head."""
+"""The page around the documents: its top, the ways through it, the head of each run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The top of the page: every run in a line or a card, what of its aims was reached, and warnings."""
+"""The top of the page: a card for every run, with its aims and warnings."""
 
 from __future__ import annotations
 

@@ -48,21 +48,29 @@ def _round_up(step: float) -> float:
     return next(m * power for m in (1, 2, 5, 10) if m * power >= step * (1 - 1e-9))
 
 
+def _round_down(number: float) -> float:
+    """The last of 1, 2, 5, 10, 20, ... that is not greater."""
+    power = 10.0 ** math.floor(math.log10(number))
+    return next(m * power for m in (5, 2, 1) if m * power <= number * (1 + 1e-9))
+
+
 def span(values: list[float], log: bool, zero: bool) -> tuple[float, float]:
     """From where to where an axis goes for these numbers.
 
     Args:
-        zero: begins at zero, so that lengths are in proportion; logarithmic: at a power of ten
-            that leaves the least number a length to be seen.
+        zero: begins at zero, so that lengths are in proportion; logarithmic: at a round number
+            that leaves the least one a length to be seen.
     """
     if not values:
         return (1.0, 10.0) if log else (0.0, 1.0)
     low, high = min(values), max(values)
     if log:
-        bottom = low / 1.4 if zero else low * 1.0001
-        first = 10.0 ** math.floor(math.log10(bottom))
-        last = max(high, first * 10) if zero else 10.0 ** math.ceil(math.log10(high) - 1e-9)
-        return first, last if last > first else first * 10
+        if not zero:
+            first = 10.0 ** math.floor(math.log10(low) + 1e-9)
+            last = 10.0 ** math.ceil(math.log10(high) - 1e-9)
+            return first, max(last, first * 10)
+        first = _round_down(low / 1.5)
+        return first, max(high, first * 10)
     if zero:
         low, high = min(0.0, low), max(0.0, high)
     return (low, high) if high > low else (low, low + 1.0)
