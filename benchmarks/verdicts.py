@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.document import Document, Table
 
-__all__ = ["Verdict", "verdicts", "wrong_answers"]
+__all__ = ["Verdict", "is_judged", "verdicts", "wrong_answers"]
 
 _JUDGED = {"reached": True, "**not reached**": False, "not reached": False}
 
@@ -31,10 +31,15 @@ def verdicts(document: Document) -> list[Verdict]:
     return [
         Verdict(*row[:3], row[-1].strip("* "), _JUDGED.get(row[-1].strip()))
         for table in _tables(document)
-        if table.head[0].endswith("reach") or table.head[0].endswith("reached")
+        if is_judged(table)
         for row in table.rows
         if len(row) >= 4
     ]
+
+
+def is_judged(table: Table) -> bool:
+    """Whether a table is one of aims."""
+    return len(table.head) >= 4 and table.head[0].endswith(("reach", "reached"))
 
 
 def wrong_answers(document: Document) -> list[str]:

@@ -24,26 +24,35 @@ def bars(chart: Chart, width: int) -> tuple[list[str], float]:
     scale = Scale(low, high, gutter, width - room, chart.log)
     classes = of_bars(chart)
     shapes: list[str] = []
-    y = 4.0
+    y, blocks = 4.0, []  # from where to where the lines of the grid go: through no group's name
     for at, category in enumerate(chart.categories):
         if grouped:
             y += GAP if at else 0
             for words in lines_of(category, width, bold=True):
                 shapes.append(svg.text(0, y + 12, words, "group"))
                 y += LINE + 3
+        top = y
         for kind, series in zip(classes[at], chart.series, strict=True):
             name = series.name if grouped else category
             value = series.values[at]
-            own = "own" if kind.startswith("own") and is_ours(name) else ""
-            lines = lines_of(name, gutter - 8, bold=bool(own))
-            tall = max(ROW, LINE * len(lines) + 5)
-            middle = y + tall / 2
-            first = middle + 4.5 - LINE * (len(lines) - 1) / 2
-            for k, words in enumerate(lines):
-                shapes.append(svg.text(gutter - 8, first + k * LINE, words, own, "end"))
-            shapes += _bar(chart, scale, value, middle, kind, f"{category}, {name}")
+            named, tall = _name(name, kind, gutter - 8, y)
+            shapes += named
+            shapes += _bar(chart, scale, value, y + tall / 2, kind, f"{category}, {name}")
             y += tall
-    return _grid(chart, scale, y) + shapes, y + AXIS
+        blocks.append((top, y))
+    if not grouped:
+        blocks = [(0.0, y)]
+    return _grid(chart, scale, blocks) + shapes, y + AXIS
+
+
+def _name(name: str, kind: str, right: float, y: float) -> tuple[list[str], float]:
+    """The name of a row, to the left of its bar, and how tall the row is."""
+    own = "own" if kind.startswith("own") and is_ours(name) else ""
+    lines = lines_of(name, right, bold=bool(own))
+    tall = max(ROW, LINE * len(lines) + 5)
+    first = y + tall / 2 + 4.5 - LINE * (len(lines) - 1) / 2
+    shapes = [svg.text(right, first + k * LINE, w, own, "end") for k, w in enumerate(lines)]
+    return shapes, tall
 
 
 def _bare(chart: Chart, value: float) -> bool:
@@ -68,16 +77,17 @@ def _bar(
     ]
 
 
-def _grid(chart: Chart, scale: Scale, bottom: float) -> list[str]:
-    shapes = []
+def _grid(chart: Chart, scale: Scale, blocks: list[tuple[float, float]]) -> list[str]:
+    shapes, bottom = [], blocks[-1][1] if blocks else 0.0
     taken = -1e9
     for tick in scale.ticks():
         x, words = scale(tick), short(tick)
-        shapes.append(svg.line(x, 0, x, bottom, "grid"))
-        if x - width_of(words, 12) / 2 > taken + 6:
+        half = width_of(words, 12) / 2
+        shapes += [svg.line(x, top, x, end, "grid") for top, end in blocks]
+        if x - half > taken + 6:
             shapes.append(svg.text(x, bottom + 14, words, "tick", "middle"))
-            taken = x + width_of(words, 12) / 2
+            taken = x + half
     start = scale.start if chart.log else scale(0.0)
-    shapes.append(svg.line(start, 0, start, bottom, "base"))
+    shapes += [svg.line(start, top, start, end, "base") for top, end in blocks]
     unit = chart.unit + (", logarithmic" if chart.log else "")
     return [*shapes, svg.text(scale.start, bottom + 30, unit, "tick")]

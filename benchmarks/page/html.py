@@ -76,7 +76,8 @@ def _article(found: Found, numbers: count[int]) -> str:
     sections = "\n".join(_section(each, numbers) for each in document.sections)
     notes = "".join(f"<li>{inline(note)}</li>" for note in document.notes)
     if notes:
-        notes = f"<details open><summary>Notes</summary>\n<ul>{notes}</ul></details>"
+        number = len(document.notes)
+        notes = f"<details><summary>Notes ({number})</summary>\n<ul>{notes}</ul></details>"
     warning = document.warning
     if warning:
         warning = f'<div class="warning" role="note"><span>⚠</span>{block(warning)}</div>'
@@ -109,7 +110,7 @@ def _run(document: Document) -> str:
     )
     command = escape(document.command)
     return (
-        f'<div class="run"><pre tabindex="0" aria-label="Command"><code>{command}</code></pre>\n'
+        f'<div class="run"><pre aria-label="Command"><code>{command}</code></pre>\n'
         f"<dl>{pairs}</dl></div>"
     )
 

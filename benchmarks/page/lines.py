@@ -22,7 +22,7 @@ def lines(chart: Chart, width: int) -> tuple[list[str], float]:
     names, classes = [s.name for s in chart.series], of_series([s.name for s in chart.series])
     points = [_points(chart, xs, k) for k in range(len(names))]
     longest = max([width_of(n, bold=is_ours(n)) for n in names], default=0) + 22
-    beside = longest <= width * 0.32
+    beside = width > 500 and longest <= width * 0.4
     shapes, top = ([], 4.0) if beside else legend(names, classes, width, marked=True)
     shapes.append(svg.text(0, top + 11, chart.unit, "tick"))
     top += 26
@@ -64,7 +64,7 @@ def _line(chart: Chart, x: Scale, y: Scale, points: list[Point], at: int, kind: 
 
 def _axes(chart: Chart, x: Scale, y: Scale, left: float, xs: list[float]) -> list[str]:
     shapes = []
-    for tick in y.ticks(5):
+    for tick in y.ticks():
         shapes.append(svg.line(left, y(tick), x.end, y(tick), "grid"))
         shapes.append(svg.text(left - 6, y(tick) + 4, short(tick), "tick", "end"))
     shapes.append(svg.line(left, y.start, x.end, y.start, "base"))

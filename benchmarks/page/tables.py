@@ -6,12 +6,17 @@ import re
 
 from benchmarks.document import Table
 from benchmarks.page.markdown import block, escape, inline, plain
+from benchmarks.verdicts import is_judged
 
 __all__ = ["table"]
 
 _NUMBER = re.compile(r"\s*(⚠\s*)?[~><≥≤±–-]?\s*\d")
 _EMPTY = ("", "–", "-", "—")
-_MAIN = re.compile(r"(⚠?\s*\*\*[^*]+\*\*)\s+(.+)", re.DOTALL)
+_MAIN = re.compile(
+    r"(⚠?\s*(?:\*\*[^*]+\*\*|[~>]?\s?\d[^\s(]*(?: [^\s(]+)?(?= \()))\s+(.+)", re.DOTALL
+)
+_SIGNS = {"✓": '<span class="kept">✓</span>', "✗": '<span class="broken">✗</span>'}
+_BRIEF = 30  # letters of a row's name that are not broken into lines where there is room
 _BADGES = {"reached": "good", "not reached": "bad", "exact": "good"}
 
 
@@ -26,15 +31,17 @@ def table(shown: Table, name: str) -> str:
     title = f'<p class="title">{inline(shown.title)}</p>' if shown.title else ""
     note = f'<div class="note">{block(shown.note)}</div>' if shown.note else ""
     label = escape(plain(shown.title) or name)
+    aims = " aims" if is_judged(shown) else ""
     return (
-        f'<div class="table">{title}<div class="scroll" role="region" tabindex="0" '
+        f'<div class="table{aims}">{title}<div class="scroll" role="region" tabindex="0" '
         f'aria-label="Table: {label}"><table>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody></table></div>{note}</div>"
     )
 
 
 def _row(row: list[str], numbers: list[bool]) -> str:
-    first = f'<th scope="row">{inline(row[0])}</th>' if row else ""
+    brief = ' class="brief"' if row and len(plain(row[0])) <= _BRIEF else ""
+    first = f'<th scope="row"{brief}>{inline(row[0])}</th>' if row else ""
     # A row may be longer or shorter than the head: what it says is shown all the same.
     rest = numbers[1:] + [False] * (len(row) - len(numbers))
     return first + "".join(
@@ -61,5 +68,10 @@ def _cell(cell: str) -> str:
         return f'<span class="badge {badge}">{sign} {escape(plain(cell).strip())}</span>'
     both = _MAIN.fullmatch(cell.strip())
     if both:
-        return f'{inline(both.group(1))} <span class="rest">{inline(both.group(2))}</span>'
-    return inline(cell)
+        return f'{_signed(both.group(1))} <span class="rest">{_signed(both.group(2))}</span>'
+    return _signed(cell)
+
+
+def _signed(text: str) -> str:
+    """With the signs of aims in colour."""
+    return re.sub("[✓✗]", lambda found: _SIGNS[found.group()], inline(text))
