@@ -39,5 +39,10 @@ def judged(
         reached = found >= aim.bound if aim.least else found <= aim.bound
         verdict = unjudged or ("reached" if reached else "**not reached**")
         sign = "≥" if aim.least else "≤"
-        rows.append([aim.title, f"{found:,.4g} {aim.unit}", f"{sign} {aim.bound:,g}", verdict])
+        rows.append([aim.title, f"{_short(found)} {aim.unit}", f"{sign} {aim.bound:,g}", verdict])
     return rows
+
+
+def _short(number: float) -> str:
+    """Four digits that count; a large number in whole."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"

@@ -25,9 +25,10 @@ class Found:
 
     @property
     def label(self) -> str:
-        """What tells it from the suite's others: the stem without the suite."""
+        """What tells it from the suite's others: the stem without the suite, or nothing."""
         suite = self.document.suite
-        return self.stem.removeprefix(suite).strip("-") or suite
+        rest = self.stem.removeprefix(suite).strip("-")
+        return rest.replace("r-mat-", "R-MAT ").replace("-to-", " to ")
 
 
 def newest(folder: Path, say: Callable[[str], None]) -> list[Found]:

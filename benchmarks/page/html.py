@@ -11,7 +11,7 @@ from benchmarks.document import Chart, Document, Section
 from benchmarks.page.charts import figure
 from benchmarks.page.found import Found
 from benchmarks.page.markdown import block, escape, inline
-from benchmarks.page.overview import aims_in_short, overview
+from benchmarks.page.overview import aims_in_short, overview, tag
 from benchmarks.page.tables import table
 
 __all__ = ["page"]
@@ -60,7 +60,9 @@ def _links(name: str, found: list[Found]) -> str:
     first = f'<a href="#{escape(found[0].stem)}">{escape(name)}</a>'
     if len(found) == 1:
         return f"<li>{first}</li>"
-    each = "".join(f'<li><a href="#{escape(f.stem)}">{escape(f.label)}</a></li>' for f in found)
+    each = "".join(
+        f'<li><a href="#{escape(f.stem)}">{escape(f.label or name)}</a></li>' for f in found
+    )
     return f"<li>{first}<ul>{each}</ul></li>"
 
 
@@ -81,11 +83,11 @@ def _article(found: Found, numbers: count[int]) -> str:
     warning = document.warning
     if warning:
         warning = f'<div class="warning" role="note"><span>⚠</span>{block(warning)}</div>'
-    label = escape(found.label)
+    told = found.label.lower() in document.title.lower()
     return (
         f'<article id="{escape(found.stem)}">\n<header>\n'
-        f'<h3>{inline(document.title)} <span class="tag">{label}</span>{aims_in_short(document)}'
-        f"</h3>\n{block(document.about)}\n{warning}\n{_run(document)}\n</header>\n"
+        f"<h3>{inline(document.title)} {'' if told else tag(found.label)}"
+        f"{aims_in_short(document)}</h3>\n{block(document.about)}\n{warning}\n{_run(document)}\n</header>\n"
         f"{sections}\n{notes}</article>"
     )
 

@@ -12,7 +12,7 @@ from benchmarks.page.words import width_of
 
 __all__ = ["lines"]
 
-APART = 16  # pixels between the names at the ends
+APART = 18  # pixels between the names at the ends
 Point = tuple[float, float]
 
 
@@ -21,7 +21,7 @@ def lines(chart: Chart, width: int) -> tuple[list[str], float]:
     xs = chart.x or [float(k) for k in range(len(chart.categories))]
     names, classes = [s.name for s in chart.series], of_series([s.name for s in chart.series])
     points = [_points(chart, xs, k) for k in range(len(names))]
-    longest = max([width_of(n, bold=is_ours(n)) for n in names], default=0) + 22
+    longest = max([width_of(n, bold=is_ours(n)) for n in names], default=0) + 34
     beside = width > 500 and longest <= width * 0.4
     shapes, top = ([], 4.0) if beside else legend(names, classes, width, marked=True)
     shapes.append(svg.text(0, top + 11, chart.unit, "tick"))
@@ -35,7 +35,7 @@ def lines(chart: Chart, width: int) -> tuple[list[str], float]:
     if first == last:
         first, last = (first / 2, last * 2) if chart.log else (first - 1, last + 1)
     x = Scale(first, last, left + 8, width - (longest if beside else 10), chart.log)
-    shapes += _axes(chart, x, y, left, xs)
+    shapes += _axes(chart, x, y, left, width, xs)
     order = sorted(range(len(names)), key=lambda k: is_ours(names[k]))  # ours on top
     for k in order:
         shapes += _line(chart, x, y, points[k], k, classes[k])
@@ -62,7 +62,7 @@ def _line(chart: Chart, x: Scale, y: Scale, points: list[Point], at: int, kind: 
     return [f'<polyline points="{path}" class="line {kind}"/>', *marks] if points else []
 
 
-def _axes(chart: Chart, x: Scale, y: Scale, left: float, xs: list[float]) -> list[str]:
+def _axes(chart: Chart, x: Scale, y: Scale, left: float, edge: float, xs: list[float]) -> list[str]:
     shapes = []
     for tick in y.ticks():
         shapes.append(svg.line(left, y(tick), x.end, y(tick), "grid"))
@@ -72,9 +72,10 @@ def _axes(chart: Chart, x: Scale, y: Scale, left: float, xs: list[float]) -> lis
     for at, words in _across(chart, x, xs):
         half = width_of(words, 12) / 2
         shapes.append(svg.line(x(at), y.start, x(at), y.start + 4, "base"))
-        if x(at) - half > taken + 8:
-            shapes.append(svg.text(x(at), y.start + 18, words, "tick", "middle"))
-            taken = x(at) + half
+        middle = min(x(at), edge - half)
+        if middle - half > taken + 8:
+            shapes.append(svg.text(middle, y.start + 18, words, "tick", "middle"))
+            taken = middle + half
     return shapes
 
 
@@ -99,7 +100,8 @@ def _names(
             shapes.append(svg.line(right + 6, height, edge - 2, place, f"lead {classes[k]}"))
         own = classes[k].startswith("own") and is_ours(names[k])
         kind = "own" if own else f"name-{classes[k]}"
-        shapes.append(svg.text(edge, place + 4.5, names[k], kind))
+        shapes.append(mark(k, edge + 5, place, classes[k]))
+        shapes.append(svg.text(edge + 15, place + 4.5, names[k], kind))
     return shapes
 
 

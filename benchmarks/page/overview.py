@@ -9,7 +9,7 @@ from benchmarks.page.found import Found
 from benchmarks.page.markdown import escape, inline
 from benchmarks.verdicts import verdicts
 
-__all__ = ["aims_in_short", "overview"]
+__all__ = ["aims_in_short", "overview", "tag"]
 
 
 def overview(found: Sequence[Found]) -> str:
@@ -29,10 +29,15 @@ def _card(found: Found) -> str:
     date = escape(str(document.machine["date"])[:10])
     return (
         f'<li><a href="#{escape(found.stem)}"><span class="suite-name">{escape(document.suite)}'
-        f'</span><span class="tag">{escape(found.label)}</span></a>'
+        f"</span>{tag(found.label)}</a>"
         f'<p>{inline(document.about)}</p><p class="state">{aims_in_short(document)}{warning}'
         f'<time datetime="{date}">{date}</time></p></li>'
     )
+
+
+def tag(label: str) -> str:
+    """A name in a frame, where there is one."""
+    return f'<span class="tag">{escape(label)}</span>' if label else ""
 
 
 def aims_in_short(document: Document) -> str:
