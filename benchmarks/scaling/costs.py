@@ -1,0 +1,175 @@
+"""What single things cost, each found by an experiment of its own that changes one thing.
+
+Hops of a task that does nothing, by number of tasks; with blocks of more and more bytes; with more
+and more messages; commits of more and more bytes; graphs of more and more vertices in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
+
+import cloudpickle
+import numpy as np
+
+from benchmarks import processes
+from benchmarks.scaling import blocks
+from benchmarks.scaling.ground import PROGRAMS, Ground, made_ready
+from vertexsdk.exchange import Exchange
+from vertexsdk.graph import Graph
+from vertexsdk.loops import run
+from vertexsdk.state import open_store
+from vertexsdk.testing.servers import NotInstalled, RedisServer
+
+__all__ = ["COMMIT_FRACTIONS", "of_the_driver", "on_one_machine"]
+
+Via = Literal["driver", "shuffle"]
+WAYS: tuple[Via, ...] = ("driver", "shuffle")
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the edges, that lead to the other partition
+COMMIT_FRACTIONS = (64, 16, 4, 1)
+_DEGREE = 16
+_WARM = 3
+_ROUNDS = 12  # iterations of the runs whose messages are counted
+
+
+def on_one_machine(ground: Ground) -> None:
+    """All that needs no executors of its own."""
+    for partitions in _counts(ground):
+        for via in WAYS:
+            for seconds in _hops(ground, partitions, via, 8):
+                ground.note(f"hop {via}", seconds, partitions)
+    for via in WAYS:
+        for size in _sizes(ground):
+            for seconds in _hops(ground, 2, via, size // 4):
+                ground.note(f"bytes {via}", seconds, size)
+    _committing(ground)
+    _messages(ground)
+    _memory(ground)
+
+
+def of_the_driver(ground: Ground) -> None:
+    """Processor time of the driver alone, its Python and its JVM, when the tasks run elsewhere."""
+    jvm = int(ground.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    mine = [os.getpid(), jvm]
+    for partitions in _counts(ground):
+        before: list[float] = []
+        hops = 0
+        for seconds in _hops(ground, partitions, "shuffle", 8, lambda: processes.spent(mine)):
+            before.append(seconds)
+            hops += 1
+        ground.note("driver hop", sum(before) / hops, partitions)
+
+
+def _counts(ground: Ground) -> Iterator[int]:
+    count = 1
+    while count <= ground.sizes.tasks:
+        yield count
+        count *= 2
+
+
+def _sizes(ground: Ground) -> Iterator[int]:
+    most = ground.sizes.megabytes << 20
+    yield from (0, most // 8, most // 4, most // 2, most)
+
+
+def _hops(
+    ground: Ground,
+    partitions: int,
+    via: Via,
+    size: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Iterator[float]:
+    """Seconds of hops in which every partition sends ``size`` bytes to every one, as often as
+    sizes say, once those which warm are done."""
+    cloudpickle.register_pickle_by_value(blocks)  # executors need not have the benchmarks
+    with Exchange(ground.spark, partitions, task=blocks.sending) as exchange:
+        for number in range(_WARM + ground.sizes.hops):
+            begin = clock()
+            exchange.hop((partitions, size), via=via)
+            if number >= _WARM:
+                yield clock() - begin
+
+
+def _committing(ground: Ground) -> None:
+    """Seconds of putting a state of 16 bytes a vertex into a store and committing it."""
+    _commits(ground, "lmdb", f"lmdb://{ground.scratch}/commits")
+    try:
+        with RedisServer() as server:
+            _commits(ground, "redis", server.url())
+    except NotInstalled:
+        return
+
+
+def _commits(ground: Ground, name: str, url: str) -> None:
+    with open_store(url) as store:
+        for fraction in COMMIT_FRACTIONS:
+            count = (ground.sizes.megabytes << 20) // fraction // 16
+            columns = {"id": np.arange(count), "value": np.random.default_rng(0).random(count)}
+            for number in range(ground.sizes.repeats + 1):
+                begin = time.perf_counter()
+                ref = store.put_segment("costs", 0, number, "base", columns)
+                store.commit("costs", iteration=number, segments=[ref], parent=None)
+                if number:  # the first one finds the store cold
+                    ground.note(f"commit {name}", time.perf_counter() - begin, ref.bytes)
+                store.delete("costs")
+
+
+def _random(ground: Ground, edges: int, vertices: int, across: float, partitions: int) -> Graph:
+    """A random graph, vertices dealt out in turn, of whose edges a share leads to another
+    partition, the next one."""
+    random = np.random.default_rng(1)
+    source = random.integers(0, vertices // 2, edges) * 2
+    source[: edges // 2] += 1
+    target = random.integers(0, vertices // 2, edges) * 2 + source % 2
+    turned = random.random(edges) < across
+    target[turned] ^= 1
+    ids = np.arange(vertices)
+    return Graph.from_arrays(
+        source, target, spark=ground.spark, vertices=ids, multi=True, partitions=partitions,
+        partitioner=(ids, ids % partitions) if partitions > 1 else "hash",
+    )  # fmt: skip
+
+
+def _pagerank(ground: Ground, graph: Graph) -> dict[str, Any]:
+    return run(
+        PROGRAMS["pagerank"][0], graph, params={"iterations": _ROUNDS}, backend=ground.backend,
+        exchange="shuffle", balance=False, progress=False, threads=1,
+    ).statistics  # fmt: skip
+
+
+def _messages(ground: Ground) -> None:
+    """Seconds of an iteration of PageRank by how many combined messages cross."""
+    edges = 1 << ground.sizes.log_edges
+    for share in SHARES:
+        graph = _random(ground, edges, edges // _DEGREE, share, 2)
+        info = made_ready(graph, "pagerank")
+        crossing = sum(ghosts for _, _, ghosts in info.sizes)
+        for number in range(ground.sizes.repeats + 1):
+            found = _pagerank(ground, graph)
+            if number:
+                ground.note("messages", found["seconds"] / found["hops"], crossing)
+        ground.note("message bytes", found["bytes"] / found["iterations"], crossing)
+        graph.unpersist()
+
+
+def _memory(ground: Ground) -> None:
+    """Bytes of a graph by entries, vertices and ghosts."""
+    most = 1 << ground.sizes.log_edges
+    for edges, degree, share in _graphs_of(most):
+        graph = _random(ground, edges, edges // degree, share, 2)
+        info = made_ready(graph, "pagerank")
+        entries, ghosts = (sum(size[k] for size in info.sizes) for k in (1, 2))
+        ground.note("memory", info.bytes, entries, info.num_vertices, ghosts)
+        graph.unpersist()
+
+
+def _graphs_of(most: int) -> Iterable[tuple[int, int, float]]:
+    return [
+        (most, 16, 0.5),
+        (most // 2, 8, 0.5),
+        (most, 8, 0.0),
+        (most, 32, 1.0),
+        (most // 2, 4, 1),
+    ]
