@@ -34,8 +34,8 @@ def jvm_session(settings: Settings, **conf: str) -> SparkSession:
     return builder.getOrCreate()
 
 
-def scala_jar(source: Path, settings: Settings) -> Path:
-    """Compile a file of Scala against Spark's jars, by the compiler that is among them.
+def scala_jar(source: Path, settings: Settings, *more: Path) -> Path:
+    """Compile files of Scala against Spark's jars, by the compiler that is among them.
 
     Raises:
         Unavailable: it cannot be compiled here.
@@ -46,7 +46,9 @@ def scala_jar(source: Path, settings: Settings) -> Path:
     made = Path(settings.scratch) / f"{source.stem}.jar"
     path = os.pathsep.join(jars)
     command = [java, "-cp", path, "scala.tools.nsc.Main", "-classpath", path, "-d", str(made)]
-    done = subprocess.run([*command, str(source)], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [*command, *map(str, (source, *more))], capture_output=True, text=True, timeout=300
+    )
     if done.returncode or not made.exists():
         said = " ".join((done.stderr or done.stdout).split())[:200]
         raise Unavailable(f"{source.name} does not compile: {said}")

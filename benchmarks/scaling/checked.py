@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.scaling.ground import ITERATIONS
 from benchmarks.scaling.projection import Costs, messages
 from benchmarks.scaling.results import Results
+from vertexsdk.iterating import SHUFFLE
 
 __all__ = ["Compared", "compared"]
 
@@ -28,29 +28,23 @@ class Compared:
 def compared(r: Results, costs: Costs) -> list[Compared]:
     """What the model says of the runs of the case ``local-2`` that had more than one partition.
 
-    There is no network: all partitions share the cores, and take turns where they are more.
+    There is no network: all partitions share the cores, and take turns where they are more. Runs
+    with so few messages that they went by the driver are left out.
     """
-    case, cores = "local-2", r.sizes.cores
+    cores, edges = r.sizes.cores, float(16 << r.sizes.scale)
     found = []
     for partitions in r.sizes.partitions:
-        loop = r.median(case, "partitions pagerank loop", partitions)
-        vertices = r.median(case, "partitions pagerank vertices", partitions)
-        crossing = r.median(case, "partitions pagerank ghosts", partitions)
-        hops = r.median(case, "partitions pagerank hops", partitions)
-        if partitions == 1 or None in (loop, vertices, crossing, hops):
+        numbers = [
+            r.median("local-2", f"partitions pagerank {name}", partitions)
+            for name in ("loop", "vertices", "ghosts", "bytes", "hops")
+        ]
+        loop, vertices, crossing, size, hops = (number or 0.0 for number in numbers)
+        if not hops or size / hops <= SHUFFLE:
             continue
-        assert loop is not None and vertices is not None and crossing is not None
-        edges = float(16 << r.sizes.scale)
         sent = crossing * costs.message_bytes
         work = edges * costs.edge + crossing * costs.message + sent * costs.byte
         work += costs.task * partitions + costs.pair * partitions**2
-        found.append(
-            Compared(
-                partitions,
-                partitions * messages(edges, vertices, partitions),
-                crossing,
-                costs.hop + work / cores,
-                loop / (ITERATIONS + 1),
-            )
-        )
+        thought = partitions * messages(edges, vertices, partitions)
+        model = costs.hop + work / cores
+        found.append(Compared(partitions, thought, crossing, model, loop / hops))
     return found

@@ -1,4 +1,4 @@
-"""What every case stands on: a session on its master, graphs that are loaded, runs that are checked.
+"""What every case stands on: a session on its master, graphs that are loaded, checked runs.
 
 A figure's name is what it is, ``" @"``, and the numbers it depends on: ``"run pagerank @4,18"``.
 """

@@ -70,6 +70,7 @@ def _compared(r: Results, costs: Costs) -> Iterator[Section]:
         for c in found
     ]  # fmt: skip
     text = (
+        "Where its messages went by the shuffle. "
         f"The same model for iterations of PageRank on R-MAT {r.sizes.scale}, on the "
         f"{r.sizes.cores} cores here, beside what was measured above. Hubs make R-MAT's messages "
         "combine better than the model thinks, so its seconds are of the messages that there are."

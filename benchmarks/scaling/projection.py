@@ -1,9 +1,9 @@
 """A model of PageRank on many executors: costs in, a table out. Pure; it measures nothing.
 
-One partition per executor. Vertices are placed by the hash of their ids, so an edge leads to another
-partition with probability 1 - 1/P. Messages to one vertex are combined before they leave, so that
-a partition sends as many as it has different targets elsewhere: with m/P edges that each hit one of
-n vertices evenly, about n (1 - 1/P) (1 - exp(-m / (P n))). Hubs combine better than that.
+One partition per executor. Vertices are placed by the hash of their ids, so an edge leads to
+another partition with probability 1 - 1/P. Messages to one vertex are combined before they leave,
+so that a partition sends as many as it has different targets elsewhere: with m/P edges that each
+hit one of n vertices evenly, about n (1 - 1/P) (1 - exp(-m / (P n))). Hubs combine better.
 """
 
 from __future__ import annotations

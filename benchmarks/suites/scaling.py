@@ -8,7 +8,6 @@ cluster-1, cluster-2, changes, costs, costs-driver.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from pathlib import Path
