@@ -1,9 +1,6 @@
-"""Edges as text, fast: ``source target value`` lines from int64 columns and back."""
+"""Edges as text, fast: ``source target value`` lines from int64 columns."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
 
 import numba as nb
 import numpy as np
@@ -52,29 +49,3 @@ def lines(source: IntArray, target: IntArray, value: IntArray) -> memoryview:
     """
     buffer = np.empty(max(1, source.size) * _WIDEST_LINE, np.uint8)
     return buffer.data[: _print_lines(source, target, value, buffer)]
-
-
-def read_pairs(path: Path, block_lines: int = 1 << 20) -> Iterator[tuple[IntArray, IntArray]]:
-    """The first two columns of an edge file, block by block; ``#`` starts a comment.
-
-    Raises:
-        ValueError: a line has fewer than two columns, or an id is no whole number.
-    """
-    source: list[int] = []
-    target: list[int] = []
-    with path.open() as file:
-        for number, line in enumerate(file, 1):
-            fields = line.split("#", 1)[0].replace(",", " ").split()
-            if not fields:
-                continue
-            try:
-                source.append(int(fields[0]))
-                target.append(int(fields[1]))
-            except (IndexError, ValueError):
-                raise ValueError(
-                    f"{path.name}:{number}: the benchmark reads lines of two whole numbers"
-                ) from None
-            if len(source) == block_lines:
-                yield np.array(source, np.int64), np.array(target, np.int64)
-                source, target = [], []
-    yield np.array(source, np.int64), np.array(target, np.int64)

@@ -25,12 +25,22 @@ PAGERANK_ERROR = 1e-9  # relative L1
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One row of the tables. ``load`` measures leave the graph ready for the others."""
+    """One row of the tables. ``load`` measures leave the graph ready for the others.
+
+    ``most_edges``: it is offered for graphs up to that size, for it takes everybody too long on
+    larger ones. ``whole``: it reads every edge at least once, so edges per second tell something.
+    """
 
     name: str
     title: str
     check: Check
     load: bool = False
+    most_edges: int | None = None
+    whole: bool = True
+
+    def offered(self, graph: BenchGraph) -> bool:
+        """Whether it is done on a graph of this size."""
+        return self.most_edges is None or graph.edges <= self.most_edges
 
 
 def _aligned(graph: BenchGraph, answer: Columns) -> npt.NDArray[np.generic] | str:
@@ -81,6 +91,24 @@ def _exactly(name: str) -> Check:
     return check
 
 
+def _labels(graph: BenchGraph, answer: Columns) -> str | None:
+    value = _aligned(graph, answer)
+    if isinstance(value, str):
+        return value
+    # A community is named by the id of one of its vertices, the reference by its place.
+    wrong = int((value != graph.answer("ids")[graph.answer("cdlp").astype(np.int64)]).sum())
+    return f"{wrong} vertices are in another community" if wrong else None
+
+
+def _coefficients(graph: BenchGraph, answer: Columns) -> str | None:
+    value = _aligned(graph, answer)
+    if isinstance(value, str):
+        return value
+    name = "lcc" + str(answer.get("definition", ""))
+    wrong = int((np.abs(value.astype(np.float64) - graph.answer(name)) > 1e-9).sum())
+    return f"{wrong} coefficients differ in {name}" if wrong else None
+
+
 def facts_only(graph: BenchGraph, answer: Columns) -> str | None:
     """Nothing to compare: the answer is a number of the system's own."""
     return None
@@ -92,11 +120,13 @@ MEASURES: tuple[Measure, ...] = (
     Measure("pagerank", "PageRank, 10 iterations", _ranks),
     Measure("pagerank_converged", "PageRank to convergence", _ranks),
     Measure("components", "connected components", _partition),
-    Measure("shortest_paths", "shortest paths, values 1..100", _exactly("shortest_paths")),
+    Measure("cdlp", "community detection, 10 iterations", _labels),
+    Measure("lcc", "local clustering coefficient", _coefficients, most_edges=16 << 16),
+    Measure("shortest_paths", "shortest paths", _exactly("shortest_paths")),
     Measure("bfs", "breadth-first search", _exactly("bfs")),
-    Measure("interpreted", "interpreted PageRank", facts_only),
-    Measure("hop", "fixed cost of a hop", facts_only),
-    Measure("memory", "load and run for peak memory", facts_only),
+    Measure("interpreted", "interpreted PageRank", facts_only, whole=False),
+    Measure("hop", "fixed cost of a hop", facts_only, whole=False),
+    Measure("memory", "load and run for peak memory", facts_only, whole=False),
 )
 
 BY_NAME = {measure.name: measure for measure in MEASURES}

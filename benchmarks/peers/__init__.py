@@ -87,6 +87,7 @@ SYSTEMS: dict[str, str] = {
     "graphframes": "benchmarks.peers.graphframes:GraphFrames",
     "scipy": "benchmarks.peers.scipy:SciPy",
     "igraph": "benchmarks.peers.igraph:IGraph",
+    "networkit": "benchmarks.peers.networkit:NetworKit",
     "networkx": "benchmarks.peers.networkx:NetworkX",
 }
 

@@ -14,7 +14,9 @@ class NetworkX(Peer):
     title = "NetworkX"
     about = (
         "A MultiDiGraph read by read_edgelist. pagerank() stops by its tolerance only, so it is "
-        "given the one at which the reference stops after its tenth iteration."
+        "given the one at which the reference stops after its tenth iteration. clustering() runs "
+        "on an undirected Graph without self-loops, made before the clock; its label propagations "
+        "are other definitions, so they are left out."
     )
 
     def start(self) -> dict[str, str]:
@@ -24,6 +26,13 @@ class NetworkX(Peer):
 
     def release(self) -> None:
         self.loaded: Any = None
+        self.simple: Any = None
+
+    def prepare(self, measure: str) -> None:
+        if measure == "lcc" and self.simple is None:
+            self.simple = self.nx.Graph(self.loaded.edges())
+            self.simple.add_nodes_from(self.loaded)
+            self.simple.remove_edges_from(list(self.nx.selfloop_edges(self.simple)))
 
     def load_text(self) -> Later:
         self.loaded = self.nx.read_edgelist(
@@ -55,6 +64,10 @@ class NetworkX(Peer):
     def bfs(self) -> Later:
         distance = self.nx.single_source_shortest_path_length(self.loaded, self.graph.origin)
         return lambda: self._distances(distance)
+
+    def lcc(self) -> Later:
+        found = self.nx.clustering(self.simple)
+        return lambda: _columns(found) | {"definition": "_undirected"}
 
     def _distances(self, reached: dict[int, float]) -> dict[str, Any]:
         return _columns(dict.fromkeys(self.loaded, np.inf) | reached)

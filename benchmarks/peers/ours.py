@@ -16,6 +16,8 @@ _VALUES = ("out", "float64", "combined")  # the form of the graph that a load ma
 _PROGRAMS = {
     "pagerank": ("pagerank", "PageRank"),
     "components": ("wcc", "ConnectedComponents"),
+    "cdlp": ("cdlp", "LabelPropagation"),
+    "lcc": ("lcc", "ClusteringCoefficient"),
     "shortest_paths": ("sssp", "ShortestPaths"),
     "bfs": ("bfs", "BreadthFirstSearch"),
 }
@@ -73,6 +75,12 @@ class _Loops(Peer):
 
     def components(self) -> Later:
         return self._run("components", "component")
+
+    def cdlp(self) -> Later:
+        return self._run("cdlp", "label", iterations=10)
+
+    def lcc(self) -> Later:
+        return self._run("lcc", "coefficient")
 
     def shortest_paths(self) -> Later:
         return self._run("shortest_paths", "length", origin=self.graph.origin)

@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
 def _graphs(options: argparse.Namespace, cache: Path) -> list[graphs.BenchGraph]:
     if options.edges:
         try:
-            return [graphs.of_file(Path(options.edges), cache)]
+            return [graphs.of_file(options.edges, cache)]
         except (OSError, ValueError) as error:
             print(error, file=sys.stderr)
             raise SystemExit(2) from None
