@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.reference import ITERATIONS, FloatArray, IntArray
 
+
 @nb.njit(cache=True)  # type: ignore[misc, unused-ignore]
 def _fill_lists(source, target, end, member):  # type: ignore[no-untyped-def]
     for k in range(source.size):

@@ -37,6 +37,8 @@ SUITES = {
         Suite("evolving", "benchmarks.suites.evolving", SIZE),
         Suite("state", "benchmarks.suites.state"),
         Suite("asynchrony", "benchmarks.suites.asynchrony", SIZE),
+        Suite("scaling", "benchmarks.suites.scaling"),
+        Suite("examples", "benchmarks.suites.examples", SIZE),
         Suite("soak", "benchmarks.suites.soak", always=False),
     )
 }

@@ -7,8 +7,9 @@ from functools import partial
 
 from benchmarks.asynchrony.results import Results
 from benchmarks.asynchrony.sizes import Sizes
+from benchmarks.document import Table
 from benchmarks.judged import Aim, judged
-from benchmarks.report import QUIET, grid
+from benchmarks.report import QUIET
 
 __all__ = ["AIMS", "table"]
 
@@ -49,10 +50,10 @@ def _as_stated(s: Sizes) -> bool:
     )  # fmt: skip
 
 
-def table(results: Results) -> str:
-    """The aims as Markdown, judged only at the sizes that they are stated for; or empty."""
+def table(results: Results) -> Table | None:
+    """The aims, judged only at the sizes that they are stated for; None if none was measured."""
     unjudged = "machine not quiet" if results.others() > QUIET else None
     if not _as_stated(results.sizes):
         unjudged = "stated for other sizes"
     rows = judged(AIMS, results, unjudged)
-    return grid([["what must be reached", "measured", "aim", ""], *rows]) if rows else ""
+    return Table(["what must be reached", "measured", "aim", ""], rows) if rows else None

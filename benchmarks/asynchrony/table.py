@@ -1,46 +1,70 @@
-"""What the suite found, as Markdown and JSON."""
+"""What the suite found, as a document."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks import report
-from benchmarks.asynchrony import aims
+from benchmarks import document, report
+from benchmarks.asynchrony import aims, charts
 from benchmarks.asynchrony.cases import named
 from benchmarks.asynchrony.results import Results
+from benchmarks.document import Chart, Document, Section, Table
 
-__all__ = ["markdown", "save"]
+__all__ = ["made", "markdown", "save"]
 
 
 def save(results: Results, out: Path) -> list[Path]:
     """Write ``asynchrony-r-mat-SCALE-DATE.md`` and ``.json``; returns the two paths."""
-    out.mkdir(parents=True, exist_ok=True)
-    stem = f"asynchrony-r-mat-{results.sizes.scale}-{str(results.machine['date'])[:10]}"
-    paths = [out / f"{stem}{end}" for end in (".md", ".json")]
-    paths[0].write_text(markdown(results))
-    paths[1].write_text(json.dumps(results.plain(), indent=1) + "\n")
-    return paths
+    stem = f"asynchrony-r-mat-{results.sizes.scale}"
+    return document.save(made(results), results.plain(), out, stem)
 
 
-def markdown(r: Results) -> str:
+def markdown(results: Results) -> str:
     """The whole report as Markdown."""
-    parts = ["# Suite asynchrony", report.where(r.machine, r.command, r.sizes.cores)]
-    parts += [report.disturbed(r.others(), "during a case"), _graphs(r)]
-    parts += ["\n".join(f"- **Not measured:** {problem}" for problem in r.problems())]
-    parts += [aims.table(r)]
-    for title, text in (
-        (f"The paper's table 2: shortest paths on R-MAT {r.sizes.scale}", _paper(r)),
-        (f"Shortest paths, {r.sizes.partitions} partitions: hops and time by bound", _bounds(r)),
-        ("A straggler", _straggler(r)),
-        ("Everything in one partition", _cost(r)),
-    ):
-        parts += [f"## {title}", text] if text else []
-    parts += ["## Notes", _notes(r)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return document.markdown(made(results))
 
 
-def _graphs(r: Results) -> str:
+def made(r: Results) -> Document:
+    """The whole report."""
+    found = Document(
+        "asynchrony",
+        "Suite asynchrony: what delay bounds buy and cost",
+        "The same program on the same graph under different delay bounds B: with B=1 partitions "
+        "wait for each other in every iteration, above it they go on by themselves.",
+        f"./dev {' '.join(r.command)}",
+        r.machine,
+        f"{r.sizes.cores} cores used",
+        report.disturbed(r.others(), "during a case"),
+        notes=_notes(r),
+    )
+    text = "\n".join([*_graphs(r), *(f"- **Not measured:** {p}" for p in r.problems())])
+    shown: list[tuple[str, str, Iterable[Table | Chart]]] = [
+        ("What must be reached", text, _only(aims.table(r))),
+        (f"The paper's table 2: shortest paths on R-MAT {r.sizes.scale}", "", _only(_paper(r))),
+        (
+            f"Shortest paths, {r.sizes.partitions} partitions: hops and time by bound",
+            "",
+            [*_only(_bounds(r)), *charts.bounds(r)],
+        ),
+        ("A straggler", "", [*_only(_straggler(r)), *charts.straggler(r)]),
+        ("Everything in one partition", "", _only(_cost(r))),
+    ]
+    for title, words, parts in shown:
+        section = Section(title, words, list(parts))
+        found.sections += [section] if section.parts or words else []
+    return found
+
+
+def _only(table: Table | None) -> list[Table | Chart]:
+    return [] if table is None else [table]
+
+
+def _table(rows: list[list[str]]) -> Table | None:
+    return Table(rows[0], rows[1:]) if len(rows) > 1 else None
+
+
+def _graphs(r: Results) -> list[str]:
     told = {}
     for name, case in r.cases.items():
         kind = f"grid {r.sizes.grid} x {r.sizes.grid}"
@@ -51,10 +75,10 @@ def _graphs(r: Results) -> str:
                 f"- {kind}: {vertices:,.0f} vertices, {case.edges:,} edges; paths start at "
                 f"{case.origin}."
             )
-    return "\n".join(told.values())
+    return list(told.values())
 
 
-def _paper(r: Results) -> str:
+def _paper(r: Results) -> Table | None:
     names = ("iterations", "hops", "updates", "prepares", "prepare_messages", "held")
     rows = [["partitions", "B", "seconds", *names, "prepares / updates", "answer"]]
     for case, many in zip(("a-few", "a-many"), r.sizes.paper_partitions, strict=False):
@@ -67,10 +91,10 @@ def _paper(r: Results) -> str:
                 str(many), bound, _seconds(r, case, named(bound)), *counts,
                 f"{share or 0:.3g}", _answer(r, case, named(bound)),
             ])  # fmt: skip
-    return report.grid(rows) if len(rows) > 1 else ""
+    return _table(rows)
 
 
-def _bounds(r: Results) -> str:
+def _bounds(r: Results) -> Table | None:
     rows = [["", "B", "hops", "B=1 / this", "seconds", "B=1 / this", "iterations", "updates",
              "answer"]]  # fmt: skip
     for graph in ("rmat", "grid"):
@@ -90,10 +114,10 @@ def _bounds(r: Results) -> str:
                     *(_number(r.median(case, f"{name} {n}")) for n in ("iterations", "updates")),
                     _answer(r, case, name),
                 ])  # fmt: skip
-    return report.grid(rows) if len(rows) > 1 else ""
+    return _table(rows)
 
 
-def _straggler(r: Results) -> str:
+def _straggler(r: Results) -> Table | None:
     rows = [["", "B", "seconds, none slow", "one slow", "slow / none", "B=1 / this, one slow",
              "others idle, none slow", "one slow"]]  # fmt: skip
     first, last = named(r.sizes.bounds[0]), named(r.sizes.bounds[-1])
@@ -110,10 +134,10 @@ def _straggler(r: Results) -> str:
                 _times(r.ratio(case, f"{first} straggler seconds", f"{slow} seconds")),
                 *("–" if share is None else f"{share:.0%}" for share in idle),
             ])  # fmt: skip
-    return report.grid(rows) if len(rows) > 1 else ""
+    return _table(rows)
 
 
-def _cost(r: Results) -> str:
+def _cost(r: Results) -> Table | None:
     rows = [["", "", "B", "seconds", "over B=1", "seconds in tasks", "over 1 partition, B=1",
              "hops", "iterations"]]  # fmt: skip
     for case, program in (("d-shortest_paths", "shortest paths"), ("d-components", "components")):
@@ -130,32 +154,32 @@ def _cost(r: Results) -> str:
                     _number(r.median(case, f"{name} hops")),
                     _number(r.median(case, f"{name} iterations")),
                 ])  # fmt: skip
-    return report.grid(rows) if len(rows) > 1 else ""
+    return _table(rows)
 
 
-def _notes(r: Results) -> str:
+def _notes(r: Results) -> list[str]:
     s = r.sizes
-    return "\n".join([
-        "- Seconds are those of the whole run(): Spark jobs, iterations, commit to LMDB; the graph "
+    return [
+        "Seconds are those of the whole run(): Spark jobs, iterations, commit to LMDB; the graph "
         "was loaded and the workers were warm before. Medians, (runs, least to greatest). No "
         "vertices are moved (balance=False). The bounds of a case take turns in one process, each "
         "case has a process of its own. A run "
         f"that takes more than {s.limit:g} s is ended and shown as > that, and ratios over it are "
         "at least what is shown.",
-        "- Every distance and component is compared with the plainest code there is after the "
+        "Every distance and component is compared with the plainest code there is after the "
         "first run of each bound, and has to be exactly that. A case with a wrong answer has no "
         "figures, and the exit status is 1.",
-        "- Updates: vertices that gathered; prepares: updates that asked their consumers in other "
+        "Updates: vertices that gathered; prepares: updates that asked their consumers in other "
         "partitions first; prepare_messages: what they asked with, one for each consumer and not "
         "for each producer; held: updates that waited at the bound until the frontier moved.",
-        f"- Straggler: a task of partition 1 sleeps {s.times - 1:g} times its own time, which is "
+        f"Straggler: a task of partition 1 sleeps {s.times - 1:g} times its own time, which is "
         f"taken to be {1000 * s.least:g} ms at least, as a hop is. Each partition has a slot "
         "of its own (local[partitions]), as one that sleeps uses no core. Idle: the share of the "
         "time in which the other partitions' tasks were not at work: the fixed cost of hops is in.",
-        "- Everything in one partition: alone, it has nobody to ask, and the SDK runs it as with "
+        "Everything in one partition: alone, it has nobody to ask, and the SDK runs it as with "
         "B=1. As one of two, all of the protocol is there, with nobody to answer. Seconds in tasks "
         "are those that kernels and protocol took, without Spark's; all cores in both.",
-    ])  # fmt: skip
+    ]  # fmt: skip
 
 
 def _ran(r: Results, case: str, name: str) -> bool:

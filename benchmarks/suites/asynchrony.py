@@ -21,7 +21,13 @@ from benchmarks.asynchrony.sizes import Sizes
 from benchmarks.evolving import parent
 from benchmarks.suites.batch import default_cache, quotable, say
 
-__all__ = ["main"]
+__all__ = ["QUICK", "main"]
+
+QUICK = (
+    "--parts", "a-few,b-grid-structure", "--scale", "12", "--grid", "60", "--bounds", "1,16,auto",
+    "--repeats", "1", "--budget", "5",
+)  # fmt: skip
+"""For `./dev bench --quick`."""
 
 PARTS = {part: [case for case in CASES if case[0] == part] for part in "abcd"}
 
