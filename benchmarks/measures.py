@@ -28,7 +28,7 @@ class Measure:
     """One row of the tables. ``load`` measures leave the graph ready for the others.
 
     ``most_edges``: it is offered for graphs up to that size, for it takes everybody too long on
-    larger ones. ``whole``: it reads every edge at least once, so edges per second tell something.
+    larger ones.
     """
 
     name: str
@@ -36,7 +36,6 @@ class Measure:
     check: Check
     load: bool = False
     most_edges: int | None = None
-    whole: bool = True
 
     def offered(self, graph: BenchGraph) -> bool:
         """Whether it is done on a graph of this size."""
@@ -124,9 +123,9 @@ MEASURES: tuple[Measure, ...] = (
     Measure("lcc", "local clustering coefficient", _coefficients, most_edges=16 << 16),
     Measure("shortest_paths", "shortest paths", _exactly("shortest_paths")),
     Measure("bfs", "breadth-first search", _exactly("bfs")),
-    Measure("interpreted", "interpreted PageRank", facts_only, whole=False),
-    Measure("hop", "fixed cost of a hop", facts_only, whole=False),
-    Measure("memory", "load and run for peak memory", facts_only, whole=False),
+    Measure("interpreted", "interpreted PageRank", facts_only),
+    Measure("hop", "fixed cost of a hop", facts_only),
+    Measure("memory", "load and run for peak memory", facts_only),
 )
 
 BY_NAME = {measure.name: measure for measure in MEASURES}
