@@ -44,6 +44,7 @@ def main() -> None:
         runner.load(graphs.of_scale(_TINY, cache))
         for program in programs:
             runner.run(program)()
+            runner.forget()
         graph = graphs.of_scale(sizes.scale, cache)
         runner.load(graph)
         events.tell("ready", edges=graph.edges, origin=graph.origin)
@@ -63,6 +64,7 @@ def _measured(
         Wrong: the answer is not right.
     """
     ids, value = runner.run(program)()
+    runner.forget()
     all_ids = np.asarray(graph.answer("ids"))
     differs = wrong(right(program, graph), all_ids, np.asarray(ids), np.asarray(value))
     if differs:
@@ -72,6 +74,7 @@ def _measured(
         begin = time.perf_counter()
         runner.run(program)
         found.append(time.perf_counter() - begin)
+        runner.forget()
     return found
 
 

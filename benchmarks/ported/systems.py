@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 from collections.abc import Callable
@@ -41,6 +42,9 @@ class Runner:
     def run(self, program: Ported) -> Later:
         """Run a program on the graph to its end."""
         raise NotImplementedError
+
+    def forget(self) -> None:
+        """Let go of what the last run left in memory; not timed."""
 
     def _given(self, program: Ported, graph: BenchGraph) -> tuple[int, ...]:
         return (graph.origin,) if program.origin else ()
@@ -98,8 +102,14 @@ class GraphXPrograms(Runner):
         scala = getattr(self.peer.jvm.ported, program.scala)
         found = scala.run(self.peer.loaded, *self._given(program, self.peer.graph))
         found.count()
-        scratch = self.settings.scratch
+        self.found, scratch = found, self.settings.scratch
         return lambda: self.peer._spark.pairs(found, scratch, _NUMBERS)
+
+    def forget(self) -> None:
+        self.found.unpersist(True)
+        del self.found
+        gc.collect()  # so that Spark's cleaner may find what the program has cached besides
+        self.peer.jvm.System.gc()
 
 
 class GraphFramesPrograms(Runner):
@@ -119,13 +129,16 @@ class GraphFramesPrograms(Runner):
         given = self._given(program, self.peer.graph)
         found = module.answer(self.peer.loaded, *given).cache()
         found.count()
+        self.found = found
 
         def later() -> tuple[Any, Any]:
             table = found.select("id", "value").toArrow()
-            found.unpersist()
             return table["id"].to_numpy(), table["value"].to_numpy().astype(np.float64)
 
         return later
+
+    def forget(self) -> None:
+        self.found.unpersist()
 
 
 SYSTEMS: dict[str, type[Runner]] = {

@@ -123,8 +123,8 @@ def _notes() -> list[str]:
         "Each system ran in processes of its own: every program on R-MAT 8, then each once on this "
         "graph, untimed, and then the runs that count. The graph stays in memory: GraphX's edges "
         "with values, one partition per core, from the text; ours in one partition.",
-        "Answers are compared with plain NumPy before any time is kept: distances, components and "
-        "counts exactly, other numbers to 1e-9. A vertex that aggregateMessages has no value for "
+        "Answers are compared with plain NumPy before any time is kept: every value to 1e-9 "
+        "relative, so whole numbers exactly. A vertex that aggregateMessages has no value for "
         "counts as 0. A wrong answer makes the exit status 1.",
         "PageRank here is not normalised and loses what vertices without edges out of them hold, "
         "in all three; it begins with 0.15, as Pregel runs no program where no message comes.",
