@@ -8,6 +8,7 @@ All leave the same aggregates.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import ModuleType
@@ -19,13 +20,16 @@ from numpy.typing import NDArray
 from vertexsdk.algebra import Algebra
 from vertexsdk.compile.transpose import edge_count, edge_index, order_rows
 from vertexsdk.partition import Topology
-from vertexsdk.threads import run_all
+from vertexsdk.threads import run_all, spread
 
 __all__ = ["Delivery", "filled", "message_count"]
 
 ROUND = 1 << 18  # edges per thread between two barriers
 PARALLEL = 1 << 15  # edges below which one thread is quicker
 PULL = 8  # a pull costs about an eighth per edge of a push
+
+BLOCK = 8  # bits of a producer's place within its block, see `pull_better`
+PARTS = 8  # of a pull, per thread: they differ in work, so threads take one after the other
 
 Array = NDArray[Any]
 ScatterChunk = Callable[[int, int, int, int], None]  # lo, hi, threads, me
@@ -115,7 +119,8 @@ class Delivery:
         edges = sum(self.edges_of(senders) for senders, _ in parts)
         many = edges * PULL > len(self.topology.in_source)
         if self.pulls and many and self.algebra.kind != "latest":
-            self.pull(msg, agg)
+            if not self._pull_better(parts, msg, agg):
+                self.pull(msg, agg)
             return edges
         senders = np.concatenate([p[0] for p in parts])
         old = np.concatenate([p[1] for p in parts])
@@ -188,8 +193,8 @@ class Delivery:
     def _pull(self, msg: Array, agg: Array) -> None:
         t = self.topology
         slots = t.n + t.ghosts
-        cuts = t.in_cuts(self.threads if len(t.in_source) > PARALLEL else 1)
-        run_all(
+        cuts = t.in_cuts(self.threads * PARTS if len(t.in_source) > PARALLEL else 1)
+        spread(
             [
                 partial(
                     self.module.pull,
@@ -197,10 +202,47 @@ class Delivery:
                     self.algebra.identity,
                 )
                 for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)
-            ]
+            ],
+            self.threads,
         )  # fmt: skip
         assert cuts[-1] == slots
         self.pulled, self.due = True, False
+
+    def _pull_better(self, parts: Sequence[tuple[Array, Array]], msg: Array, agg: Array) -> bool:
+        """Pull what got better by changed messages, see `push`; False: not all of them did.
+
+        Aggregates must hold the messages of before.
+        """
+        algebra, t = self.algebra, self.topology
+        if algebra.kind not in ("min", "max") or algebra.size is not None or self.lazy:
+            return False
+        if self.counts.any():  # some may have lost their winner
+            return False
+        shift = BLOCK if isinstance(t, Topology) else 31  # rows of others may not ascend
+        best = np.full((len(parts), (len(msg) >> shift) + 1), algebra.identity, algebra.dtype)
+        calls = [
+            partial(self.module.better, senders, old, msg, b, shift)
+            for (senders, old), b in zip(parts, best, strict=True)
+        ]
+        if not all(run_all(calls)):
+            return False
+        rule = np.fmin if algebra.kind == "min" else np.fmax
+        rest = rule.accumulate(rule.reduce(best)[::-1])[::-1].copy()
+        slots = t.n + t.ghosts
+        parallel = len(t.in_source) > PARALLEL
+        cuts = np.linspace(0, slots, (self.threads * PARTS if parallel else 1) + 1).astype(int)
+        spread(
+            [
+                partial(
+                    self.module.pull_better,
+                    lo, hi, t.in_start, t.in_stop, self.in_index, msg, agg, self.ch, rest, shift,
+                )
+                for lo, hi in itertools.pairwise(cuts.tolist())
+            ],
+            self.threads,
+        )  # fmt: skip
+        self.pulled = True
+        return True
 
     def finish(self, msg: Array, agg: Array) -> Array:
         """Return the slots (int32, ascending) whose aggregate changed since the last call."""

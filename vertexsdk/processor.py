@@ -212,8 +212,8 @@ class Processor:
 
     def _schedule(self, vertices: Array) -> None:
         """Have the vertices gather in the next iteration."""
-        if len(vertices):
-            pending = self.v.pending
+        pending = self.v.pending
+        if len(vertices) and len(pending) < self.v.topology.n:  # else all of them do already
             self.v.pending = merged(pending, vertices) if len(pending) else vertices
 
     # What methods asked for beyond their own row. -------------------------------------------

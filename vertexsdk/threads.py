@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-__all__ = ["run_all"]
+__all__ = ["run_all", "spread"]
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
@@ -22,3 +22,18 @@ def run_all(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     futures = [_pools[key].submit(c) for c in calls[:-1]]
     last = calls[-1]()
     return [*(f.result() for f in futures), last]
+
+
+def spread(calls: Sequence[Callable[[], Any]], threads: int) -> None:
+    """Run the calls on so many threads; each takes the next call when it is done with one."""
+    left = list(reversed(calls))
+
+    def work() -> None:
+        while left:
+            try:
+                call = left.pop()
+            except IndexError:  # another thread took the last one
+                return
+            call()
+
+    run_all([work] * min(threads, len(calls)))

@@ -203,6 +203,43 @@ def repair(slots, in_start, in_stop, in_index, MSG, AGG, identity):
         AGG[s] = _row(s, in_start, in_stop, in_index, MSG, identity)
 '''
 
+_BETTER = '''
+@_jit
+def better(senders, old, MSG, BEST, shift):
+    """Note the best changed message of every block of producers; tell whether all got better."""
+    for k in range(senders.shape[0]):
+        u = senders[k]
+        x = MSG[u]
+        if not x < old[k]:
+            return False
+        if x < BEST[u >> shift]:
+            BEST[u >> shift] = x
+    return True
+
+@_jit
+def pull_better(lo, hi, in_start, in_stop, in_index, MSG, AGG, CH, BEST, shift):
+    """As `pull`, where messages only got better: AGG holds all but the changed ones already.
+
+    BEST[b] is the best changed message of the producers from block b on, and a row ascends, so
+    where it is no better than what a slot has, the rest of the row is not.
+    """
+    first = BEST[0]
+    for s in range(lo, hi):
+        acc = AGG[s]
+        if first < acc:
+            was = acc
+            for k in range(in_start[s], in_stop[s]):
+                u = in_index[k]
+                if not BEST[_u(u >> shift)] < acc:
+                    break
+                x = MSG[_u(u)]
+                if x < acc:
+                    acc = x
+            if acc < was:
+                AGG[s] = acc
+                CH[s] = 1
+'''
+
 _SUPPORT = '''
 @_jit
 def support(todo, in_start, in_stop, in_index, in_source, MSG, LEVEL, GONE, WANT, identity, out):
@@ -367,6 +404,8 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
     )
     if algebra.kind != "latest":
         pull = _PULL_VECTOR if vector else _PULL + _SUPPORT
+        if not vector and kind in ("min", "max"):
+            pull += _BETTER if kind == "min" else _BETTER.replace(" < ", " > ")
         # An unsigned index saves the test for a negative one, a quarter of a pull's time.
         body += pull.replace("_u(", "(" if python else "np.uint64(")
     return "\n".join([_HEAD, globals_.text(), body])
