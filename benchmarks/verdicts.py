@@ -29,7 +29,7 @@ class Verdict:
 def verdicts(document: Document) -> list[Verdict]:
     """All aims: the rows of tables like those of `benchmarks.judged`."""
     return [
-        Verdict(*row[:3], row[-1].strip("* "), _JUDGED.get(row[-1].strip()))
+        Verdict(row[0], row[1], row[2], row[-1].strip("* "), _JUDGED.get(row[-1].strip()))
         for table in _tables(document)
         if is_judged(table)
         for row in table.rows
