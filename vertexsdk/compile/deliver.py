@@ -29,6 +29,9 @@ import numpy as np
 from vertexsdk.compile.runtime import as_bool as _as_bool, as_float as _as_float, as_int as _as_int
 """
 
+_AHEAD = 128  # in-edges between asking for a message and reading it, in a pull
+_PREFETCH = "from vertexsdk.compile.runtime import prefetch as _prefetch\n"
+
 # Codes of _apply and bits of CH: 1 the aggregate changed, 2 the row must be recomputed.
 _APPLY = {
     ("sum", False): """
@@ -189,8 +192,15 @@ def _row(s, in_start, in_stop, in_index, MSG, identity):
 @_jit
 def pull(lo, hi, in_start, in_stop, in_index, MSG, AGG, CH, identity):
     """Recompute the aggregate of slots lo..hi from every producer's latest message."""
+    last = in_index.shape[0] - {ahead}
     for s in range(lo, hi):
-        acc = _row(s, in_start, in_stop, in_index, MSG, identity)
+        if in_stop[s] > last:
+            acc = _row(s, in_start, in_stop, in_index, MSG, identity)
+        else:
+            acc = identity
+            for k in range(in_start[s], in_stop[s]):
+                _prefetch(MSG, _u(in_index[_u(k + {ahead})]))
+                acc = _combine(acc, MSG[_u(in_index[_u(k)])])
         if not _same(acc, AGG[s]):
             AGG[s] = acc
             CH[s] = 1
@@ -406,6 +416,8 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
         pull = _PULL_VECTOR if vector else _PULL + _SUPPORT
         if not vector and kind in ("min", "max"):
             pull += _BETTER if kind == "min" else _BETTER.replace(" < ", " > ")
+        pull = pull.replace("{ahead}", str(_AHEAD))
+        body += "def _prefetch(array, k):\n    pass\n" if python else _PREFETCH
         # An unsigned index saves the test for a negative one, a quarter of a pull's time.
         body += pull.replace("_u(", "(" if python else "np.uint64(")
     return "\n".join([_HEAD, globals_.text(), body])

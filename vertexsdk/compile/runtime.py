@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import overload
+from numba.extending import intrinsic, overload
 
 from vertexsdk.jit import njit
 
-__all__ = ["as_bool", "as_float", "as_int", "log_change", "log_emit", "target_id"]
+__all__ = ["as_bool", "as_float", "as_int", "log_change", "log_emit", "prefetch", "target_id"]
 
 
 def as_int(x: Any) -> Any:
@@ -53,6 +55,22 @@ def _as_bool(x):  # type: ignore[no-untyped-def]
     if isinstance(x, (types.Boolean, types.BooleanLiteral)):
         return lambda x: x
     raise TypingError(f"a {x} is assigned to a bool; compare it first")
+
+
+@intrinsic
+def prefetch(typing_context, array, k):  # type: ignore[no-untyped-def]
+    """Have the processor fetch array[k], which is read soon; any k does no harm."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        data = cgutils.create_struct_proxy(array)(context, builder, arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", (place.type,), kind)
+        builder.call(function, [place, *(number(x) for x in (0, 3, 1))])  # to read, and keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, k), generate
 
 
 @njit
