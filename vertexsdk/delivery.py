@@ -18,14 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.algebra import Algebra
-from vertexsdk.compile.transpose import edge_count, edge_index, order_rows
+from vertexsdk.compile.transpose import edge_count, edge_index, marked, order_rows
 from vertexsdk.partition import Topology
 from vertexsdk.threads import run_all, spread
 
 __all__ = ["Delivery", "filled", "message_count"]
 
 ROUND = 1 << 18  # edges per thread between two barriers
-PARALLEL = 1 << 15  # edges below which one thread is quicker
+PARALLEL = 1 << 15  # edges below which one thread is quicker to pull
+BUCKETS = 1 << 17  # and to push
 PULL = 8  # a pull costs about an eighth per edge of a push
 
 BLOCK = 8  # bits of a producer's place within its block, see `pull_better`
@@ -116,7 +117,7 @@ class Delivery:
 
     def push(self, parts: Sequence[tuple[Array, Array]], msg: Array, agg: Array) -> int:
         """Deliver changed messages, of (senders, what they replace) by thread; uniform shape."""
-        edges = sum(self.edges_of(senders) for senders, _ in parts)
+        edges = sum(run_all([partial(self.edges_of, senders) for senders, _ in parts]))
         many = edges * PULL > len(self.topology.in_source)
         if self.pulls and many and self.algebra.kind != "latest":
             if not self._pull_better(parts, msg, agg):
@@ -143,7 +144,7 @@ class Delivery:
     def rounds(self, degrees: Array, edges: int, chunk: ScatterChunk, agg: Array) -> None:
         """Run `chunk` over all senders: at once, or in rounds of buckets side by side."""
         threads = self.threads
-        if threads == 1 or edges < PARALLEL:
+        if threads == 1 or edges < BUCKETS:
             chunk(0, len(degrees), 1, 0)
             return
         ends = np.cumsum(degrees)
@@ -251,7 +252,7 @@ class Delivery:
         if self.due:
             self._pull(msg, agg)
         if self.pulled:
-            changed = np.flatnonzero(self.ch).astype(np.int32)
+            changed = marked(self.ch)
             self.ch[...] = 0
         else:
             regions = [
@@ -260,16 +261,21 @@ class Delivery:
                 if count
             ]
             found = sum(len(r) for r in regions)
-            if found > slots // 16:
-                changed = np.flatnonzero(self.ch).astype(np.int32)
+            many = found > slots // 16
+            if many:
+                changed = marked(self.ch)
             else:
                 changed = np.sort(np.concatenate([*regions, np.empty(0, np.int32)]))
             if self.algebra.kind != "latest" and found:
-                dirty = changed[(self.ch[changed] & 2) != 0]
+                dirty = changed[:0]
+                if not many:
+                    dirty = changed[(self.ch[changed] & 2) != 0]
+                elif (self.ch & 2).any():
+                    dirty = marked(self.ch, 2)
                 if len(dirty):
                     self.withdrawn = dirty
                     self._repair(dirty, msg, agg)
-            self.ch[changed] = 0
+            self.ch[... if many else changed] = 0
         self.pulled = False
         self.counts[...] = 0
         return changed

@@ -30,6 +30,7 @@ from vertexsdk.compile.runtime import as_bool as _as_bool, as_float as _as_float
 """
 
 _AHEAD = 128  # in-edges between asking for a message and reading it, in a pull
+_ROWS = 24  # rows between asking for a row and reading it
 _PREFETCH = "from vertexsdk.compile.runtime import prefetch as _prefetch\n"
 
 # Codes of _apply and bits of CH: 1 the aggregate changed, 2 the row must be recomputed.
@@ -235,6 +236,8 @@ def pull_better(lo, hi, in_start, in_stop, in_index, MSG, AGG, CH, BEST, shift):
     """
     first = BEST[0]
     for s in range(lo, hi):
+        if s + {rows} < hi and first < AGG[_u(s + {rows})]:
+            _prefetch(in_index, _u(in_start[_u(s + {rows})]))
         acc = AGG[s]
         if first < acc:
             was = acc
@@ -416,7 +419,7 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
         pull = _PULL_VECTOR if vector else _PULL + _SUPPORT
         if not vector and kind in ("min", "max"):
             pull += _BETTER if kind == "min" else _BETTER.replace(" < ", " > ")
-        pull = pull.replace("{ahead}", str(_AHEAD))
+        pull = pull.replace("{ahead}", str(_AHEAD)).replace("{rows}", str(_ROWS))
         body += "def _prefetch(array, k):\n    pass\n" if python else _PREFETCH
         # An unsigned index saves the test for a negative one, a quarter of a pull's time.
         body += pull.replace("_u(", "(" if python else "np.uint64(")

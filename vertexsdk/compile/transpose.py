@@ -1,4 +1,7 @@
-"""Kernels over the adjacency: rows counted, transposed in terms of edges, put in order."""
+"""Kernels over the adjacency: rows counted, transposed in terms of edges, put in order.
+
+And over marks of slots, which are listed.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.jit import njit
 
-__all__ = ["edge_count", "edge_index", "order_rows"]
+__all__ = ["edge_count", "edge_index", "marked", "order_rows"]
 
 
 @njit
@@ -20,6 +23,26 @@ def edge_count(start, stop, vertices):  # type: ignore[no-untyped-def]
         u = vertices[k]
         edges += stop[u] - start[u]
     return edges
+
+
+@njit
+def _marked(marks, bits, out):  # type: ignore[no-untyped-def]
+    found = 0
+    for s in range(marks.shape[0]):
+        out[found] = s
+        found += (marks[s] & bits) != 0
+    return found
+
+
+def marked(marks: NDArray[np.uint8], bits: int = 255) -> NDArray[np.int32]:
+    """The slots, ascending, whose mark has one of some bits.
+
+    >>> marked(np.array([0, 2, 1, 3], np.uint8), 2)
+    array([1, 3], dtype=int32)
+    """
+    out = np.empty(len(marks) + 1, np.int32)
+    kernel: Any = _marked
+    return out[: kernel(marks, np.uint8(bits), out)]
 
 
 @njit
