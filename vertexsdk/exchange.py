@@ -24,6 +24,7 @@ import cloudpickle
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkContext
 from pyspark.accumulators import Accumulator, _accumulatorRegistry
+from pyspark.serializers import Serializer
 from pyspark.sql import SparkSession
 
 from vertexsdk.anchor import Anchor
@@ -34,6 +35,7 @@ from vertexsdk.frames import (
     Frames,
     HopFunction,
     KeyedFrames,
+    NoInput,
     Reports,
     Task,
     TaskInput,
@@ -41,7 +43,7 @@ from vertexsdk.frames import (
     ToShuffle,
     outcome,
 )
-from vertexsdk.jvm import JavaObject, Jvm, spark_failure
+from vertexsdk.jvm import JavaObject, Jvm
 
 __all__ = ["DRIVER", "Exchange", "Task", "route", "to_partition"]
 
@@ -93,10 +95,8 @@ class Exchange:
         self._jvm = self._anchor.jvm
         self._reports = sc.accumulator({}, Reports())
         self._hops = 0
-        with spark_failure():
-            self._partitioner = self._jvm.partitioner(partitions, to_partition)
-        self._nothing = [Bundle(p, ()).joined() for p in range(partitions)] * partitions
-        self._held: list[bytes] | _Shuffle = self._nothing
+        self._partitioner: JavaObject = None  # made when the first blocks go by the shuffle
+        self._held: list[bytes] | _Shuffle | None = None
 
     def hop(self, command: Any, *, via: Literal["driver", "shuffle"] = "driver") -> list[bytes]:
         """Run the task on every partition; return each one's report, in partition order.
@@ -155,7 +155,7 @@ class Exchange:
         mine: list[list[bytes]] = [[] for _ in range(self.partitions)]
         for source, block in blocks:
             mine[source].append(block)
-        held = list(self._nothing)
+        held = [Bundle(p, ()).joined() for p in range(self.partitions)] * self.partitions
         first = partition * self.partitions
         for source, sent in enumerate(mine):
             held[first + source] = Bundle(source, sent).joined()
@@ -179,24 +179,33 @@ class Exchange:
         held, size = self._held, self.partitions
         if isinstance(held, _Shuffle):
             return None
+        if held is None:
+            return [[] for _ in range(size)]
         return [
             [(q, block) for q in range(size) for block in Bundle.blocks(held[p * size + q])]
             for p in range(size)
         ]
 
-    def _parent(self) -> JavaObject:
-        """Return the (Scala) RDD of (anchor, bundle) pairs which a hop reads."""
+    def _tasks(self, function: HopFunction, wire: Serializer) -> JavaObject:
+        """Return the (Scala) RDD of what a hop's tasks write.
+
+        They read (anchor, bundle) pairs, or the anchor alone where nothing was sent to them: then
+        the JVM has less to make ready.
+        """
         held = self._held
+        if held is None:
+            return self._jvm.python(self._anchor.rdd.rdd(), function, NoInput(), wire)
         received = (
             held.bundles
             if isinstance(held, _Shuffle)
             else self._jvm.distribute(held, self.partitions)
         )
-        return self._anchor.rdd.zip(received).rdd()
+        parent = self._anchor.rdd.zip(received).rdd()
+        return self._jvm.python(parent, function, TaskInput(), wire)
 
     def _hop_by_driver(self, function: HopFunction) -> list[bytes]:
         wire = ToDriver()
-        rdd = self._jvm.python(self._parent(), function, TaskInput(), wire)
+        rdd = self._tasks(function, wire)
         reports: list[bytes] = []
         sent: list[list[bytes]] = [[] for _ in range(self.partitions)]
         for destination, bundle in self._jvm.collect(rdd, wire):
@@ -210,7 +219,9 @@ class Exchange:
         return reports
 
     def _hop_by_shuffle(self, function: HopFunction) -> list[bytes]:
-        rdd = self._jvm.python(self._parent(), function, TaskInput(), ToShuffle())
+        rdd = self._tasks(function, ToShuffle())
+        if self._partitioner is None:
+            self._partitioner = self._jvm.partitioner(self.partitions, to_partition)
         shuffle = _Shuffle(self._jvm, rdd, self._partitioner)
         self._reports.value = {}
         shuffle.write()
@@ -231,7 +242,7 @@ class Exchange:
         self._hold(shuffle)
         return reports
 
-    def _hold(self, sent: list[bytes] | _Shuffle) -> None:
+    def _hold(self, sent: list[bytes] | _Shuffle | None) -> None:
         """Replace the blocks that this hop has read by those that it sent."""
         if isinstance(self._held, _Shuffle):
             self._held.free()
@@ -240,7 +251,7 @@ class Exchange:
     def close(self) -> None:
         """Free what Spark holds for this loop; may be called twice."""
         with contextlib.suppress(Py4JError, ConnectionError):  # Spark may have stopped
-            self._hold(self._nothing)
+            self._hold(None)
         if self._own_anchor:
             self._anchor.close()
         _accumulatorRegistry.pop(self._reports.aid, None)

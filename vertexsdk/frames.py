@@ -137,6 +137,14 @@ class TaskInput(Serializer):
             yield source, [_read(stream, length) for length in lengths]
 
 
+class NoInput(Serializer):
+    """Reads the anchor's records, of which there is one for each source: none sent any block."""
+
+    def load_stream(self, stream: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
+        for source, _ in enumerate(Frames().load_stream(stream)):
+            yield source, []
+
+
 class ToShuffle(Serializer):
     """Writes (destination, bundle) as the key and value that Spark's shuffle takes."""
 

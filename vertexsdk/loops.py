@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from vertexsdk.asynchronous.allowed import by_blocks, checked_bound, why_synchronous
 from vertexsdk.asynchronous.choice import Choice, choose
 from vertexsdk.balance import Balance, Balancer
-from vertexsdk.compile.choose import with_kernels
 from vertexsdk.defaults import default_backend
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.exchange import Exchange
@@ -28,6 +27,7 @@ from vertexsdk.plain import as_json
 from vertexsdk.plan import Plan, shape_of, shippable
 from vertexsdk.program import Program
 from vertexsdk.progress import ProgressBar
+from vertexsdk.ready import compiled_plan
 from vertexsdk.results import Result
 from vertexsdk.shipping import ship_by_value
 from vertexsdk.state import Manifest, Store, open_store
@@ -269,7 +269,7 @@ class Branch:
             warm=self.warm,
         )
         began = time.perf_counter()
-        plan = with_kernels(plan, self.compiled, info.string_ids, self.bar.say)
+        plan = compiled_plan(plan, self.compiled, info.string_ids, self.bar.say)
         if all(kernel is None for kernel in plan.kernels):
             self.compiled = False  # said once; another try need not find it out again
         self.seconds["compile"] = time.perf_counter() - began
@@ -393,7 +393,8 @@ def _kinds(program: Program, info: VariantInfo) -> tuple[int, ...]:
 
 def refuse_other_hosts(spark: SparkSession, store: Store, url: str) -> None:
     """A store of this host alone is no use to executors elsewhere."""
-    if getattr(store.backend, "shared", True):
+    alone = (spark.sparkContext.master or "").split("[")[0] == "local"  # with its executor
+    if alone or getattr(store.backend, "shared", True):
         return
     infos = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
     hosts = {str(i.host()) for i in infos}

@@ -58,7 +58,7 @@ def with_kernels(plan: Plan, compiled: Compiled, strings: bool, say: Callable[[s
             reason = failure_text(error, texts, plan.program.classes)
     if compiled == "require":
         raise ProgramError(f'{reason}; compiled="require" forbids to interpret it')
-    warnings.warn(f"{reason}; this program runs interpreted", InterpretedWarning, stacklevel=5)
+    warnings.warn(f"{reason}; this program runs interpreted", InterpretedWarning, stacklevel=6)
     return replace(plan, kernels=tuple(None for _ in plan.program.classes))
 
 
