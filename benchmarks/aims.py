@@ -111,7 +111,7 @@ def beside_limits(graph: BenchGraph, standings: list[Standing], cores: int) -> T
     for name, limit in _GAP.items():
         mine = results.seconds("ours", name)
         if mine is not None:
-            aim = Aim[float](BY_NAME[name].title, lambda ratio: ratio, _GAP_RATIO)
+            aim: Aim[float] = Aim(BY_NAME[name].title, lambda ratio: ratio, _GAP_RATIO)
             ((title, *rest),) = judged([aim], mine / limit, unjudged)
             rows.append([title, f"{limit:.3f}", f"{mine:.3f}", *rest])
     return Table(

@@ -57,7 +57,8 @@ def against_edges(run: Run) -> list[Table | Chart]:
 
 def _lines(run: Run, measure: Measure) -> list[Series]:
     """A line for every system: its median seconds on each graph."""
-    systems = {s.system: s.title for _, found in run.results for s in found}
+    everyone = [s for _, found in run.results for s in found if s.unavailable is None]
+    systems = {s.system: s.title for s in everyone}
     lines = []
     for system, title in systems.items():
         mine = [next((s for s in found if s.system == system), None) for _, found in run.results]

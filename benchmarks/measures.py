@@ -21,6 +21,7 @@ Check = Callable[[BenchGraph, Columns], str | None]
 """Says what is wrong with an answer, None when nothing is."""
 
 PAGERANK_ERROR = 1e-9  # relative L1
+COEFFICIENT_ERROR = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,8 @@ def _coefficients(graph: BenchGraph, answer: Columns) -> str | None:
     if isinstance(value, str):
         return value
     name = "lcc" + str(answer.get("definition", ""))
-    wrong = int((np.abs(value.astype(np.float64) - graph.answer(name)) > 1e-9).sum())
+    right = graph.answer(name).astype(np.float64)
+    wrong = int((np.abs(value.astype(np.float64) - right) > COEFFICIENT_ERROR).sum())
     return f"{wrong} coefficients differ in {name}" if wrong else None
 
 

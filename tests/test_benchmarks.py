@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
+from collections import Counter
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("benchmarks")
 
-from benchmarks import edge_text, graphs, processes, report, rmat, turns
+from benchmarks import (
+    batch_document,
+    edge_files,
+    edge_text,
+    graphs,
+    measures,
+    processes,
+    report,
+    rmat,
+    turns,
+)
+from benchmarks.document import Chart, Table, opened
 from benchmarks.measures import BY_NAME
+from benchmarks.peers import Settings, Unavailable, peer
 from benchmarks.suites import batch
 
-ROOT = Path(__file__).parent.parent
-LIMITS = turns.Limits(seconds=60, memory=4 << 30, repeats=2, budget=10, cores=2)
+MACHINE = {"versions": {}, "date": "", "processor": "", "cores": 2, "memory": 1}
+MACHINE |= {"system": "", "revision": "", "python": "", "load_average": 0}
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +98,34 @@ def test_reference_agrees_with_networkx(graph: graphs.BenchGraph):
     assert np.allclose(graph.answer("pagerank_converged"), [ranks[v] for v in ids], rtol=1e-9)
 
 
+def test_communities_and_coefficients_are_right(graph: graphs.BenchGraph):
+    pairs = np.loadtxt(graph.text, dtype=np.int64)[:, :2].tolist()
+    ids = graph.answer("ids").tolist()
+    simple = nx.Graph((u, v) for u, v in pairs if u != v)
+    simple.add_nodes_from(ids)
+    undirected = nx.clustering(simple)
+    assert np.allclose(graph.answer("lcc_undirected"), [undirected[v] for v in ids])
+    edges, near = set(map(tuple, pairs)), {v: set(simple[v]) for v in ids}
+    for v, found in zip(ids, graph.answer("lcc").tolist(), strict=True):
+        among = sum((u, w) in edges for u in near[v] for w in near[v] if u != w)
+        assert found == pytest.approx(among / max(1, len(near[v]) * (len(near[v]) - 1)))
+    ends: dict[int, list[int]] = {v: [] for v in ids}
+    for u, v in pairs:
+        ends[u].append(v)
+        ends[v].append(u)
+    label = {v: v for v in ids}
+    for _ in range(10):
+        counts = {v: Counter(label[u] for u in ends[v]) for v in ids}
+        label = {v: min(c, key=lambda one: (-c[one], one)) for v, c in counts.items()}
+    assert [ids[k] for k in graph.answer("cdlp")] == [label[v] for v in ids]
+
+
 def test_a_wrong_answer_is_seen(graph: graphs.BenchGraph):
     ids = graph.answer("ids")
-    for name in ("pagerank", "shortest_paths", "bfs", "components"):
+    for name in ("pagerank", "shortest_paths", "bfs", "components", "cdlp", "lcc"):
         check, right = BY_NAME[name].check, np.array(graph.answer(name))
+        if name == "cdlp":  # a community has the name of one of its vertices
+            right = ids[right]
         turned = np.random.default_rng(1).permutation(ids.size)
         assert check(graph, {"ids": ids[turned], "value": right[turned]}) is None
         wrong = right.copy()
@@ -104,39 +141,166 @@ def test_components_may_have_any_names(graph: graphs.BenchGraph):
     assert BY_NAME["components"].check(graph, named) is None
 
 
-def test_smoke_run_without_spark(cache: Path, tmp_path: Path):
+def test_smoke_run_without_spark(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    # As if coefficients took too long on these graphs.
+    monkeypatch.setitem(measures.BY_NAME, "lcc", replace(BY_NAME["lcc"], most_edges=4096))
+    monkeypatch.setattr(batch, "_SMALL_SCALE", 8)
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "benchmarks", "batch", "--scale", "8..9", "--repeats", "2"]
-    command += ["--systems", "scipy,igraph,networkx", "--out", str(out), "--cache", str(cache)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
-    (path,) = out.glob("*.json")
+    command = ["--scale", "9", "--repeats", "2", "--systems", "scipy,networkx"]
+    assert batch.main([*command, "--out", str(out), "--cache", str(cache)]) == 0
+    (path,) = out.glob("batch-r-mat-9-2*.json")
     saved = json.loads(path.read_text())
+    assert [result["graph"]["scale"] for result in saved["results"]] == [9, 8]
     for result in saved["results"]:
-        for system in result["systems"]:
+        systems = {each["system"]: each for each in result["systems"]}
+        assert list(systems) == ["scipy", "networkx"]
+        if result["graph"]["scale"] == 8:
+            assert list(systems["networkx"]["outcomes"]) == ["lcc"]
+            continue
+        for system in systems.values():
+            assert "lcc" not in system["outcomes"]
             assert system["outcomes"]["bfs"]["problem"] is None
             assert len(system["outcomes"]["bfs"]["seconds"]) == 2
             assert system["peak"] > 0
     text = path.with_suffix(".md").read_text()
-    assert "Time per edge" in text
+    assert text in capsys.readouterr().out
+    assert "## R-MAT 8, for what takes too long on R-MAT 9" in text
     assert str(tmp_path) not in text + path.read_text()
+    assert batch_document.document.markdown(opened(saved["document"])) == text
+
+
+@pytest.mark.parametrize("system", ["scipy", "igraph", "networkx", "networkit"])
+def test_every_answer_of_a_system_on_arrays_is_right(
+    graph: graphs.BenchGraph, tmp_path: Path, system: str
+):
+    kind = peer(system)
+    one = kind(Settings(2, 1 << 30, str(tmp_path)))
+    try:
+        one.start()
+    except Unavailable:
+        assert find_spec(system) is None
+        return
+    one.graph = graph
+    for name in kind.offers():
+        if BY_NAME[name].load:
+            one.release()
+        else:
+            one.prepare(name)
+        answer = getattr(one, name)()()
+        assert BY_NAME[name].check(graph, answer) is None, name
 
 
 def test_a_disturbed_run_is_not_quotable(graph: graphs.BenchGraph):
     def text(others: float) -> str:
         outcome = turns.Outcome([0.1, 0.2], others=others)
         standing = turns.Standing("ours", "ours", "", outcomes={"load_text": outcome})
-        machine = {"versions": {}, "date": "", "processor": "", "cores": 2, "memory": 1}
-        machine |= {"system": "", "revision": "", "python": "", "load_average": 0}
-        run = report.Run(machine, ["batch"], {"cores": 2})
-        run.add(replace(graph, scale=20), [standing])
-        return report.markdown(run)
+        run = report.Run(MACHINE, ["bench", "batch"], {"cores": 2})
+        run.results.append((replace(graph, scale=20), [standing]))
+        return batch_document.markdown(run)
 
     assert "⚠ 45%" in text(0.45)
     assert "Not to be quoted" in text(0.45)
     assert "| reached |" not in text(0.45)
     assert "⚠" not in text(0.02)
     assert "| reached |" in text(0.02)
+
+
+def test_tables_and_charts_say_the_same(graph: graphs.BenchGraph):
+    def standing(system: str, times: float, unavailable: str | None = None) -> turns.Standing:
+        outcomes = {
+            name: turns.Outcome([0.1 * times, 0.2 * times, 0.4 * times])
+            for name in ("load_text", "pagerank", "components")
+        }
+        return turns.Standing(system, system, "", {}, unavailable, outcomes, 1 << 30)
+
+    run = report.Run(MACHINE, ["bench", "batch"], {"cores": 2})
+    small = replace(graph, scale=20, edges=2_000_000, vertices=1_000_000)
+    everyone = [standing("ours", 1), standing("other", 10), standing("none", 1, "nobody has it")]
+    run.results.append((small, everyone))
+    run.results.append((replace(small, name="more", edges=4_000_000), everyone[1:]))
+    section, _, against = batch_document.of_run(run).sections
+    assert "- none: not available: nobody has it" in section.text
+    tables = {part.title: part for part in section.parts if isinstance(part, Table)}
+    assert tables["Seconds"].head == ["", "ours", "other"]
+    assert tables["Seconds"].rows[1][1:] == [
+        "**0.200** (3, 0.100 to 0.400)",
+        "**2.00** (3, 1.00 to 4.00) 10×",
+    ]
+    assert tables["Processed per second, in millions"].rows[1][1:] == ["10 / 15", "1 / 1.5"]
+    limits = {row[0]: row[1:] for row in tables["What remains to C++"].rows}
+    reached = ["0.088", "0.200", "2.273 ×", "≤ 3", "reached"]
+    assert limits["PageRank, 10 iterations"] == reached
+    assert limits["connected components"][-1] == "**not reached**"
+    bars = [part for part in section.parts if isinstance(part, Chart)]
+    assert [bar.title for bar in bars] == [row[0] for row in tables["Seconds"].rows]
+    assert (bars[1].categories, bars[1].series[0].values) == (["ours", "other"], [0.2, 2.0])
+    table, _, lines, _ = against.parts
+    assert isinstance(table, Table)
+    assert isinstance(lines, Chart)
+    assert ["PageRank, 10 iterations: other", "2.00 (1e+03)", "2.00 (500)", "2.00"] in table.rows
+    assert lines.x == [2e6, 4e6]
+    assert {line.name: line.values for line in lines.series} == {
+        "ours": [0.2, None],
+        "other": [2.0, 2.0],
+    }
+
+
+EDGES = [(7, 3, 4), (3, 9, 5), (3, 3, 6)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("blanks.txt", "# a comment\n7 3 4\n3  9 5 # another\n\n3 3 6"),
+        ("tabs.tsv", "7\t3\t4\n3\t9\t5\n3\t3\t6\n"),
+        ("commas.csv", "source,target,value\n7,3,4.0\n3,9,5\n3,3,6\n"),
+        ("more.txt", "7 3 4 99\n3 9 5 99\n3 3 6 99\n"),
+    ],
+)
+def test_edge_files_of_every_form(tmp_path: Path, name: str, text: str):
+    (tmp_path / name).write_text(text)
+    columns = edge_files.read(edge_files.files_of(str(tmp_path / name)))
+    assert list(zip(*columns, strict=True)) == EDGES
+
+
+def test_edge_files_in_a_folder_of_parquet(tmp_path: Path):
+    for k, edge in enumerate(EDGES):
+        columns = dict(zip(("source", "target", "value"), np.array([edge]).T, strict=True))
+        pq.write_table(pa.table(columns), tmp_path / f"part-{k}.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    files = edge_files.files_of(str(tmp_path))
+    assert list(zip(*edge_files.read(files), strict=True)) == EDGES
+    assert edge_files.files_of(str(tmp_path / "part-*.parquet")) == files
+
+
+def test_values_that_are_no_lengths_are_drawn(cache: Path, tmp_path: Path):
+    for k, text in enumerate(
+        ("1 2\n2 3 4\n", "1 2 -1\n2 3 4\n", "1 2 0.5\n2 3 4\n", "1 2 x\n2 3 4\n")
+    ):
+        (tmp_path / f"{k}.txt").write_text(text)
+        assert edge_files.read([tmp_path / f"{k}.txt"])[2] is None
+    drawn = graphs.of_file(str(tmp_path / "1.txt"), cache)
+    assert drawn.values == graphs.DRAWN
+    assert np.loadtxt(drawn.text, dtype=int)[:, 2].tolist() == rmat.values(0, 2).tolist()
+    (tmp_path / "given.txt").write_text("1 2 70\n2 3 400\n")
+    given = graphs.of_file(str(tmp_path / "given.txt"), cache)
+    assert (given.name, given.values) == ("given.txt", graphs.GIVEN)
+    assert given.answer("shortest_paths").tolist() == [0, 70, 470]
+
+
+def test_a_bad_edge_file_is_refused_in_a_line(
+    cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    for text in ("", "1 2\n3\n", "1 b\n", f"1 {1 << 63}\n"):
+        (tmp_path / "bad.txt").write_text(text)
+        with pytest.raises(ValueError, match=r"^bad\.txt:.*"):
+            edge_files.read([tmp_path / "bad.txt"])
+    with pytest.raises(SystemExit) as stop:
+        batch.main(["--edges", str(tmp_path / "bad.txt"), "--cache", str(cache)])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_processor_time_of_others_is_told_from_ones_own():
