@@ -181,6 +181,17 @@ def test_markdown_is_escaped_first():
 
 
 def test_cells_of_tables():
+    cells = {
+        "**8.21** ms (8.2 to 12.1)": "<strong>8.21</strong> ms |(8.2 to 12.1)",
+        "0.39 ms (0.3 to 0.5) ✓": '0.39 ms |(0.3 to 0.5) <span class="kept">✓</span>',
+        "**0.352** 1.45×": "<strong>0.352</strong> |1.45×",
+        "**2.04** ×": "<strong>2.04</strong> ×",
+        "did not finish (600 s)": "did not finish (600 s)",
+    }
+    for cell, shown in cells.items():
+        first, _, rest = shown.partition("|")
+        wanted = first + (f'<span class="rest">{rest}</span>' if rest else "")
+        assert f">{wanted}</td>" in table(Table(["a", "b"], [["x", cell]]), "name")
     made = table(replace(TIMES, head=["", "ours", "GraphX"]), "name")
     assert '<strong>1.75</strong> <span class="rest">(3, 1.69 to 1.85)</span>' in made
     assert made.count('class="number"') == 3  # the column of ours; the other says more than numbers
@@ -303,8 +314,16 @@ def test_text_is_broken_to_fit():
 
 def test_ours_stands_out():
     assert of_series(["ours", "ours, 2 partitions", "SciPy", "igraph"]) == [
-        "own0", "own1", "c1", "c2",
+        "own0", "own1", "c3", "c4",
     ]  # fmt: skip
+    # The same system has the same colour in every chart, and no two share one.
+    assert of_series(["ours", "igraph", "what is new", "SciPy", "SciPy from scratch"]) == [
+        "own0", "c4", "c1", "c3", "c2",
+    ]  # fmt: skip
+    many = of_series([f"system {k}" for k in range(6)] + ["GraphX"])
+    assert len(set(many)) == 7
+    alone = Chart("bars", "t", "s", ["SciPy"], [Series("x", [1.0])])
+    assert of_bars(alone) == [["peer"]]
     assert of_series(["B=1", "auto"]) == ["c0", "c1"]
     assert of_bars(BARS) == [["own0", "peer"]] * 2
 

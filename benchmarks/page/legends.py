@@ -18,13 +18,13 @@ def legend(
     """Its shapes, and its height. ``marked``: with the marks of lines, and not squares."""
     shapes: list[str] = []
     x, y = 0.0, 2.0
-    for at, (name, kind) in enumerate(zip(names, classes, strict=True)):
+    for name, kind in zip(names, classes, strict=True):
         own = kind.startswith("own") and is_ours(name)
         wide = 20 + width_of(name, bold=own)
         if x and x + wide > width:
             x, y = 0.0, y + ROW
         if marked:
-            shapes.append(mark(at, x + 6, y + 8, kind))
+            shapes.append(mark(x + 6, y + 8, kind))
         else:
             shapes.append(svg.rect(x, y + 2, 12, 12, kind + " part"))
         lines = lines_of(name, width - 20, bold=own)

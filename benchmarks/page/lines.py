@@ -56,7 +56,7 @@ def _line(chart: Chart, x: Scale, y: Scale, points: list[Point], at: int, kind: 
     path = " ".join(f"{svg.fixed(x(a))},{svg.fixed(y(b))}" for a, b in points)
     name = chart.series[at].name
     marks = [
-        mark(at, x(a), y(b), kind, f"{name}, {chart.x_title} {short(a)}: {short(b)} {chart.unit}")
+        mark(x(a), y(b), kind, f"{name}, {chart.x_title} {short(a)}: {short(b)} {chart.unit}")
         for a, b in points
     ]
     return [f'<polyline points="{path}" class="line {kind}"/>', *marks] if points else []
@@ -100,7 +100,7 @@ def _names(
             shapes.append(svg.line(right + 6, height, edge - 2, place, f"lead {classes[k]}"))
         own = classes[k].startswith("own") and is_ours(names[k])
         kind = "own" if own else f"name-{classes[k]}"
-        shapes.append(mark(k, edge + 5, place, classes[k]))
+        shapes.append(mark(edge + 5, place, classes[k]))
         shapes.append(svg.text(edge + 15, place + 4.5, names[k], kind))
     return shapes
 

@@ -12,8 +12,9 @@ __all__ = ["table"]
 
 _NUMBER = re.compile(r"\s*(⚠\s*)?[~><≥≤±–-]?\s*\d")
 _EMPTY = ("", "–", "-", "—")
+_UNIT = r"(?: [^\s(\d⚠~][^\s(]*)?"
 _MAIN = re.compile(
-    r"(⚠?\s*(?:\*\*[^*]+\*\*|[~>]?\s?\d[^\s(]*(?: [^\s(]+)?(?= \()))\s+(.+)", re.DOTALL
+    rf"(⚠?\s*(?:\*\*[^*]+\*\*{_UNIT}|[~>]?\s?\d[^\s(]*{_UNIT}(?= \()))\s+([(\d⚠~].*)", re.DOTALL
 )
 _SIGNS = {"✓": '<span class="kept">✓</span>', "✗": '<span class="broken">✗</span>'}
 _BRIEF = 30  # letters of a row's name that are not broken into lines where there is room
