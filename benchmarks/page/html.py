@@ -83,13 +83,24 @@ def _article(found: Found, numbers: count[int]) -> str:
     warning = document.warning
     if warning:
         warning = f'<div class="warning" role="note"><span>⚠</span>{block(warning)}</div>'
-    told = found.label.lower() in document.title.lower()
+    title = _title(found)
+    told = found.label.lower() in title.lower()
     return (
         f'<article id="{escape(found.stem)}">\n<header>\n'
-        f"<h3>{inline(document.title)} {'' if told else tag(found.label)}"
+        f"<h3>{inline(title)} {'' if told else tag(found.label)}"
         f"{aims_in_short(document)}</h3>\n{block(document.about)}\n{warning}\n{_run(document)}\n</header>\n"
         f"{sections}\n{notes}</article>"
     )
+
+
+def _title(found: Found) -> str:
+    """The title without the name of the suite, which stands above it."""
+    title, suite = found.document.title, found.document.suite
+    start = f"suite {suite}"
+    if not title.lower().startswith(start.lower()):
+        return title
+    rest = title[len(start) :].lstrip(" :,")
+    return rest[:1].upper() + rest[1:] or found.label or title
 
 
 def _run(document: Document) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from benchmarks.document import Document
 from benchmarks.page.found import Found
 from benchmarks.page.markdown import escape, inline
-from benchmarks.verdicts import verdicts
+from benchmarks.verdicts import verdicts, wrong_answers
 
 __all__ = ["aims_in_short", "overview", "tag"]
 
@@ -41,10 +41,12 @@ def tag(label: str) -> str:
 
 
 def aims_in_short(document: Document) -> str:
-    """How many aims were reached, as a badge; empty where none was judged."""
+    """How many aims were reached, and how many answers are wrong, as badges."""
+    wrong = len(wrong_answers(document))
+    said = f'<span class="badge bad">✗ {wrong} wrong</span>' if wrong else ""
     judged = [v for v in verdicts(document) if v.reached is not None]
     if not judged:
-        return ""
+        return said
     reached = sum(bool(v.reached) for v in judged)
     kind, sign = ("good", "✓") if reached == len(judged) else ("bad", "✗")
-    return f'<span class="badge {kind}">{sign} {reached} of {len(judged)} aims reached</span>'
+    return f'{said}<span class="badge {kind}">{sign} {reached} of {len(judged)} aims reached</span>'

@@ -66,9 +66,8 @@ def span(values: list[float], log: bool, zero: bool) -> tuple[float, float]:
     low, high = min(values), max(values)
     if log:
         if not zero:
-            first = 10.0 ** math.floor(math.log10(low) + 1e-9)
-            last = 10.0 ** math.ceil(math.log10(high) - 1e-9)
-            return first, max(last, first * 10)
+            first, last = _round_down(low), _round_up(high)
+            return first, max(last, first * 5)
         first = _round_down(low / 1.5)
         return first, max(high, first * 10)
     if zero:

@@ -67,6 +67,8 @@ def _cell(cell: str) -> str:
     if badge:
         sign = "✓" if badge == "good" else "✗"
         return f'<span class="badge {badge}">{sign} {escape(plain(cell).strip())}</span>'
+    if "wrong answer" in cell.lower():
+        return f'<strong class="broken">{inline(cell)}</strong>'
     both = _MAIN.fullmatch(cell.strip())
     if both:
         return f'{_signed(both.group(1))} <span class="rest">{_signed(both.group(2))}</span>'
