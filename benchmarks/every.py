@@ -116,7 +116,7 @@ def _run(suite: Suite, arguments: list[str], out: Path, limit: float) -> Ran:
     before, began = _files(out), time.monotonic()
     # What it prints is in its Markdown file; what it says on standard error goes on to ours.
     child = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks", suite.name, *arguments],
+        command_of(suite, arguments),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         start_new_session=True,
@@ -130,6 +130,11 @@ def _run(suite: Suite, arguments: list[str], out: Path, limit: float) -> Ran:
     after = _files(out)
     written = sorted(path for path, when in after.items() if before.get(path) != when)
     return Ran(suite.name, status, time.monotonic() - began, limit, written)
+
+
+def command_of(suite: Suite, arguments: list[str]) -> list[str]:
+    """What starts a suite."""
+    return [sys.executable, "-m", "benchmarks", suite.name, *arguments]
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
