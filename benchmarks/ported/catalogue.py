@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from benchmarks.graphs import BenchGraph
 
 __all__ = ["FILES", "HERE", "PROGRAMS", "Ported", "right", "wrong"]
 
-Values = npt.NDArray[np.generic]
+Values = npt.NDArray[Any]
 
 HERE = Path(__file__).parent
 FILES = {"ours": "ours.py", "graphx": "graphx.scala", "graphframes": "graphframes.py"}

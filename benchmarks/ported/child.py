@@ -32,7 +32,7 @@ def main() -> None:
     job: dict[str, Any] = json.load(sys.stdin)
     events = Events(job["events"])
     with ending(events):
-        plain = {k: tuple(v) if isinstance(v, list) else v for k, v in job["sizes"].items()}
+        plain: dict[str, Any] = job["sizes"] | {"programs": tuple(job["sizes"]["programs"])}
         sizes, cache = Sizes(**plain), Path(job["cache"])
         runner = SYSTEMS[job["case"]](Settings(sizes.cores, sizes.memory, job["scratch"]))
         try:

@@ -28,7 +28,9 @@ def main() -> None:
         events.tell("figure", name=name, value=float(value))
 
     with ending(events):
-        plain = {k: tuple(v) if isinstance(v, list) else v for k, v in job["sizes"].items()}
+        plain: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in job["sizes"].items()
+        }
         sizes, case = Sizes(**plain), CASES[job["case"]]
         master = master_of(job["case"], sizes)
         ground = Ground(sizes, Path(job["cache"]), Path(job["scratch"]), note, master)

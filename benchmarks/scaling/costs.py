@@ -30,12 +30,14 @@ WAYS: tuple[Via, ...] = ("driver", "shuffle")
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the edges, that lead to the other partition
 COMMIT_FRACTIONS = (64, 16, 4, 1)
 _DEGREE = 16
-_WARM = 5
+_WARM = 3
+_SETTLE = 4
 _ROUNDS = 12  # iterations of the runs whose messages are counted
 
 
 def on_one_machine(ground: Ground) -> None:
     """All that needs no executors of its own."""
+    _settle(ground)
     for partitions in _counts(ground):
         for via in WAYS:
             for seconds in _hops(ground, partitions, via, 8):
@@ -53,10 +55,18 @@ def of_the_driver(ground: Ground) -> None:
     """Processor time of the driver alone, its Python and its JVM, when the tasks run elsewhere."""
     jvm = int(ground.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     mine = [os.getpid(), jvm]
+    _settle(ground)
     for partitions in _counts(ground):
         # Ticks of a clock that are 10 ms apart: only the sum tells.
         spent = list(_hops(ground, partitions, "shuffle", 8, lambda: processes.spent(mine)))
         ground.note("driver hop", sum(spent) / len(spent), partitions)
+
+
+def _settle(ground: Ground) -> None:
+    """Hops before the first that counts: the JVM compiles what is called often meanwhile."""
+    for _round in range(_SETTLE):
+        for _seconds in _hops(ground, 4, "shuffle", 8):
+            pass
 
 
 def _counts(ground: Ground) -> Iterator[int]:
@@ -93,7 +103,8 @@ def _committing(ground: Ground) -> None:
     """Seconds of putting a state of 16 bytes a vertex into a store and committing it."""
     _commits(ground, "lmdb", f"lmdb://{ground.scratch}/commits")
     try:
-        with RedisServer() as server:
+        server = RedisServer()
+        with server:
             _commits(ground, "redis", server.url())
     except NotInstalled:
         return

@@ -84,20 +84,27 @@ def _projected(r: Results, costs: Costs) -> Section:
     rows = [_row(project(costs, count, a)) for count in EXECUTORS]
     least = fewest(costs, a)
     found = [project(costs, count, a) for count in EXECUTORS]
-    parts = list(found[0].parts())
-    chart = Chart(
-        "stacked", "Seconds of one PageRank iteration, 10^11 edges", "s",
-        [f"{each.executors} executors" for each in found],
-        [Series(name, [each.parts()[name] for each in found]) for name in parts],
-    )  # fmt: skip
+    charts = [
+        Chart(
+            "stacked", f"Seconds of one PageRank iteration, 10^11 edges, {said}", "s",
+            [f"{each.executors} executors" for each in found],
+            [
+                Series(name, [each.parts()[name] for each in found])
+                for name in found[0].parts()
+                if committed or name != "commit"
+            ],
+        )
+        for said, committed in (("not committed", False), ("each one committed", True))
+    ]  # fmt: skip
     head = [
         "executors", "memory each", "messages each sends", "bytes each sends", "kernel, s",
         "shuffle, s", "driver, s", "commit, s", "iteration, s", "the same, messages by the driver",
-        "load, s", "the limit",
+        "load, s", "the limit", "without commits, longest is",
     ]  # fmt: skip
     text = (
         f"PageRank on {a.edges:.0e} edges, one partition per executor, from the costs above. What "
-        "takes longest, or keeps it from running at all, is *the limit*. "
+        "keeps it from running at all, or else takes longest, is *the limit*. Seconds are shown "
+        "for sizes that would not run too, as if what refuses them were not there. "
         + (
             f"With these assumptions **{least} executors** are the fewest that can run it."
             if least
@@ -107,7 +114,7 @@ def _projected(r: Results, costs: Costs) -> Section:
     return Section(
         "Projection: 10, 100 and 1000 executors",
         f"{text}\n\nAssumed, not measured:\n\n{_assumptions(r, a)}",
-        [chart, Table(head, rows), _stores(costs, a)],
+        [*charts, Table(head, rows), _stores(costs, a)],
     )
 
 
@@ -117,7 +124,7 @@ def _row(p: Projected) -> list[str]:
         str(p.executors), f"{p.memory / 2**30:,.1f} GiB", f"{p.messages:.3g}", _bytes(p.sent),
         report.seconds(p.kernel), report.seconds(p.shuffle), report.seconds(p.driver),
         report.seconds(p.commit), f"**{report.seconds(p.seconds)}**", report.seconds(by_driver),
-        report.seconds(p.load), p.limit,
+        report.seconds(p.load), p.limit, p.longest(commits=False),
     ]  # fmt: skip
 
 
@@ -165,8 +172,9 @@ def _assumptions(r: Results, a: Assumed) -> str:
         "- Memory: the graph and its ghosts, not the arrays of the run, the blocks in flight, nor "
         "what loading needs meanwhile, which together may double it.",
         f"- Commit: {a.state_bytes:g} bytes a vertex, every iteration, waited for, at one server "
-        f"({shared}) whose rate all executors share; runs commit only at their end unless told "
-        "otherwise, see the table below.",
+        f"({shared}) at the rate which one client reached, shared by all executors; it holds "
+        f"{vertices * a.state_bytes / 1e9:.3g} GB a version. Runs commit only at their end unless "
+        "told otherwise, see the last column and the table below.",
         f"- Load: {a.edge_bytes:g} bytes an edge over the network; files are read as fast as here.",
         "- No stragglers, no failures, no skew.",
     ])  # fmt: skip

@@ -110,9 +110,12 @@ class Projected:
     @property
     def limit(self) -> str:
         """What stands in the way first: what keeps it from running, or what takes longest."""
-        parts = self.parts()
-        longest = max(parts, key=lambda name: parts[name])
-        return ", ".join(self.refused) or {"commit": "store"}.get(longest, longest)
+        return ", ".join(self.refused) or self.longest().replace("commit", "store")
+
+    def longest(self, *, commits: bool = True) -> str:
+        """The part of an iteration that takes longest; perhaps of one that is not committed."""
+        parts = {name: v for name, v in self.parts().items() if commits or name != "commit"}
+        return max(parts, key=lambda name: parts[name])
 
 
 def messages(edges: float, vertices: float, partitions: int) -> float:

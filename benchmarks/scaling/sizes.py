@@ -32,7 +32,7 @@ class Sizes:
     budget: float = 20.0
     executor_memory: int = 1024
     hops: int = 7
-    tasks: int = 16
+    tasks: int = 32
     megabytes: int = 64
     log_edges: int = 21
     cores: int = 2

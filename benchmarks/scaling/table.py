@@ -133,7 +133,9 @@ def _partitions(r: Results) -> Iterator[Section]:
 
 
 def _changes(r: Results) -> Iterator[Section]:
-    rows, series, at = [], [], []
+    rows: list[list[str]] = []
+    series: list[Series] = []
+    at: list[float] = []
     for program in PROGRAMS:
         points = r.points("changes", f"query {program}")
         if not points:
