@@ -56,7 +56,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Any:
     )
 
 
-def _ours(program: Ported) -> tuple[type[Vertex], dict[str, Any]]:
+def _ours(program: Ported, monkeypatch: pytest.MonkeyPatch) -> tuple[type[Vertex], dict[str, Any]]:
     """The class of `ours.py`, and the options with which `answer` runs it."""
     module = importlib.import_module(f"benchmarks.ported.{program.name}.ours")
     (cls,) = (
@@ -64,17 +64,17 @@ def _ours(program: Ported) -> tuple[type[Vertex], dict[str, Any]]:
         if isinstance(v, type) and issubclass(v, Vertex) and v is not Vertex
     )  # fmt: skip
     called: dict[str, Any] = {}
-    module.run = lambda vertex, graph, **options: called.update(options, vertex=vertex)
+    monkeypatch.setattr(
+        module, "run", lambda vertex, graph, **options: called.update(options, vertex=vertex)
+    )
     module.answer(None, *([ORIGIN] if program.origin else []))
     assert called.pop("vertex") is cls
     return cls, called
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=list(PROGRAMS))
-def test_ours_gives_the_right_answer(program: Ported, graph: Any, monkeypatch: Any):
-    module = importlib.import_module(f"benchmarks.ported.{program.name}.ours")
-    monkeypatch.setattr(module, "run", module.run)  # which `_ours` replaces
-    cls, options = _ours(program)
+def test_ours_gives_the_right_answer(program: Ported, graph: Any, monkeypatch: pytest.MonkeyPatch):
+    cls, options = _ours(program, monkeypatch)
     found = reference(cls, EDGES, multi=True, **options)
     values = found.values(Program(cls).result)
     ids = np.array(list(values))
@@ -95,6 +95,19 @@ def test_right_answers_by_hand(graph: Any):
     assert found["two_hops"] == [1 + 3, 2, 2 + 1 + 0, 3 + 3, 0, 2, 0]
     assert found["pagerank"][6] == 0.15
     assert found["heat"][1] == 100.0
+    assert found["pruning"] == [0.0] * 7
+
+
+def test_the_core_is_found_where_there_is_one(monkeypatch: pytest.MonkeyPatch):
+    ten = [(a, b, 1) for a in range(11) for b in range(a)]  # all know each other
+    loose = [(20, 3, 1), (20, 4, 1), (21, 20, 1), *[(30, 30, 1)] * 5]
+    cls, _ = _ours(PROGRAMS["pruning"], monkeypatch)
+    inside = reference(cls, ten + loose, multi=True).values("inside")
+    assert {v for v, stays in inside.items() if stays} == {*range(11), 30}
+    source, target, _values = (np.array(c) for c in zip(*(ten + loose), strict=True))
+    n = int(max(source.max(), target.max())) + 1
+    found = PROGRAMS["pruning"].answer(source=source, target=target, n=n)
+    assert set(np.flatnonzero(found).tolist()) == {*range(11), 30}
 
 
 def test_missing_vertices_count_as_zero_and_strange_ones_are_wrong():

@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 FILES = {"ours": "ours.py", "graphx": "graphx.scala", "graphframes": "graphframes.py"}
 ERROR = 1e-9  # relative, of each value: whole numbers below 1e9 have to be exact
 _ROUNDS = 10
+_CORE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,16 @@ def _two_hops(source: Values, target: Values, n: int, **_: object) -> Values:
     return _sum(target, np.bincount(target, minlength=n)[source].astype(float), n)
 
 
+def _pruning(source: Values, target: Values, n: int, **_: object) -> Values:
+    inside, before = np.ones(n, bool), -1
+    while inside.sum() != before:
+        before = int(inside.sum())
+        there = inside[source] & inside[target]
+        ends = np.concatenate((source[there], target[there]))
+        inside &= np.bincount(ends, minlength=n) >= _CORE
+    return inside.astype(float)
+
+
 def right(program: Ported, graph: BenchGraph) -> Values:
     """The answer that every system must give: float64[n] in the order of the graph's ids."""
     if program.name == "shortest_paths":
@@ -134,6 +145,8 @@ PROGRAMS: dict[str, Ported] = {
                "written for this table", "Heat", _heat, origin=True),
         Ported("two_hops", "followers of followers by aggregateMessages",
                "written for this table", "TwoHops", _two_hops),
+        Ported("pruning", "10-core by leaving out vertices of small degree",
+               "written for this table, with subgraph and degrees", "Pruning", _pruning),
     )
 }  # fmt: skip
 """By name."""
