@@ -20,7 +20,7 @@ from benchmarks.scaling.measured import costs_of, measured
 from benchmarks.scaling.projection import Assumed, Costs, fewest, messages, project
 from benchmarks.scaling.results import Results
 from benchmarks.scaling.sizes import Sizes
-from benchmarks.suites import scaling
+from benchmarks.suites import examples, scaling
 
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
 MACHINE |= {"system": "", "revision": "", "python": "", "load_average": 0}
@@ -235,3 +235,10 @@ def test_bad_arguments_end_with_one_line(
 def test_more_changes_than_edges_are_refused(capsys: pytest.CaptureFixture[str]):
     assert scaling.main(["--scale", "8", "--changes", "1,100000"]) == 2
     assert "more than half of the edges of R-MAT 8" in capsys.readouterr().err
+
+
+def test_quick_arguments_are_good_ones():
+    options = scaling._parser().parse_args(scaling.QUICK)
+    assert {"local-1", "costs", "costs-driver"} <= set(options.parts)  # the projection needs them
+    assert max(options.changes) <= 8 << options.scale
+    assert examples._parser().parse_args(examples.QUICK).scale == 12

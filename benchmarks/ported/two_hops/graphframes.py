@@ -6,5 +6,5 @@ from pyspark.sql import functions as F
 def answer(graph):
     vertices = graph.vertices.join(graph.inDegrees, "id", "left").fillna(0, ["inDegree"])
     return GraphFrame(vertices, graph.edges).aggregateMessages(
-        F.sum(AM.msg).alias("value"), sendToDst=AM.src["inDegree"]
+        [F.sum(AM.msg).alias("value")], sendToDst=[AM.src["inDegree"]]
     )
