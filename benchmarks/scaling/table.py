@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from benchmarks import report
 from benchmarks.document import Chart, Document, Section, Series, Table
@@ -26,6 +26,8 @@ PLACES = {
     "cluster-1": "1 executor",
     "cluster-2": "2 executors",
 }
+
+_TIMES = ("seconds", "kernel")
 
 
 def document(r: Results) -> Document:
@@ -51,39 +53,38 @@ def document(r: Results) -> Document:
 
 
 def _edges(r: Results) -> Iterator[Section]:
-    rows, series, x = [], [], []
-    for program in PROGRAMS:
-        for case in ("local-1", "local-2"):
-            name = f"edges {program}"
-            at, seconds = r.medians(case, f"{name} seconds")
-            if not at:
-                continue
-            x = at
-            said = f"{TITLES[program]}, {PLACES[case]}"
-            cells = [_cell(found) for found in r.points(case, f"{name} seconds").values()]
-            kernel = r.medians(case, f"{name} kernel")[1]
-            rows.append([said, *cells, exponent(at, seconds), exponent(at, kernel)])
-            series.append(Series(said, list(seconds)))
-    if not rows:
+    cases = ("local-1", "local-2")
+    every = [r.points(case, f"edges {program} seconds") for case in cases for program in PROGRAMS]
+    x = sorted({at for points in every for (at,) in points})
+    if not x:
         return
-    for case in ("local-1", "local-2"):
-        load = r.points(case, "edges pagerank load")
-        if load:
-            at, seconds = r.medians(case, "edges pagerank load")
-            cells = [_cell(found) for found in load.values()]
+    rows, series = [], []
+    for program in PROGRAMS:
+        for case in cases:
+            name = f"edges {program}"
+            points = r.points(case, f"{name} seconds")
+            if points:
+                said = f"{TITLES[program]}, {PLACES[case]}"
+                told = [exponent(*r.medians(case, f"{name} {what}")) for what in _TIMES]
+                rows.append([said, *_cells(points, x), *told])
+                series.append(Series(said, _medians(points, x)))
+    for case in cases:
+        points = r.points(case, "edges pagerank load")
+        if points:
             said = f"load from Parquet, {PLACES[case]}"
-            rows.append([said, *cells, exponent(at, seconds), "–"])
-            series.append(Series(said, list(seconds)))
-    scales = [f"{edges:,.0f}" for edges in x]
+            told = [exponent(*r.medians(case, "edges pagerank load")), "–"]
+            rows.append([said, *_cells(points, x), *told])
+            series.append(Series(said, _medians(points, x)))
+    titles = [f"{edges:,.0f}" for edges in x]
     text = (
         "One partition. Seconds of the whole `run()`: Spark job, iterations, commit to LMDB; the "
         "graph is loaded before. The exponent b is that of *seconds = a · edges^b*, by least "
         "squares in logarithms of both, ± its standard error: 1 is linear; below 1, fixed costs "
         "still weigh. The last column has it for the time in tasks alone, without Spark's."
     )
-    head = ["edges", *scales, "exponent", "exponent, in tasks"]
+    head = ["edges", *titles, "exponent", "exponent, in tasks"]
     chart = Chart(
-        "lines", "Time against edges", "s", scales, series, log=True, x=x, x_title="edges"
+        "lines", "Time against edges", "s", titles, series, log=True, x=x, x_title="edges"
     )
     yield Section("Time against edges", text, [chart, Table(head, rows)])
 
@@ -108,12 +109,10 @@ def _partitions(r: Results) -> Iterator[Section]:
         for case, place in PLACES.items():
             points = r.points(case, f"partitions {program} seconds")
             if points:
-                cells = [_cell(points.get((p,), [])) for p in counts]
-                middle = [r.median(case, f"partitions {program} seconds", p) for p in counts]
                 hops = [r.median(case, f"partitions {program} hops", p) for p in counts]
                 told = " / ".join("–" if h is None else f"{h:.0f}" for h in hops)
-                rows.append([f"{TITLES[program]}, {place}", *cells, told])
-                series.append(Series(place, middle))
+                rows.append([f"{TITLES[program]}, {place}", *_cells(points, counts), told])
+                series.append(Series(place, _medians(points, counts)))
         if series:
             title = f"{TITLES[program]} against partitions"
             charts.append(
@@ -135,39 +134,41 @@ def _partitions(r: Results) -> Iterator[Section]:
 def _changes(r: Results) -> Iterator[Section]:
     rows: list[list[str]] = []
     series: list[Series] = []
-    at: list[float] = []
+    x = [float(count) for count in r.sizes.changes]
     for program in PROGRAMS:
         points = r.points("changes", f"query {program}")
-        if not points:
-            continue
-        at, middle = r.medians("changes", f"query {program}")
-        series.append(Series(TITLES[program].split(",")[0], list(middle)))
-        rows.append([f"query: {TITLES[program].split(',')[0]}", *_cells(points)])
-        rows.append([
-            f"vertices touched: {TITLES[program].split(',')[0]}",
-            *(f"{y:,.0f}" for y in r.medians("changes", f"touched {program}")[1]),
-        ])  # fmt: skip
-    for program in list(PROGRAMS)[:1]:
-        points = r.points("changes", f"ingest {program}")
         if points:
-            rows.append(["taking them in, durably", *_cells(points)])
+            said = TITLES[program].split(",")[0]
+            series.append(Series(said, _medians(points, x)))
+            told = exponent(*r.medians("changes", f"query {program}"))
+            rows.append([f"query: {said}", *_cells(points, x), told])
+            touched = _medians(r.points("changes", f"touched {program}"), x)
+            counts = ["–" if y is None else f"{y:,.0f}" for y in touched]
+            rows.append([f"vertices touched: {said}", *counts, "–"])
+    taken = r.points("changes", f"ingest {next(iter(PROGRAMS))}")
+    if taken:
+        rows.append(["taking them in, durably", *_cells(taken, x), "–"])
     if rows:
         text = (
             f"R-MAT {r.sizes.scale} without parallel edges, one partition; half of the changes "
             "remove an edge, half add one. Seconds of `query()`, exact after so many changes since "
             "the one before; the main loop does nothing between queries. PageRank to 1e-6 (L1)."
         )
-        titles = [f"{x:,.0f}" for x in at]
+        titles = [f"{count:,.0f}" for count in x]
         chart = Chart(
-            "lines", "Time of a query against changes", "s", titles, series, log=True, x=at,
+            "lines", "Time of a query against changes", "s", titles, series, log=True, x=x,
             x_title="changes",
         )  # fmt: skip
-        table = Table(["changes since the query before", *titles], rows)
+        table = Table(["changes since the query before", *titles, "exponent"], rows)
         yield Section("Time against changes", text, [chart, table])
 
 
-def _cells(points: Points) -> list[str]:
-    return [_cell(found) for found in points.values()]
+def _cells(points: Points, x: Sequence[float]) -> list[str]:
+    return [_cell(points.get((at,), [])) for at in x]
+
+
+def _medians(points: Points, x: Sequence[float]) -> list[float | None]:
+    return [statistics.median(points[(at,)]) if (at,) in points else None for at in x]
 
 
 def _cell(found: list[float]) -> str:
