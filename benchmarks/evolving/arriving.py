@@ -17,6 +17,7 @@ def arriving(program: str, approximating: bool, ground: Ground) -> None:
     """
     sizes = ground.sizes
     budget = Budget(seconds=sizes.batch_seconds) if approximating else None
+    edges = ground.stream.edges
     with ground.main(program, budget) as main:
         main.query()
         main.ingest(changes_of(ground.stream.take(sizes.changes)))
@@ -24,10 +25,10 @@ def arriving(program: str, approximating: bool, ground: Ground) -> None:
         ground.start_clock()
         while True:
             for share in sizes.shares:
-                arrived = ground.stream.take(int(share * ground.stream.edges))
+                arrived = ground.stream.take(int(share * edges))
                 seconds = [
                     timed(partial(main.ingest, changes))[0]
-                    for changes in pieces(arrived, sizes.batch)
+                    for changes in pieces(arrived, sizes.pieces(edges))
                 ]
                 query, result = timed(main.query)
                 ground.note(f"query {share:g}", query)

@@ -24,7 +24,10 @@ def queries(program: str, ground: Ground) -> None:
         sizes = ground.sizes
         for number in range(sizes.warm + sizes.queries):
             warm = number < sizes.warm
-            batch = changes_of(ground.stream.take(sizes.changes))
+            taken = ground.stream.take(sizes.changes)
+            if not len(taken):
+                break  # a file has ended
+            batch = changes_of(taken)
             took = timed(partial(main.ingest, batch))[0]
             seconds, result = timed(main.query)
             if number == sizes.warm:

@@ -12,7 +12,8 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
 from benchmarks.evolving import answers
 from benchmarks.evolving.sizes import Sizes
-from benchmarks.evolving.stream import Batch, EdgeStream
+from benchmarks.evolving.own_files import FileStream
+from benchmarks.evolving.stream import Batch, EdgeStream, Source
 from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.algorithms.wcc import ConnectedComponents
@@ -44,7 +45,7 @@ class Ground:
         conf: dict[str, str] | None = None,
     ) -> None:
         self.sizes, self.scratch, self.note = sizes, scratch, note
-        self.stream = EdgeStream(sizes.scale, cache)
+        self.stream = stream_of(sizes, cache, scratch)
         self.spark = session(f"local[{sizes.cores}]", "vertexsdk-benchmark", **(conf or {}))
         self.backend = f"lmdb://{scratch}/state"
         self._until = float("inf")
@@ -71,7 +72,7 @@ class Ground:
             PROGRAMS[program], graph, params=params, backend=self.backend, budget=budget
         )
 
-    def check(self, program: str, result: Result, at: EdgeStream | None = None) -> None:
+    def check(self, program: str, result: Result, at: Source | None = None) -> None:
         """Raises `answers.Wrong` unless the answer is that for the edges of the stream now, or of
         a copy of it made before."""
         answers.check(program, at or self.stream, result.columns())
@@ -88,6 +89,14 @@ class Ground:
         pools = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
         usages = [p.getCollectionUsage() for p in pools if p.getType().name() == "HEAP"]
         return sum(usage.getUsed() for usage in usages if usage is not None)
+
+
+def stream_of(sizes: Sizes, cache: Path, scratch: Path) -> Source:
+    """The graph and changes that the sizes name, from their beginning."""
+    if sizes.edges_file:
+        changes = [Path(name) for name in sizes.changes_files]
+        return FileStream(Path(sizes.edges_file), changes, scratch)
+    return EdgeStream(sizes.scale, cache)
 
 
 def pieces(batch: Batch, most: int) -> list[Changes]:

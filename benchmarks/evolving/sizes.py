@@ -18,6 +18,7 @@ class Sizes:
         singles: changes of one edge, each with a query.
         seconds: for one case, once it is warm; nothing is begun after them.
         total, every: changes of the soak, and how many between its queries.
+        edges_file, changes_files: of one's own instead of R-MAT and drawn changes.
     """
 
     scale: int = 20
@@ -32,3 +33,9 @@ class Sizes:
     cores: int = 2
     total: int = 10_000_000
     every: int = 100_000
+    edges_file: str = ""
+    changes_files: tuple[str, ...] = ()
+
+    def pieces(self, edges: int) -> int:
+        """Changes in a batch where a share of so many edges arrives: at most a hundredth."""
+        return max(1, min(self.batch, edges // 100))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,20 @@ class Batch:
 
     def __getitem__(self, part: slice) -> Batch:
         return Batch(self.kind[part], self.source[part], self.target[part], self.value[part])
+
+
+class Source(Protocol):
+    """Edges that there are now, and changes still to come: `EdgeStream`, and files of one's own."""
+
+    origin: int
+    parquet: str
+
+    @property
+    def edges(self) -> int: ...
+
+    def take(self, count: int) -> Batch: ...
+
+    def columns(self) -> Block: ...
 
 
 class EdgeStream:
