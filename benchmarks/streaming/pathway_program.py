@@ -16,6 +16,10 @@ from pathway.stdlib.graphs.pagerank import pagerank
 
 Row = tuple[str, int, int, float]
 
+_TICK = -1
+"""An edge that is none: its value is the number of the batch. It is among the answers, because a
+subscriber is told of no time in which nothing changed."""
+
 
 class Edges(pw.Schema):
     u: int = pw.column_definition(primary_key=True)
@@ -31,6 +35,7 @@ class Feed(pw.io.python.ConnectorSubject):
         self.job, self.batches, self.keep = job, batches, keep
         self.answer: dict[int, Any] = {}
         self.there = threading.Event()
+        self.ticked = False
 
     def run(self) -> None:
         until, start = float("inf"), int(self.job["start"])
@@ -42,6 +47,7 @@ class Feed(pw.io.python.ConnectorSubject):
                     self.delete(u=u, v=v, dist=dist)
                 else:
                     self.next(u=u, v=v, dist=dist)
+            self.next(u=_TICK, v=_TICK, dist=float(number))
             self.commit()
             self.there.wait()
             now = time.perf_counter()
@@ -59,13 +65,19 @@ class Feed(pw.io.python.ConnectorSubject):
     def on_change(self, key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
         """The subscriber keeps the answer; of a changed value either half may come first."""
         name, value = row["name"], row["value"]
-        if is_addition:
+        if name == _TICK:
+            self.ticked = self.ticked or is_addition
+        elif is_addition:
             self.answer[name] = value
         elif self.answer.get(name) == value:
             del self.answer[name]
 
     def on_time_end(self, time: int) -> None:
-        self.there.set()
+        """All changes of a time have been told; those of a batch have one, its tick is among
+        them."""
+        if self.ticked:
+            self.ticked = False
+            self.there.set()
 
 
 def tell(**facts: object) -> None:
@@ -73,7 +85,9 @@ def tell(**facts: object) -> None:
 
 
 def answers(program: str, raw: pw.Table, origin: int, iterations: int) -> pw.Table:
-    """Columns ``name``, a vertex, and ``value``."""
+    """Columns ``name``, a vertex or the tick, and ``value``."""
+    tick = raw.filter(raw.u == _TICK)
+    raw = raw.filter(raw.u != _TICK)
     sources = raw.groupby(raw.u).reduce(name=raw.u).with_id_from(pw.this.name)
     targets = raw.groupby(raw.v).reduce(name=raw.v).with_id_from(pw.this.name)
     ends = sources.update_rows(targets)
@@ -94,7 +108,10 @@ def answers(program: str, raw: pw.Table, origin: int, iterations: int) -> pw.Tab
             lower, labels=pw.iterate_universe(ends.select(label=ends.name)), edges=both
         )
         found = labels.select(value=labels.label)
-    return found.join(ends, found.id == ends.id).select(ends.name, found.value)
+    named = found.join(ends, found.id == ends.id).select(ends.name, found.value)
+    kind = float if program == "shortest_paths" else int
+    told = tick.select(name=tick.u, value=pw.apply_with_type(kind, kind, tick.dist))
+    return named.concat_reindex(told)
 
 
 def lower(labels: pw.Table, edges: pw.Table) -> pw.Table:
