@@ -104,16 +104,23 @@ def of_file(path: str, cache: Path) -> BenchGraph:
     return _cached(folder, name, None, partial(_of_files, files))
 
 
-def of_blocks(folder: Path, name: str, scale: int | None, blocks: Blocks) -> BenchGraph:
-    """The edges that ``blocks``, a function which can be pickled, gives; kept in ``folder``."""
-    return _cached(folder, name, scale, blocks)
+def of_blocks(
+    folder: Path, name: str, scale: int | None, blocks: Blocks, origin: int | None = None
+) -> BenchGraph:
+    """The edges that ``blocks``, a function which can be pickled, gives; kept in ``folder``.
+
+    ``origin``: where paths start, one of its vertices, if not where `BenchGraph` says.
+    """
+    return _cached(folder, name, scale, blocks, origin)
 
 
-def _cached(folder: Path, name: str, scale: int | None, blocks: Blocks) -> BenchGraph:
+def _cached(
+    folder: Path, name: str, scale: int | None, blocks: Blocks, origin: int | None = None
+) -> BenchGraph:
     facts = folder / "graph.json"
     if not facts.exists() or json.loads(facts.read_text()).get("format") != _FORMAT:
         shutil.rmtree(folder, ignore_errors=True)
-        _apart(_make, folder, name, scale, blocks)
+        _apart(_make, folder, name, scale, blocks, origin)
     return BenchGraph.open(str(folder))
 
 
@@ -131,7 +138,7 @@ def _of_files(files: list[Path]) -> Iterator[Block]:
         yield source[part], target[part], drawn if value is None else value[part]
 
 
-def _make(folder: Path, name: str, scale: int | None, blocks: Blocks) -> None:
+def _make(folder: Path, name: str, scale: int | None, blocks: Blocks, begin: int | None) -> None:
     (folder / "reference").mkdir(parents=True)
     _write(folder, blocks())
     table = pq.read_table(folder / "edges.parquet")
@@ -140,6 +147,8 @@ def _make(folder: Path, name: str, scale: int | None, blocks: Blocks) -> None:
     ids, source, target = _compact(raw_source, raw_target)
     n = ids.size
     origin = int(np.argmax(np.bincount(source, minlength=n)))
+    if begin is not None:
+        origin = int(np.searchsorted(ids, begin))
     pair = np.sort(source * n + target)
     graph = BenchGraph(
         name=name,

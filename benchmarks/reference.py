@@ -156,4 +156,5 @@ def surfers_step(
     """5 of 6 surfers go on, evenly along the out-edges and rounded down for each edge, and
     ``each`` come new to every vertex."""
     going = (5 * count // (6 * degree)).astype(np.float64)
-    return each + _push(source, target, going, count.size).astype(np.int64)  # whole below 2**53
+    come: FloatArray = _push(source, target, going, count.size)  # whole numbers below 2**53
+    return each + come.astype(np.int64)

@@ -133,7 +133,7 @@ def test_memory_that_grows_is_not_flat():
 def test_smoke_run(cache: Path, tmp_path: Path):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "benchmarks", "evolving", "--scale", "8"]
-    command += ["--queries", "2", "--changes", "50", "--warm", "1", "--systems", ""]
+    command += ["--queries", "2", "--every", "50", "--warm", "1", "--systems", "", "--peers", ""]
     command += ["--parts", "a-shortest_paths", "--out", str(out), "--cache", str(cache)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
@@ -161,7 +161,14 @@ def test_a_case_that_fails_or_hangs_is_told(cache: Path, tmp_path: Path):
 
 def test_bad_arguments_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     assert soak.main(["evolving", "--changes", "5", "--every", "10"]) == 2
-    for bad in ("--parts=a,z", "--shares=2", "--systems=nobody", "--scale=40"):
+    for bad in (
+        "--parts=a,z",
+        "--shares=2",
+        "--systems=nobody",
+        "--scale=40",
+        "--peers=x",
+        "--edges=x",
+    ):
         with pytest.raises(SystemExit) as stop:
             evolving.main([bad, "--cache", str(tmp_path)])
         assert stop.value.code == 2

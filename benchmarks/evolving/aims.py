@@ -8,7 +8,7 @@ from functools import partial
 from benchmarks.evolving.results import TITLES, Results, ratio
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.judged import Aim, judged
-from benchmarks.report import QUIET, grid
+from benchmarks.report import QUIET
 
 
 def _milliseconds(case: str, share: float | None, r: Results) -> float | None:
@@ -65,17 +65,16 @@ AIMS = tuple(_aims())
 
 def _as_stated(sizes: Sizes) -> bool:
     plain = Sizes()
-    return (
+    return not sizes.edges_file and (
         (sizes.scale, sizes.changes, sizes.shares) == (plain.scale, plain.changes, plain.shares)
         and sizes.queries >= plain.queries
         and sizes.singles >= plain.singles
     )
 
 
-def table(results: Results) -> str:
-    """The aims as Markdown, judged only at the sizes that they are stated for; or empty."""
+def rows(results: Results) -> list[list[str]]:
+    """The aims, judged only at the sizes that they are stated for, on a quiet machine."""
     unjudged = "machine not quiet" if results.others() > QUIET else None
     if not _as_stated(results.sizes):
         unjudged = "stated for other sizes"
-    rows = judged(AIMS, results, unjudged)
-    return grid([["what ours must reach", "measured", "aim", ""], *rows]) if rows else ""
+    return judged(AIMS, results, unjudged)

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
 from benchmarks.evolving import answers
-from benchmarks.evolving.sizes import Sizes
 from benchmarks.evolving.own_files import FileStream
+from benchmarks.evolving.sizes import Sizes
 from benchmarks.evolving.stream import Batch, EdgeStream, Source
 from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.algorithms.sssp import ShortestPaths

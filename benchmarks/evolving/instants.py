@@ -17,6 +17,7 @@ Its `ShortestPaths` counts hops, so lengths are done as its programming guide do
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -27,15 +28,18 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 
 from benchmarks import graphs, reference
 from benchmarks.evolving.answers import EPSILON, PAGERANK_ERROR
+from benchmarks.evolving.own_files import FileStream, blocks_of_files
 from benchmarks.evolving.stream import blocks_after
 from benchmarks.peers import Later, graphx
 from benchmarks.peers._spark import scala_jar
+from benchmarks.peers.graphframes import GraphFrames
 from benchmarks.peers.graphx import GraphX
 from benchmarks.peers.ours import Ours
 
 SYSTEMS = {
     "ours": "benchmarks.evolving.instants:OursFromScratch",
     "graphx": "benchmarks.evolving.instants:GraphXFromScratch",
+    "graphframes": "benchmarks.evolving.instants:GraphFramesFromScratch",
 }
 _ENOUGH = "_undistributed_enough"
 
@@ -103,12 +107,54 @@ class GraphXFromScratch(GraphX):
         return later
 
 
+class GraphFramesFromScratch(GraphFrames):
+    title = "GraphFrames from scratch"
+    about = (
+        "Cached DataFrames, one shuffle partition per core; pageRank with as many iterations as "
+        "GraphX's, whose it is. It has no shortest paths along values."
+    )
+
+    def pagerank_converged(self) -> Later:
+        enough = int(self.graph.answer("iterations_enough")[0])
+        ranks = self.loaded.pageRank(resetProbability=0.15, maxIter=enough).vertices.cache()
+        ranks.count()
+
+        def later() -> dict[str, Any]:
+            ids, rank = self._columns(ranks, "pagerank")
+            return {"ids": ids, "value": rank / rank.sum(), "definition": _ENOUGH}
+
+        return later
+
+
 def graph_after(scale: int, cache: Path, batches: Sequence[int]) -> graphs.BenchGraph:
     """The graph after batches of these sizes, with its answers; made once."""
     told = f"{len(batches)}x{batches[0]}" if batches else "0"
+    if len(set(batches)) > 1:
+        told = "-".join(map(str, batches))
     folder = cache / f"rmat-{scale}-after-{told}"
     name = f"R-MAT {scale} after {sum(batches):,} changes"
-    graph = graphs.of_blocks(folder, name, scale, partial(blocks_after, scale, cache, batches))
+    blocks = partial(blocks_after, scale, cache, batches)
+    return _with_ranks(graphs.of_blocks(folder, name, scale, blocks))
+
+
+def graph_of_files(edges: Path, changes: Sequence[Path], cache: Path) -> graphs.BenchGraph:
+    """The graph of one's own files after all changes, with its answers; made once."""
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in (edges, *changes)))
+    folder = cache / f"{edges.stem}-after-{digest.hexdigest()[:12]}"
+    files = folder.with_suffix(".files")
+    blocks = partial(blocks_of_files, edges, changes, files)
+    name = f"{edges.name} after all changes"
+    stream = FileStream(edges, changes, files)
+    stream.take(stream.left)
+    source, target, _ = stream.columns()
+    there = bool(((source == stream.origin) | (target == stream.origin)).any())
+    begin = stream.origin if there else None
+    return _with_ranks(graphs.of_blocks(folder, name, None, blocks, begin))
+
+
+def _with_ranks(graph: graphs.BenchGraph) -> graphs.BenchGraph:
+    """With the answer of GraphX's definition too."""
+    folder = Path(graph.folder)
     path = folder / "reference" / f"pagerank{_ENOUGH}.npy"
     if not path.exists():
         table = pq.read_table(graph.parquet, columns=["source", "target"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -121,3 +122,11 @@ def _numbers(where: str, fields: list[str]) -> tuple[int, int, int]:
     if not all(0 <= number < _LARGEST for number in (source, target, value)):
         raise ValueError(f"{where}: numbers must be from 0 to {_LARGEST - 1:,}")
     return source, target, value
+
+
+def blocks_of_files(edges: Path, changes: Sequence[Path], folder: Path) -> Iterator[Block]:
+    """The edges after all changes; ``folder`` is for the stream's own files, and goes again."""
+    stream = FileStream(edges, changes, folder)
+    shutil.rmtree(folder)
+    stream.take(stream.left)
+    yield stream.columns()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+from benchmarks.evolving.beside import Beside, graph_name
 from benchmarks.evolving.parent import Found
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.turns import Outcome, Standing
@@ -34,6 +36,11 @@ class Results:
     cases: dict[str, Found] = field(default_factory=dict)
     instant: str = ""
     standings: dict[str, Standing] = field(default_factory=dict)
+    arrived: dict[str, dict[str, Standing]] = field(default_factory=dict)
+    """From scratch after each share of the edges: by share, by system."""
+    beside: dict[str, Beside] = field(default_factory=dict)
+    ours: dict[str, dict[str, Found]] = field(default_factory=dict)
+    """Our cases on the graphs of those beside, by graph; the suite's own graph is in ``cases``."""
 
     def figures(self, case: str, name: str) -> list[float]:
         """What the case noted under the name; empty if it did not end well."""
@@ -62,38 +69,94 @@ class Results:
         standing = self.standings.get(system)
         return standing.outcomes.get(SCRATCH[program]) if standing else None
 
+    @property
+    def graph(self) -> str:
+        return graph_name(self.sizes)
+
+    def ours_on(self, graph: str, case: str) -> Found | None:
+        """What our case found on a graph."""
+        return (self.cases if graph == self.graph else self.ours.get(graph, {})).get(case)
+
+    def arrived_seconds(self, system: str, program: str, share: float) -> float | None:
+        """Median seconds from scratch after a share of the edges."""
+        standing = self.arrived.get(f"{share:g}", {}).get(system)
+        outcome = standing.outcomes.get(SCRATCH[program]) if standing else None
+        return statistics.median(outcome.seconds) if outcome and outcome.seconds else None
+
     def problems(self) -> list[str]:
         """What did not end well, in words."""
         found = [f"{name}: {case.problem}" for name, case in self.cases.items() if case.problem]
-        for standing in self.standings.values():
+        for graph, cases in self.ours.items():
+            found += [f"{name} on {graph}: {c.problem}" for name, c in cases.items() if c.problem]
+        for standing in self._standings():
             if standing.unavailable:
                 found.append(f"{standing.title}: not available: {standing.unavailable}")
             for measure, outcome in standing.outcomes.items():
                 if outcome.problem:
                     found.append(f"{standing.title}, {measure}: {outcome.problem}")
-        return found
+        for one in self.beside.values():
+            if one.unavailable:
+                found.append(f"{one.title}: not available: {one.unavailable}")
+            for graph, cases in one.tried.items():
+                for name, case in cases.items():
+                    if case.problem:
+                        best = one.best(name)
+                        least = f"; the largest that it finished is {best}" if best else ""
+                        found.append(f"{one.title}, {name} on {graph}: {case.problem}{least}")
+            found += [f"{one.title}, {case}: {why}" for case, why in one.untried.items()]
+        return list(dict.fromkeys(found))
+
+    def from_scratch(self) -> list[Standing]:
+        """What others found after each of the shares."""
+        return [s for standings in self.arrived.values() for s in standings.values()]
+
+    def _standings(self) -> list[Standing]:
+        return [*self.standings.values(), *self.from_scratch()]
+
+    def _streamed(self) -> list[Found]:
+        each = (cases for one in self.beside.values() for cases in one.tried.values())
+        return [case for cases in each for case in cases.values()]
+
+    def _mine(self) -> list[Found]:
+        there = (case for cases in self.ours.values() for case in cases.values())
+        return [*self.cases.values(), *there]
 
     def wrong(self) -> bool:
         """Whether any answer was wrong, or a case of ours failed."""
-        answers = [o.problem or "" for s in self.standings.values() for o in s.outcomes.values()]
-        return any(case.problem for case in self.cases.values()) or any(
+        answers = [o.problem or "" for s in self._standings() for o in s.outcomes.values()]
+        answers += [case.problem or "" for case in self._streamed()]
+        return any(case.problem for case in self._mine()) or any(
             problem.startswith("wrong") for problem in answers
         )
 
     def others(self) -> float:
         """The largest share of the cores that other programs used during any measure."""
-        outcomes = [o.others for s in self.standings.values() for o in s.outcomes.values()]
-        return max([0.0, *(case.others for case in self.cases.values()), *outcomes])
+        outcomes = [o.others for s in self._standings() for o in s.outcomes.values()]
+        cases = [case.others for case in [*self._mine(), *self._streamed()]]
+        return max([0.0, *cases, *outcomes])
 
     def plain(self) -> dict[str, Any]:
         """Everything, for JSON."""
         return {
             "machine": self.machine,
             "command": self.command,
-            "sizes": asdict(self.sizes),
+            "sizes": asdict(self.sizes)
+            | {
+                "edges_file": Path(self.sizes.edges_file).name,
+                "changes_files": [Path(name).name for name in self.sizes.changes_files],
+            },
             "cases": {name: asdict(case) for name, case in self.cases.items()},
             "instant": self.instant,
             "systems": {name: asdict(s) for name, s in self.standings.items()},
+            "arrived": {
+                share: {name: asdict(s) for name, s in systems.items()}
+                for share, systems in self.arrived.items()
+            },
+            "beside": {name: asdict(one) for name, one in self.beside.items()},
+            "ours": {
+                graph: {name: asdict(case) for name, case in cases.items()}
+                for graph, cases in self.ours.items()
+            },
         }
 
 

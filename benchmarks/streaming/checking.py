@@ -35,13 +35,14 @@ def check(
         raise Wrong(f"its {vertex.size} vertices are not the graph's {n}")
     got = np.full(n, np.inf)
     got[at] = found
+    right: npt.NDArray[np.generic]
     if program == "shortest_paths":
         first = int(np.searchsorted(ids, origin))
         right = reference.distances(source, target, value.astype(float), n, first)
     elif program == "components":
         # Each is named by its least vertex, whatever the system calls it.
         _, least, member = np.unique(got, return_index=True, return_inverse=True)
-        got, right = least[member], reference.components(source, target, n)
+        got, right = least[member].astype(float), reference.components(source, target, n)
     else:
         right = reference.surfers(source, target, n, *surfers)
     wrong = int((got != right).sum())

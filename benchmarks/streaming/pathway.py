@@ -44,7 +44,9 @@ class Pathway(Streamer):
         try:
             done = subprocess.run(ask, capture_output=True, text=True, timeout=120)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise Unavailable(f"its Python does not start ({type(error).__name__}); {how}") from None
+            raise Unavailable(
+                f"its Python does not start ({type(error).__name__}); {how}"
+            ) from None
         if done.returncode:
             said = done.stderr.strip().splitlines()[-1:]
             raise Unavailable(f"{' '.join(said)[:200]}; {how}")

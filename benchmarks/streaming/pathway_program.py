@@ -10,9 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pathway as pw
-from pathway.stdlib.graphs.bellman_ford.impl import bellman_ford
-from pathway.stdlib.graphs.pagerank import pagerank
+import pathway as pw  # type: ignore[import-not-found, unused-ignore]
+from pathway.stdlib.graphs import bellman_ford, pagerank  # type: ignore[import-not-found, unused-ignore]
 
 Row = tuple[str, int, int, float]
 
@@ -21,13 +20,13 @@ _TICK = -1
 subscriber is told of no time in which nothing changed."""
 
 
-class Edges(pw.Schema):
+class Edges(pw.Schema):  # type: ignore[misc, unused-ignore]
     u: int = pw.column_definition(primary_key=True)
     v: int = pw.column_definition(primary_key=True)
     dist: float
 
 
-class Feed(pw.io.python.ConnectorSubject):
+class Feed(pw.io.python.ConnectorSubject):  # type: ignore[misc, unused-ignore]
     """Hands in batch after batch, each when the answer to the one before is there."""
 
     def __init__(self, job: dict[str, str], batches: list[list[Row]], keep: list[bool]) -> None:
@@ -96,10 +95,11 @@ def answers(program: str, raw: pw.Table, origin: int, iterations: int) -> pw.Tab
         raw = raw.filter(raw.v != origin)
     edges = raw.select(u=ends.pointer_from(raw.u), v=ends.pointer_from(raw.v), dist=raw.dist)
     if program == "shortest_paths":
-        lengths = bellman_ford(ends.select(is_source=ends.name == origin), edges)
+        lengths = bellman_ford.bellman_ford(ends.select(is_source=ends.name == origin), edges)
         found = lengths.select(value=lengths.dist_from_source)
     elif program == "pagerank":
-        found = pagerank(edges.select(edges.u, edges.v), iterations).select(value=pw.this.rank)
+        ranks = pagerank.pagerank(edges.select(edges.u, edges.v), iterations)
+        found = ranks.select(value=ranks.rank)
     else:
         turned = edges.select(u=edges.v, v=edges.u)
         selves = ends.select(u=ends.id, v=ends.id)
@@ -117,9 +117,7 @@ def answers(program: str, raw: pw.Table, origin: int, iterations: int) -> pw.Tab
 def lower(labels: pw.Table, edges: pw.Table) -> pw.Table:
     """Each vertex takes the least label of its neighbours, of which it is one itself."""
     sent = edges.select(edges.v, label=labels.ix(edges.u).label)
-    return labels.update_rows(
-        sent.groupby(id=sent.v).reduce(label=pw.reducers.min(sent.label))
-    )
+    return labels.update_rows(sent.groupby(id=sent.v).reduce(label=pw.reducers.min(sent.label)))
 
 
 def rows_of(path: str, kind: str | None) -> list[Row]:

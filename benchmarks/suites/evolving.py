@@ -8,51 +8,85 @@ d, sustained ingest; e, vertices touched by single changes; f, forks while inges
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import machine, processes, turns
-from benchmarks.evolving import instants, parent, table
+from benchmarks.evolving import beside, instants, parent, table
+from benchmarks.evolving.options import parser_of, sizes_of
+from benchmarks.evolving.own_files import FileStream
 from benchmarks.evolving.results import SCRATCH, Results
 from benchmarks.evolving.sizes import Sizes
-from benchmarks.suites.batch import default_cache, quotable, say
+from benchmarks.graphs import BenchGraph
+from benchmarks.suites.batch import quotable, say
 
-PARTS = {
-    "a": ("a-shortest_paths", "a-components"),
-    "b": ("b-pagerank",),
-    "c": (
-        "c-shortest_paths",
-        "c-shortest_paths-batch",
-        "c-pagerank",
-        "c-pagerank-batch",
-    ),
-    "d": ("d-shortest_paths",),
-    "e": ("e-shortest_paths",),
-    "f": ("f-shortest_paths",),
-}
 _TINY_SCALE = 8
+QUICK = (
+    "--scale=12", "--parts=a-shortest_paths,b,c-shortest_paths,c-pagerank", "--queries=10",
+    "--shares=0.01,0.05", "--batch=2000", "--batch-seconds=0.1", "--seconds=2",
+    "--peer-scales=8", "--peer-time-limit=15", "--systems=graphx,graphframes",
+)  # fmt: skip
+"""What `./dev bench --quick` calls it with."""
 
 
 def main(arguments: list[str]) -> int:
     """Run the suite. Exit status 0, 1 when an answer is wrong or ours failed, 2 bad arguments."""
-    options = _parser().parse_args(arguments)
+    parser = parser_of(__doc__)
+    options = parser.parse_args(arguments)
     cache = Path(options.cache)
     cache.mkdir(parents=True, exist_ok=True)
-    results = Results(
-        machine.describe(), ["bench", "evolving", *quotable(arguments)], sizes_of(options)
-    )
+    sizes = sizes_of(options)
     memory = int(options.memory * 10**9) if options.memory else processes.available() * 4 // 5
     with tempfile.TemporaryDirectory(prefix="vertexsdk-bench-") as scratch:
+        if options.changes_files or options.edges_file:
+            try:
+                sizes = _of_files(options, sizes, Path(scratch))
+            except (OSError, ValueError) as error:
+                parser.error(str(error))
+        command = ["bench", "evolving", *quotable(arguments)]
+        results = Results(machine.describe(), command, sizes)
         for case in options.parts:
             folder, limits = Path(scratch) / case, parent.Limits(options.time_limit, memory)
-            results.cases[case] = parent.run(case, results.sizes, cache, folder, limits, say)
+            results.cases[case] = parent.run(case, sizes, cache, folder, limits, say)
+        _beside(results, options, cache, Path(scratch), memory)
         if options.systems:
             _from_scratch(results, options, cache, Path(scratch), memory)
+            _at_shares(results, options, cache, Path(scratch), memory)
     for path in table.save(results, Path(options.out)):
         say(f"written: {path}")
     print(table.markdown(results))
     return 1 if results.wrong() else 0
+
+
+def _of_files(options: argparse.Namespace, sizes: Sizes, scratch: Path) -> Sizes:
+    """With files of one's own: as many queries as there are changes for; only parts a and b."""
+    if not (options.edges_file and options.changes_files):
+        raise ValueError("give both --edges FILE and --changes FILE...")
+    names = [Path(name).absolute() for name in (options.edges_file, *options.changes_files)]
+    stream = FileStream(names[0], names[1:], scratch / "files")
+    rounds = -(-stream.left // options.changes)
+    if not rounds:
+        raise ValueError(f"no line of {', '.join(p.name for p in names[1:])} changes the graph")
+    say(f"{stream.edges:,} edges, {stream.left:,} changes; {stream.idle:,} more have no effect")
+    options.parts = [case for case in options.parts if case[0] in "ab"]
+    warm = min(options.warm, rounds // 4)
+    return replace(
+        sizes, edges_file=str(names[0]), changes_files=tuple(map(str, names[1:])), warm=warm,
+        queries=rounds - warm, seconds=options.time_limit,
+    )  # fmt: skip
+
+
+def _beside(
+    results: Results, options: argparse.Namespace, cache: Path, scratch: Path, memory: int
+) -> None:
+    """The systems for changing graphs, and ours on the sizes that they finish."""
+    limits = parent.Limits(options.peer_time_limit, memory)
+    setting = beside.Setting(results.sizes, cache, scratch, limits, say)
+    for name in options.peers:
+        results.beside[name] = beside.streamed(name, options.parts, options.peer_scales, setting)
+    setting = replace(setting, limits=parent.Limits(options.time_limit, memory))
+    results.ours = beside.ours_there(results.beside.values(), setting)
 
 
 def _from_scratch(
@@ -63,82 +97,44 @@ def _from_scratch(
     if not programs:
         return
     sizes = results.sizes
-    graph = instants.graph_after(sizes.scale, cache, [sizes.changes] * (sizes.warm + 1))
+    if sizes.edges_file:
+        changes = [Path(name) for name in sizes.changes_files]
+        graph = instants.graph_of_files(Path(sizes.edges_file), changes, cache)
+    else:
+        graph = instants.graph_after(sizes.scale, cache, [sizes.changes] * (sizes.warm + 1))
     results.instant = f"{graph.name}: {graph.vertices:,} vertices, {graph.edges:,} edges."
-    tiny = instants.graph_after(_TINY_SCALE, cache, [])
-    limits = turns.Limits(options.time_limit, memory, 3, options.seconds, sizes.cores)
     measures = [SCRATCH[program] for program in programs]
+    limits = turns.Limits(options.time_limit, memory, 3, options.seconds, sizes.cores)
     for system in options.systems:
         folder = scratch / system
         folder.mkdir()
-        results.standings[system] = turns.run(
-            instants.SYSTEMS[system], graph, tiny, measures, limits, folder, say
-        )
+        results.standings[system] = _turn(system, graph, measures, limits, folder, cache)
 
 
-def _parser() -> argparse.ArgumentParser:
-    plain = Sizes()
-    parser = argparse.ArgumentParser(prog="python -m benchmarks evolving", description=__doc__)
-    add = parser.add_argument
-    add("--parts", type=_cases, default=_cases("a,b,c,d,e,f"), help="a,b,c,d,e,f or case names")
-    add_sizes(parser)
-    add("--queries", type=int, default=plain.queries, help="parts a and b")
-    add("--changes", type=int, default=plain.changes, help="before each of these queries")
-    add("--singles", type=int, default=plain.singles, help="changes of one edge, part e")
-    add("--shares", type=_shares, default=plain.shares, help="of the edges, part c")
-    add("--seconds", type=float, default=plain.seconds, help="for a case once it is warm")
-    add("--time-limit", type=float, default=300, help="seconds for the process of a case")
-    add("--systems", type=_systems, default=list(instants.SYSTEMS), help="from scratch; may be ''")
-    return parser
+def _at_shares(
+    results: Results, options: argparse.Namespace, cache: Path, scratch: Path, memory: int
+) -> None:
+    """What others than ours take after each share of the edges has arrived."""
+    cases = [case for case in ("c-shortest_paths", "c-pagerank") if case in options.parts]
+    others = [system for system in options.systems if system != "ours"]
+    sizes, arrived = results.sizes, [results.sizes.changes]
+    limits = turns.Limits(options.time_limit, memory, 3, options.seconds, sizes.cores)
+    for share in sizes.shares if cases and others else ():
+        arrived.append(int(share * results.cases[cases[0]].edges))
+        graph = instants.graph_after(sizes.scale, cache, arrived)
+        for system in list(others):
+            folder = scratch / f"{system}-{share:g}"
+            folder.mkdir()
+            measures = [SCRATCH[case[2:]] for case in cases]
+            found = _turn(system, graph, measures, limits, folder, cache)
+            results.arrived.setdefault(f"{share:g}", {})[system] = found
+            if found.unavailable:
+                others.remove(system)
 
 
-def add_sizes(parser: argparse.ArgumentParser) -> None:
-    """The options that the soak has too."""
-    plain, add = Sizes(), parser.add_argument
-    add("--scale", type=int, choices=range(4, 27), default=plain.scale, metavar="4..26")
-    add("--batch", type=int, default=plain.batch, help="changes that are ingested at once")
-    add("--batch-seconds", type=float, default=plain.batch_seconds, help="of approximation, part c")
-    add("--warm", type=int, default=plain.warm, help="rounds that are not counted")
-    add("--cores", type=int, default=len(os.sched_getaffinity(0)), help="cores to use")
-    add("--memory", type=float, help="GB that a case may use (default: 4/5 of what is free)")
-    add("--out", metavar="DIR", default="benchmarks/results", help="where the tables go")
-    add("--cache", metavar="DIR", default=default_cache(), help="where graphs are kept")
-
-
-def sizes_of(options: argparse.Namespace) -> Sizes:
-    """What the options say; what they have not is as it is by default."""
-    return Sizes(
-        **{name: getattr(options, name) for name in Sizes.__slots__ if hasattr(options, name)}
-    )
-
-
-def _names(text: str) -> list[str]:
-    return [name for name in text.split(",") if name]
-
-
-def _cases(text: str) -> list[str]:
-    every = [case for cases in PARTS.values() for case in cases]
-    found: list[str] = []
-    for name in _names(text):
-        if name not in PARTS and name not in every:
-            known = ", ".join([*PARTS, *every])
-            raise argparse.ArgumentTypeError(f"no part {name!r}; choose from {known}")
-        found += PARTS.get(name, (name,))
-    return found
-
-
-def _systems(text: str) -> list[str]:
-    found = _names(text)
-    if not set(found) <= set(instants.SYSTEMS):
-        raise argparse.ArgumentTypeError(f"{text!r}: choose from {','.join(instants.SYSTEMS)}")
-    return found
-
-
-def _shares(text: str) -> tuple[float, ...]:
-    try:
-        found = tuple(float(word) for word in _names(text))
-    except ValueError:
-        found = ()
-    if not found or not all(0 < share <= 0.5 for share in found):
-        raise argparse.ArgumentTypeError(f"{text!r}: give shares of the edges, as 0.01,0.2")
-    return found
+def _turn(
+    system: str, graph: BenchGraph, measures: list[str], limits: turns.Limits, folder: Path,
+    cache: Path,
+) -> turns.Standing:  # fmt: skip
+    tiny = instants.graph_after(_TINY_SCALE, cache, [])
+    return turns.run(instants.SYSTEMS[system], graph, tiny, measures, limits, folder, say)

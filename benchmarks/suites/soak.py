@@ -14,10 +14,10 @@ from pathlib import Path
 
 from benchmarks import machine, processes
 from benchmarks.evolving import parent, soak_table
+from benchmarks.evolving.options import add_sizes, sizes_of
 from benchmarks.evolving.results import Results
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.suites.batch import quotable, say
-from benchmarks.suites.evolving import add_sizes, sizes_of
 
 CASE = "g-shortest_paths"
 
