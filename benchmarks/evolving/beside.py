@@ -69,7 +69,7 @@ def streamed(
         setting.say(f"{system.title}: not available: {found.unavailable}")
         return found
     for case in cases:
-        if case in CASES:
+        if case in CASES and case.split("-")[1] in system.programs:
             _climb(system, case, scales or system.scales, setting, found)
     return found
 
