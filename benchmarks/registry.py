@@ -34,7 +34,7 @@ SUITES = {
     suite.name: suite
     for suite in (
         Suite("batch", "benchmarks.suites.batch", FILES),
-        Suite("evolving", "benchmarks.suites.evolving", SIZE),
+        Suite("evolving", "benchmarks.suites.evolving", ("--scale", "--edges", "--changes")),
         Suite("state", "benchmarks.suites.state"),
         Suite("asynchrony", "benchmarks.suites.asynchrony", SIZE),
         Suite("scaling", "benchmarks.suites.scaling"),
