@@ -117,7 +117,8 @@ class Delivery:
 
     def push(self, parts: Sequence[tuple[Array, Array]], msg: Array, agg: Array) -> int:
         """Deliver changed messages, of (senders, what they replace) by thread; uniform shape."""
-        edges: int = sum(run_all([partial(self.edges_of, senders) for senders, _ in parts]))
+        counts: list[int] = run_all([partial(self.edges_of, senders) for senders, _ in parts])
+        edges = sum(counts)
         many = edges * PULL > len(self.topology.in_source)
         if self.pulls and many and self.algebra.kind != "latest":
             if not self._pull_better(parts, msg, agg):

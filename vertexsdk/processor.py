@@ -60,6 +60,7 @@ class Processor:
             self.v.level = np.full(topology.n, plan.level, np.int32)
         self.boundary: Boundary | None = None  # where the delay bound is above 1
         self.reading: Mapping[str, Any] = {}  # what aggregators read there
+        self._all: Array = np.empty(0, np.int32)  # see `_everyone`
         self.outgoing: dict[int, dict[str, Any]] = {}
         self.partial: dict[str, Any] = {}
         self.restructured = False
@@ -123,12 +124,11 @@ class Processor:
         return progress
 
     def _begin(self, read: dict[str, Any]) -> Array:
-        todo = np.arange(self.v.topology.n, dtype=np.int32)
         log = self.new_log()
-        for methods, part in self.by_class(todo):
+        for methods, part in self.by_class(self._everyone()):
             methods.init(self.v, part, read, self.partial, log)
         self._follow(log, None)
-        return np.arange(self.v.topology.n, dtype=np.int32)
+        return self._everyone()
 
     def _resume(self, read: dict[str, Any], progress: Progress) -> Array:
         """Begin from an earlier answer: `init` on new vertices, and on those it is wrong for."""
@@ -148,7 +148,7 @@ class Processor:
         progress.updates = len(fresh)
         if plan.trims:
             progress.updates += trim(v, self.delivery, methods, before, plan.level, log)
-        return np.arange(v.topology.n, dtype=np.int32)
+        return self._everyone()
 
     def keep(self) -> None:
         """Leave the answer on this host, for a branch to begin from."""
@@ -168,22 +168,18 @@ class Processor:
         moved, v.moved = v.moved, v.moved[:0]
         todo = v.pending
         if v.all_pending or self.plan.always:
-            todo = np.arange(v.topology.n, dtype=np.int32)
+            todo = self._everyone()
         elif len(created) or len(moved) or v.once:
             extra = np.fromiter(v.once, np.int32, len(v.once))
             todo = merged(todo, created, moved, extra)
         v.all_pending = False
         v.pending = todo[:0]
         with _once(v, self) as again:
-            senders = np.concatenate(
-                [
-                    todo[:0],
-                    *(
-                        methods.gather(v, self.delivery, part, iteration, read, self.partial, log)
-                        for methods, part in self.by_class(todo)
-                    ),
-                ]
-            )
+            found = [
+                methods.gather(v, self.delivery, part, iteration, read, self.partial, log)
+                for methods, part in self.by_class(todo)
+            ]
+            senders = found[0] if len(found) == 1 else np.concatenate(found)
         progress.updates = len(todo)
         self._schedule(np.array(again, np.int32))
         if len(created) or len(moved):
@@ -196,7 +192,13 @@ class Processor:
         result: Array = (
             v.extra.pop("senders", senders) if self.v is v else self.v.extra.pop("senders")
         )
-        return result.astype(np.int32)
+        return result.astype(np.int32, copy=False)
+
+    def _everyone(self) -> Array:
+        """All vertices; not to be written to."""
+        if len(self._all) != self.v.topology.n:
+            self._all = np.arange(self.v.topology.n, dtype=np.int32)
+        return self._all
 
     def by_class(self, todo: Array) -> Sequence[tuple[Methods, Array]]:
         """The vertices of each class, with its methods."""

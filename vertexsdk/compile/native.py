@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -14,12 +15,14 @@ from vertexsdk.compile.kernels import BLOCK
 from vertexsdk.delivery import Delivery
 from vertexsdk.log import Log
 from vertexsdk.program import ClassSpec
+from vertexsdk.space import Space
 from vertexsdk.threads import run_all
 from vertexsdk.vertices import Vertices
 
 __all__ = ["NativeMethods"]
 
 Array = NDArray[Any]
+_INDEX = np.dtype(np.int32)
 PARALLEL = 4 * BLOCK  # vertices below which one thread is quicker
 
 
@@ -57,7 +60,7 @@ class NativeMethods:
         self.threads = 1 if logs else threads
         self.logs = logs
         self.tracked = tracked
-        self.scratch: Array = np.empty(0)
+        self.space = Space()
 
     def _arguments(
         self,
@@ -130,7 +133,7 @@ class NativeMethods:
     ) -> Array:
         """Gather on the vertices of `todo`; return those which are to scatter."""
         blocks = self._partial(len(todo))
-        out = np.empty(len(todo), np.int32)
+        out = self.space.take(len(todo), _INDEX)
         tracked = [v.tracked[self.column(n)] for n in self.spec.states] if self.tracked else []
         cuts = self._cuts(len(todo))
         largest = 0
@@ -163,7 +166,9 @@ class NativeMethods:
             [partial(part, a, b) for a, b in zip(cuts, cuts[1:], strict=False)] or [lambda: out[:0]]
         )
         self._reduce(blocks, into)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        found = sum(map(len, parts))
+        full = found == len(todo) or len(parts) == 1  # so they are side by side
+        return out[:found] if full else np.concatenate(parts)
 
     def scatter(
         self,
@@ -279,8 +284,9 @@ class NativeMethods:
         log: Log,
     ) -> int:
         blocks = self._partial(len(todo))
-        out = np.empty(len(todo), np.int32)
-        old = np.empty((len(todo), *v.msg.shape[1:]), v.msg.dtype)
+        out = self.space.take(len(todo), _INDEX)
+        shape = (len(todo), *v.msg.shape[1:])
+        old = self.space.take(math.prod(shape), v.msg.dtype).reshape(shape)
         tracked = [v.tracked[self.column(n)] for n in self.spec.states] if self.tracked else []
         cuts = self._cuts(len(todo))
 
