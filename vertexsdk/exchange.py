@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -44,6 +45,7 @@ from vertexsdk.frames import (
     outcome,
 )
 from vertexsdk.jvm import JavaObject, Jvm
+from vertexsdk.stamps import HopTimes, Stamp
 
 __all__ = ["DRIVER", "Exchange", "Task", "route", "to_partition"]
 
@@ -65,6 +67,9 @@ class Exchange:
     previous hop sent to it and yields (destination, block) pairs; destination `DRIVER` is a
     report. It must be pure, because Spark may run it twice. Hops run where the partitions of
     `anchor` are, which outlives the exchange; without one, it makes its own.
+
+    Attributes:
+        times: of the last hop.
 
     >>> def task(partition, command, blocks):
     ...     yield DRIVER, b"".join(block for _, block in blocks)
@@ -97,6 +102,8 @@ class Exchange:
         self._hops = 0
         self._partitioner: JavaObject = None  # made when the first blocks go by the shuffle
         self._held: list[bytes] | _Shuffle | None = None
+        self._submitted = 0.0
+        self.times: HopTimes | None = None
 
     def hop(self, command: Any, *, via: Literal["driver", "shuffle"] = "driver") -> list[bytes]:
         """Run the task on every partition; return each one's report, in partition order.
@@ -105,6 +112,7 @@ class Exchange:
         joined. Raises `RunError` with the last line of what a task raised (a `VertexError`
         that a task raised is raised as it is), after which the same hop may be run again.
         """
+        began = time.time()
         pickled = cloudpickle.dumps(command)
         sc = self._jvm.sc
         for used in self._broadcasts:  # each hop may be the first in a worker
@@ -121,9 +129,9 @@ class Exchange:
         try:
             with self._anchor.watched():
                 if via == "shuffle":
-                    reports = self._hop_by_shuffle(function)
+                    stamped = self._hop_by_shuffle(function)
                 else:
-                    reports = self._hop_by_driver(function)
+                    stamped = self._hop_by_driver(function)
         except KeyboardInterrupt:
             sc.cancelAllJobs()
             raise
@@ -131,7 +139,9 @@ class Exchange:
             if broadcast is not None:
                 broadcast.destroy()
         self._hops += 1
-        return reports
+        stamps = [stamp for stamp, _ in stamped]
+        self.times = HopTimes(began, self._submitted, time.time(), stamps)
+        return [report for _, report in stamped]
 
     def alone(
         self, partition: int, command: Any, blocks: Iterable[tuple[int, bytes]]
@@ -167,7 +177,7 @@ class Exchange:
             found = self._jvm.collect(rdd, wire, [partition])
         if not found or found[0][0] >= 0:
             raise RunError(f"0 of {self.partitions} partitions reported; run again")
-        report = outcome(found[0][0], Bundle.only_block(found[0][1]))
+        _, report = outcome(found[0][0], Bundle.only_block(found[0][1]))
         sent_to = [(q, block) for q, bundle in found[1:] for block in Bundle.blocks(bundle)]
         return report, sent_to
 
@@ -203,10 +213,11 @@ class Exchange:
         parent = self._anchor.rdd.zip(received).rdd()
         return self._jvm.python(parent, function, TaskInput(), wire)
 
-    def _hop_by_driver(self, function: HopFunction) -> list[bytes]:
+    def _hop_by_driver(self, function: HopFunction) -> list[tuple[Stamp, bytes]]:
         wire = ToDriver()
         rdd = self._tasks(function, wire)
-        reports: list[bytes] = []
+        self._submitted = time.time()
+        reports: list[tuple[Stamp, bytes]] = []
         sent: list[list[bytes]] = [[] for _ in range(self.partitions)]
         for destination, bundle in self._jvm.collect(rdd, wire):
             if destination < 0:
@@ -215,15 +226,17 @@ class Exchange:
                 sent[destination].append(bundle)
         if len(reports) != self.partitions:
             raise RunError(f"{len(reports)} of {self.partitions} partitions reported; run again")
-        self._hold([bundle for bundles in sent for bundle in bundles])
+        bundles = [bundle for row in sent for bundle in row]
+        self._hold(None if all(map(Bundle.is_empty, bundles)) else bundles)
         return reports
 
-    def _hop_by_shuffle(self, function: HopFunction) -> list[bytes]:
+    def _hop_by_shuffle(self, function: HopFunction) -> list[tuple[Stamp, bytes]]:
         rdd = self._tasks(function, ToShuffle())
         if self._partitioner is None:
             self._partitioner = self._jvm.partitioner(self.partitions, to_partition)
         shuffle = _Shuffle(self._jvm, rdd, self._partitioner)
         self._reports.value = {}
+        self._submitted = time.time()
         shuffle.write()
         found = {
             partition: report

@@ -15,6 +15,7 @@ import gc
 import pickle
 import struct
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from pyspark.core.broadcast import Broadcast
 from pyspark.serializers import Serializer
 
 from vertexsdk.errors import RunError, VertexError
+from vertexsdk.stamps import Stamp, born
 
 __all__ = ["DRIVER", "Blocks", "Bundle", "HopFunction", "Reports", "Task", "outcome"]
 
@@ -68,6 +70,11 @@ class Bundle:
         lengths = struct.unpack_from(f">{count}q", joined, _HEADER.size)
         ends = list(accumulate(lengths, initial=_HEADER.size + 8 * count))
         return [joined[a:b] for a, b in pairwise(ends)]
+
+    @staticmethod
+    def is_empty(joined: bytes) -> bool:
+        """Whether a joined bundle has no block."""
+        return len(joined) == _HEADER.size
 
     @staticmethod
     def only_block(joined: bytes) -> bytes:
@@ -214,18 +221,20 @@ class HopFunction:
     def __call__(
         self, partition: int, bundles: Iterable[tuple[int, list[bytes]]]
     ) -> Iterator[tuple[int, Bundle]]:
+        birth, began = born(), time.time()
         received = sorted(bundles, key=lambda bundle: bundle[0])
         if [source for source, _ in received] != list(range(self.partitions)):
             raise EOFError(f"partition {partition} did not get one bundle from each partition")
-        kind, report = DRIVER, b""
+        kind, report, decoded = DRIVER, b"", [began]
         sent: list[list[bytes]] = [[] for _ in range(self.partitions)]
         bundles_out: list[tuple[int, Bundle]] = []
         try:
-            report = self._run(partition, received, sent)
+            report = self._run(partition, received, sent, decoded)
             bundles_out = [(q, Bundle(partition, blocks)) for q, blocks in enumerate(sent)]
         except Exception as error:
             kind, report = FAILURE, _describe(error)
         _freeze()
+        report = Stamp(birth, began, decoded[-1], time.time()).before(report)
         if self.reports is None:
             yield kind, Bundle(partition, [report])
         else:
@@ -233,13 +242,19 @@ class HopFunction:
         yield from bundles_out
 
     def _run(
-        self, partition: int, received: list[tuple[int, list[bytes]]], sent: list[list[bytes]]
+        self,
+        partition: int,
+        received: list[tuple[int, list[bytes]]],
+        sent: list[list[bytes]],
+        decoded: list[float],
     ) -> bytes:
         task = _task(self.exchange, self.task)
         pickled = self.command if isinstance(self.command, bytes) else self.command.value
         blocks = [(source, block) for source, sources in received for block in sources]
         reports: list[bytes] = []
-        for destination, block in task(partition, pickle.loads(pickled), blocks):
+        command = pickle.loads(pickled)
+        decoded.append(time.time())
+        for destination, block in task(partition, command, blocks):
             if destination == DRIVER:
                 reports.append(block)
             elif 0 <= destination < self.partitions:
@@ -264,10 +279,11 @@ def _describe(error: Exception) -> bytes:
     return pickle.dumps((own, line, "".join(traceback.format_exception(error))))
 
 
-def outcome(kind: int, report: bytes) -> bytes:
-    """Return a partition's report, or raise on the driver what its task raised."""
+def outcome(kind: int, stamped: bytes) -> tuple[Stamp, bytes]:
+    """Return a partition's stamp and report, or raise on the driver what its task raised."""
+    stamp, report = Stamp.split(stamped)
     if kind != FAILURE:
-        return report
+        return stamp, report
     own, line, trace = pickle.loads(report)
     error = own if own is not None else RunError(line)
     error.add_note("In the Spark task:\n" + trace)

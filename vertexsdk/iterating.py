@@ -219,6 +219,8 @@ class Iterating:
         for r in reports:
             if r.lost:
                 raise Lost(r.lost)
+        if self.exchange.times is not None:
+            self.tally.spent.hop(self.exchange.times, [r.seconds for r in reports])
         return reports
 
     def _hop(self, command: Command) -> list[Report]:

@@ -30,6 +30,7 @@ from vertexsdk.progress import ProgressBar
 from vertexsdk.ready import compiled_plan
 from vertexsdk.results import Result
 from vertexsdk.shipping import ship_by_value
+from vertexsdk.spent import Spent
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.tally import Tally, Version
 from vertexsdk.task import HopTask, make_master
@@ -151,6 +152,7 @@ class Branch:
         self.balance = balance
         self.bar = ProgressBar(loop, progress)
         self.seconds: dict[str, float] = {}
+        self.spent = Spent()
         self.statistics: dict[str, Any] = {}
         self.committed: Manifest | None = None  # by this run, and so by a try that was lost too
         self.stop: Callable[[int, Progress], str | None] | None = None
@@ -176,8 +178,8 @@ class Branch:
         began = time.perf_counter()
         spark = self.graph.spark
         bound = self.program.bind(self.given)
-        with open_store(self.backend) as store:  # before any job, as it may be the wrong one
-            refuse_other_hosts(spark, store, self.backend)
+        with self.spent.timed("claim"), open_store(self.backend) as store:
+            refuse_other_hosts(spark, store, self.backend)  # before any job
         with self.bar:
             for attempt in range(TRIES):
                 try:
@@ -185,9 +187,12 @@ class Branch:
                     params = self._codes(bound, info)
                     with open_store(self.backend) as store:
                         if not self._collects:
-                            newest = store.claim(
-                                self.loop, program=self.program.name, schema=self.program.schema()
-                            )
+                            with self.spent.timed("claim"):
+                                newest = store.claim(
+                                    self.loop,
+                                    program=self.program.name,
+                                    schema=self.program.schema(),
+                                )
                             self.committed = self.committed and newest
                         plan = self._plan(info, params, store)
                         self._iterate(spark, plan, info, store)
@@ -203,7 +208,8 @@ class Branch:
                     self.graph.unpersist()
                     self.warm = None
                     self.bar.note(f"{error}; loading the graph again")
-        self.statistics["total_seconds"] = time.perf_counter() - began
+        total = self.statistics["total_seconds"] = time.perf_counter() - began
+        self.statistics["spent"] = self.spent.whole(total)
 
     def _load(self) -> VariantInfo:
         self.bar.say("loading")
@@ -219,6 +225,7 @@ class Branch:
                 "(--multi keeps all)"
             )
         self.seconds["load"] = time.perf_counter() - began
+        self.spent.add("load", self.seconds["load"])
         return info
 
     def plan(self, info: VariantInfo) -> Plan:
@@ -273,6 +280,7 @@ class Branch:
         if all(kernel is None for kernel in plan.kernels):
             self.compiled = False  # said once; another try need not find it out again
         self.seconds["compile"] = time.perf_counter() - began
+        self.spent.add("compile", self.seconds["compile"])
         if info.string_ids and any(k is None for k in plan.kernels):
             plan = replace(plan, names=self.graph.names)
         return replace(plan, program=shippable(self.program))
@@ -280,7 +288,9 @@ class Branch:
     def _iterate(self, spark: SparkSession, plan: Plan, info: VariantInfo, store: Store) -> None:
         master = make_master(replace(plan, program=self.program), info.num_vertices)
         aggregators = self.program.aggregators
-        tally = Tally(self.program.result, info.num_vertices, self.graph.partitions, aggregators)
+        tally = Tally(
+            self.program.result, info.num_vertices, self.graph.partitions, aggregators, self.spent
+        )
         self.statistics = statistics = tally.statistics
         commit, rest = partial(self._commit, store, info), partial(store.show, self.loop)
         choice = self._choice(info)
@@ -304,9 +314,11 @@ class Branch:
                     loop.asynchronous(
                         choice.bound, by_blocks(self.program), choice.patient, version
                     )
-                self.committed = committer.finish()
+                with self.spent.timed("commit"):
+                    self.committed = committer.finish()
         finally:
             self.graph.forget(plan.run)
+        self.spent.driver(time.perf_counter() - tally.began)
         statistics["seconds"] = time.perf_counter() - tally.began
         statistics["phases"] = {**self.seconds, **tally.phases}
         statistics["worker_memory"] = tally.memory

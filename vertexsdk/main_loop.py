@@ -24,6 +24,7 @@ from vertexsdk.graph import Graph
 from vertexsdk.program import Program
 from vertexsdk.results import Result
 from vertexsdk.resuming import Migrate
+from vertexsdk.spent import Spent
 from vertexsdk.versions import Versions
 from vertexsdk.vertex import Vertex
 
@@ -205,6 +206,13 @@ class MainLoop:
         return self._versions.manifest.iteration
 
     @property
+    def spent(self) -> dict[str, float]:
+        """Seconds that this loop has spent so far, by phase; see `spent.PHASES`."""
+        engine: Spent | None = getattr(self._versions.engine, "spent", None)
+        own = self._versions.spent.seconds
+        return own if engine is None else {k: x + engine.seconds[k] for k, x in own.items()}
+
+    @property
     def offsets(self) -> dict[str, Any]:
         """How far each source was taken in."""
         return dict(self._versions.manifest.offsets)
@@ -334,7 +342,8 @@ class MainLoop:
             if not out.effort.quiet:
                 raise not_quiet(self.loop, out.effort)
             name = self._free_name(versions.ledger.queries)
-            versions.store.fork(self.loop, name)
+            with versions.spent.timed("commit"):
+                versions.store.fork(self.loop, name)
             versions.store.show(self.loop)
             return self._result(name, versions)
         finally:

@@ -9,6 +9,7 @@ from typing import Any
 
 from vertexsdk.algebra import Algebra
 from vertexsdk.master import Progress
+from vertexsdk.spent import Spent
 from vertexsdk.state import SegmentRef
 from vertexsdk.task import Report
 
@@ -35,16 +36,23 @@ class Tally:
         total: of all progress; without aggregates, which mean nothing as sums.
         vertices: how many the graph has now.
         last_bytes: that the hop before sent between partitions.
+        spent: where the wall time went.
         attempts: by partition, the attempt of the segment that was written last.
     """
 
     def __init__(
-        self, result: str, vertices: int, partitions: int, algebras: Mapping[str, Algebra]
+        self,
+        result: str,
+        vertices: int,
+        partitions: int,
+        algebras: Mapping[str, Algebra],
+        spent: Spent | None = None,
     ) -> None:
         self.statistics: dict[str, Any] = {
             "iterations": 0, "hops": 0, "updates": 0, "prepares": 0, "acknowledges": 0,
             "messages": 0, "bytes": 0, "seconds": 0.0, "result": result,
         }  # fmt: skip
+        self.spent = spent or Spent()
         self._algebras = algebras
         self._identity = {name: a.identity for name, a in algebras.items()}
         self.total = Progress(aggregates=dict(self._identity))

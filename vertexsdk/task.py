@@ -160,6 +160,7 @@ class HopTask:
                     outgoing = self._sweep(processor, command, report, blocks)
                 else:
                     processor.receive(blocks)
+                    report.seconds["receive"] = time.perf_counter() - clock
                     self._run(processor, command, report, writer)
                 report.seconds["kernel"] = time.perf_counter() - clock
                 report.seconds["cpu"] = time.process_time() - busy

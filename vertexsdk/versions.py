@@ -24,6 +24,7 @@ from vertexsdk.later import LaterEngine
 from vertexsdk.ledger import Ledger
 from vertexsdk.plain import as_json
 from vertexsdk.program import Program
+from vertexsdk.spent import Spent
 from vertexsdk.state import FencedError, Manifest, SegmentRef, Store, open_store
 
 __all__ = ["Kind", "Versions"]
@@ -71,6 +72,7 @@ class Versions:
     Attributes:
         standing: the newest version and its ledger; read without the lock.
         lock: held while orders are carried out.
+        spent: where the time of carrying them out went, beside the engine's.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Versions:
         self.lock = threading.RLock()
         self.statistics = {k: v for k, v in standing[0].statistics.items() if k != "main"}
         self.aggregates = standing[0].aggregates
+        self.spent = Spent()
         self._iteration = 0  # of the engine
         self._stale = False
         self._branch = False
@@ -130,7 +133,8 @@ class Versions:
             batch = changes if changes is not None and len(changes) else None
             if batch is not None:
                 number = self.manifest.iteration + 1
-                ref, log = log.write(self.store, self.loop, number, batch)
+                with self.spent.timed("commit"):
+                    ref, log = log.write(self.store, self.loop, number, batch)
             whole = (
                 ref if ref is not None and batch is not None and ref.rows == len(batch) else None
             )
@@ -185,6 +189,7 @@ class Versions:
         """Make a version of what the engine stands at; its number grows by one or more."""
         parent = self.manifest
         steps = 1 if iteration is None else max(iteration - self._iteration, 1)
+        began = time.perf_counter()
         try:
             manifest = self.store.commit(
                 self.loop,
@@ -201,6 +206,7 @@ class Versions:
             if isinstance(error, FencedError):
                 self._ended = error
             raise
+        self.spent.add("commit", time.perf_counter() - began)
         self._iteration = self._iteration if iteration is None else iteration
         self.standing, self.log = (manifest, ledger), log
         self._commits += 1

@@ -17,6 +17,7 @@ from vertexsdk.exchange import Exchange
 from vertexsdk.graph import Graph
 from vertexsdk.live.task import Create, LiveCommand, LiveReport, LiveTask
 from vertexsdk.plan import Plan
+from vertexsdk.spent import Spent
 from vertexsdk.state import SegmentRef
 
 __all__ = ["LiveEngine"]
@@ -64,6 +65,7 @@ class LiveEngine:
         task = LiveTask(plan, layout, self._key)
         self._exchange = Exchange(graph.spark, anchor.partitions, task=task, anchor=anchor)
         self._closed = False
+        self.spent = Spent()  # of all jobs so far
 
     def create(self, topology: str, edges: int, named: NDArray[np.int64]) -> None:
         """Take the graph over from where it is loaded, under `topology`.
@@ -205,6 +207,8 @@ class LiveEngine:
         if report.lost:
             raise RunError(f"an executor was lost: {report.lost}; resume the loop from its store")
         self._version = report.version
+        if self._exchange.times is not None:
+            self.spent.hop(self._exchange.times, [report.seconds])
         return report
 
     def _outcome(self, report: LiveReport, effort: Effort, segments: list[SegmentRef]) -> Outcome:

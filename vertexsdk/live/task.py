@@ -119,7 +119,7 @@ class LiveTask:
         clock = time.perf_counter()
         live = self._partition(command)
         arena = live.arena
-        report.seconds["open"] = time.perf_counter() - clock
+        report.seconds["load"] = time.perf_counter() - clock
         arena.begin()
         if command.thaw:
             arena.meta |= {"frozen": [0, 0], "shared": []}
@@ -152,6 +152,7 @@ class LiveTask:
         report.clock, report.vertices = live.clock, live.vertices
         report.edges = live.adjacency.edges
         report.pending = arena.length("pending")
+        clock = time.perf_counter()
         live.keep()
         if command.fork is not None:
             live.fork(resident.directory(command.fork, 100 * live.index.n))
@@ -159,6 +160,7 @@ class LiveTask:
             if str(path) not in arena.meta["shared"]:  # forks may read it still
                 path.unlink()
         arena.commit(report.version)
+        report.seconds["save"] = time.perf_counter() - clock
 
     def _partition(self, command: LiveCommand) -> LivePartition:
         for key in list(_held)[:-_HELD]:
