@@ -20,7 +20,7 @@ from benchmarks import batch_document, graphs, machine, processes, report, turns
 from benchmarks.measures import BY_NAME
 from benchmarks.peers import SYSTEMS, peer
 
-QUICK = ("--scale", "14", "--repeats", "2", "--budget", "3", "--time-limit", "30")
+QUICK = ("--scale", "13", "--repeats", "2", "--budget", "2", "--time-limit", "30")
 """For `./dev bench --quick`: every system and measure, in two minutes."""
 
 _TINY_SCALE = 8
@@ -95,10 +95,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks batch", description=__doc__)
     add = parser.add_argument
     add("--scale", type=_scales, default=[20], help="R-MAT scale, or a range as 16..22")
-    add("--edges", metavar="FILE", help="an edge file of whole-number ids instead of R-MAT")
+    add("--edges", metavar="FILE", help="edges with whole-number ids instead of R-MAT")
     add("--repeats", type=int, default=5, help="runs of each measure (default 5)")
-    add("--budget", type=float, default=90, help="seconds after which no repeat is begun")
-    add("--time-limit", type=float, default=600, help="seconds for one run of one measure")
+    add("--budget", type=float, default=15, help="seconds after which no repeat is begun")
+    add("--time-limit", type=float, default=120, help="seconds for one run of one measure")
     add("--memory", type=float, help="GB that a system may use (default: 4/5 of what is free)")
     add("--cores", type=int, default=len(os.sched_getaffinity(0)), help="cores for each system")
     add("--systems", type=_names, default=list(SYSTEMS), help=f"of {','.join(SYSTEMS)}")
