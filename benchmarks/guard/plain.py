@@ -14,7 +14,7 @@ from benchmarks import rmat
 from benchmarks.guard.comparing import Found
 from benchmarks.guard.turns import in_turns, seconds
 from benchmarks.peers.ours import Ours
-from benchmarks.suites.floors import floor_of
+from benchmarks.state.floors import floor_of
 from vertexsdk.state import open_store
 
 __all__ = ["commits", "hops", "interpreted"]
