@@ -320,6 +320,8 @@ def test_ours_stands_out():
     assert of_series(["ours", "igraph", "what is new", "SciPy", "SciPy from scratch"]) == [
         "own0", "c4", "c1", "c3", "c2",
     ]  # fmt: skip
+    assert of_series(["ours", "ours, 2 partitions"]) == ["own0", "own1"]
+    assert len(set(of_series([f"ours, {k}" for k in range(5)]))) == 5
     many = of_series([f"system {k}" for k in range(6)] + ["GraphX"])
     assert len(set(many)) == 7
     alone = Chart("bars", "t", "s", ["SciPy"], [Series("x", [1.0])])

@@ -29,7 +29,13 @@ from benchmarks.peers.scipy import SciPy
 from benchmarks.suites.batch import say
 
 SCALE = 16
-ROUNDS = {"load_text": 4, "pagerank": 9, "components": 9, "shortest_paths": 9}
+BATCH = {
+    "load_text": ("load from text to ready", 4),
+    "pagerank": ("PageRank, 10 iterations", 9),
+    "components": ("connected components", 9),
+    "shortest_paths": ("shortest paths", 9),
+}
+"""Measures of the suite batch: the name here, by which a ratio is stored, and the rounds."""
 
 
 def main() -> None:
@@ -61,10 +67,10 @@ def batch(ours: Peer, peer: Peer, cache: Path) -> Iterator[Found]:
     try:
         peer.start()
     except Unavailable as reason:
-        yield from (Found(BY_NAME[name].title, peer.title, [], str(reason)) for name in ROUNDS)
+        yield from (Found(title, peer.title, [], str(reason)) for title, _ in BATCH.values())
         return
     sides = [Turn(ours, graph.folder), Turn(peer, graph.folder)]
-    for name, rounds in ROUNDS.items():
+    for name, (title, rounds) in BATCH.items():
         problem = None
         for side in sides:
             side.ready(name)
@@ -73,7 +79,7 @@ def batch(ours: Peer, peer: Peer, cache: Path) -> Iterator[Found]:
             if wrong:
                 problem = f"wrong answer of {side.system.title}: {wrong}"
         least = in_turns(rounds, [partial(_took, side, name) for side in sides])
-        yield Found(BY_NAME[name].title, peer.title, least, problem)
+        yield Found(title, peer.title, least, problem)
 
 
 def _took(side: Turn, name: str) -> float:

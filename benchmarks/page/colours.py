@@ -9,6 +9,7 @@ from benchmarks.document import Chart
 __all__ = ["PALETTE", "is_ours", "of_bars", "of_series"]
 
 PALETTE = 8  # classes c0 to c7 of the style
+OWN = 3  # classes own0 to own2
 
 PEERS = (
     "graphx", "graphframes", "scipy", "igraph", "networkit", "pathway", "differential dataflow",
@@ -28,8 +29,9 @@ def _peer(name: str) -> int | None:
 
 
 def compared(names: Sequence[str]) -> bool:
-    """Whether these are systems, ours and others; else all is ours, or parts of it."""
-    return len({is_ours(n) for n in names}) == 2 or any(_peer(n) is not None for n in names)
+    """Whether these are systems, ours or others; else all is ours, or parts of it."""
+    own = sum(map(is_ours, names))
+    return 0 < own < len(names) or 0 < own <= OWN or any(_peer(n) is not None for n in names)
 
 
 def of_series(names: Sequence[str]) -> list[str]:
@@ -40,7 +42,7 @@ def of_series(names: Sequence[str]) -> list[str]:
     given: dict[str, str] = {}
     for name in names:
         if is_ours(name):
-            given[name] = f"own{min(sum(map(is_ours, given)), 2)}"
+            given[name] = f"own{min(sum(map(is_ours, given)), OWN - 1)}"
         else:
             # Two of one system, or one that is not known, take what nobody else has or wants.
             free = [k for k in range(1, PALETTE) if f"c{k}" not in given.values()]

@@ -17,7 +17,7 @@ _MAIN = re.compile(
     rf"(⚠?\s*(?:\*\*[^*]+\*\*{_UNIT}|[~>]?\s?\d[^\s(]*{_UNIT}(?= \()))\s+([(\d⚠~].*)", re.DOTALL
 )
 _SIGNS = {"✓": '<span class="kept">✓</span>', "✗": '<span class="broken">✗</span>'}
-_BRIEF = 30  # letters of a row's name that are not broken into lines where there is room
+_BRIEF = 30  # letters: a row's name so long is in one line where there is room
 _BADGES = {"reached": "good", "not reached": "bad", "exact": "good"}
 
 
@@ -46,13 +46,14 @@ def _row(row: list[str], numbers: list[bool]) -> str:
     # A row may be longer or shorter than the head: what it says is shown all the same.
     rest = numbers[1:] + [False] * (len(row) - len(numbers))
     return first + "".join(
-        f"<td{_kind(number)}>{_cell(cell)}</td>"
+        f"<td{_kind(number, cell)}>{_cell(cell)}</td>"
         for cell, number in zip(row[1:], rest, strict=False)
     )
 
 
-def _kind(number: bool) -> str:
-    return ' class="number"' if number else ""
+def _kind(number: bool, cell: str = "") -> str:
+    long = ' class="long"' if len(plain(cell)) > _BRIEF else ""
+    return ' class="number"' if number else long
 
 
 def _is_number(shown: Table, at: int) -> bool:
