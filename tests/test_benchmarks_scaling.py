@@ -15,7 +15,7 @@ from benchmarks import document
 from benchmarks.evolving.parent import Found
 from benchmarks.scaling import table
 from benchmarks.scaling.checked import compared
-from benchmarks.scaling.fit import least_squares, line, power
+from benchmarks.scaling.fit import least_squares, line, power, relative
 from benchmarks.scaling.measured import costs_of, measured
 from benchmarks.scaling.projection import Assumed, Costs, fewest, messages, project
 from benchmarks.scaling.results import Results
@@ -156,6 +156,28 @@ def test_costs_are_read_out_of_the_figures_that_they_leave():
         assert getattr(found, field.name) == pytest.approx(wanted, rel=1e-3), field.name
 
 
+def test_without_runs_on_one_core_those_on_two_tell_what_an_edge_costs():
+    r = _results()
+    half = r.cases.pop("local-1")
+    half.figures = {name: [y / 2 for y in found] for name, found in half.figures.items()}
+    r.cases["local-2"] = half
+    found = costs_of(measured(r))
+    assert (found.edge, found.load) == pytest.approx((COSTS.edge, COSTS.load))
+
+
+def test_noise_that_is_a_share_of_the_time_hides_no_small_cost():
+    random = np.random.default_rng(3)
+    counts = [1, 2, 4, 8, 16, 32, 64]
+    columns = [[1.0] * 7, counts, [p * p for p in counts]]
+    true = [0.05 + 0.01 * p + 1e-3 * p * p for p in counts]
+    for _ in range(20):
+        y = [t * random.normal(1.0, 0.03) for t in true]
+        fit = relative(columns, y)
+        assert fit.value[0] == pytest.approx(0.05, rel=0.3)
+        assert fit.value[2] == pytest.approx(1e-3, rel=0.3)
+    assert relative([[1.0, 1.0], [0.0, 1.0]], [0.0, 2.0]).value == (0.0, 2.0)
+
+
 def test_a_cost_below_zero_is_taken_as_zero_and_said_to_be_loose():
     r = _results()
     noisy = {0: 0.3, 10**6: 0.1, 3 * 10**6: 0.25, 10**7: 0.2}
@@ -239,6 +261,6 @@ def test_more_changes_than_edges_are_refused(capsys: pytest.CaptureFixture[str])
 
 def test_quick_arguments_are_good_ones():
     options = scaling._parser().parse_args(scaling.QUICK)
-    assert {"local-1", "costs", "costs-driver"} <= set(options.parts)  # the projection needs them
+    assert {"local-2", "costs", "costs-driver"} <= set(options.parts)  # the projection needs them
     assert max(options.changes) <= 8 << options.scale
     assert examples._parser().parse_args(examples.QUICK).scale == 12

@@ -98,7 +98,7 @@ def _asked(ground: Ground, own: evolving.Ground, main: Any, program: str, count:
     for took, seconds, statistics in found:
         ground.note(f"ingest {program}", took, count)
         ground.note(f"query {program}", seconds, count)
-        ground.note(f"touched {program}", statistics.get("touched", statistics["updates"]), count)
+        ground.note(f"updates {program}", statistics["updates"], count)
 
 
 CASES: dict[str, Case] = {

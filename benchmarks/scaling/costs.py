@@ -31,7 +31,6 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the edges, that lead to the other par
 COMMIT_FRACTIONS = (64, 16, 4, 1)
 _DEGREE = 16
 _WARM = 3
-_SETTLE = 4
 _ROUNDS = 12  # iterations of the runs whose messages are counted
 
 
@@ -64,7 +63,7 @@ def of_the_driver(ground: Ground) -> None:
 
 def _settle(ground: Ground) -> None:
     """Hops before the first that counts: the JVM compiles what is called often meanwhile."""
-    for _round in range(_SETTLE):
+    for _round in range(1 + ground.sizes.hops // 2):
         for _seconds in _hops(ground, 4, "shuffle", 8):
             pass
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Fit", "least_squares", "line", "power"]
+__all__ = ["Fit", "least_squares", "line", "power", "relative"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,15 @@ def least_squares(columns: Sequence[Sequence[float]], y: Sequence[float]) -> Fit
     else:
         error = np.full(x.shape[1], math.nan)
     return Fit(tuple(np.round(value / size, 15).tolist()), tuple(error.tolist()), len(wanted))
+
+
+def relative(columns: Sequence[Sequence[float]], y: Sequence[float]) -> Fit:
+    """As `least_squares`, of ``y`` whose noise is a share of it, and so greatest where it is."""
+    if min(y, default=0.0) <= 0:
+        return least_squares(columns, y)
+    return least_squares(
+        [[v / w for v, w in zip(c, y, strict=True)] for c in columns], [1.0] * len(y)
+    )
 
 
 def line(x: Sequence[float], y: Sequence[float]) -> Fit:

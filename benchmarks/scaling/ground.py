@@ -53,7 +53,7 @@ class Ground:
 
     def note(self, name: str, value: float, *at: float) -> None:
         """Tell a figure, and the numbers that it depends on."""
-        self._note(f"{name} @{','.join(f'{x:g}' for x in at)}" if at else name, value)
+        self._note(f"{name} @{','.join(f'{x:.15g}' for x in at)}" if at else name, value)
 
     def load(self, told: BenchGraph, program: str, partitions: int) -> tuple[Graph, VariantInfo]:
         """The graph, ready for a program, and what loading found."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.scaling.fit import Fit, least_squares, line
+from benchmarks.scaling.fit import Fit, least_squares, line, relative
 from benchmarks.scaling.ground import ITERATIONS
 from benchmarks.scaling.projection import Costs
 from benchmarks.scaling.results import Results
@@ -84,10 +84,12 @@ def _costs(r: Results) -> Iterator[Cost]:
     put = f"states of up to {r.sizes.megabytes} MiB put into {store.title()} and committed"
     yield _cost("commit", "a commit", commits, 0, put)
     yield _cost("commit_byte", "a byte of a commit", commits, 1, put)
-    kernel = _scaled(_line(r, "edges pagerank kernel", "local-1"), 1 / ITERATIONS)
-    graphs = f"R-MAT {r.sizes.scales[0]} to {r.sizes.scales[-1]}, one partition, one core"
+    one = bool(r.points("local-1", "edges pagerank kernel"))
+    case, used = ("local-1", 1) if one else ("local-2", cores)
+    kernel = _scaled(_line(r, "edges pagerank kernel", case), used / ITERATIONS)
+    graphs = f"R-MAT {r.sizes.scales[0]} to {r.sizes.scales[-1]}, one partition, cores: {used}"
     yield _cost("edge", "an edge in an iteration of PageRank", kernel, 1, graphs)
-    load = _line(r, "edges pagerank load", "local-1")
+    load = _scaled(_line(r, "edges pagerank load", case), used)
     yield _cost("load", "an edge loaded from Parquet", load, 1, graphs)
     columns, size_of = r.scattered("costs", "memory")
     memory = _fitted(columns, size_of, "memory")
@@ -100,7 +102,10 @@ def _hops(r: Results, case: str, name: str) -> Fit:
     """Fixed, per task, per pair of tasks; of the least seconds, as a hop is never too quick."""
     points = {x[0]: min(y) for x, y in r.points(case, name).items()}
     columns = [[1.0] * len(points), list(points), [p * p for p in points]]
-    return _fitted(columns, list(points.values()), f"{case}: {name}")
+    try:
+        return relative(columns, list(points.values()))
+    except ValueError as error:
+        raise Missing(f"{case}: {name}: {error}") from error
 
 
 def _line(r: Results, name: str, case: str = "costs") -> Fit:

@@ -52,7 +52,7 @@ def _amount(cost: Cost) -> str:
     if "bytes of" in cost.title:
         return f"{cost.value:.3g} ± {cost.error:.1g} B"
     for unit, size in (("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
-        if cost.value >= size or unit == "ns":
+        if max(cost.value, cost.error if cost.error > 0 else 0.0) >= size or unit == "ns":
             error = "" if math.isnan(cost.error) else f" ± {cost.error / size:.2g}"
             return f"{cost.value / size:.3g}{error} {unit}"
     raise AssertionError

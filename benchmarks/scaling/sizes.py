@@ -31,8 +31,8 @@ class Sizes:
     repeats: int = 3
     budget: float = 20.0
     executor_memory: int = 1024
-    hops: int = 7
-    tasks: int = 32
+    hops: int = 5
+    tasks: int = 64
     megabytes: int = 64
     log_edges: int = 21
     cores: int = 2

@@ -142,9 +142,9 @@ def _changes(r: Results) -> Iterator[Section]:
             series.append(Series(said, _medians(points, x)))
             told = exponent(*r.medians("changes", f"query {program}"))
             rows.append([f"query: {said}", *_cells(points, x), told])
-            touched = _medians(r.points("changes", f"touched {program}"), x)
-            counts = ["–" if y is None else f"{y:,.0f}" for y in touched]
-            rows.append([f"vertices touched: {said}", *counts, "–"])
+            updates = _medians(r.points("changes", f"updates {program}"), x)
+            counts = ["–" if y is None else f"{y:,.0f}" for y in updates]
+            rows.append([f"updates of vertices: {said}", *counts, "–"])
     taken = r.points("changes", f"ingest {next(iter(PROGRAMS))}")
     if taken:
         rows.append(["taking them in, durably", *_cells(taken, x), "–"])
