@@ -1,10 +1,11 @@
-"""What the soak found: whether memory is flat after the warm-up, as Markdown."""
+"""What the soak found: whether memory is flat after the warm-up, as a document."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from benchmarks import report
+from benchmarks.document import Chart, Document, Section, Series, Table
 from benchmarks.evolving.parent import Found
 from benchmarks.evolving.results import Results
 
@@ -38,25 +39,28 @@ def flat(found: Found) -> bool:
     )
 
 
-def markdown(r: Results, found: Found) -> str:
-    """The report."""
-    title = f"# Soak: {r.sizes.total:,} changes of R-MAT {r.sizes.scale}"
-    parts = [title, report.where(r.machine, r.command, r.sizes.cores)]
-    if r.others() > report.QUIET:
-        parts.append(f"**The machine was not quiet**: others used {r.others():.0%} of its cores.")
-    if found.problem:
-        parts.append(f"**Failed:** {found.problem}")
+def told(r: Results, found: Found) -> Document:
+    """All that the soak says."""
     done = int(max(found.figures.get("done", [0])))
     queries = found.figures.get("query", [])
     checked = "the last answer was right" if found.of("checked") else "no answer was checked"
-    parts.append(
+    about = (
         f"{found.edges:,} edges at first; {done:,} changes in batches of at most "
         f"{min(r.sizes.batch, r.sizes.every):,}, shortest paths kept up after each, "
         f"{len(queries)} queries; {checked}. {found.seconds:,.0f} s in all."
     )
-    if queries:
-        parts += [_memory(found), _over_time(found)]
-    return "\n\n".join(parts) + "\n"
+    if found.problem:
+        about = f"**Failed:** {found.problem}\n\n{about}"
+    return Document(
+        suite="soak",
+        title=f"Soak: {r.sizes.total:,} changes of R-MAT {r.sizes.scale}",
+        about=about,
+        command=f"./dev {' '.join(r.command)}",
+        machine=r.machine,
+        settings=f"{r.sizes.cores} of {r.machine['cores']} cores used",
+        warning=report.disturbed(r.others(), "meanwhile"),
+        sections=[_memory(found), _over_time(found)] if queries else [],
+    )
 
 
 def _points(found: Found, kind: str) -> list[tuple[float, float]]:
@@ -86,30 +90,42 @@ def _line(found: Found, kind: str) -> tuple[float, float, float] | None:
     return mean, slope, slope * float(at[-1] - at[0]) / mean if mean else 0.0
 
 
-def _memory(found: Found) -> str:
-    rows = [["memory", "mean, MB", "slope, MB per million changes", "growth to the end"]]
+def _memory(found: Found) -> Section:
+    head = ["memory", "mean, MB", "slope, MB per million changes", "growth to the end"]
+    rows = []
     for kind, title in _KINDS.items():
         line = _line(found, kind)
         if line is not None:
             mean, slope, growth = line
             rows.append([title, f"{mean / 1e6:,.0f}", f"{slope:,.2f}", f"{growth:+.1%}"])
-    if len(rows) == 1:
-        return "Too few looks at memory to judge it."
+    if not rows:
+        return Section("Memory", "Too few looks at memory to judge it.")
     verdict = "flat" if flat(found) else "**not flat**"
-    return (
-        f"{report.grid(rows)}\n\nAfter the first {WARM:.0%} of the changes, by least squares; "
+    note = (
+        f"After the first {WARM:.0%} of the changes, by least squares; "
         f"{verdict}: growth of the bold lines by at most {GROWTH:.0%} counts as flat. What the "
         "kernel can drop, as pages of the store's file, is only in the resident lines. The JVM has "
         "all of its heap from the start; what it needs of it must not grow either."
     )
+    return Section("Memory", "", [Table(head, rows, note=note)])
 
 
-def _over_time(found: Found) -> str:
-    rows = [["changes", "all of these, MB", "store on disk, MB", "query, s"]]
+def _over_time(found: Found) -> Section:
+    head = ["changes", "all of these, MB", "store on disk, MB", "query, s"]
     held = dict(_points(found, "all"))
     figures = (found.figures[name] for name in ("done", "state bytes", "query"))
     lines = list(zip(*figures, strict=True))
-    for done, state, query in lines[:: max(1, len(lines) // 20)]:
-        now = f"{held[done] / 1e6:,.0f}" if done in held else "–"
-        rows.append([f"{done:,.0f}", now, f"{state / 1e6:,.0f}", report.seconds(query)])
-    return report.grid(rows)
+    lines = lines[:: max(1, len(lines) // 20)]
+    megabytes = [held[done] / 1e6 if done in held else None for done, _, _ in lines]
+    rows = [
+        [f"{done:,.0f}", "–" if mb is None else f"{mb:,.0f}", f"{state / 1e6:,.0f}",
+         report.seconds(query)]
+        for (done, state, query), mb in zip(lines, megabytes, strict=True)
+    ]  # fmt: skip
+    chart = Chart(
+        "lines", "Memory while changes come in", "MB", [row[0] for row in rows],
+        [Series("driver, workers and shared memory", megabytes),
+         Series("store on disk", [state / 1e6 for _, state, _ in lines])],
+        x=[done for done, _, _ in lines], x_title="changes",
+    )  # fmt: skip
+    return Section("Over time", "", [Table(head, rows), chart])

@@ -24,7 +24,7 @@ class Dataflow(Streamer):
         "with the rank of vertices without out-edges lost; checked to the last surfer."
     )
     surfers = 1_000_000
-    scales = (16, 18, 20)
+    scales = (12, 14, 16, 18, 20)
 
     def start(self, cache: Path) -> dict[str, str]:
         cargo = shutil.which("cargo") or shutil.which("cargo", path=str(_home() / "bin"))

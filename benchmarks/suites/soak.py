@@ -7,12 +7,11 @@ JVM and the Python workers is looked at twice a second.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import machine, processes
+from benchmarks import document, machine, processes
 from benchmarks.evolving import parent, soak_table
 from benchmarks.evolving.options import add_sizes, sizes_of
 from benchmarks.evolving.results import Results
@@ -37,14 +36,11 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="vertexsdk-bench-") as scratch:
         found = parent.run(CASE, results.sizes, cache, Path(scratch), limits, say, True)
     results.cases[CASE] = found
-    out = Path(options.out)
-    out.mkdir(parents=True, exist_ok=True)
-    stem = f"soak-r-mat-{results.sizes.scale}-{str(results.machine['date'])[:10]}"
-    text = soak_table.markdown(results, found)
-    (out / f"{stem}.md").write_text(text)
-    (out / f"{stem}.json").write_text(json.dumps(results.plain(), indent=1) + "\n")
-    say(f"written: {out / stem}.md")
-    print(text)
+    told = soak_table.told(results, found)
+    stem = f"soak-r-mat-{results.sizes.scale}"
+    for path in document.save(told, results.plain(), Path(options.out), stem):
+        say(f"written: {path}")
+    print(document.markdown(told))
     return 1 if found.problem or not soak_table.flat(found) else 0
 
 
