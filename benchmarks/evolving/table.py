@@ -40,7 +40,7 @@ def told(r: Results) -> Document:
         Section("Ingest", ingest_table.branches(r), ingest_table.ingest(r)),
         Section("Single changes", ingest_table.said_of_singles(r), ingest_table.singles(r)),
     ]
-    text = "\n".join(filter(None, (_graph(r), _problems(r))))
+    text = "\n\n".join(filter(None, (_graph(r).strip(), _problems(r))))
     return Document(
         suite="evolving",
         title="Suite evolving",
