@@ -25,6 +25,7 @@ from vertexsdk.threads import run_all, spread
 __all__ = ["Delivery", "filled", "message_count"]
 
 ROUND = 1 << 18  # edges per thread between two barriers
+LINE = 16  # counters of a thread apart from another's, or caches would fight for them
 PARALLEL = 1 << 15  # edges below which one thread is quicker to pull
 BUCKETS = 1 << 17  # and to push
 PULL = 8  # a pull costs about an eighth per edge of a push
@@ -62,7 +63,7 @@ class Delivery:
         self.ch: Array = np.zeros(slots, np.uint8)
         # a region per thread, then one for changes which are applied directly
         self.list: Array = np.empty(2 * slots, np.int32)
-        self.counts: Array = np.zeros(self.threads + 1, np.int64)
+        self.counts: Array = np.zeros((self.threads + 1) * LINE, np.int64)[::LINE]
         self._in_index: Array | None = topology.in_source if shape == "uniform" else None
         none = self._buckets(1, 0)
         self._small, self._large = none, none
@@ -348,7 +349,7 @@ class Delivery:
             np.empty(shape, np.int32),
             np.empty(values, algebra.dtype),
             np.empty(values, algebra.dtype),
-            np.zeros((threads, threads), np.int64),
+            np.zeros((threads, max(threads, LINE)), np.int64),
         )
 
 

@@ -22,6 +22,7 @@ from vertexsdk.vertices import Vertices
 __all__ = ["NativeMethods"]
 
 Array = NDArray[Any]
+_APART = 128  # elements, so that what threads write lies in different cache lines
 _INDEX = np.dtype(np.int32)
 PARALLEL = 4 * BLOCK  # vertices below which one thread is quicker
 
@@ -221,8 +222,8 @@ class NativeMethods:
         algebra = delivery.algebra
         size = () if algebra.size is None else (algebra.size,)
         return (
-            np.empty((1, *size), algebra.dtype),
-            np.zeros(1, np.bool_),
+            np.empty((_APART, *size), algebra.dtype),
+            np.zeros(_APART, np.bool_),
             np.empty((largest, *size), algebra.dtype),
             np.zeros(largest, np.bool_),
         )
