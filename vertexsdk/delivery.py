@@ -216,12 +216,12 @@ class Delivery:
 
         Aggregates must hold the messages of before.
         """
-        algebra, t = self.algebra, self.topology
-        if algebra.kind not in ("min", "max") or algebra.size is not None or self.lazy:
+        algebra = self.algebra
+        if not self.ordered or self.lazy:
             return False
         if self.counts.any():  # some may have lost their winner
             return False
-        shift = BLOCK if isinstance(t, Topology) else 31  # rows of others may not ascend
+        shift = BLOCK if isinstance(self.topology, Topology) else 31  # else rows may not ascend
         best = np.full((len(parts), (len(msg) >> shift) + 1), algebra.identity, algebra.dtype)
         calls = [
             partial(self.module.better, senders, old, msg, b, shift)
@@ -231,6 +231,20 @@ class Delivery:
             return False
         rule = np.fmin if algebra.kind == "min" else np.fmax
         rest = rule.accumulate(rule.reduce(best)[::-1])[::-1].copy()
+        self.read_better(rest, shift, msg, agg)
+        return True
+
+    @property
+    def ordered(self) -> bool:
+        """Whether of two messages to a slot only the better one counts."""
+        return self.algebra.kind in ("min", "max") and self.algebra.size is None
+
+    def read_better(self, rest: Array, shift: int, msg: Array, agg: Array) -> None:
+        """Read the rows of slots that can get better.
+
+        `rest` has the best changed message of the producers from each block of 2^shift on.
+        """
+        t = self.topology
         slots = t.n + t.ghosts
         parallel = len(t.in_source) > PARALLEL
         cuts = np.linspace(0, slots, (self.threads * PARTS if parallel else 1) + 1).astype(int)
@@ -245,7 +259,6 @@ class Delivery:
             self.threads,
         )  # fmt: skip
         self.pulled = True
-        return True
 
     def finish(self, msg: Array, agg: Array) -> Array:
         """Return the slots (int32, ascending) whose aggregate changed since the last call."""

@@ -103,6 +103,9 @@ def _delivery_kernels(delivery: Delivery, v: Any) -> None:
         delivery._repair(none, v.msg, v.agg)
         if delivery.shape != "derived":
             delivery.pull(v.msg, v.agg)
+    if delivery.shape == "uniform" and delivery.ordered:
+        delivery.module.better(some, old, v.msg, old, 0)
+        delivery.read_better(old, 0, v.msg, v.agg)
     arguments = delivery.arguments(v.msg, v.agg, 1, 0)
     t = delivery.topology
     if delivery.shape == "uniform":
