@@ -111,7 +111,7 @@ class GraphFramesFromScratch(GraphFrames):
     title = "GraphFrames from scratch"
     about = (
         "Cached DataFrames, one shuffle partition per core; pageRank with as many iterations as "
-        "GraphX's, whose it is. It has no shortest paths along values."
+        "GraphX's, whose it is; shortest paths along values by Pregel."
     )
 
     def pagerank_converged(self) -> Later:

@@ -44,6 +44,8 @@ def scala_jar(source: Path, settings: Settings, *more: Path) -> Path:
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else "java"
     made = Path(settings.scratch) / f"{source.stem}.jar"
+    if made.exists():  # by a process before this one, which was ended
+        return made
     path = os.pathsep.join(jars)
     command = [java, "-cp", path, "scala.tools.nsc.Main", "-classpath", path, "-d", str(made)]
     done = subprocess.run(

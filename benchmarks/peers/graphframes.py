@@ -1,19 +1,23 @@
 """GraphFrames: graphs as DataFrames; its jar comes by Maven coordinates, or from a given path.
 
 ``VERTEXSDK_GRAPHFRAMES_JARS`` may name jars that are already there (comma-separated), and
-``VERTEXSDK_GRAPHFRAMES_PACKAGE`` other coordinates than `PACKAGE`.
+``VERTEXSDK_GRAPHFRAMES_PACKAGE`` other coordinates than `PACKAGE` in the version of the Python
+package.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.peers import Later, Peer, Unavailable, require
 
-PACKAGE = "io.graphframes:graphframes-spark4_2.13:0.12.1"
+PACKAGE = "io.graphframes:graphframes-spark4_2.13"
 
 
 class GraphFrames(Peer):
@@ -21,7 +25,9 @@ class GraphFrames(Peer):
     about = (
         "A GraphFrame of cached DataFrames read by Spark, one shuffle partition per core. pageRank "
         "is GraphX's, so it is checked against that definition; shortestPaths counts hops towards "
-        "a landmark, so it stands under breadth-first search, on the reversed edges."
+        "a landmark, so it stands under breadth-first search, on the reversed edges, which are "
+        "made and cached before the clock. Paths along values are by its Pregel, stopped when no "
+        "message is left. labelPropagation is GraphX's too, so it is left out as there."
     )
 
     def start(self) -> dict[str, str]:
@@ -29,27 +35,29 @@ class GraphFrames(Peer):
         from benchmarks.peers import _spark
 
         jars = os.environ.get("VERTEXSDK_GRAPHFRAMES_JARS")
-        package = os.environ.get("VERTEXSDK_GRAPHFRAMES_PACKAGE", PACKAGE)
+        package = os.environ.get("VERTEXSDK_GRAPHFRAMES_PACKAGE")
+        package = package or f"{PACKAGE}:{frames.__version__}"
         wanted = {"spark.jars": jars} if jars else {"spark.jars.packages": package}
         try:
             self.spark = _spark.jvm_session(self.settings, **wanted)
             jvm: Any = self.spark.sparkContext._jvm
             jvm.java.lang.Class.forName("org.graphframes.GraphFrame")
         except Exception as error:  # py4j and pyspark raise many kinds when the JVM does not start
-            what = jars or package
-            raise Unavailable(f"the jar {what} could not be resolved or loaded") from error
+            raise Unavailable(_why(jars or package)) from error
         self.spark.sparkContext.setCheckpointDir(self.settings.scratch)
         self.GraphFrame = frames.GraphFrame
         self.loaded: Any = None
+        self.turned: Any = None
         return _spark.versions(self.spark) | {"graphframes": jars or package}
 
     def stop(self) -> None:
         self.spark.stop()
 
     def release(self) -> None:
-        if self.loaded is not None:
-            self.loaded.unpersist()
-        self.loaded = None
+        for graph in (self.loaded, self.turned):
+            if graph is not None:
+                graph.unpersist()
+        self.loaded = self.turned = None
 
     def load_text(self) -> Later:
         schema = "src long, dst long, value long"
@@ -86,11 +94,40 @@ class GraphFrames(Peer):
 
         return later
 
+    def prepare(self, measure: str) -> None:
+        if measure == "bfs" and self.turned is None:
+            edges = self.loaded.edges.selectExpr("dst as src", "src as dst").cache()
+            edges.count()
+            self.turned = self.GraphFrame(self.loaded.vertices, edges)
+
+    def shortest_paths(self) -> Later:
+        from graphframes.lib import Pregel
+        from pyspark.sql import functions as F
+
+        far = F.lit(float("inf"))
+        through = Pregel.src("length") + Pregel.edge("value")
+        first = F.when(F.col("id") == self.graph.origin, F.lit(0.0)).otherwise(far)
+        nearer = F.least(F.col("length"), F.coalesce(Pregel.msg(), far))
+        lengths = (
+            self.loaded.pregel.setMaxIter(self.graph.vertices)
+            .setEarlyStopping(True)
+            .withVertexColumn("length", first, nearer)
+            .sendMsgToDst(F.when(through < Pregel.dst("length"), through))
+            .aggMsgs(F.min(Pregel.msg()))
+            .run()
+            .cache()
+        )
+        lengths.count()
+
+        def later() -> dict[str, Any]:
+            ids, length = self._columns(lengths, "length")
+            return {"ids": ids, "value": length}
+
+        return later
+
     def bfs(self) -> Later:
-        turned = self.loaded.edges.selectExpr("dst as src", "src as dst")
         origin = self.graph.origin
-        graph = self.GraphFrame(self.loaded.vertices, turned)
-        hops = graph.shortestPaths(landmarks=[origin]).cache()
+        hops = self.turned.shortestPaths(landmarks=[origin]).cache()
         hops.count()
 
         def later() -> dict[str, Any]:
@@ -104,3 +141,15 @@ class GraphFrames(Peer):
         table = frame.select("id", name).toArrow()
         frame.unpersist()
         return table["id"].to_numpy(), table[name].to_numpy()
+
+
+def _why(what: str) -> str:
+    """Why a jar is not there; Ivy tells it on this process's standard error, which is a file."""
+    said = ""
+    with contextlib.suppress(OSError, ValueError):
+        log = Path(os.readlink("/proc/self/fd/2"))
+        said = log.read_text(errors="replace") if log.is_file() else ""
+    if "module not found" not in said:
+        return f"the jar {what} could not be loaded"
+    tried = dict.fromkeys(re.findall(r"==== ([\w-]+): tried", said))
+    return f"{what} was found in none of the repositories that Ivy tried: {', '.join(tried)}"
