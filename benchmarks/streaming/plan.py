@@ -89,11 +89,10 @@ class Plan:
             np.concatenate([first, *(getattr(b, name) for b in self._taken[:batch])])
             for name, first in zip(("source", "target", "value"), self._base, strict=True)
         ]
-        source, target, _ = columns
-        order = np.lexsort((np.arange(source.size), target, source))
-        s, t = source[order], target[order]
-        last = np.ones(s.size, bool)
-        last[:-1] = (s[1:] != s[:-1]) | (t[1:] != t[:-1])
+        key = columns[0] << 32 | columns[1]  # ids are below 2**32
+        order = np.argsort(key, kind="stable")
+        last = np.ones(key.size, bool)
+        last[:-1] = np.diff(key[order]) != 0
         kept = order[last]
         kept = kept[np.concatenate(kinds)[kept] != REMOVE]
         source, target, value = (column[kept] for column in columns)

@@ -23,9 +23,9 @@ from benchmarks.suites.batch import quotable, say
 
 _TINY_SCALE = 8
 QUICK = (
-    "--scale=12", "--parts=a-shortest_paths,b,c-shortest_paths,c-pagerank", "--queries=10",
-    "--shares=0.01,0.05", "--batch=2000", "--batch-seconds=0.1", "--seconds=2",
-    "--peer-scales=8", "--peer-time-limit=15", "--systems=graphx,graphframes",
+    "--scale=10", "--parts=a-shortest_paths,c-pagerank,c-pagerank-batch", "--queries=8",
+    "--every=200", "--shares=0.02,0.1", "--batch-seconds=0.1", "--seconds=1",
+    "--peer-scales=10", "--peer-time-limit=15", "--systems=graphx,graphframes",
 )  # fmt: skip
 """What `./dev bench --quick` calls it with."""
 
