@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("benchmarks")
 
+from benchmarks import document
 from benchmarks.evolving import aims, answers, instants, parent, soak_table, table
 from benchmarks.evolving.results import Results
 from benchmarks.evolving.sizes import Sizes
@@ -142,6 +143,7 @@ def test_smoke_run(cache: Path, tmp_path: Path):
     assert len(case["figures"]["query"]) == 2
     assert len(case["figures"]["checked"]) == 2
     assert case["peak"] > 0
+    assert document.opened(json.loads(path.read_text())["document"]).suite == "evolving"
     text = path.with_suffix(".md").read_text()
     assert "shortest paths" in text
     assert str(tmp_path) not in text + path.read_text()

@@ -152,9 +152,11 @@ def test_what_cannot_be_had_says_how_to_have_it(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("CARGO_HOME", str(tmp_path))
     with pytest.raises(Unavailable, match="no cargo is found"):
         Dataflow().start(tmp_path)
-    (tmp_path / "cargo").write_text("#!/bin/sh\necho no network >&2\nexit 101\n")
+    (tmp_path / "cargo").write_text(
+        "#!/bin/sh\necho no network at https://a.b/c/x in /home/me/y >&2\nexit 101\n"
+    )
     (tmp_path / "cargo").chmod(0o755)
-    with pytest.raises(Unavailable, match="could not build it: no network"):
+    with pytest.raises(Unavailable, match=r"could not build it: no network at x in y$"):
         Dataflow().start(tmp_path)
     monkeypatch.setenv("VERTEXSDK_PATHWAY_PYTHON", str(tmp_path / "none"))
     with pytest.raises(Unavailable, match="pip install pathway=="):

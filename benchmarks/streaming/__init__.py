@@ -22,6 +22,7 @@ and after the last one done, it writes the whole answer to ``out/answer-BATCH.tx
 from __future__ import annotations
 
 import importlib
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,11 @@ class Streamer(ABC):
 def words(job: Job) -> list[str]:
     """The job as arguments ``name=value``."""
     return [f"{name}={getattr(job, name)}" for name in Job.__slots__]
+
+
+def said(text: str) -> str:
+    """What a program complained of, for a table: not long, and without folders and addresses."""
+    return re.sub(r"(\w+:/)?/[^\s\"'`]*/", "", " ".join(text.split()))[:200]
 
 
 def streamer(name: str) -> Streamer:

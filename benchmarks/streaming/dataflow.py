@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from benchmarks.peers import Unavailable
-from benchmarks.streaming import Job, Streamer, words
+from benchmarks.streaming import Job, Streamer, said, words
 
 SOURCE = Path(__file__).parent.parent / "dataflow"
 _BUILD_SECONDS = 900
@@ -42,8 +42,7 @@ class Dataflow(Streamer):
         except subprocess.TimeoutExpired:
             raise Unavailable(f"cargo did not build it in {_BUILD_SECONDS} s") from None
         if done.returncode:
-            said = " ".join(done.stderr.split())[:200]
-            raise Unavailable(f"cargo could not build it: {said}")
+            raise Unavailable(f"cargo could not build it: {said(done.stderr)}")
         self.built = target / "release" / "evolving-graphs"
         return _locked() | {"cargo": version.stdout.split()[1]}
 

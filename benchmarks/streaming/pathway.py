@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from benchmarks.peers import Unavailable
-from benchmarks.streaming import Job, Streamer, words
+from benchmarks.streaming import Job, Streamer, said, words
 
 _FOLDER = ".venv-pathway"
 _ROOT = Path(__file__).parent.parent.parent
@@ -48,8 +48,8 @@ class Pathway(Streamer):
                 f"its Python does not start ({type(error).__name__}); {how}"
             ) from None
         if done.returncode:
-            said = done.stderr.strip().splitlines()[-1:]
-            raise Unavailable(f"{' '.join(said)[:200]}; {how}")
+            last = done.stderr.strip().splitlines()[-1:]
+            raise Unavailable(f"{said(' '.join(last))}; {how}")
         version, python = done.stdout.split()[-2:]
         return {"pathway": version, "its Python": python}
 

@@ -15,7 +15,7 @@ from benchmarks import processes
 from benchmarks.child import Others
 from benchmarks.evolving.answers import Wrong
 from benchmarks.evolving.parent import Found, Limits
-from benchmarks.streaming import Job, Streamer
+from benchmarks.streaming import Job, Streamer, said
 from benchmarks.streaming.checking import check
 from benchmarks.streaming.plan import Plan
 
@@ -95,8 +95,8 @@ def _watch(
         processes.end(child.pid)
         child.wait()
     if not found.problem and child.returncode:
-        said = log.read_text(errors="replace").strip().splitlines()[-1:]
-        found.problem = f"its process ended with status {child.returncode}: {' '.join(said)[:200]}"
+        last = log.read_text(errors="replace").strip().splitlines()[-1:]
+        found.problem = f"its process ended with status {child.returncode}: {said(' '.join(last))}"
 
 
 def _hear(heard: _Heard, line: str) -> None:
