@@ -24,8 +24,8 @@ class Pathway(Streamer):
     about = (
         "Its library's bellman_ford and pagerank, and label propagation by pw.iterate; changes "
         "come from a ConnectorSubject with upserts, one commit for each batch; one thread per "
-        "core (PATHWAY_THREADS), monitoring and telemetry off. Seconds from the first change handed in until "
-        "on_time_end of a subscriber to the answer. Edges into the origin are left out for "
+        "core (PATHWAY_THREADS), monitoring and telemetry off. Seconds from the first change "
+        "handed in until on_time_end of a subscriber to the answer. Edges into the origin are left out for "
         "bellman_ford, which would else change the origin's own distance. PageRank counts whole "
         "surfers, 1,000 for each vertex and iteration, damping 5/6, with the rank of vertices "
         "without out-edges lost; checked to the last surfer."
@@ -36,7 +36,7 @@ class Pathway(Streamer):
     def start(self, cache: Path) -> dict[str, str]:
         named = os.environ.get("VERTEXSDK_PATHWAY_PYTHON")
         self.python = named or str(_ROOT / _FOLDER / "bin" / "python")
-        how = f"python -m venv {_FOLDER} && {_FOLDER}/bin/pip install pathway==0.33.0"
+        how = f"./dev bench makes {_FOLDER} by benchmarks/pathway.txt"
         if not Path(self.python).exists():
             where = "VERTEXSDK_PATHWAY_PYTHON names no file" if named else f"no {_FOLDER}"
             raise Unavailable(f"{where}; {how}")
