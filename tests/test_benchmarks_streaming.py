@@ -159,7 +159,7 @@ def test_what_cannot_be_had_says_how_to_have_it(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(Unavailable, match=r"could not build it: no network at x in y$"):
         Dataflow().start(tmp_path)
     monkeypatch.setenv("VERTEXSDK_PATHWAY_PYTHON", str(tmp_path / "none"))
-    with pytest.raises(Unavailable, match="names no file; ./dev bench makes"):
+    with pytest.raises(Unavailable, match=r"names no file; \./dev bench makes"):
         Pathway().start(tmp_path)
 
 
