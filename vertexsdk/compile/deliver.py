@@ -22,14 +22,15 @@ from vertexsdk.algebra import Algebra
 from vertexsdk.compile.rewrite import CannotCompile, Globals
 from vertexsdk.program import Method
 
-__all__ = ["deliver_source"]
+__all__ = ["AHEAD", "deliver_source"]
 
 _HEAD = """
 import numpy as np
 from vertexsdk.compile.runtime import as_bool as _as_bool, as_float as _as_float, as_int as _as_int
 """
 
-_AHEAD = 128  # in-edges between asking for a message and reading it, in a pull
+AHEAD = 48  # messages between asking for an aggregate and comparing it
+_PULL_AHEAD = 128  # in-edges between asking for a message and reading it, in a pull
 _ROWS = 24  # rows between asking for a row and reading it
 _PREFETCH = "from vertexsdk.compile.runtime import prefetch as _prefetch\n"
 
@@ -162,6 +163,7 @@ def apply_buckets(r, T, AGG, CH, LIST, LC, BT, BO, BN, BC):
     first = (r * CH.shape[0] + T - 1) // T
     for s in range(T):
         for k in range(BC[s, r]):
+            _prefetch(AGG, _u(BT[s, r, min(k + {ahead}, BT.shape[2] - 1)]))
             t = BT[s, r, k]
             _mark(t, _apply(t, BO[s, r, k], BN[s, r, k], AGG), r, CH, LIST, LC, first)
 
@@ -414,13 +416,15 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
         useful=useful,
         row=", :" if vector else "",
         cast=cast,
+        ahead=AHEAD,
     )
+    body = body.replace("_u(", "(" if python else "np.uint64(")
+    body = ("def _prefetch(array, k):\n    pass\n" if python else _PREFETCH) + body
     if algebra.kind != "latest":
         pull = _PULL_VECTOR if vector else _PULL + _SUPPORT
         if not vector and kind in ("min", "max"):
             pull += _BETTER if kind == "min" else _BETTER.replace(" < ", " > ")
-        pull = pull.replace("{ahead}", str(_AHEAD)).replace("{rows}", str(_ROWS))
-        body += "def _prefetch(array, k):\n    pass\n" if python else _PREFETCH
+        pull = pull.replace("{ahead}", str(_PULL_AHEAD)).replace("{rows}", str(_ROWS))
         # An unsigned index saves the test for a negative one, a quarter of a pull's time.
         body += pull.replace("_u(", "(" if python else "np.uint64(")
     return "\n".join([_HEAD, globals_.text(), body])

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vertexsdk.algebra import Algebra, dtype_of
-from vertexsdk.compile.deliver import deliver_source, user_function
+from vertexsdk.compile.deliver import AHEAD, deliver_source, user_function
 from vertexsdk.compile.rewrite import (
     EMIT_ARGS,
     LOG_ARGS,
@@ -166,6 +166,9 @@ def _emit_derived(e, x, y, first, target, AGG, CH, LIST, LC, T, BT, BO, BN, BC, 
     old = {cast.replace("(x)", "(y)")}
     if first:
         old = {_literal(algebra)}
+    if not first:  # when few messages are to be looked at
+        ahead = np.uint64(min(e + {AHEAD}, target.shape[0] - 1))
+        _prefetch(AGG, np.uint64(target[ahead]))
     if not _same(old, new):
         _deliver(target[e], old, new, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me)
 """
