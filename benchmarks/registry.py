@@ -39,6 +39,7 @@ SUITES = {
         Suite("asynchrony", "benchmarks.suites.asynchrony", SIZE),
         Suite("scaling", "benchmarks.suites.scaling"),
         Suite("examples", "benchmarks.suites.examples", SIZE),
+        Suite("profile", "benchmarks.suites.profile", FILES),
         Suite("soak", "benchmarks.suites.soak", always=False),
     )
 }

@@ -27,7 +27,7 @@ from pyspark.core.broadcast import Broadcast
 from pyspark.serializers import Serializer
 
 from vertexsdk.errors import RunError, VertexError
-from vertexsdk.stamps import Stamp, born
+from vertexsdk.stamps import Clock, Stamp
 
 __all__ = ["DRIVER", "Blocks", "Bundle", "HopFunction", "Reports", "Task", "outcome"]
 
@@ -221,20 +221,21 @@ class HopFunction:
     def __call__(
         self, partition: int, bundles: Iterable[tuple[int, list[bytes]]]
     ) -> Iterator[tuple[int, Bundle]]:
-        birth, began = born(), time.time()
+        clock = Clock()
         received = sorted(bundles, key=lambda bundle: bundle[0])
         if [source for source, _ in received] != list(range(self.partitions)):
             raise EOFError(f"partition {partition} did not get one bundle from each partition")
-        kind, report, decoded = DRIVER, b"", [began]
+        kind, report = DRIVER, b""
         sent: list[list[bytes]] = [[] for _ in range(self.partitions)]
         bundles_out: list[tuple[int, Bundle]] = []
         try:
-            report = self._run(partition, received, sent, decoded)
+            report = self._run(partition, received, sent, clock)
             bundles_out = [(q, Bundle(partition, blocks)) for q, blocks in enumerate(sent)]
         except Exception as error:
             kind, report = FAILURE, _describe(error)
-        _freeze()
-        report = Stamp(birth, began, decoded[-1], time.time()).before(report)
+        with clock.importing():
+            _freeze()
+        report = clock.stamp().before(report)
         if self.reports is None:
             yield kind, Bundle(partition, [report])
         else:
@@ -246,14 +247,15 @@ class HopFunction:
         partition: int,
         received: list[tuple[int, list[bytes]]],
         sent: list[list[bytes]],
-        decoded: list[float],
+        clock: Clock,
     ) -> bytes:
-        task = _task(self.exchange, self.task)
+        with clock.importing():
+            task = _task(self.exchange, self.task)
         pickled = self.command if isinstance(self.command, bytes) else self.command.value
         blocks = [(source, block) for source, sources in received for block in sources]
         reports: list[bytes] = []
         command = pickle.loads(pickled)
-        decoded.append(time.time())
+        clock.decoded = time.time()
         for destination, block in task(partition, command, blocks):
             if destination == DRIVER:
                 reports.append(block)

@@ -68,11 +68,13 @@ class Spent:
         ended = min(max(task.ended, began), times.ended)
         born = max(task.born, times.submitted) if task.born else began
         started = max(began - born, 0.0)
-        self.add("start", started)
+        self.add("start", started + task.imported)
         self.add("schedule", began - times.submitted - started)
         self.add("results", times.ended - ended)
         received = inside.get("receive", 0.0)
-        decode = task.decoded - task.began + received
+        reading = task.decoded - task.began
+        imported = min(task.imported, reading)  # the rest was after the task
+        decode = reading - imported + received
         kernel = inside.get("kernel", 0.0) - received
         parts = {
             "decode": decode, "open": inside.get("load", 0.0), "kernel": kernel,
@@ -81,7 +83,7 @@ class Spent:
         }  # fmt: skip
         for phase, seconds in parts.items():
             self.add(phase, seconds)
-        self.add("encode", ended - began - sum(parts.values()))
+        self.add("encode", ended - began - task.imported - sum(parts.values()))
 
     def whole(self, total: float) -> dict[str, float]:
         """Every phase, and the `rest`, of a run of `total` seconds."""

@@ -6,15 +6,18 @@ several hosts as well as their clocks agree.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
+import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["HopTimes", "Stamp", "born"]
+__all__ = ["Clock", "HopTimes", "Stamp"]
 
-_FORM = struct.Struct(">4d")
+_FORM = struct.Struct(">5d")
 _ran = False
 
 
@@ -26,18 +29,21 @@ class Stamp:
         born: when its worker process was made, or the daemon above it if that is younger than
             its first task; 0 where the worker has run a task before.
         began: when Spark called the task's function.
+        imported: seconds for modules which the worker imported for it, as for its first task.
         decoded: when it had its input.
         ended: when its output was ready.
     """
 
     born: float
     began: float
+    imported: float
     decoded: float
     ended: float
 
     def before(self, report: bytes) -> bytes:
         """The report with the stamp before it."""
-        return _FORM.pack(self.born, self.began, self.decoded, self.ended) + report
+        times = self.born, self.began, self.imported, self.decoded, self.ended
+        return _FORM.pack(*times) + report
 
     @classmethod
     def split(cls, stamped: bytes) -> tuple[Stamp, bytes]:
@@ -60,7 +66,27 @@ class HopTimes:
         return max(range(len(self.stamps)), key=lambda k: self.stamps[k].ended)
 
 
-def born() -> float:
+class Clock:
+    """What becomes a task's stamp."""
+
+    def __init__(self) -> None:
+        self.began = self.decoded = time.time()
+        self._born, self._modules, self._imported = _born(), len(sys.modules), 0.0
+
+    @contextlib.contextmanager
+    def importing(self) -> Iterator[None]:
+        """Count the block if this task has imported modules by then."""
+        began = time.time()
+        yield
+        if len(sys.modules) > self._modules:
+            self._imported += time.time() - began
+
+    def stamp(self) -> Stamp:
+        """The task ends now."""
+        return Stamp(self._born, self.began, self._imported, self.decoded, time.time())
+
+
+def _born() -> float:
     """When this process was made, the first time this is asked; then 0."""
     global _ran
     if _ran:
