@@ -49,6 +49,12 @@ SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 
+# Where the JVM is driver and executor at once, it moves blocks and schedules. Code for that is
+# quick enough from the first compiler; the second one, and a collector of several threads, would
+# take the kernels' cores for the first minutes.
+_LOCAL_JAVA = {"Tiered": "-XX:TieredStopAtLevel=1", "GC": "-XX:+UseSerialGC"}
+_FEW_CORES = 4  # above which the JVM chooses its own collector
+_JAVA_FROM = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _MASTER = re.compile(r"local(\[[^\]]+\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://.+")
 _LOOPBACK = re.compile(r"local|spark://(127\.0\.0\.1|localhost):")
 _NOISE = re.compile(
@@ -187,7 +193,10 @@ def _start_quietly(settings: dict[str, str]) -> None:
         logging = Path(directory, "log4j2.properties")
         logging.write_text(_LOGGING.format(level=level))
         option = f"-Dlog4j2.configurationFile={logging.as_uri()}"
-        java = f"{settings.get('spark.driver.extraJavaOptions', '')} {option}".strip()
+        given = settings.get("spark.driver.extraJavaOptions", "")
+        if settings.get("spark.master", "").split("[")[0] == "local":
+            option = " ".join([*_local_java(given), option])
+        java = f"{given} {option}".strip()
         conf = SparkConf(loadDefaults=False).setAll(
             list({**settings, "spark.driver.extraJavaOptions": java}.items())
         )
@@ -200,6 +209,19 @@ def _start_quietly(settings: dict[str, str]) -> None:
         # The JVM has read its log settings once it has made a logger.
         gateway.jvm.org.apache.logging.log4j.LogManager.getRootLogger()
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def _local_java(given: str) -> list[str]:
+    """Options for the JVM of a local master, where nobody has chosen: a second collector is fatal.
+
+    >>> _local_java("-XX:TieredStopAtLevel=3 -XX:+UseG1GC")
+    []
+    """
+    said = " ".join([given, *(os.environ.get(name, "") for name in _JAVA_FROM)])
+    few = (os.cpu_count() or 1) <= _FEW_CORES
+    return [
+        option for word, option in _LOCAL_JAVA.items() if word not in said and (few or word != "GC")
+    ]
 
 
 def _pass_on(lines: IO[bytes]) -> None:
