@@ -20,7 +20,7 @@ from benchmarks import batch_document, graphs, machine, processes, report, turns
 from benchmarks.measures import BY_NAME
 from benchmarks.peers import SYSTEMS, peer
 
-QUICK = ("--scale", "13", "--repeats", "2", "--budget", "2", "--time-limit", "30")
+QUICK = ("--scale", "13", "--repeats", "2", "--budget", "2", "--time-limit", "60")
 """For `./dev bench --quick`: every system and measure, in two minutes."""
 
 _TINY_SCALE = 8
