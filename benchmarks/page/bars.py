@@ -17,7 +17,7 @@ def bars(chart: Chart, width: int) -> tuple[list[str], float]:
     """The chart's shapes, and its height. One bar for each category and series."""
     grouped = len(chart.series) > 1
     names = [s.name for s in chart.series] if grouped else chart.categories
-    gutter = min(max(width_of(n, bold=is_ours(n)) for n in names) + 10, width * 0.4)
+    gutter = min(max(width_of(n, bold=is_ours(n)) for n in names) + 10, width * 0.45)
     values = [v for s in chart.series for v in s.values if v is not None and not _bare(chart, v)]
     low, high = span(values, chart.log, zero=True)
     room = max([width_of(short(v), bold=True) for v in values], default=0) + 14
@@ -80,7 +80,7 @@ def _bar(
 def _grid(chart: Chart, scale: Scale, blocks: list[tuple[float, float]]) -> list[str]:
     shapes, bottom = [], blocks[-1][1] if blocks else 0.0
     taken = -1e9
-    for tick in scale.ticks():
+    for tick in scale.ticks(max(2, int((scale.end - scale.start) / 42))):
         x, words = scale(tick), short(tick)
         half = width_of(words, 12) / 2
         shapes += [svg.line(x, top, x, end, "grid") for top, end in blocks]

@@ -36,9 +36,13 @@ class Scale:
         first, last = math.ceil(self._of(self.low) - 1e-9), math.floor(self._of(self.high) + 1e-9)
         apart = max(1, math.ceil((last - first + 1) / most))
         found = [10.0**k for k in range(first, last + 1, apart)]
-        if len(found) < 3:
-            fine = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
-            found = [t for t in fine if self.low * (1 - 1e-9) <= t <= self.high * (1 + 1e-9)]
+        if len(found) >= 3:
+            return found
+        for parts in ((1, 2, 5), (1, 5), (1,)):
+            found = [m * 10.0**k for k in range(first - 1, last + 1) for m in parts]
+            found = [t for t in found if self.low * (1 - 1e-9) <= t <= self.high * (1 + 1e-9)]
+            if len(found) <= max(3, most):
+                break
         return found
 
 
