@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,17 +18,25 @@ class Suite:
     ``./dev bench --quick``.
 
     ``takes``: which of ``--scale``, ``--edges`` and ``--changes`` it knows; all know ``--out`` and
-    ``--cache``. ``always``: whether it runs when no suite is named.
+    ``--cache``. ``always``: whether it runs when no suite is named. ``scaled``: what else than
+    ``--scale N`` it is called with for a scale.
     """
 
     name: str
     module: str
     takes: tuple[str, ...] = field(default=())
     always: bool = True
+    scaled: Callable[[int], list[str]] = lambda scale: ["--scale", str(scale)]
 
     def load(self) -> Any:
         """Its module."""
         return importlib.import_module(self.module)
+
+
+def _growing(scale: int) -> list[str]:
+    """Up to this scale against edges; the rest, which is more work, two below it."""
+    less = min(max(14, scale - 2), 24)  # below 14 there are not enough edges for all its changes
+    return ["--scales", f"{min(scale, max(8, scale - 6))}..{scale}", "--scale", str(less)]
 
 
 SUITES = {
@@ -35,9 +44,9 @@ SUITES = {
     for suite in (
         Suite("batch", "benchmarks.suites.batch", FILES),
         Suite("evolving", "benchmarks.suites.evolving", ("--scale", "--edges", "--changes")),
-        Suite("state", "benchmarks.suites.state"),
+        Suite("state", "benchmarks.suites.state", SIZE),
         Suite("asynchrony", "benchmarks.suites.asynchrony", SIZE),
-        Suite("scaling", "benchmarks.suites.scaling"),
+        Suite("scaling", "benchmarks.suites.scaling", SIZE, scaled=_growing),
         Suite("examples", "benchmarks.suites.examples", SIZE),
         Suite("profile", "benchmarks.suites.profile", FILES),
         Suite("soak", "benchmarks.suites.soak", always=False),

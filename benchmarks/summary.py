@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.document import Document, opened
+from benchmarks.page.markdown import plain
 from benchmarks.verdicts import Verdict, verdicts, wrong_answers
 
 __all__ = ["Ran", "summary"]
@@ -67,7 +68,7 @@ def summary(ran: Sequence[Ran], page: Path | None) -> str:
         for document in documents:
             lines += [f"  WRONG: {row}" for row in wrong_answers(document)]
             if document.warning:
-                lines.append(f"  {document.warning}")
+                lines.append(f"  {plain(document.warning)}")
         lines += [f"  {path}" for path in one.written]
     if page:
         lines.append(f"the page: {page}")

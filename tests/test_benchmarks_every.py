@@ -28,7 +28,7 @@ WRONG = [["run", "wrong answer: 3 distances differ"]]
 def result(folder: Path, stem: str = "batch-x") -> list[Path]:
     aims = Table(["what ours must reach", "measured", "aim", ""], AIMS)
     parts = [aims, Table(["", "SciPy"], WRONG)]
-    made = Document("batch", "T", "about", "./dev bench batch", MACHINE, "", "Not quiet.")
+    made = Document("batch", "T", "about", "./dev bench batch", MACHINE, "", "**Not quiet.**")
     made.sections.append(Section("All", parts=parts))
     return save(made, {}, folder, stem)
 
@@ -56,6 +56,9 @@ def test_options_go_to_the_suites_that_take_them(monkeypatch: pytest.MonkeyPatch
     both, none = Suite("a", "m", ("--scale", "--edges")), Suite("b", "m")
     assert every.arguments_for(both, asked) == [
         "--repeats", "1", "--scale", "12", "--edges", "e.txt", *places,
+    ]  # fmt: skip
+    assert every.arguments_for(SUITES["scaling"], asked)[2:-4] == [
+        "--scales", "8..12", "--scale", "14",
     ]  # fmt: skip
     assert every.arguments_for(none, asked) == ["--repeats", "1", *places]
     assert every.arguments_for(both, options("--out", "O", "--cache", "C")) == places
