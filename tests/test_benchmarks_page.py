@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
@@ -168,6 +169,26 @@ def test_the_newest_of_every_stem_is_shown(
     assert [line.split(":")[0] for line in said] == ["broken.json", "odd.json"]
     assert command.main(["--results", str(tmp_path / "none")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_what_cannot_be_drawn_spoils_no_page(tmp_path: Path, sample: Document):
+    empty = [Chart(kind, "nothing", "s", [], []) for kind in ("bars", "stacked", "lines")]
+    none = [
+        Chart(kind, f"no {kind}", "s", ["a"], [Series("ours", [None])], log)
+        for kind in ("bars", "stacked", "lines")
+        for log in (False, True)
+    ]
+    good = replace(sample, sections=[Section("Empty", parts=[*empty, *none])])
+    ragged = [Section("Bad", parts=[Chart("bars", "t", "s", ["a", "b"], [Series("x", [1.0])])])]
+    bad, old = replace(sample, sections=ragged), replace(sample, machine={"date": "2026-01-01"})
+    document.save(bad, {}, tmp_path, "bad")
+    (tmp_path / "old.json").write_text(json.dumps({"document": asdict(old)}))
+    reader = page_of(tmp_path, good, stems=("good",))
+    assert sum(name == "svg" for name, _ in reader.tags) == 2 * len(none)
+    said: list[str] = []
+    assert [each.stem for each in newest(tmp_path, said.append)] == ["good"]
+    assert "not as many values as categories" in said[0]
+    assert "KeyError" in said[1]
 
 
 def test_markdown_is_escaped_first():

@@ -18,7 +18,9 @@ _NAMES = {"bars": "Bars", "stacked": "Stacked bars", "lines": "Lines"}
 
 
 def figure(chart: Chart, key: str) -> str:
-    """The chart as HTML; ``key`` makes its ids its own."""
+    """The chart as HTML; ``key`` makes its ids its own. Nothing where there is nothing to draw."""
+    if not chart.categories or not chart.series:
+        return ""
     note = f'<div class="note">{block(chart.note)}</div>' if chart.note else ""
     drawings = "\n".join(_drawn(chart, name, f"{key}-{name}") for name in WIDTHS)
     caption = f"<figcaption>{inline(chart.title)}</figcaption>"

@@ -8,10 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.document import Document, opened
+from benchmarks.document import Chart, Document, opened
 
 __all__ = ["Found", "newest"]
 
+_FACTS = (
+    "date", "processor", "cores", "memory", "system", "python", "versions", "revision",
+    "load_average",
+)  # fmt: skip
 _DATED = re.compile(r"(.+)-\d{4}-\d{2}-\d{2}")
 
 
@@ -40,6 +44,7 @@ def newest(folder: Path, say: Callable[[str], None]) -> list[Found]:
             if not isinstance(plain, dict) or "document" not in plain:
                 continue
             document = opened(plain["document"])
+            _look(document)
             when = str(document.machine["date"]), path.name
         except (OSError, ValueError, TypeError, KeyError) as error:
             say(f"{path.name}: left out, not a result: {type(error).__name__}: {error}")
@@ -50,6 +55,18 @@ def newest(folder: Path, say: Callable[[str], None]) -> list[Found]:
             best[stem] = when, Found(stem, path, document)
     found = [one for _, one in best.values()]
     return sorted(found, key=lambda f: (rank(f.document.suite), f.document.suite, _natural(f.stem)))
+
+
+def _look(document: Document) -> None:
+    """Raises ValueError or KeyError for what could not be shown."""
+    for name in _FACTS:
+        document.machine[name]
+    for section in document.sections:
+        for part in section.parts:
+            if isinstance(part, Chart):
+                long = {len(s.values) for s in part.series} | {len(part.x)} - {0}
+                if long - {len(part.categories)}:
+                    raise ValueError(f"{part.title}: not as many values as categories")
 
 
 ORDER = ("batch", "evolving", "state", "asynchrony", "scaling", "examples", "profile", "soak")
