@@ -213,6 +213,16 @@ def test_the_document_says_what_was_found():
     assert "Not to be quoted" in document.markdown(table.document(_results(others=0.2)))
 
 
+def test_a_projection_from_small_sizes_or_loose_costs_says_so():
+    r = _results()
+    assert "where fixed costs pass for costs of edges" not in document.markdown(table.document(r))
+    r.sizes = dataclasses.replace(r.sizes, tasks=8)
+    assert "where fixed costs pass for costs of edges" in document.markdown(table.document(r))
+    noisy = {0: 0.3, 10**6: 0.1, 3 * 10**6: 0.25, 10**7: 0.2}
+    r.cases["costs"].figures |= {f"bytes driver @{b}": [y] for b, y in noisy.items()}
+    assert "they are loose: a byte by the driver." in document.markdown(table.document(r))
+
+
 def test_every_chart_has_numbers_and_survives_json():
     made = table.document(_results())
     charts = [p for s in made.sections for p in s.parts if isinstance(p, document.Chart)]

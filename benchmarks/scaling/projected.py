@@ -12,6 +12,7 @@ from benchmarks.scaling.checked import compared
 from benchmarks.scaling.measured import Cost, Missing, costs_of, measured, stored_in
 from benchmarks.scaling.projection import Assumed, Costs, Projected, fewest, project
 from benchmarks.scaling.results import Results
+from benchmarks.scaling.sizes import Sizes
 
 __all__ = ["EXECUTORS", "projection"]
 
@@ -30,7 +31,7 @@ def projection(r: Results) -> Iterator[Section]:
     costs = costs_of(found)
     yield _costs(found)
     yield from _compared(r, costs)
-    yield _projected(r, costs)
+    yield _projected(r, costs, [cost.title for cost in found if cost.loose])
 
 
 def _costs(found: list[Cost]) -> Section:
@@ -70,16 +71,15 @@ def _compared(r: Results, costs: Costs) -> Iterator[Section]:
         for c in found
     ]  # fmt: skip
     text = (
-        "Where its messages went by the shuffle. "
-        f"The same model for iterations of PageRank on R-MAT {r.sizes.scale}, on the "
-        f"{r.sizes.cores} cores here, beside what was measured above. Hubs make R-MAT's messages "
+        f"The same model for iterations of PageRank on R-MAT {r.sizes.scale} on {r.sizes.cores} "
+        "cores, beside what was measured above, where its messages went by the shuffle. Hubs make R-MAT's messages "
         "combine better than the model thinks, so its seconds are of the messages that there are."
     )
     head = ["partitions", "messages, model", "there are", "seconds, model", "measured", "ratio"]
     yield Section("The model on this machine", text, [Table(head, rows)])
 
 
-def _projected(r: Results, costs: Costs) -> Section:
+def _projected(r: Results, costs: Costs, loose: list[str]) -> Section:
     a = Assumed()
     rows = [_row(project(costs, count, a)) for count in EXECUTORS]
     least = fewest(costs, a)
@@ -113,9 +113,24 @@ def _projected(r: Results, costs: Costs) -> Section:
     )
     return Section(
         "Projection: 10, 100 and 1000 executors",
-        f"{text}\n\nAssumed, not measured:\n\n{_assumptions(r, a)}",
+        f"{_doubts(r, loose)}{text}\n\nAssumed, not measured:\n\n{_assumptions(r, a)}",
         [*charts, Table(head, rows), _stores(costs, a)],
     )
+
+
+def _doubts(r: Results, loose: list[str]) -> str:
+    """Why not to rely on the projection, ahead of it; or empty."""
+    plain, lines = Sizes(), []
+    if max(r.sizes.scales) < max(plain.scales) or r.sizes.tasks < plain.tasks:
+        lines.append(
+            "**Not to be quoted:** measured at smaller sizes than the defaults, where fixed costs "
+            "pass for costs of edges and bytes."
+        )
+    if loose:
+        lines.append(
+            f"What rests on these costs is a guess, as they are loose: {'; '.join(loose)}."
+        )
+    return "".join(f"{line}\n\n" for line in lines)
 
 
 def _row(p: Projected) -> list[str]:
