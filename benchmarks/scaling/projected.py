@@ -72,8 +72,9 @@ def _compared(r: Results, costs: Costs) -> Iterator[Section]:
     ]  # fmt: skip
     text = (
         f"The same model for iterations of PageRank on R-MAT {r.sizes.scale} on {r.sizes.cores} "
-        "cores, beside what was measured above, where its messages went by the shuffle. Hubs make R-MAT's messages "
-        "combine better than the model thinks, so its seconds are of the messages that there are."
+        "cores, beside what was measured above, where its messages went by the shuffle. Hubs make "
+        "R-MAT's messages combine better than the model thinks, so its seconds are of the messages "
+        "that there are."
     )
     head = ["partitions", "messages, model", "there are", "seconds, model", "measured", "ratio"]
     yield Section("The model on this machine", text, [Table(head, rows)])
