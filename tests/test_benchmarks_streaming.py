@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("benchmarks")
 
 from benchmarks import reference
-from benchmarks.evolving import beside, table
+from benchmarks.evolving import beside, instants, table
 from benchmarks.evolving.own_files import FileStream
 from benchmarks.evolving.parent import Found, Limits
 from benchmarks.evolving.results import Results
@@ -91,6 +91,10 @@ def test_files_of_ones_own_become_a_stream(tmp_path: Path):
     assert len(stream.take(3)) == 1
     assert _edges(stream) == {(1, 2): 6, (1, 3): 8, (2, 3): 4}
     assert _edges(first) == {(1, 2): 7, (1, 3): 1}
+    after = instants.graph_of_files(edges, [changes], tmp_path)
+    assert (after.edges, after.origin) == (3, 1)
+    assert after.answer("shortest_paths").tolist() == [0, 6, 8]
+    assert int(after.answer("iterations_enough")[0]) > 1
     for wrong in ("* 1 2", "+ 1", "+ 1 b", "+ 1 2 -3", "+ 1 2 0.5", "+ 1 99999999999"):
         _files(tmp_path, "1 2\n", f"+ 2 3\n{wrong}\n")
         with pytest.raises(ValueError, match=r"changes\.txt:2: "):

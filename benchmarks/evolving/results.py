@@ -35,6 +35,8 @@ class Results:
     sizes: Sizes
     cases: dict[str, Found] = field(default_factory=dict)
     instant: str = ""
+    files: str = ""
+    """What is in files of one's own."""
     standings: dict[str, Standing] = field(default_factory=dict)
     arrived: dict[str, dict[str, Standing]] = field(default_factory=dict)
     """From scratch after each share of the edges: by share, by system."""
@@ -147,6 +149,7 @@ class Results:
             },
             "cases": {name: asdict(case) for name, case in self.cases.items()},
             "instant": self.instant,
+            "files": self.files,
             "systems": {name: asdict(s) for name, s in self.standings.items()},
             "arrived": {
                 share: {name: asdict(s) for name, s in systems.items()}

@@ -61,9 +61,8 @@ def _graph(r: Results) -> str:
         return ""
     if r.sizes.edges_file:
         return (
-            f"{r.graph}: {case.edges:,} edges, of lines with the same ends the last one; paths "
-            f"start at {case.origin}, the vertex with the most out-edges. The changes are those of "
-            "its change files, in their order. One partition, LMDB.\n"
+            f"{r.files} Of lines with the same ends the last one counts. Paths start at "
+            f"{case.origin}, the vertex with the most out-edges. One partition, LMDB.\n"
         )
     return (
         f"R-MAT {r.sizes.scale} without parallel edges, {case.edges:,} edges, values 1..100; "

@@ -26,9 +26,9 @@ class Pathway(Streamer):
         "come from a ConnectorSubject with upserts, one commit for each batch; one thread per "
         "core (PATHWAY_THREADS), monitoring and telemetry off. Seconds from the first change "
         "handed in until on_time_end of a subscriber to the answer. Edges into the origin are left "
-        "out for bellman_ford, which would else change the origin's own distance. PageRank counts whole "
-        "surfers, 1,000 for each vertex and iteration, damping 5/6, with the rank of vertices "
-        "without out-edges lost; checked to the last surfer."
+        "out for bellman_ford, which would else change the origin's own distance. PageRank counts "
+        "whole surfers, 1,000 for each vertex and iteration, damping 5/6, with the rank of "
+        "vertices without out-edges lost; checked to the last surfer."
     )
     surfers = 1_000
     scales = (8, 10, 12, 14, 16)

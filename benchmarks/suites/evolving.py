@@ -36,16 +36,16 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     cache = Path(options.cache)
     cache.mkdir(parents=True, exist_ok=True)
-    sizes = sizes_of(options)
+    sizes, files = sizes_of(options), ""
     memory = int(options.memory * 10**9) if options.memory else processes.available() * 4 // 5
     with tempfile.TemporaryDirectory(prefix="vertexsdk-bench-") as scratch:
         if options.changes_files or options.edges_file:
             try:
-                sizes = _of_files(options, sizes, Path(scratch))
+                sizes, files = _of_files(options, sizes, Path(scratch))
             except (OSError, ValueError) as error:
                 parser.error(str(error))
         command = ["bench", "evolving", *quotable(arguments)]
-        results = Results(machine.describe(), command, sizes)
+        results = Results(machine.describe(), command, sizes, files=files)
         for case in options.parts:
             folder, limits = Path(scratch) / case, parent.Limits(options.time_limit, memory)
             results.cases[case] = parent.run(case, sizes, cache, folder, limits, say)
@@ -59,8 +59,10 @@ def main(arguments: list[str]) -> int:
     return 1 if results.wrong() else 0
 
 
-def _of_files(options: argparse.Namespace, sizes: Sizes, scratch: Path) -> Sizes:
-    """With files of one's own: as many queries as there are changes for; only parts a and b."""
+def _of_files(options: argparse.Namespace, sizes: Sizes, scratch: Path) -> tuple[Sizes, str]:
+    """With files of one's own: as many queries as there are changes for; only parts a and b.
+
+    And what is in the files."""
     if not (options.edges_file and options.changes_files):
         raise ValueError("give both --edges FILE and --changes FILE...")
     names = [Path(name).absolute() for name in (options.edges_file, *options.changes_files)]
@@ -68,13 +70,17 @@ def _of_files(options: argparse.Namespace, sizes: Sizes, scratch: Path) -> Sizes
     rounds = -(-stream.left // options.changes)
     if not rounds:
         raise ValueError(f"no line of {', '.join(p.name for p in names[1:])} changes the graph")
-    say(f"{stream.edges:,} edges, {stream.left:,} changes; {stream.idle:,} more have no effect")
     options.parts = [case for case in options.parts if case[0] in "ab"]
     warm = min(options.warm, rounds // 4)
+    told = (
+        f"{names[0].name}: {stream.edges:,} edges; {', '.join(p.name for p in names[1:])}: "
+        f"{stream.left:,} changes, {stream.idle:,} more that would have no effect are left out."
+    )
+    say(told)
     return replace(
         sizes, edges_file=str(names[0]), changes_files=tuple(map(str, names[1:])), warm=warm,
         queries=rounds - warm, seconds=options.time_limit,
-    )  # fmt: skip
+    ), told  # fmt: skip
 
 
 def _beside(
