@@ -105,7 +105,6 @@ class Results:
                         best = one.best(name)
                         least = f"; the largest that it finished is {best}" if best else ""
                         found.append(f"{one.title}, {name} on {graph}: {case.problem}{least}")
-            found += [f"{one.title}, {case}: {why}" for case, why in one.untried.items()]
         return list(dict.fromkeys(found))
 
     def from_scratch(self) -> list[Standing]:

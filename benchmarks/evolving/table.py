@@ -73,6 +73,10 @@ def _graph(r: Results) -> str:
 
 def _problems(r: Results) -> str:
     lines = [f"- **Not measured:** {problem}" for problem in r.problems()]
+    for one in r.beside.values():
+        lines += [
+            f"- **Not tried:** {one.title}, {case}: {why}" for case, why in one.untried.items()
+        ]
     for case in _QUERIES:
         many = len(r.figures(case, "query"))
         if 0 < many < r.sizes.queries:

@@ -125,8 +125,9 @@ def _at_shares(
     others = [system for system in options.systems if system != "ours"]
     sizes, arrived = results.sizes, [results.sizes.changes]
     limits = turns.Limits(options.time_limit, memory, 3, options.seconds, sizes.cores)
-    for share in sizes.shares if cases and others else ():
-        arrived.append(int(share * results.cases[cases[0]].edges))
+    edges = results.cases[cases[0]].edges if cases else 0
+    for share in sizes.shares if edges and others else ():
+        arrived.append(int(share * edges))
         graph = instants.graph_after(sizes.scale, cache, arrived)
         for system in list(others):
             folder = scratch / f"{system}-{share:g}"
