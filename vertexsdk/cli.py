@@ -126,7 +126,7 @@ def _spark(master: str | None, name: str) -> Iterator[SparkSession]:
     from pyspark import SparkContext
 
     from vertexsdk.progress import ProgressBar
-    from vertexsdk.session import session
+    from vertexsdk.session import light_java, session
 
     running = SparkContext._active_spark_context
     if running is not None:
@@ -136,7 +136,7 @@ def _spark(master: str | None, name: str) -> Iterator[SparkSession]:
         return
     with ProgressBar(name, None) as bar:
         bar.say("starting Spark")
-        spark = session(master)
+        spark = session(master, **light_java(master))
     try:
         yield spark
     finally:

@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 from vertexsdk.errors import InputError
 from vertexsdk.shipping import ship_wheels
 
-__all__ = ["session"]
+__all__ = ["light_java", "session"]
 
 CONNECT_SECONDS = 3.0
 EXECUTOR_SECONDS = 60.0
@@ -49,9 +49,9 @@ SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 
-# Where the JVM is driver and executor at once, it moves blocks and schedules. Code for that is
-# quick enough from the first compiler; the second one, and a collector of several threads, would
-# take the kernels' cores for the first minutes.
+# A command's JVM on a local master only schedules and moves blocks. Code for that is quick enough
+# from the first compiler; the second one, and a collector of several threads, would take the
+# kernels' cores for the first minutes.
 _LOCAL_JAVA = {"Tiered": "-XX:TieredStopAtLevel=1", "GC": "-XX:+UseSerialGC"}
 _FEW_CORES = 4  # above which the JVM chooses its own collector
 _JAVA_FROM = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
@@ -193,10 +193,7 @@ def _start_quietly(settings: dict[str, str]) -> None:
         logging = Path(directory, "log4j2.properties")
         logging.write_text(_LOGGING.format(level=level))
         option = f"-Dlog4j2.configurationFile={logging.as_uri()}"
-        given = settings.get("spark.driver.extraJavaOptions", "")
-        if settings.get("spark.master", "").split("[")[0] == "local":
-            option = " ".join([*_local_java(given), option])
-        java = f"{given} {option}".strip()
+        java = f"{settings.get('spark.driver.extraJavaOptions', '')} {option}".strip()
         conf = SparkConf(loadDefaults=False).setAll(
             list({**settings, "spark.driver.extraJavaOptions": java}.items())
         )
@@ -211,17 +208,23 @@ def _start_quietly(settings: dict[str, str]) -> None:
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
-def _local_java(given: str) -> list[str]:
-    """Options for the JVM of a local master, where nobody has chosen: a second collector is fatal.
+def light_java(master: str | None) -> dict[str, str]:
+    """Settings for the session of a command, whose JVM has little to do: on a local master, where
+    nobody has chosen other options.
 
-    >>> _local_java("-XX:TieredStopAtLevel=3 -XX:+UseG1GC")
-    []
+    Not for a session in which a user's own queries run: those want the JVM's best code.
+
+    >>> light_java("yarn")
+    {}
     """
-    said = " ".join([given, *(os.environ.get(name, "") for name in _JAVA_FROM)])
+    if "PYSPARK_GATEWAY_PORT" in os.environ or not re.match(r"local(\[|$)", master or "local"):
+        return {}
+    said = " ".join(os.environ.get(name, "") for name in _JAVA_FROM)
     few = (os.cpu_count() or 1) <= _FEW_CORES
-    return [
+    wanted = [
         option for word, option in _LOCAL_JAVA.items() if word not in said and (few or word != "GC")
     ]
+    return {"spark.driver.extraJavaOptions": " ".join(wanted)} if wanted else {}
 
 
 def _pass_on(lines: IO[bytes]) -> None:
