@@ -38,6 +38,7 @@ class Jvm:
         self._python_rdd = jvm.PythonRDD
         self._pairwise_rdd = jvm.PairwiseRDD
         self._function = jvm.SimplePythonFunction
+        self._scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
         self._partitioner = jvm.PythonPartitioner
         self._environment = MapConverter().convert(sc.environment, client)
         self._includes = ListConverter().convert(sc._python_includes, client)
@@ -104,9 +105,14 @@ class Jvm:
     def collect(
         self, rdd: JavaObject, reads: Serializer, partitions: list[int] | None = None
     ) -> list[Any]:
-        """Run a job for the (Scala) RDD, or some partitions of it; return the records in order."""
+        """Run a job for the (Scala) RDD, or some partitions of it; return the records in order.
+
+        A whole RDD is collected by a future, as Spark then has fewer closures to clean: for that
+        it reads the code of its largest classes in every job, which took longer than the rest.
+        """
         if partitions is None:
-            served = self._python_rdd.collectAndServe(rdd)
+            found = rdd.asJavaRDD().collectAsync().get()
+            served = self._python_rdd.serveIterator(self._scala(found.iterator()), "serve RDD")
         else:
             served = self._python_rdd.runJob(self.scala_sc, rdd.asJavaRDD(), partitions)
         with _load_from_socket(served, reads) as stream:
