@@ -176,12 +176,6 @@ def inbound(index, values, offset, base, slot_of, MSG, AGG, CH, LIST, LC):
         c = _apply(t, MSG[base + j], values[k], AGG)
         _mark(t, c, LC.shape[0] - 1, CH, LIST, LC, CH.shape[0])
         MSG[base + j{row}] = values[k]
-
-@_jit
-def take_in(index, values, offset, base, MSG):
-    """Store what other partitions sent, for a `pull` to combine."""
-    for k in range(index.shape[0]):
-        MSG[base + offset + index[k]{row}] = values[k]
 '''
 
 _PULL = '''
