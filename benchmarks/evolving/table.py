@@ -110,7 +110,7 @@ def _starts(r: Results, case: str) -> list[str]:
 
 
 def _scratch(r: Results) -> list[Table | Chart]:
-    there = {name: s for name, s in r.standings.items() if not s.unavailable}
+    there = {name: s for name, s in r.standings.items() if s.outcomes}
     head = ["", "query after the changes", *(s.title for s in there.values())]
     rows: list[list[str]] = []
     bars: dict[str, list[float | None]] = {title: [] for title in ["ours, query", *head[2:]]}
