@@ -405,8 +405,9 @@ def _kinds(program: Program, info: VariantInfo) -> tuple[int, ...]:
 
 def refuse_other_hosts(spark: SparkSession, store: Store, url: str) -> None:
     """A store of this host alone is no use to executors elsewhere."""
-    alone = (spark.sparkContext.master or "").split("[")[0] == "local"  # with its executor
-    if alone or getattr(store.backend, "shared", True):
+    if getattr(store.backend, "shared", True):
+        return
+    if (spark.sparkContext.master or "").split("[")[0] == "local":  # it is its own executor
         return
     infos = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
     hosts = {str(i.host()) for i in infos}

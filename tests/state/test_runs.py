@@ -58,7 +58,9 @@ def test_lmdb_is_refused_where_executors_are_on_other_hosts(tmp_path: Path, host
     infos = [SimpleNamespace(host=lambda: "localhost"), SimpleNamespace(host=lambda: host)]
     tracker: Any = SimpleNamespace(getExecutorInfos=lambda: infos)
     context = SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: tracker))
-    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=context))
+    spark: Any = SimpleNamespace(
+        sparkContext=SimpleNamespace(_jsc=context, master="spark://far.example:7077")
+    )
     with open_store(f"lmdb://{tmp_path}/store") as store:
         with pytest.raises(InputError, match=f"one host, but executors are on {host}.*shared"):
             refuse_other_hosts(spark, store, f"lmdb://{tmp_path}/store")
