@@ -24,7 +24,7 @@ from benchmarks.suites.batch import default_cache, quotable, say
 __all__ = ["QUICK", "main"]
 
 QUICK = (
-    "--parts", "a-few,b-grid-structure", "--scale", "12", "--grid", "60", "--bounds", "1,16,auto",
+    "--parts", "b-grid-structure", "--scale", "12", "--grid", "60", "--bounds", "1,16,auto",
     "--repeats", "1", "--budget", "5",
 )  # fmt: skip
 """For `./dev bench --quick`."""
