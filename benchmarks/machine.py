@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import time
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -28,6 +29,14 @@ def describe() -> dict[str, object]:
         "revision": _revision(),
         "versions": {name: version for name in PACKAGES if (version := _version(name))},
     }
+
+
+def others(seconds: float = 1.0) -> float:
+    """What share of the machine's cores is in use while we do nothing for so many seconds."""
+    before, began = processes.busy(), time.perf_counter()
+    time.sleep(seconds)
+    passed = time.perf_counter() - began
+    return (processes.busy() - before) / (passed * (os.cpu_count() or 1))
 
 
 def _processor() -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.document import Chart, Document, Section, Series, Table
+from benchmarks.report import disturbed
 from benchmarks.state.cells import ABOUT, Cell
 
 __all__ = ["document"]
@@ -17,11 +18,10 @@ def document(result: Mapping[str, Any]) -> Document:
     """Tables of all measures and of the aims, bars of those in milliseconds.
 
     Args:
-        result: "machine", "command", "deltas", "cells" by backend, "missing": why by backend, and
+        result: "machine", "command", "deltas", "cells" by backend, "missing": why by backend,
+            "others": what share of the cores other programs used when it began, and
             "as_stated": whether aims are judged.
     """
-    load = result["machine"]["load_average"]
-    warning = f"**Not to be quoted: the load was {load} at the start.**" if load > 1 else ""
     return Document(
         suite="state",
         title="Suite state: what versions cost",
@@ -29,7 +29,7 @@ def document(result: Mapping[str, Any]) -> Document:
         "floor: the same bytes by a plain write and fsync, by SET, or by INSERT, in turn with it.",
         command=f"./dev {' '.join(result['command'])}",
         machine=result["machine"],
-        warning=warning,
+        warning=disturbed(result["others"], "when it began"),
         sections=[
             Section("What must be reached", "", [_aims(result)]),
             Section("Measures", _median(result), [_measures(result), *_charts(result)]),

@@ -59,6 +59,7 @@ def main(arguments: list[str]) -> int:
     sizes = [int(size) for size in options.sizes.split(",")]
     result: dict[str, Any] = {"machine": machine.describe()}
     result["command"] = ["bench", "state", *quotable(arguments)]
+    result["others"] = machine.others()
     result["deltas"] = options.deltas
     plain = parser.parse_args([])
     result["as_stated"] = (options.base, options.deltas) == (plain.base, plain.deltas)
