@@ -116,6 +116,9 @@ def main() -> None:
             system.stop()
 
 
+_GRAIN = 0.03  # seconds by which the kernel's counts, of hundredths for each process, may be off
+
+
 class Others:
     """What share of the machine's cores other programs use, from now on."""
 
@@ -125,7 +128,7 @@ class Others:
     def share(self) -> float:
         """0 on a quiet machine, 1 when others keep all cores busy."""
         clock, foreign = (b - a for a, b in zip(self._from, self._now(), strict=True))
-        return max(0.0, foreign / (clock * (os.cpu_count() or 1)))
+        return max(0.0, foreign - _GRAIN) / (clock * (os.cpu_count() or 1))
 
     @staticmethod
     def _now() -> tuple[float, float]:
