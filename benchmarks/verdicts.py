@@ -27,11 +27,12 @@ class Verdict:
 
 
 def verdicts(document: Document) -> list[Verdict]:
-    """All aims: the rows of tables like those of `benchmarks.judged`."""
+    """All aims: the rows of tables like those of `benchmarks.judged`, with what else they say
+    between the title and what was found."""
     return [
-        Verdict(row[0], row[1], row[2], row[-1].strip("* "), _JUDGED.get(row[-1].strip()))
+        Verdict(row[0], row[-3], row[-2], row[-1].strip("* "), _JUDGED.get(row[-1].strip()))
         for table in _tables(document)
-        if is_judged(table)
+        if is_judged(table) or table.head[-2:] == ["aim", ""]
         for row in table.rows
         if len(row) >= 4
     ]

@@ -162,10 +162,10 @@ def test_the_newest_of_every_stem_is_shown(
     (tmp_path / "odd.json").write_text('{"document": {"suite": "x"}}')
     said: list[str] = []
     found = newest(tmp_path, said.append)
-    order = ["batch-r-mat-9", "batch-r-mat-20", "evolving-r-mat-9", "profile-r-mat-9"]
+    order = ["batch-r-mat-20", "batch-r-mat-9", "evolving-r-mat-9", "profile-r-mat-9"]
     assert [each.stem for each in found] == order
-    assert found[1].document.title == "of 2026-02-01 00:00 UTC"
-    assert [each.label for each in found[:2]] == ["R-MAT 9", "R-MAT 20"]
+    assert found[0].document.title == "of 2026-02-01 00:00 UTC"
+    assert [each.label for each in found[:2]] == ["R-MAT 20", "R-MAT 9"]
     assert [line.split(":")[0] for line in said] == ["broken.json", "odd.json"]
     assert command.main(["--results", str(tmp_path / "none")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
