@@ -31,7 +31,7 @@ class Dataflow(Streamer):
         if cargo is None:
             raise Unavailable("no cargo is found; a Rust toolchain builds it (rustup.rs)")
         target = cache / "dataflow"
-        build = [cargo, "build", "--release", "--locked", "--quiet"]
+        build = [cargo, "build", "--release", "--quiet"]
         try:
             done = subprocess.run(
                 [*build, "--manifest-path", str(SOURCE / "Cargo.toml")],
