@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +27,8 @@ from vertexsdk.stored_edges import put_vertices
 from vertexsdk.versions import Kind, Versions
 
 __all__ = ["begun", "resumed"]
+
+_log = logging.getLogger("vertexsdk")
 
 
 def begun(
@@ -58,7 +62,7 @@ def begun(
         address = store.backend.address
         engine = engine_for(Setting(program, graph, params, address, loop, options))
         undo.callback(engine.close)
-        ledger = Ledger(plain(params), graph.undirected, engine.value)
+        ledger = Ledger(plain(params), graph.undirected, engine.value, canonical=True)
         store.claim(loop, program=program.name, schema=program.schema())
         segments = engine.checkpoint()
         if graph.vertex_input is not None:
@@ -111,11 +115,32 @@ def resumed(
         undo.callback(engine.close)
         if migrate is not None:
             manifest = migrated(store, loop, manifest, program, migrate)
-        log = InputLog.of(store, manifest, sent=program.algebra is None)
+        sent, undirected = program.algebra is None, ledger.undirected
+        log = InputLog.of(store, manifest, sent=sent, undirected=undirected)
+        ledger = _checked_spelling(loop, ledger, log)
         store.prune(loop, retain)  # those before may have ended too soon to do so
         undo.pop_all()
     kind = Kind(program, store.backend.address, restore, checkpoint_every, retain)
     return Versions(kind, store, loop, engine, (manifest, ledger), log)
+
+
+def _checked_spelling(loop: str, ledger: Ledger, log: InputLog) -> Ledger:
+    """Note that the edges of an undirected graph are right, or warn that they may not be.
+
+    Loops without the mark were written when the order of changes that named an edge both ways was
+    lost. Their logs hold the right changes, so edges are right where no checkpoint replaced any.
+    """
+    if not ledger.undirected or ledger.canonical:
+        return ledger
+    if log.size == ledger.received:
+        return replace(ledger, canonical=True)
+    _log.warning(
+        "loop %r was written by a vertexsdk which lost the order of changes that named an edge "
+        "both ways (a b, then b a) in one batch: such edges may be wrong; to be sure, begin the "
+        "loop again from the edge file",
+        loop,
+    )
+    return ledger
 
 
 def _check_bound(program: Program, params: Mapping[str, Any], options: Mapping[str, Any]) -> None:

@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 from vertexsdk.changes import Changes
 from vertexsdk.engine import Budget, Effort
 from vertexsdk.errors import InputError, RunError
-from vertexsdk.fitting import fitting
 from vertexsdk.ledger import Ledger
 from vertexsdk.results import Result
 from vertexsdk.versions import Versions
@@ -207,7 +206,7 @@ class BranchLoop:
         """
         self._refuse_running()
         with self.versions.lock:
-            batch = fitting(changes, self.versions.engine)
+            batch = self.versions.fit(changes)
             self._error = None
             return dict(self.versions.carry_out(batch).counts)
 

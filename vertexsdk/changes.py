@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,6 +125,26 @@ class Changes:
     def strings(self) -> tuple[Any, Any]:
         """The ids as Arrow arrays of strings."""
         return pc.cast(self.source, pa.large_string()), pc.cast(self.target, pa.large_string())
+
+    def canonical(self) -> Changes:
+        """The same changes of an undirected graph, each edge named from its smaller id.
+
+        Both spellings of an edge become one, so a stable sort by (source, target) keeps all
+        changes of an edge in order. Strings compare by code point.
+
+        >>> Changes.of([("+", 3, 1), ("-", 1, 3)]).canonical().source.to_pylist()
+        [1, 1]
+        """
+        if not len(self.kind):
+            return self
+        turned = pc.greater(self.source, self.target)
+        if not pc.any(turned).as_py():
+            return self
+        return replace(
+            self,
+            source=pc.if_else(turned, self.target, self.source),
+            target=pc.if_else(turned, self.source, self.target),
+        )
 
     @property
     def are_integers(self) -> bool:

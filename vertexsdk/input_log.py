@@ -56,21 +56,31 @@ class InputLog:
         return ref, InputLog(waiting if small else (), self.size + len(batch))
 
     @classmethod
-    def of(cls, store: Store, manifest: Manifest, *, sent: bool) -> InputLog:
-        """The log of a version; `sent`: with deltas that are no edges, which are pickled."""
+    def of(cls, store: Store, manifest: Manifest, *, sent: bool, undirected: bool) -> InputLog:
+        """The log of a version.
+
+        Args:
+            sent: with deltas that are no edges, which are pickled.
+            undirected: the graph's edges have no direction; older logs hold both spellings of an
+                edge, which become one here.
+        """
         refs = [ref for ref in store.segments(manifest) if ref.kind == "changes"]
-        tail = tuple(_changes(store.segment(ref), sent) for ref in refs if ref.group == "tail")
+        tail = tuple(
+            _changes(store.segment(ref), sent, undirected) for ref in refs if ref.group == "tail"
+        )
         size = sum(store.table(ref).length("kind") for ref in refs)
         return cls(tail, size)
 
     @staticmethod
-    def replay(store: Store, manifest: Manifest, *, sent: bool) -> Iterator[Changes]:
+    def replay(
+        store: Store, manifest: Manifest, *, sent: bool, undirected: bool
+    ) -> Iterator[Changes]:
         """The changes of a version since its checkpoint, in order, many at a time; see `of`."""
         batches: list[Changes] = []
         for ref in store.segments(manifest):
             if ref.kind != "changes":
                 continue
-            batches.append(_changes(store.segment(ref), sent))
+            batches.append(_changes(store.segment(ref), sent, undirected))
             if sum(map(len, batches)) >= _AT_ONCE:
                 yield joined(batches)
                 batches = []
@@ -121,7 +131,7 @@ def _columns(batch: Changes) -> dict[str, NDArray[Any]]:
     return columns
 
 
-def _changes(columns: dict[str, NDArray[Any]], sent: bool) -> Changes:
+def _changes(columns: dict[str, NDArray[Any]], sent: bool, undirected: bool) -> Changes:
     ends = []
     for name in ("source", "target"):
         if name in columns:
@@ -129,6 +139,7 @@ def _changes(columns: dict[str, NDArray[Any]], sent: bool) -> Changes:
         else:
             ends.append(unpacked(columns[f"{name}.offsets"], columns[f"{name}.bytes"]))
     changes = Changes(columns["kind"], ends[0], ends[1], columns["value"])
+    changes = changes.canonical() if undirected else changes
     return Deltas.with_sent(changes, columns) if sent and "sent" in columns else changes
 
 

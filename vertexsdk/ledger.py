@@ -31,6 +31,8 @@ class Ledger:
         state: whether the version has a state at all.
         exact: the program's rule ended the last iterations, and nothing came since.
         residual: see `Effort`.
+        canonical: of an undirected graph: every change that a checkpoint holds came with one
+            spelling of its edge. Loops written before that was so lack it.
     """
 
     params: dict[str, Any]
@@ -45,6 +47,7 @@ class Ledger:
     state: bool = False
     exact: bool = False
     residual: float | None = None
+    canonical: bool = False
 
     @classmethod
     def of(cls, manifest: Manifest) -> Ledger | None:

@@ -19,7 +19,6 @@ from vertexsdk.compile.edges import COUNTS
 from vertexsdk.defaults import default_backend
 from vertexsdk.engine import Budget
 from vertexsdk.errors import InputError
-from vertexsdk.fitting import fitting
 from vertexsdk.graph import Graph
 from vertexsdk.program import Program
 from vertexsdk.results import Result
@@ -245,7 +244,7 @@ class MainLoop:
             RunError, StateError: nothing was taken in.
         """
         began = time.perf_counter()
-        batch = fitting(changes, self._versions.engine)
+        batch = self._versions.fit(changes)
         none = dict.fromkeys(COUNTS, 0)
         versions = self._versions
         if not len(batch) and source is None and not bad:
@@ -261,7 +260,7 @@ class MainLoop:
             )
             self.seconds += time.perf_counter() - began
         if self.strict and out.absent:
-            raise InputError(_absent(batch, out.absent[0]))
+            raise InputError(_absent(batch, out.absent[0], versions.ledger.undirected))
         return dict(out.counts)
 
     def start(
@@ -506,7 +505,8 @@ def _repeats(offsets: Mapping[str, Any], source: str, offset: Any) -> bool:
     return bool(offset == before)
 
 
-def _absent(batch: Changes, number: int) -> str:
+def _absent(batch: Changes, number: int, undirected: bool) -> str:
     place = batch.places[number] if batch.places else f"change {number + 1} of the batch"
-    ends = f"{batch.source[number].as_py()} -> {batch.target[number].as_py()}"
+    source, target = batch.source[number].as_py(), batch.target[number].as_py()
+    ends = f"between {source} and {target}" if undirected else f"{source} -> {target}"
     return f"{place}: there is no edge {ends} to remove or change"

@@ -151,6 +151,8 @@ class RebuildEngine:
             return None, _FIRST
         if self._renamed != self.edges.renamed:
             return None, "vertices with new names came"
+        if self.program.algebra is not None and self.program.algebra.kind == "sum":
+            return self._kept, "it went on from the state before"
         return self._kept, "the answer before was trimmed to what still holds"
 
     def fork(self) -> Engine:

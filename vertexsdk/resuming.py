@@ -128,7 +128,9 @@ def restored(
     setting = Setting(program, graph, ledger.params, store.backend.address, loop, options, nodes)
     engine = engine_for(setting)
     try:
-        for changes in InputLog.replay(store, manifest, sent=program.algebra is None):
+        sent = program.algebra is None
+        log = InputLog.replay(store, manifest, sent=sent, undirected=ledger.undirected)
+        for changes in log:
             engine.advance(Orders(changes))
     except BaseException:
         engine.close()

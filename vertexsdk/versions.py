@@ -11,14 +11,17 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
+
+from pyspark.sql import DataFrame
 
 from vertexsdk.changes import Changes
 from vertexsdk.deltas import edges_only
 from vertexsdk.engine import Budget, Effort, Engine, Orders, Outcome
 from vertexsdk.errors import InputError, RunError, StateError
+from vertexsdk.fitting import fitting
 from vertexsdk.input_log import InputLog
 from vertexsdk.later import LaterEngine
 from vertexsdk.ledger import Ledger
@@ -106,6 +109,11 @@ class Versions:
     def ledger(self) -> Ledger:
         """What the newest version has taken in."""
         return self.standing[1]
+
+    def fit(self, changes: Changes | DataFrame | Iterable[Sequence[Any]]) -> Changes:
+        """Return changes as this loop's graph takes them; see `fitting`."""
+        engine, undirected = self.engine, self.ledger.undirected
+        return fitting(changes, integers=engine.integers, value=engine.value, undirected=undirected)
 
     def carry_out(
         self,
@@ -218,7 +226,12 @@ class Versions:
             self._prune = self._commits + max(_PRUNE, int(seconds / _SECONDS))
 
     def _log_of(self, manifest: Manifest, store: Store | None = None) -> InputLog:
-        return InputLog.of(store or self.store, manifest, sent=self.kind.program.algebra is None)
+        ledger = Ledger.of(manifest)
+        assert ledger is not None
+        return InputLog.of(
+            store or self.store, manifest,
+            sent=self.kind.program.algebra is None, undirected=ledger.undirected,
+        )  # fmt: skip
 
     def _enter(self) -> None:
         """Let the engine of a branch know in which loop it is, if its program may ask."""

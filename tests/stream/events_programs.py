@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import random
 from pathlib import Path
 from typing import Any
 
+from tests.stream.random_changes import Edges
 from vertexsdk import INT_MAX, MAIN_LOOP, UPDATE, Vertex, VertexId, producers, state
 
 ROOT = Path(__file__).resolve().parents[2]
-Edges = dict[tuple[Any, Any], float]
 
 
 def example(name: str) -> Any:
@@ -119,27 +118,6 @@ class Least(Vertex):
         for target in self.targets if self.fresh else self.addedTargets:
             self.emit(target, self.least)
         self.fresh = False
-
-
-def random_rows(rng: random.Random, edges: Edges, number: int, *, undirected: bool) -> list[Any]:
-    """Changes of `edges`, which are made: of any kind, also of edges that are not there."""
-    rows: list[Any] = []
-    for _ in range(number):
-        sign, a, b = rng.choice("++--~"), rng.randrange(12), rng.randrange(12)
-        if sign != "+" and edges and rng.random() < 0.8:
-            a, b = rng.choice(sorted(edges))
-            if undirected and rng.random() < 0.5:
-                a, b = b, a
-        key = (min(a, b), max(a, b)) if undirected else (a, b)
-        value = float(rng.randint(1, 4))
-        if sign == "-":
-            edges.pop(key, None)
-            rows.append((sign, a, b))
-            continue
-        if sign == "+" or key in edges:
-            edges[key] = value
-        rows.append((sign, a, b, value))
-    return rows
 
 
 def both_ways(edges: Edges, *, undirected: bool) -> Edges:

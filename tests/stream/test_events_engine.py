@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.stream.events_programs import (
-    Edges,
     Least,
     PaperPaths,
     Recorder,
@@ -19,9 +18,9 @@ from tests.stream.events_programs import (
     Weights,
     both_ways,
     lengths,
-    random_rows,
     weights,
 )
+from tests.stream.random_changes import Edges, random_rows
 from vertexsdk import (
     INT_MAX,
     UPDATE,

@@ -10,15 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.stream.events_programs import (
-    Edges,
     Least,
     PaperPaths,
     Recorder,
     Weights,
     both_ways,
-    random_rows,
     weights,
 )
+from tests.stream.random_changes import Edges, random_rows
 from vertexsdk import Graph, Ingester, InputError, MainLoop, read
 from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.engine import Budget

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from tests.stream.events_programs import (
-    Edges,
     Least,
     Steps,
     Weights,
-    random_rows,
     weights,
 )
+from tests.stream.random_changes import Edges, random_rows
 from vertexsdk import Deltas
 from vertexsdk.engine import QUIET, Budget, Orders
 from vertexsdk.load.names import Names

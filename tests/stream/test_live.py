@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.stream.programs import Widest
+from tests.stream.random_changes import Edges, Row, random_rows
 from vertexsdk import Min, Vertex, VertexId, inf, param, state
 from vertexsdk.algorithms import (
     BreadthFirstSearch,
@@ -23,7 +24,6 @@ from vertexsdk.testing.oracles import disagreements, expected
 from vertexsdk.testing.reference import reference
 from vertexsdk.vertex import Delta
 
-Edges = dict[tuple[int, int], float]
 ORIGIN = 3
 
 
@@ -104,21 +104,12 @@ class History:
     def value(self) -> float:
         return float(self.rng.choice([0, 1, 1, 2, 5]))
 
-    def change(self, edges: Edges) -> tuple[Any, ...]:
-        """Make a change of any kind to `edges`, also of edges that are not there."""
-        sign, key, value = self.rng.choice("++--~"), self.pair(), self.value()
-        if sign != "+" and edges and self.rng.random() < 0.8:
-            key = self.rng.choice(sorted(edges))
-        a, b = key if not self.undirected or self.rng.random() < 0.5 else key[::-1]
-        if sign == "-":
-            edges.pop(key, None)
-            return sign, a, b
-        if sign == "+" or key in edges:
-            edges[key] = value
-        return sign, a, b, value
-
-    def changes(self, edges: Edges) -> list[tuple[Any, ...]]:
-        return [self.change(edges) for _ in range(self.rng.randint(1, self.rng.choice([1, 3, 12])))]
+    def changes(self, edges: Edges) -> list[Row]:
+        """Make changes of any kind to `edges`, also of edges that are not there."""
+        return random_rows(
+            self.rng, edges, self.rng.randint(1, self.rng.choice([1, 3, 12])),
+            undirected=self.undirected, vertices=range(self.size + 2), values=(0, 1, 1, 2, 5),
+        )  # fmt: skip
 
     def check(self, live: LiveInProcess, edges: Edges) -> None:
         """The answer of `live` is that of a run from scratch on `edges`."""

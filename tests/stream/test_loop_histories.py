@@ -30,8 +30,21 @@ from vertexsdk.testing.oracles import disagreements, expected
 URL = "memory://histories"
 Edges = dict[tuple[int, int], float]
 END = st.integers(0, 6)
-CHANGE = st.tuples(st.sampled_from("++-~"), END, END, st.integers(1, 4))
-CHANGES = st.lists(CHANGE, max_size=6)
+PAIRS = st.lists(st.tuples(END, END), min_size=1, max_size=5)
+
+
+def changes_of(
+    pairs: list[tuple[int, int]], smallest: int, most: int
+) -> st.SearchStrategy[list[tuple[str, int, int, int]]]:
+    """Changes of few edges, so of the same ones in a batch; each is named either way."""
+    ends = st.sampled_from([*pairs, *((b, a) for a, b in pairs)])
+    change = st.tuples(st.sampled_from("++-~"), ends, st.integers(1, 4))
+    flat = change.map(lambda c: (c[0], *c[1], c[2]))
+    return st.lists(flat, min_size=smallest, max_size=most)
+
+
+CHANGES = PAIRS.flatmap(lambda pairs: changes_of(pairs, 0, 8))
+SOME_CHANGES = PAIRS.flatmap(lambda pairs: changes_of(pairs, 1, 5))
 PARAMS: dict[str, dict[str, Any]] = {"sssp": {"origin": 1}, "bfs": {"origin": 1}}
 PARAMS["pagerank"] = {"epsilon": 1e-13}
 WAYS: list[tuple[str, int, Any]] = [
@@ -65,7 +78,7 @@ class Histories(RuleBasedStateMachine):
     ways = WAYS
 
     @initialize(
-        number=st.integers(0, 99), undirected=st.booleans(), changes=st.lists(CHANGE, min_size=3),
+        number=st.integers(0, 99), undirected=st.booleans(), changes=SOME_CHANGES,
         bound=st.sampled_from([1, 2, 3, 16]),
     )  # fmt: skip
     def begin(self, number: int, undirected: bool, changes: Any, bound: int) -> None:
@@ -137,7 +150,7 @@ class Histories(RuleBasedStateMachine):
             assert counts == {**dict.fromkeys(self.main.counts, 0), "repeated": len(changes)}
             self.kept[self.main.iteration] = self.edges
 
-    @rule(changes=st.lists(CHANGE, min_size=1, max_size=4))
+    @rule(changes=SOME_CHANGES)
     def ingest_strictly(self, changes: Any) -> None:
         self.main.strict = True
         edges = dict(self.edges)

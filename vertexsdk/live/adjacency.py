@@ -139,7 +139,8 @@ class Adjacency:
 
         Args:
             kind: uint8[k], see `Changes`.
-            source, target: int32[k] places, -1 for vertices that have none.
+            source, target: int32[k] places, -1 for vertices that have none; an edge without
+                direction has one spelling, see `fitting`.
             value: [k].
 
         Returns:
@@ -148,8 +149,6 @@ class Adjacency:
         absent = (source < 0) | (target < 0)
         here = np.flatnonzero(~absent)
         a, b = source[here], target[here]
-        if self.layout == "undirected":
-            a, b = np.minimum(a, b), np.maximum(a, b)
         order = np.argsort((a.astype(np.int64) << 32) | b, kind="stable")
         here, a, b = here[order], a[order], b[order]
         place = self.out.find(a, b)

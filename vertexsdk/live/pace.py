@@ -29,6 +29,8 @@ class Pace:
     >>> pace.changed(40_000)
     >>> pace.slower
     True
+    >>> pace.reason[:20]
+    '40,000 changes came,'
     """
 
     def __init__(self, meta: dict[str, Any]) -> None:
@@ -50,6 +52,20 @@ class Pace:
             return False
         limit: float = (meta["good"] * meta["bad"]) ** 0.5
         return bool(meta["since"] > limit)
+
+    @property
+    def reason(self) -> str:
+        """Why the loop begins with `init`; asked where `slower` or `tired` is true."""
+        meta = self._meta
+        if meta["spent"]:
+            return (
+                f"going on from the answer before took more than the {meta['from init']} "
+                "iterations that init takes"
+            )
+        return (
+            f"{meta['since']:,} changes came, and after {meta['bad']:,} of them going on from the "
+            "answer before took more iterations than init"
+        )
 
     def tired(self, iterations: int) -> bool:
         """Count iterations from the answer before; whether they are more than from `init`."""

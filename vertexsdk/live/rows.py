@@ -156,7 +156,7 @@ class Rows:
         if self.valued:
             self.arena.resize(self._name("value"), int(tail))
         value = self.values()
-        new = edits.new.astype(value.dtype, copy=False)
+        new = edits.new.astype(value.dtype, copy=False) if self.valued else value
         edit: Any = kernels.edit_rows
         in_parts(
             int(count), self.threads if len(edits) >= PARALLEL else 1,

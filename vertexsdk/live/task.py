@@ -93,7 +93,6 @@ class LiveReport:
 
 
 _FALLING = "messages got worse, so the answer depends on the start"
-_SLOWER = "after so many changes that is quicker than going on from the answer before"
 _held: dict[str, LivePartition] = {}  # by key; what another process did since is noticed
 _HELD = 8
 
@@ -212,7 +211,7 @@ class LiveTask:
             return
         sums = not live.comparing
         if sums and meta["begun"] and pace.slower:
-            live.restart(_SLOWER)
+            live.restart(pace.reason)
         master = self._master(live)
         warm = bool(meta["begun"])
         while True:
@@ -230,7 +229,7 @@ class LiveTask:
             fell = meta["falling"] and report.warm
             if more and (fell or (sums and warm and pace.tired(1))):
                 report.warm = warm = False
-                live.restart(_FALLING if fell else _SLOWER)
+                live.restart(_FALLING if fell else pace.reason)
                 master = self._master(live)
                 continue
             if not more:

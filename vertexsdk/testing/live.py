@@ -100,6 +100,7 @@ class LiveInProcess:
     def take(self, rows: Iterable[Sequence[Any]], *, strict: bool = False) -> dict[str, int]:
         """Take in changes, as `Changes.of` takes them; return their counts."""
         changes = Changes.of(rows)
+        changes = changes.canonical() if self.layout == "undirected" else changes
         ids = (np.asarray(changes.source, np.int64), np.asarray(changes.target, np.int64))
         columns = dict(zip(("source", "target"), ids, strict=True))
         data = encode_bytes({"kind": changes.kind, **columns, "value": changes.value})

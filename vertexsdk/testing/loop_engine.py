@@ -88,7 +88,7 @@ class DictEngine:
             strict=True,
         )  # fmt: skip
         for number, (kind, a, b, x) in enumerate(rows):
-            key = (min(a, b), max(a, b)) if self.undirected else (a, b)
+            key = (a, b)
             x = x if self.value else 1.0
             if kind == ADD and key not in edges:
                 out.counts["added"] += 1
