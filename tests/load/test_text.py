@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertexsdk.load import files, lines
-from vertexsdk.load.files import Split, read_chunks
+from vertexsdk.load.files import read_chunks
 from vertexsdk.load.lines import LineError, lines_of, parse_chunk
+from vertexsdk.load.splits import Split
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NUMBERS = st.one_of(

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from vertexsdk.errors import InputError
-from vertexsdk.load.files import Split
 from vertexsdk.load.lines import NotIntegers
 from vertexsdk.load.memory import allocate, each
 from vertexsdk.load.order import Chunk
+from vertexsdk.load.splits import Split
 
 __all__ = ["as_strings", "batch_chunk", "edge_columns", "id_array", "id_column"]
 __all__ += ["parquet_chunks"]

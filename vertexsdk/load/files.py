@@ -10,7 +10,6 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,21 +20,12 @@ from vertexsdk.errors import InputError
 from vertexsdk.load.lines import LineError, lines_of, parse_chunk
 from vertexsdk.load.memory import each
 from vertexsdk.load.order import Chunk
+from vertexsdk.load.splits import Split
 
-__all__ = ["Split", "expand", "file_format", "local_path", "plain_header", "plan"]
-__all__ += ["read_chunks", "read_named"]
+__all__ = ["distinct_in_split", "expand", "file_format", "local_path", "plain_header", "plan"]
+__all__ += ["read_chunks"]
 
 CHUNK = 4 << 20  # bytes of text that a thread parses at a time
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Bytes begin..end-1 of a text file, or row groups begin..end-1 of a Parquet file."""
-
-    path: str
-    begin: int
-    end: int
-    parquet: bool = False
 
 
 def local_path(path: str) -> str | None:
@@ -239,6 +229,21 @@ def read_chunks(
         os.close(descriptor)
 
 
-def read_named(split: Split, codes: Any) -> Iterator[Chunk]:
-    """Yield the edges of a split whose ids are strings, as `codes` turns them into int64."""
-    return read_chunks(split, None, 1, codes)
+def distinct_in_split(split: Split) -> Any:
+    """Return the distinct ids of a split as a sorted Arrow array of strings."""
+    import pyarrow.compute as pc
+
+    from vertexsdk.load.names import merged
+
+    distinct: list[Any] = []
+
+    def collect(names: Any) -> Any:
+        nonlocal distinct
+        distinct.append(pc.unique(names))
+        if len(distinct) > 64:
+            distinct = [merged(distinct)]
+        return np.zeros(len(names), np.int64)
+
+    for _ in read_chunks(split, None, 1, collect):
+        pass
+    return merged(distinct)

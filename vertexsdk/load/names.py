@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from vertexsdk.errors import InputError
 from vertexsdk.load import text
-from vertexsdk.load.files import Split, read_named
 from vertexsdk.load.lines import LineError, hard_floats
 from vertexsdk.load.memory import allocate
 from vertexsdk.load.order import Chunk
 
-__all__ = ["Names", "distinct_in_split", "merged", "parse_named", "tokens"]
+__all__ = ["Names", "merged", "parse_named", "tokens"]
 
 
 @dataclass(frozen=True)
@@ -80,20 +79,6 @@ def merged(parts: Iterable[Any]) -> pa.LargeStringArray:
     chunks = [pc.cast(p, pa.large_string()) for p in parts]
     names = pc.unique(pa.chunked_array(chunks, pa.large_string()))
     return pc.take(names, pc.sort_indices(names))
-
-
-def distinct_in_split(split: Split) -> pa.LargeStringArray:
-    """Return the distinct ids of a split of files as strings."""
-    found: list[pa.Array] = []
-
-    def collect(names: pa.Array) -> NDArray[np.int64]:
-        found.append(pc.unique(names))
-        return np.zeros(len(names), np.int64)
-
-    for _ in read_named(split, collect):
-        if len(found) > 64:
-            found = [merged(found)]
-    return merged(found)
 
 
 def tokens(

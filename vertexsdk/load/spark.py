@@ -34,9 +34,10 @@ from vertexsdk.load.blocks import (
     row_blocks,
 )
 from vertexsdk.load.build import Arranged, Variant, Vertices, arranged, finish, follow
-from vertexsdk.load.files import Split, read_chunks
+from vertexsdk.load.files import distinct_in_split, read_chunks
 from vertexsdk.load.memory import default_threads
 from vertexsdk.load.order import Chunk
+from vertexsdk.load.splits import Split
 from vertexsdk.placement import Placement
 
 __all__ = ["Edges", "FileEdges", "LocalEdges", "Plan", "Report", "load", "lookup", "without_fault"]
@@ -189,8 +190,6 @@ class FileEdges:
 
 
 def _names_in(split: Split) -> Any:
-    from vertexsdk.load.names import distinct_in_split
-
     try:
         return distinct_in_split(split)
     except InputError as error:
