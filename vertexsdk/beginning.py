@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from vertexsdk.asynchronous.allowed import checked_bound
 from vertexsdk.edge_set import refuse_parallel
-from vertexsdk.engines import Setting, engine_for
+from vertexsdk.engine import Setting
+from vertexsdk.engines import engine_for
 from vertexsdk.errors import InputError
 from vertexsdk.graph import Graph
 from vertexsdk.input_log import InputLog

@@ -7,7 +7,7 @@ an engine of its own, which stands where this one stands and goes its own way fr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -16,9 +16,11 @@ import numpy as np
 from vertexsdk.changes import Changes
 from vertexsdk.compile.edges import COUNTS
 from vertexsdk.errors import InputError
+from vertexsdk.graph import Graph
+from vertexsdk.program import Program
 from vertexsdk.state import SegmentRef
 
-__all__ = ["QUIET", "Budget", "Effort", "Engine", "Orders", "Outcome"]
+__all__ = ["QUIET", "Budget", "Effort", "Engine", "Orders", "Outcome", "Setting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,29 @@ class Outcome:
     start_reason: str = ""
     aggregates: dict[str, Any] = field(default_factory=dict)
     statistics: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What an engine is made for.
+
+    Attributes:
+        program: of any number of classes.
+        graph: what it begins with.
+        params: values of the program's parameters, as the user gave them.
+        backend: URL of the store that segments are written to.
+        loop: the name that segments are written under.
+        options: as those of `run`: `tolerance`, `compiled`, `threads`, ...
+        nodes: of a checkpoint, for an events program to stand there.
+    """
+
+    program: Program
+    graph: Graph
+    params: Mapping[str, Any]
+    backend: str
+    loop: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    nodes: Sequence[SegmentRef] = ()
 
 
 class Engine(Protocol):

@@ -2,39 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
 
-from vertexsdk.engine import Engine
-from vertexsdk.graph import Graph
-from vertexsdk.program import Program
-from vertexsdk.state import SegmentRef
+from vertexsdk.engine import Engine, Setting
 
-__all__ = ["FACTORIES", "Setting", "engine_for"]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What an engine is made for.
-
-    Attributes:
-        program: of any number of classes.
-        graph: what it begins with.
-        params: values of the program's parameters, as the user gave them.
-        backend: URL of the store that segments are written to.
-        loop: the name that segments are written under.
-        options: as those of `run`: `tolerance`, `compiled`, `threads`, ...
-        nodes: of a checkpoint, for an events program to stand there.
-    """
-
-    program: Program
-    graph: Graph
-    params: Mapping[str, Any]
-    backend: str
-    loop: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    nodes: Sequence[SegmentRef] = ()
+__all__ = ["FACTORIES", "engine_for"]
 
 
 Factory = Callable[[Setting], Engine | None]

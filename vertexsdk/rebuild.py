@@ -12,8 +12,7 @@ from copy import copy
 from typing import Any
 
 from vertexsdk.edge_set import EdgeSet
-from vertexsdk.engine import Budget, Effort, Engine, Orders, Outcome
-from vertexsdk.engines import Setting
+from vertexsdk.engine import Budget, Effort, Engine, Orders, Outcome, Setting
 from vertexsdk.load.vertices import integer_id, with_ids
 from vertexsdk.loops import Branch, Version
 from vertexsdk.master import Progress

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
-from vertexsdk.engine import Engine, Orders
-from vertexsdk.engines import Setting, engine_for
+from vertexsdk.engine import Engine, Orders, Setting
+from vertexsdk.engines import engine_for
 from vertexsdk.errors import InputError
 from vertexsdk.input_log import InputLog
 from vertexsdk.ledger import Ledger

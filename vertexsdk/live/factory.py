@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.engines import Setting
+from vertexsdk.engine import Setting
 from vertexsdk.graph import Graph
 from vertexsdk.live.eligible import layout_of, why_not_live
 from vertexsdk.live.engine import LiveEngine

@@ -19,8 +19,7 @@ import numpy as np
 
 from vertexsdk import beginning, engines, resuming
 from vertexsdk.changes import ADD, REMOVE
-from vertexsdk.engine import Budget, Effort, Engine, Orders, Outcome
-from vertexsdk.engines import Setting
+from vertexsdk.engine import Budget, Effort, Engine, Orders, Outcome, Setting
 from vertexsdk.partition import owner
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.stored_edges import put_edges
