@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.results import Result
 
-if TYPE_CHECKING:
-    from vertexsdk.branch_loop import BranchLoop
-    from vertexsdk.main_loop import MainLoop
-
 __all__ = ["Comparable", "Differing", "compared"]
 
-Comparable: TypeAlias = "Result | BranchLoop | MainLoop"
+
+class Readable(Protocol):
+    """A loop, main or branch, whose newest version can be read."""
+
+    def read(self) -> Result:
+        """Return the newest version, for the caller to close."""
+
+
+Comparable: TypeAlias = Result | Readable
 
 
 @dataclass(frozen=True, slots=True)
