@@ -16,7 +16,7 @@ from vertexsdk.deltas import Deltas
 from vertexsdk.errors import InputError
 from vertexsdk.event_nodes import Node
 from vertexsdk.load.names import Names
-from vertexsdk.partition import owner
+from vertexsdk.owner import owner
 from vertexsdk.strings import hash_strings, pack_strings
 from vertexsdk.vertex import ADD_TARGET, REMOVE_TARGET
 

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.placement import Placement, owner
+from vertexsdk.owner import owner
+from vertexsdk.placement import Placement
 
-__all__ = ["Topology", "owner"]
+__all__ = ["Topology"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,12 @@ from vertexsdk.errors import InputError
 from vertexsdk.graph import Graph
 from vertexsdk.loops import run
 from vertexsdk.main_loop import MainLoop
+from vertexsdk.owner import owner
 from vertexsdk.partitioners import metis as by_metis
 from vertexsdk.partitioners.choice import Partitioner
 from vertexsdk.partitioners.streaming import fennel, ldg
 from vertexsdk.partitioners.structure import Structure
-from vertexsdk.placement import Placement, owner
+from vertexsdk.placement import Placement
 from vertexsdk.program import Program
 from vertexsdk.testing.inprocess import InProcess
 from vertexsdk.vertex import Vertex, state

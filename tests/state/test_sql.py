@@ -14,7 +14,7 @@ import vertexsdk
 from vertexsdk import loops
 from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.backends._postgres_schema import MIGRATIONS
-from vertexsdk.partition import owner
+from vertexsdk.owner import owner
 from vertexsdk.state import FormatError, Store, open_store
 from vertexsdk.strings import pack_strings
 

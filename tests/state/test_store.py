@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from vertexsdk.errors import StateError, StateInputError
-from vertexsdk.partition import owner
+from vertexsdk.owner import owner
 from vertexsdk.state import Manifest, MissingError, OwnerError, SegmentRef, Store, open_store
 from vertexsdk.state.manifests import DEEPEST, live
 from vertexsdk.state.reading import overlay

@@ -9,20 +9,17 @@ objects stay as they are, as nobody said that they may be unpickled.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from vertexsdk.state.commits import Commits
 from vertexsdk.state.contract import Head, new_attempt
 from vertexsdk.state.errors import StateInputError
 from vertexsdk.state.manifests import Manifest, SegmentRef
 from vertexsdk.state.reading import overlay
 
-if TYPE_CHECKING:
-    from vertexsdk.state.store import Store
-
 __all__ = ["compact"]
 
 
-def compact(store: Store, loop: str, deltas: int) -> Manifest:
+def compact(store: Commits, loop: str, deltas: int) -> Manifest:
     """Compact each partition of the newest version that has at least `deltas` deltas."""
     while True:
         head = store.backend.get_head(loop)
@@ -60,7 +57,7 @@ def compact(store: Store, loop: str, deltas: int) -> Manifest:
         store.backend.delete_segments([ref.key for ref in made])  # the loop went on: again
 
 
-def _base(store: Store, loop: str, manifest: Manifest, refs: list[SegmentRef]) -> SegmentRef:
+def _base(store: Commits, loop: str, manifest: Manifest, refs: list[SegmentRef]) -> SegmentRef:
     first = refs[0]
     columns = overlay([store.segment(ref) for ref in refs])
     if "name.offsets" in store.table(first) and "name.offsets" not in columns:
@@ -72,5 +69,5 @@ def _base(store: Store, loop: str, manifest: Manifest, refs: list[SegmentRef]) -
     )
 
 
-def _pickled(store: Store, refs: list[SegmentRef]) -> bool:
+def _pickled(store: Commits, refs: list[SegmentRef]) -> bool:
     return any(table.is_pickled(n) for table in map(store.table, refs) for n in table.names)

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.encoded import Table
+from vertexsdk.owner import owner
 from vertexsdk.state.errors import StateInputError
-from vertexsdk.state.manifests import Manifest
+from vertexsdk.state.manifests import Manifest, SegmentRef
 from vertexsdk.state.reading import FEW, GONE, NAME_COLUMNS, find_ids, find_names
-
-if TYPE_CHECKING:
-    from vertexsdk.state.snapshots import Snapshots
 
 __all__ = ["find_vertices"]
 
 
+class Segments(Protocol):
+    """What a lookup needs of a store; see `Snapshots`."""
+
+    def segments(self, manifest: Manifest) -> list[SegmentRef]: ...
+    def table(self, ref: SegmentRef) -> Table: ...
+    def point_table(self, ref: SegmentRef) -> Table: ...
+    def naming(self, ref: SegmentRef) -> AbstractContextManager[None]: ...
+
+
 def find_vertices(
-    store: Snapshots,
+    store: Segments,
     manifest: Manifest,
     ids: Sequence[int] | Sequence[str] | NDArray[np.int64],
     *,
@@ -68,8 +76,6 @@ def find_vertices(
 
 
 def _owners(ids: list[int], manifest: Manifest) -> dict[int, int]:
-    from vertexsdk.partition import owner
-
     owners = owner(np.array(ids, np.int64), manifest.partitions)
     return dict(zip(ids, owners.tolist(), strict=True))
 

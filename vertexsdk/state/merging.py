@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from vertexsdk.state.commits import Commits
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.manifests import Manifest
-
-if TYPE_CHECKING:
-    from vertexsdk.state.snapshots import Snapshots
-    from vertexsdk.state.store import Store
+from vertexsdk.state.snapshots import Snapshots
 
 __all__ = ["merge"]
 
 
-def merge(store: Store, branch: str, into: str, iteration: int | None) -> Manifest:
+def merge(store: Commits, branch: str, into: str, iteration: int | None) -> Manifest:
     """Commit to `into` a version that shares every segment of the branch's newest one."""
     theirs = store.version(branch)
     ours = store.claim(into, program=theirs.program, schema=theirs.schema)

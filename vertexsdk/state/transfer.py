@@ -7,15 +7,12 @@ loops that share segments go on to share them, and a copy that broke off goes on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from vertexsdk.state.contract import Head
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.leases import Lease
 from vertexsdk.state.names import check_name
-
-if TYPE_CHECKING:
-    from vertexsdk.state.store import Store
+from vertexsdk.state.snapshots import Snapshots
 
 __all__ = ["Copied", "copy_loop"]
 
@@ -31,7 +28,9 @@ class Copied:
     bytes: int
 
 
-def copy_loop(source: Store, loop: str, target: Store, name: str, *, newest: bool) -> Copied:
+def copy_loop(
+    source: Snapshots, loop: str, target: Snapshots, name: str, *, newest: bool
+) -> Copied:
     """Make loop `name` of `target` equal to `loop` of `source`; see `Store.copy`."""
     check_name(name)
     if target.backend.get_head(name) is not None:

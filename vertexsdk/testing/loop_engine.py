@@ -20,7 +20,7 @@ import numpy as np
 from vertexsdk import beginning, engines, resuming
 from vertexsdk.changes import ADD, REMOVE
 from vertexsdk.engine import Budget, Effort, Engine, Orders, Outcome, Setting
-from vertexsdk.partition import owner
+from vertexsdk.owner import owner
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.stored_edges import put_edges
 from vertexsdk.testing.inprocess import InProcess

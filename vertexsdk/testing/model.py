@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from vertexsdk.partition import owner
+from vertexsdk.owner import owner
 from vertexsdk.state import Store, open_store
 
 __all__ = ["StoreMachine"]
