@@ -11,7 +11,8 @@ from vertexsdk.algebra import Algebra
 from vertexsdk.compile.cache import load_module, load_python
 from vertexsdk.compile.deliver import deliver_source
 from vertexsdk.compile.kernels import KernelText
-from vertexsdk.compile.rewrite import CannotCompile, derivable, scatter_shape
+from vertexsdk.compile.rewrite import CannotCompile
+from vertexsdk.message_shape import derivable, scatter_shape
 from vertexsdk.program import ClassSpec, Program
 from vertexsdk.warm_start import Kept
 

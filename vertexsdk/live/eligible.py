@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from vertexsdk.compile.rewrite import derivable, is_call, is_targets, scatter_shape
+from vertexsdk.message_shape import derivable, is_call, is_targets, scatter_shape
 from vertexsdk.program import ClassSpec, Method, Program, reachable, self_name
 
 __all__ = ["layout_of", "why_not_live"]
