@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+# First: importing the package `state` binds that name, which then becomes the function below.
+from vertexsdk import state as _package  # noqa: F401
 from vertexsdk.algebra import INT_MAX, INT_MIN, Algebra, Latest, Max, Min, Sum, VertexId, inf
 from vertexsdk.errors import (
     InputError,

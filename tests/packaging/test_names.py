@@ -13,7 +13,7 @@ for module in pkgutil.walk_packages(vertexsdk.__path__, "vertexsdk."):
 for name in vertexsdk.__all__:
     value = getattr(vertexsdk, name)
     assert callable(value) or isinstance(value, (int, float, str)), name
-assert vertexsdk.state(1.5).default == 1.5  # the package vertexsdk.state is callable
+assert vertexsdk.state(1.5).default == 1.5  # not the package vertexsdk.state
 """
 
 

@@ -6,10 +6,6 @@ version = store.commit(loop, iteration=iteration, segments=[ref], program="pager
 store.lookup(loop, [17])
 """
 
-import sys
-from types import ModuleType
-from typing import Any
-
 from vertexsdk.state.contract import Backend, Head, SegmentKey
 from vertexsdk.state.errors import (
     CorruptError,
@@ -41,16 +37,3 @@ __all__ = [
     "Store",
     "open_store",
 ]
-
-
-class _Callable(ModuleType):
-    """Importing this package binds it to the name `vertexsdk.state`, which users call."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Declare a state field: `vertexsdk.vertex.state`."""
-        from vertexsdk.vertex import state
-
-        return state(*args, **kwargs)
-
-
-sys.modules[__name__].__class__ = _Callable
