@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vertexsdk.arrow_strings import packed, unpacked
 from vertexsdk.changes import Changes
 from vertexsdk.deltas import Deltas, Sent
 from vertexsdk.state import Manifest, SegmentRef, Store
 
-__all__ = ["InputLog", "joined", "packed", "unpacked"]
+__all__ = ["InputLog", "joined"]
 
 _BATCHES = 64  # small batches after which they are joined
 _ROWS = 1 << 14  # changes of a batch which is not small, and of small ones together
@@ -141,20 +142,3 @@ def _changes(columns: dict[str, NDArray[Any]], sent: bool, undirected: bool) -> 
     changes = Changes(columns["kind"], ends[0], ends[1], columns["value"])
     changes = changes.canonical() if undirected else changes
     return Deltas.with_sent(changes, columns) if sent and "sent" in columns else changes
-
-
-def packed(names: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Arrow strings, none of them null, as `(offsets int64[n + 1], UTF-8 bytes)`."""
-    one = pa.concat_arrays([names.cast(pa.large_string())])
-    _, offsets, data = one.buffers()
-    if offsets is None or not len(one):
-        return np.zeros(1, np.int64), np.empty(0, np.uint8)
-    at = np.frombuffer(offsets, np.int64)[one.offset : one.offset + len(one) + 1]
-    flat = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    return at - at[0], flat[at[0] : at[-1]]
-
-
-def unpacked(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:
-    """The way back from `packed`; the bytes are copied."""
-    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data.tobytes())]
-    return pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from pyspark import RDD, SparkContext
 from pyspark.sql import SparkSession
 
+from vertexsdk.arrow_strings import packed, unpacked
 from vertexsdk.graph import Graph
-from vertexsdk.input_log import packed, unpacked
 from vertexsdk.load.blocks import Block, edge_blocks
 from vertexsdk.load.names import Names
 from vertexsdk.load.order import Chunk
