@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from vertexsdk.asynchronous.allowed import by_blocks, checked_bound, why_synchronous
 from vertexsdk.asynchronous.choice import Choice, choose
 from vertexsdk.balance import Balance, Balancer
+from vertexsdk.compile.warm import compile_plan
 from vertexsdk.defaults import default_backend
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.exchange import Exchange
@@ -276,7 +277,7 @@ class Branch:
             warm=self.warm,
         )
         began = time.perf_counter()
-        plan = compiled_plan(plan, self.compiled, info.string_ids, self.bar.say)
+        plan = compiled_plan(plan, self.compiled, info.string_ids, self.bar.say, compile_plan)
         if all(kernel is None for kernel in plan.kernels):
             self.compiled = False  # said once; another try need not find it out again
         self.seconds["compile"] = time.perf_counter() - began

@@ -22,7 +22,7 @@ import numpy as np
 
 from vertexsdk.algebra import Algebra, Latest, VertexId, dtype_of
 from vertexsdk.errors import InputError, ProgramError
-from vertexsdk.vertex import MISSING, Vertex, declared_fields
+from vertexsdk.vertex import MISSING, Vertex, declared_fields, on_definition
 
 __all__ = ["ClassSpec", "Method", "Program", "StateField", "analyse", "new_driver", "spec_of"]
 
@@ -568,3 +568,6 @@ def new_driver(spec: ClassSpec, params: Mapping[str, Any], num_vertices: int) ->
     driver.__dict__.update(params)
     driver.num_vertices = num_vertices
     return driver
+
+
+on_definition(analyse)

@@ -29,7 +29,11 @@ _known: dict[Hashable, _Known] = {}  # the list keeps alive what a key has the i
 
 
 def compiled_plan(
-    plan: Plan, compiled: Compiled, strings: bool, say: Callable[[str], None]
+    plan: Plan,
+    compiled: Compiled,
+    strings: bool,
+    say: Callable[[str], None],
+    precompile: Callable[[Plan], None],
 ) -> Plan:
     """Do as `with_kernels`, at once where an equal plan was compiled before."""
     held: list[Any] = [plan.program.classes]
@@ -41,7 +45,7 @@ def compiled_plan(
     )  # fmt: skip
     found = _known.get(key)
     if found is None:
-        made = with_kernels(plan, compiled, strings, say)
+        made = with_kernels(plan, compiled, strings, say, precompile)
         if made.kernels and all(kernel is not None for kernel in made.kernels):
             if len(_known) >= _MOST:
                 _known.clear()

@@ -36,6 +36,7 @@ UPDATE, ADD_TARGET, REMOVE_TARGET = 0, 1, 2
 MAIN_LOOP = "main"  # what `self.loop` is in a main loop; in a branch it is the branch's name
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<no default>"})()
 T = TypeVar("T")
+_CHECKS: list[Callable[[type[Vertex]], object]] = []  # of a class when it is defined
 
 
 @dataclass(slots=True)
@@ -154,6 +155,11 @@ class Aggregates:
         raise AttributeError(f"no aggregator named {name!r}; declared: {sorted(self.__dict__)}")
 
 
+def on_definition(check: Callable[[type[Vertex]], object]) -> None:
+    """Have `check` called with every `Vertex` subclass when it is defined; it may raise."""
+    _CHECKS.append(check)
+
+
 class Vertex:
     """Subclass this: declare fields, say what messages are, write the three methods.
 
@@ -204,9 +210,8 @@ class Vertex:
         # cloudpickle makes a class empty first; the driver has checked it
         unpickled = sys._getframe(1).f_globals.get("__name__", "") in ("types", "abc")
         if not abstract and not unpickled:
-            from vertexsdk.program import analyse
-
-            analyse(cls)
+            for check in _CHECKS:
+                check(cls)
 
     # What a user writes. ------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import pytest
 
 from vertexsdk import Sum, Vertex, ready, state
 from vertexsdk.compile.choose import Compiled
+from vertexsdk.compile.warm import compile_plan
 from vertexsdk.plan import Plan, shape_of
 from vertexsdk.program import Program
 from vertexsdk.ready import compiled_plan
@@ -55,8 +56,14 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts: list[str] = []
     original = ready.with_kernels
 
-    def counted(plan: Plan, compiled: Compiled, strings: bool, say: object) -> Plan:
-        found = original(plan, compiled, strings, lambda text: None)
+    def counted(
+        plan: Plan,
+        compiled: Compiled,
+        strings: bool,
+        say: object,
+        precompile: Callable[[Plan], None],
+    ) -> Plan:
+        found = original(plan, compiled, strings, lambda text: None, precompile)
         assert found.kernels[0] is not None
         texts.append(found.kernels[0].source)
         return found
@@ -67,7 +74,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def _compile(plan: Plan) -> Plan:
-    return compiled_plan(plan, True, False, lambda text: None)
+    return compiled_plan(plan, True, False, lambda text: None, compile_plan)
 
 
 def test_an_equal_plan_takes_the_kernels_that_are_there(plan: Plan, made: list[str]) -> None:

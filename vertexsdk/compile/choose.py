@@ -11,7 +11,6 @@ from vertexsdk.algebra import dtype_of
 from vertexsdk.compile.failures import failure_text
 from vertexsdk.compile.kernels import KernelText, kernel_text
 from vertexsdk.compile.rewrite import CannotCompile
-from vertexsdk.compile.warm import compile_plan
 from vertexsdk.errors import ProgramError, VertexError
 from vertexsdk.plan import Plan, shape_of
 from vertexsdk.program import ClassSpec
@@ -25,8 +24,21 @@ class InterpretedWarning(UserWarning):
     """A program runs interpreted; the text names the line and the reason."""
 
 
-def with_kernels(plan: Plan, compiled: Compiled, strings: bool, say: Callable[[str], None]) -> Plan:
+def with_kernels(
+    plan: Plan,
+    compiled: Compiled,
+    strings: bool,
+    say: Callable[[str], None],
+    precompile: Callable[[Plan], None],
+) -> Plan:
     """Return the plan with its classes' kernels, or without where they are to be interpreted.
+
+    Args:
+        plan: of a program whose methods are to be compiled.
+        compiled: False interprets; "require" refuses what does not compile.
+        strings: whether vertex ids are strings.
+        say: told what goes on, for a progress bar.
+        precompile: compiles every kernel of a plan; what it raises says what does not compile.
 
     Raises:
         ProgramError: `compiled` is "require" and something does not compile.
@@ -47,7 +59,7 @@ def with_kernels(plan: Plan, compiled: Compiled, strings: bool, say: Callable[[s
             texts = tuple(_text(spec, native, strings, light) for spec in plan.program.classes)
             native = replace(native, kernels=texts)
             say("compiling")
-            compile_plan(native)
+            precompile(native)
             return native
         except CannotCompile as error:
             reason = str(error)

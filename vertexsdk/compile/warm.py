@@ -13,9 +13,11 @@ from typing import Any
 import numba
 import numpy as np
 
+from vertexsdk.compile.native import NativeMethods
 from vertexsdk.delivery import Delivery
 from vertexsdk.partition import Topology
 from vertexsdk.plan import Plan
+from vertexsdk.processor import Processor
 
 __all__ = ["compile_plan", "stand_in"]
 
@@ -73,9 +75,6 @@ def compile_plan(plan: Plan) -> None:
     Raises:
         NumbaError: a method does not compile; the message says where.
     """
-    from vertexsdk.compile.native import NativeMethods
-    from vertexsdk.processor import Processor
-
     topology = stand_in(plan)
     processor = Processor.__new__(Processor)
     processor.prepare(plan, 0, topology.n, topology)

@@ -20,6 +20,7 @@ from vertexsdk.asynchronous.allowed import by_blocks
 from vertexsdk.asynchronous.rounds import Rounds, end_block
 from vertexsdk.balance import Balancer, Move
 from vertexsdk.compile.choose import with_kernels
+from vertexsdk.compile.warm import compile_plan
 from vertexsdk.errors import RunError
 from vertexsdk.master import Master, Progress
 from vertexsdk.mover import Mover
@@ -188,7 +189,7 @@ class InProcess:
         if keep:
             kept = f"inprocess-{os.getpid()}/kept-{next(_numbers)}"
             plan = replace(plan, keep=kept, warm=warm)
-        plan = with_kernels(plan, compiled, False, lambda text: None)
+        plan = with_kernels(plan, compiled, False, lambda text: None, compile_plan)
         plan = replace(plan, program=shippable(self.program))
         try:
             order = _Order(delay_bound, patient, rng, max_hops)

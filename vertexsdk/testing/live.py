@@ -15,6 +15,7 @@ from vertexsdk import resident
 from vertexsdk.changes import Changes
 from vertexsdk.columns import encode_bytes
 from vertexsdk.compile.choose import with_kernels
+from vertexsdk.compile.warm import compile_plan
 from vertexsdk.live import task
 from vertexsdk.live.eligible import layout_of, why_not_live
 from vertexsdk.live.partition import LivePartition
@@ -72,7 +73,7 @@ class LiveInProcess:
         typed = [(s, t, dtype.type(x[0] if x else 1)) for s, t, *x in edges]
         whole.rows = adjacency(typed, whole.kinds, "out", undirected=undirected)
         plan = whole._plan(params or {}, 1, threads)
-        plan = with_kernels(plan, "require", False, lambda text: None)
+        plan = with_kernels(plan, "require", False, lambda text: None, compile_plan)
         self.plan: Plan = replace(plan, program=shippable(program))
         self.layout, self.workers = layout, workers
         key = f"inprocess-{os.getpid()}/live-{next(_numbers)}"
