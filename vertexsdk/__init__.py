@@ -82,7 +82,7 @@ _LATER = {
     "MainLoop": "vertexsdk.main_loop",
     "Result": "vertexsdk.results",
     "read": "vertexsdk.results",
-    "run": "vertexsdk.loops",
+    "run": "vertexsdk.running",
 }
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ if TYPE_CHECKING:
     from vertexsdk.engine import Budget
     from vertexsdk.graph import Graph
     from vertexsdk.ingester import Ingester
-    from vertexsdk.loops import run
     from vertexsdk.main_loop import MainLoop
     from vertexsdk.results import Result, read
+    from vertexsdk.running import run
 
 
 def __getattr__(name: str) -> Any:

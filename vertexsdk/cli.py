@@ -191,7 +191,7 @@ def _graph(given: argparse.Namespace, spark: SparkSession) -> Graph:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from vertexsdk.loops import run
+    from vertexsdk.running import run
 
     program, params = _checked(given)
     with _spark(given.master, program.name) as spark:

@@ -19,7 +19,7 @@ from benchmarks.scaling import blocks
 from benchmarks.scaling.ground import PROGRAMS, Ground, made_ready
 from vertexsdk.exchange import Exchange
 from vertexsdk.graph import Graph
-from vertexsdk.loops import run
+from vertexsdk.running import run
 from vertexsdk.state import open_store
 from vertexsdk.testing.servers import NotInstalled, RedisServer
 

@@ -18,9 +18,9 @@ from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.algorithms.wcc import ConnectedComponents
 from vertexsdk.graph import Graph, VariantInfo
-from vertexsdk.loops import run
 from vertexsdk.program import Program
 from vertexsdk.results import Result
+from vertexsdk.running import run
 from vertexsdk.session import session
 
 __all__ = ["ITERATIONS", "PROGRAMS", "Ground", "made_ready"]

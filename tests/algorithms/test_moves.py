@@ -17,10 +17,10 @@ from vertexsdk.algorithms import ConnectedComponents, Coreness, PageRank, Shorte
 from vertexsdk.balance import Balance, Balancer, Transfer, imbalance
 from vertexsdk.chunks import chosen
 from vertexsdk.graph import Graph
-from vertexsdk.loops import run
 from vertexsdk.placement import Placement
 from vertexsdk.program import Program
 from vertexsdk.results import read
+from vertexsdk.running import run
 from vertexsdk.testing.inprocess import InProcess, topologies
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from vertexsdk.anchor import Anchor
 from vertexsdk.exchange import DRIVER, Exchange
 from vertexsdk.frames import Blocks
 from vertexsdk.graph import Graph
-from vertexsdk.loops import run
+from vertexsdk.running import run
 from vertexsdk.testing.clusters import Driver, Hosts, await_executors, executor
 from vertexsdk.testing.oracles import disagreements, expected
 

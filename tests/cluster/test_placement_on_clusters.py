@@ -10,7 +10,7 @@ import pytest
 from vertexsdk.algorithms import PageRank
 from vertexsdk.balance import Balance
 from vertexsdk.graph import Graph
-from vertexsdk.loops import run
+from vertexsdk.running import run
 from vertexsdk.testing.clusters import Driver
 
 if TYPE_CHECKING:

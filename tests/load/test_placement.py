@@ -22,7 +22,6 @@ from vertexsdk.algorithms import (
 )
 from vertexsdk.errors import InputError
 from vertexsdk.graph import Graph
-from vertexsdk.loops import run
 from vertexsdk.main_loop import MainLoop
 from vertexsdk.owner import owner
 from vertexsdk.partitioners import metis as by_metis
@@ -31,6 +30,7 @@ from vertexsdk.partitioners.streaming import fennel, ldg
 from vertexsdk.partitioners.structure import Structure
 from vertexsdk.placement import Placement
 from vertexsdk.program import Program
+from vertexsdk.running import run
 from vertexsdk.testing.inprocess import InProcess
 from vertexsdk.vertex import Vertex, state
 

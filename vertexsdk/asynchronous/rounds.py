@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vertexsdk.algebra import Algebra
 from vertexsdk.asynchronous.sweeps import Swept
 from vertexsdk.master import Master, Progress, combine_aggregates
-from vertexsdk.protocol import Frontier
+from vertexsdk.protocol.frontier import Frontier
 
 __all__ = ["Rounds", "delay_table", "end_block"]
 
