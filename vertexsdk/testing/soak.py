@@ -26,14 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from vertexsdk.errors import StateError
 from vertexsdk.state import Store, open_store
 from vertexsdk.testing.protocol_simulator import soak_protocol
 from vertexsdk.testing.servers import PostgresServer, RedisServer
-from vertexsdk.testing.soak_runs import soak_runs
+from vertexsdk.testing.soak_runs import opened, soak_runs
 from vertexsdk.testing.soak_stream import soak_stream
 
-__all__ = ["main", "opened", "soak"]
+__all__ = ["main", "soak"]
 
 ROWS = 2000
 _KEPT = 50
@@ -178,23 +177,6 @@ def _kill(process: int) -> None:
     if process:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-
-
-@contextmanager
-def opened(url: str) -> Iterator[Store]:
-    """The store, when its server answers again."""
-    store = None
-    for _ in range(50):  # a server that was killed may be reading its log
-        try:
-            store = open_store(url)
-            break
-        except StateError:
-            time.sleep(0.2)
-    assert store is not None, "the server did not come back"
-    try:
-        yield store
-    finally:
-        store.close()
 
 
 @contextmanager

@@ -21,10 +21,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from vertexsdk import Sum, Vertex, state
+from vertexsdk import StateError, Sum, Vertex, state
 from vertexsdk.state import Store, open_store
 
-__all__ = ["Slow", "check", "soak_runs"]
+__all__ = ["Slow", "check", "opened", "soak_runs"]
 
 ITERATIONS = 40
 _PATIENCE = 180.0  # seconds in which a driver must start, and a run must end
@@ -193,7 +193,7 @@ def soak_runs(
 
 
 def _undisturbed(url: str, loop: str) -> dict[int, dict[int, int]]:
-    with _opened(url) as store:
+    with opened(url) as store:
         versions = store.versions(loop)
         assert versions == list(range(1, ITERATIONS + 1)), versions
         return {at: _values(store, loop, at) for at in versions}
@@ -202,7 +202,7 @@ def _undisturbed(url: str, loop: str) -> dict[int, dict[int, int]]:
 def check(url: str, loop: str, lines: list[str], expected: dict[int, dict[int, int]]) -> int:
     """Every acknowledged version is there, and whatever is there is right."""
     acknowledged = [int(line.split()[2]) for line in lines if line.startswith(f"commit {loop} ")]
-    with _opened(url) as store:
+    with opened(url) as store:
         versions = store.versions(loop)
         lost = set(acknowledged) - set(versions)
         assert not lost, f"{loop}: {sorted(lost)} were acknowledged, {versions} are there"
@@ -224,11 +224,20 @@ def _values(store: Store, loop: str, at: int) -> dict[int, int]:
 
 
 @contextmanager
-def _opened(url: str) -> Iterator[Store]:
-    from vertexsdk.testing.soak import opened
-
-    with opened(url) as store:
+def opened(url: str) -> Iterator[Store]:
+    """The store, when its server answers again."""
+    store = None
+    for _ in range(50):  # a server that was killed may be reading its log
+        try:
+            store = open_store(url)
+            break
+        except StateError:
+            time.sleep(0.2)
+    assert store is not None, "the server did not come back"
+    try:
         yield store
+    finally:
+        store.close()
 
 
 def _session(leader: int) -> list[tuple[int, str]]:
