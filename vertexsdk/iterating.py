@@ -9,11 +9,9 @@ from typing import Literal
 
 from vertexsdk.asynchronous.lanes import Blocks, Inboxes, Pace, side_by_side
 from vertexsdk.asynchronous.rounds import Rounds, delay_table, end_block
-from vertexsdk.balance import Move
 from vertexsdk.errors import RunError
 from vertexsdk.exchange import Exchange
 from vertexsdk.master import Master, Progress
-from vertexsdk.mover import Mover
 from vertexsdk.progress import ProgressBar
 from vertexsdk.tally import Tally, Version
 from vertexsdk.task import Command, Report
@@ -65,7 +63,6 @@ class Iterating:
         self.stop = stop
         self._via, self._collected = via, collected
         self.done = -1  # the iteration of the last version
-        self.mover: Mover | None = None  # after synchronous iterations
         self.versions: tuple[int, ...] = ()  # of each partition, where they differ
 
     def synchronous(self, last: int | None = None, version: int = 0) -> int:
@@ -88,8 +85,6 @@ class Iterating:
                 if master.iteration - 1 in reports[0].segments:
                     self._add(master.iteration - 1, reports)
             self._show(master.iteration - 1, step, reports)
-            if self.mover is not None and master.reason is None and last is None:
-                version = self.mover.after(reports, master.iteration - 1, tally.vertices)
         return version
 
     def asynchronous(self, bound: int, blocks: bool, patient: bool, version: int) -> None:
@@ -200,15 +195,15 @@ class Iterating:
             step.add(part, self.master.algebras)
         return step
 
-    def hop(self, command: Command | Move, size: int) -> list[Report]:
-        """Run one on all partitions; `size` says how many bytes they are likely to exchange.
+    def _hop(self, command: Command) -> list[Report]:
+        """Run one hop on all partitions.
 
         Raises:
             Lost: a worker has lost what it held.
         """
         via = self._via
-        if via == "auto":
-            via = "shuffle" if size > SHUFFLE else "driver"
+        if via == "auto":  # about as many bytes as in the hop before
+            via = "shuffle" if self.tally.last_bytes > SHUFFLE else "driver"
         try:
             raw = self.exchange.hop(command, via=via)
         except RunError as error:
@@ -221,10 +216,6 @@ class Iterating:
                 raise Lost(r.lost)
         if self.exchange.times is not None:
             self.tally.spent.hop(self.exchange.times, [r.seconds for r in reports])
-        return reports
-
-    def _hop(self, command: Command) -> list[Report]:
-        reports = self.hop(command, self.tally.last_bytes)  # as many as in the hop before
         self.tally.hops += command.step
         self.tally.take(reports)
         return reports

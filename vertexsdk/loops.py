@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 from vertexsdk.asynchronous.allowed import by_blocks, checked_bound, why_synchronous
 from vertexsdk.asynchronous.choice import Choice, choose
-from vertexsdk.balance import Balance, Balancer
 from vertexsdk.compile.warm import compile_plan
 from vertexsdk.defaults import default_backend
 from vertexsdk.errors import InputError, RunError
@@ -23,7 +22,6 @@ from vertexsdk.exchange import Exchange
 from vertexsdk.graph import Graph, VariantInfo
 from vertexsdk.iterating import Iterating, Lost
 from vertexsdk.master import Progress
-from vertexsdk.mover import Mover
 from vertexsdk.plain import as_json
 from vertexsdk.plan import Plan, shape_of, shippable
 from vertexsdk.program import Program
@@ -71,7 +69,6 @@ class Branch:
         threads: int | None = None,
         exchange: Literal["auto", "driver", "shuffle"] = "auto",
         delay_bound: int | Literal["auto"] = 1,
-        balance: bool | Balance = True,
         progress: bool | None = None,
         warm: Kept | None = None,
         keep: str | None = None,
@@ -93,7 +90,6 @@ class Branch:
         self.commit_every, self.compiled, self.threads = commit_every, compiled, threads
         self.exchange, self.given = exchange, dict(params or {})
         self.delay_bound = checked_bound(delay_bound, program, self.given, self.max_iterations)
-        self.balance = balance
         self.bar = ProgressBar(loop, progress)
         self.seconds: dict[str, float] = {}
         self.spent = Spent()
@@ -249,7 +245,6 @@ class Branch:
                     after=self.committed.iteration if self.committed else 0, stop=self.stop,
                     collected=self._collect if self._collects else None,
                 )  # fmt: skip
-                loop.mover = self._mover(plan, info, loop)
                 if choice.bound == 1:
                     loop.synchronous()
                 else:
@@ -274,7 +269,6 @@ class Branch:
         statistics["backend_bytes"] = tally.written
         statistics["delay_bound"] = choice.bound
         statistics["delay_bound_reason"] = choice.reason
-        statistics |= {"moves": []} if loop.mover is None else loop.mover.statistics()
         self.kept = plan.kept(loop.done, master.aggregates)
 
     def _choice(self, info: VariantInfo) -> Choice:
@@ -291,20 +285,6 @@ class Branch:
 
     def _collect(self, version: Version) -> None:
         self._collected = version
-
-    def _mover(self, plan: Plan, info: VariantInfo, loop: Iterating) -> Mover | None:
-        """What moves vertices of this run; None where they stay, as others begin from them."""
-        fixed = self.keep is not None or self.warm is not None or self.program.algebra is None
-        if not self.balance or fixed or self.graph.partitions == 1:
-            return None
-        policy = self.balance if isinstance(self.balance, Balance) else Balance()
-        size = sum(vertices + entries for vertices, entries, _ in info.sizes)
-        return Mover(
-            plan.run,
-            Balancer(policy, self.graph.partitions, size, _slots(self.graph.spark)),
-            self.graph.anchor.run,
-            lambda orders: loop.hop(orders, 8 * size),
-        )
 
     def _commit(
         self, store: Store, info: VariantInfo, version: Version, parent: Manifest | None
@@ -326,14 +306,9 @@ class Branch:
         return self.committed
 
 
-def _slots(spark: SparkSession) -> int:
-    """How many partitions run at the same time."""
-    return max(1, spark.sparkContext.defaultParallelism)
-
-
 def _threads(spark: SparkSession, partitions: int) -> int:
     """The cores which one partition's kernels may use."""
-    return max(1, _slots(spark) // partitions)
+    return max(1, spark.sparkContext.defaultParallelism // partitions)
 
 
 def _kinds(program: Program, info: VariantInfo) -> tuple[int, ...]:

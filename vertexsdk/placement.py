@@ -1,9 +1,8 @@
 """Which partition owns each vertex: by the hash of its id, or as a table says.
 
-A table is made by partitioning the graph by its structure, or given by the user, or what moving
-vertices between partitions left. Ids which are not in it go by the hash, so a vertex that comes
-to be later has its place too. A placement never changes; with a table it is kept on every host
-under a resident key, so that topologies only name it.
+A table is made by partitioning the graph by its structure, or given by the user. Ids which are not
+in it go by the hash, so a vertex that comes to be later has its place too. A placement never
+changes; with a table it is kept on every host under a resident key, so that topologies only name it.
 """
 
 from __future__ import annotations
@@ -95,20 +94,6 @@ class Placement:
         if rest.any():
             found[rest] = owner(ids[rest], self.partitions)
         return found
-
-    def moved(self, ids: NDArray[np.int64], partition: NDArray[np.int32]) -> Placement:
-        """Return this placement with `ids` (int64[k], distinct) in other partitions."""
-        if self.ids is None or self.table is None or not len(self.ids):
-            return Placement.of_table(ids, partition, self.partitions)
-        at = np.searchsorted(self.ids, ids)
-        known = self.ids[np.minimum(at, len(self.ids) - 1)] == ids
-        table = self.table.copy()
-        table[at[known]] = partition[known]
-        if known.all():
-            return Placement(self.partitions, self.ids, table)
-        joined = np.concatenate([self.ids, ids[~known]])
-        places = np.concatenate([table, partition[~known]])
-        return Placement.of_table(joined, places, self.partitions)
 
     @cached_property
     def _direct(self) -> NDArray[np.int32] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from vertexsdk.balance import Balance
 from vertexsdk.graph import Graph
 from vertexsdk.loops import Branch
 from vertexsdk.program import Program
@@ -29,7 +28,6 @@ def run(
     threads: int | None = None,
     exchange: Literal["auto", "driver", "shuffle"] = "auto",
     delay_bound: int | Literal["auto"] = 1,
-    balance: bool | Balance = True,
     progress: bool | None = None,
 ) -> Result:
     """Run a program over a graph until it converges, and commit the result.
@@ -48,8 +46,6 @@ def run(
         exchange: how messages travel between partitions; by size if "auto".
         delay_bound: how many iterations a partition may be ahead of the slowest vertex, plus one:
             1 is synchronous; "auto" chooses. See `docs/delay-bound.md`.
-        balance: move vertices between partitions when the load is heavily unbalanced, and that is
-            worth it, see `Balance`; not for programs without `messages`.
         progress: show a progress bar; the default is on a terminal only.
 
     Returns:
@@ -67,7 +63,7 @@ def run(
     branch = Branch(
         program, graph, params=params, backend=backend, loop=loop, max_iterations=max_iterations,
         tolerance=tolerance, commit_every=commit_every, compiled=compiled, threads=threads,
-        exchange=exchange, delay_bound=delay_bound, balance=balance, progress=progress,
+        exchange=exchange, delay_bound=delay_bound, progress=progress,
     )  # fmt: skip
     committed = branch.go()
     return Result(branch.backend, branch.loop, committed.iteration, branch.statistics, graph.spark)

@@ -16,7 +16,6 @@ from typing import Any
 
 from vertexsdk.algebra import Algebra
 from vertexsdk.asynchronous.sweeps import Sweeps, Swept
-from vertexsdk.balance import Move
 from vertexsdk.errors import LostError, RunError, VertexError
 from vertexsdk.master import Master, Progress
 from vertexsdk.plan import Plan
@@ -130,13 +129,8 @@ class HopTask:
         self.plan = plan
 
     def __call__(
-        self, partition: int, command: Command | Move, blocks: list[tuple[int, bytes]]
+        self, partition: int, command: Command, blocks: list[tuple[int, bytes]]
     ) -> Iterator[tuple[int, bytes]]:
-        if isinstance(command, Move):
-            from vertexsdk.moving import move
-
-            yield from move(self, partition, command, blocks)
-            return
         began = time.perf_counter()
         if command.versions:
             command = replace(command, version=command.versions[partition], versions=())
@@ -234,7 +228,7 @@ class HopTask:
             progress: Progress = processor.step(master.iteration, master.aggregates)
             return progress
 
-    def _processor(self, partition: int, command: Command | Move) -> Any:
+    def _processor(self, partition: int, command: Command) -> Any:
         from vertexsdk.events import EventProcessor
         from vertexsdk.processor import Processor
 

@@ -90,7 +90,6 @@ class Run:
         params = {"origin": self.told.origin} if self.program == "shortest_paths" else {}
         branch = Branch(
             vertex, self.loaded, params=params, delay_bound=self.bound, threads=self.threads,
-            balance=False,
             backend=f"lmdb://{self.ground.scratch}/state", progress=False,
         )  # fmt: skip
         until = time.monotonic() + (self.ground.sizes.limit if counts else _BEGUN)

@@ -161,8 +161,8 @@ def _notes(r: Results) -> list[str]:
     s = r.sizes
     return [
         "Seconds are those of the whole run(): Spark jobs, iterations, commit to LMDB; the graph "
-        "was loaded and the workers were warm before. Medians, (runs, least to greatest). No "
-        "vertices are moved (balance=False). The bounds of a case take turns in one process, each "
+        "was loaded and the workers were warm before. Medians, (runs, least to greatest). "
+        "The bounds of a case take turns in one process, each "
         "case has a process of its own. A run "
         f"that takes more than {s.limit:g} s is ended and shown as > that, and ratios over it are "
         "at least what is shown.",

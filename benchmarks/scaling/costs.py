@@ -142,7 +142,7 @@ def _random(ground: Ground, edges: int, vertices: int, across: float, partitions
 def _pagerank(ground: Ground, graph: Graph) -> dict[str, Any]:
     return run(
         PROGRAMS["pagerank"][0], graph, params={"iterations": _ROUNDS}, backend=ground.backend,
-        exchange="shuffle", balance=False, progress=False, threads=1,
+        exchange="shuffle", progress=False, threads=1,
     ).statistics  # fmt: skip
 
 

@@ -68,7 +68,7 @@ class Ground:
         }
         return run(
             PROGRAMS[program][0], loaded, params=params.get(program), backend=self.backend,
-            balance=False, progress=False, **options,
+            progress=False, **options,
         )  # fmt: skip
 
     def check(self, program: str, result: Result, told: BenchGraph) -> None:

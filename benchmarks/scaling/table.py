@@ -184,7 +184,7 @@ def _cell(found: list[float]) -> str:
 def _notes(r: Results) -> list[str]:
     return [
         "A cell is the median (runs, least to greatest); each case ran in processes of its own, "
-        "with kernels and workers warm, and no vertices were moved (balance=False).",
+        "with kernels and workers warm.",
         "Every distance and component is compared with the plainest code there is, and has to be "
         "exactly that; PageRank to 1e-9 relative L1, after changes to the error that its epsilon "
         "leaves. A case with a wrong answer has no figures, and the exit status is 1.",

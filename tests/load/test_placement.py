@@ -75,13 +75,6 @@ def test_a_table_says_where_and_the_rest_goes_by_the_hash(data: st.DataObject) -
     want = [ids.get(i, h) for i, h in zip(asked.tolist(), hashed, strict=True)]
     assert placed.of(asked).tolist() == want
     assert pickle.loads(pickle.dumps(placed)).of(asked).tolist() == want
-    more = dict(zip(asked.tolist(), range(7), strict=False))
-    new = np.array([*more], np.int64), np.array([*more.values()], np.int32)
-    want = [more.get(i, w) for i, w in zip(asked.tolist(), want, strict=True)]
-    assert placed.moved(*new).of(asked).tolist() == want
-    assert Placement(7).moved(*new).of(asked).tolist() == [
-        more.get(i, h) for i, h in zip(asked.tolist(), hashed, strict=True)
-    ]
 
 
 @pytest.mark.parametrize(("rule", "factor"), [(ldg, 3), (fennel, 8)])

@@ -18,12 +18,10 @@ import numpy as np
 from vertexsdk import resident, task
 from vertexsdk.asynchronous.allowed import by_blocks
 from vertexsdk.asynchronous.rounds import Rounds, end_block
-from vertexsdk.balance import Balancer, Move
 from vertexsdk.compile.choose import with_kernels
 from vertexsdk.compile.warm import compile_plan
 from vertexsdk.errors import RunError
 from vertexsdk.master import Master, Progress
-from vertexsdk.mover import Mover
 from vertexsdk.partition import Topology
 from vertexsdk.placement import Placement
 from vertexsdk.plan import Plan, shape_of, shippable
@@ -151,8 +149,6 @@ class InProcess:
         self.rows = adjacency(typed, self.kinds, program.direction, undirected=undirected)
         self._topologies: dict[tuple[int, Placement | None], list[Topology]] = {}
         self.trace: Callable[[Report], None] | None = None  # of asynchronous hops
-        self.balancer: Callable[[int, int], Balancer] | None = None  # of partitions and a size
-        self.mover: Mover | None = None  # of the last run
         self.kept: Kept | None = None  # the last answer, where `run` was to keep it
         # Of the last asynchronous run:
         self.hops = 0
@@ -253,14 +249,6 @@ class InProcess:
         total = Progress(aggregates=master.identity())
         inbox: list[list[tuple[int, bytes]]] = [[] for _ in range(partitions)]
         version = 0
-        self.mover = None
-        if self.balancer is not None:
-            size = vertices + sum(map(len, self.rows.values()))
-            self.mover = Mover(
-                plan.run, self.balancer(partitions, size),
-                lambda call: [call(p) for p in range(partitions)],
-                lambda orders: self._hop(hop, orders, inbox, forget),
-            )  # fmt: skip
         while master.reason is None:
             command = Command(
                 version, master.iteration, dict(master.aggregates), vertices, None, 1.0
@@ -276,8 +264,6 @@ class InProcess:
             vertices = sum(report.vertices for report in reports)
             if order.bound > 1 and partitions > 1 and master.reason is None:
                 return self._asynchronous(plan, hop, master, inbox, total, order, forget)
-            if self.mover is not None and master.reason is None:
-                version = self.mover.after(reports, master.iteration - 1, vertices)
         self.kept = plan.kept(master.iteration - 1, master.aggregates) or self.kept
         return self._state(plan, partitions, version), total, master.iteration - 1
 
@@ -342,7 +328,7 @@ class InProcess:
     def _hop(
         self,
         hop: HopTask,
-        command: Command | Move,
+        command: Command,
         inbox: list[list[tuple[int, bytes]]],
         forget: bool,
     ) -> list[Report]:

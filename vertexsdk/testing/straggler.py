@@ -20,7 +20,6 @@ from typing import Any
 from unittest import mock
 
 from vertexsdk import loops
-from vertexsdk.balance import Move
 from vertexsdk.plan import Plan
 from vertexsdk.task import Command, HopTask
 
@@ -62,7 +61,7 @@ class SlowTask(HopTask):
         self.straggler = straggler
 
     def __call__(
-        self, partition: int, command: Command | Move, blocks: list[tuple[int, bytes]]
+        self, partition: int, command: Command, blocks: list[tuple[int, bytes]]
     ) -> Iterator[tuple[int, bytes]]:
         began = time.monotonic()
         yield from super().__call__(partition, command, blocks)
