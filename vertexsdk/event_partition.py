@@ -1,4 +1,4 @@
-"""One partition of an events program over a graph that changes."""
+"""One partition of an events program: its vertices, its mailbox, and what is written of them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.algebra import INT_MAX, INT_MIN
+from vertexsdk.algebra import INT_MAX, INT_MIN, VertexId
 from vertexsdk.event_changes import Batch, Taken, apply_change, letter_of, places, row_of, value_at
-from vertexsdk.event_nodes import Letter, Node, Strings
+from vertexsdk.event_nodes import Letter, Namer, Node
 from vertexsdk.event_records import Chain, Records, load_chain, save_chain
 from vertexsdk.event_steps import EventSteps
-from vertexsdk.events import state_columns
 from vertexsdk.load.names import Names
 from vertexsdk.master import Progress
 from vertexsdk.names import BOTTOM, TOP
 from vertexsdk.plan import Plan
+from vertexsdk.program import StateField
 
 __all__ = ["EDGES", "EventPartition"]
 
@@ -30,7 +30,7 @@ class EventPartition(EventSteps):
 
     Args:
         chain: the version to begin from; empty for none.
-        strings: ids are strings.
+        names: what string ids stand for; None where ids are integers.
         undirected: every edge is here both ways.
     """
 
@@ -44,10 +44,10 @@ class EventPartition(EventSteps):
         loop: str,
         chain: Chain,
         *,
-        strings: bool,
+        names: Namer | None,
         undirected: bool,
     ) -> None:
-        super().__init__(plan, partition, num_vertices, Strings() if strings else None, loop)
+        super().__init__(plan, partition, num_vertices, names, loop)
         self.partitions, self.undirected = len(plan.topologies), undirected
         self.chain, self.nodes = chain, Records()
         self.count = self.edges = 0  # vertices and edges which are there
@@ -55,9 +55,18 @@ class EventPartition(EventSteps):
         self.layers: tuple[int, int] | None = None  # deltas written, and their rows
         self.born: list[Any] = []  # vertices which messages made, in this task
         if chain:
-            self.nodes, rest = load_chain(chain)
-            (self.mail, self.fresh, self.unborn, self.count, self.edges, self.moved,
-             self.nodes.unwritten, self.layers) = rest  # fmt: skip
+            self.open(chain)
+
+    def open(self, chain: Chain) -> None:
+        """Go to a version which was kept on this host.
+
+        Raises:
+            LostError: it is not there.
+        """
+        self.chain = chain
+        self.nodes, rest = load_chain(chain)
+        (self.mail, self.fresh, self.unborn, self.count, self.edges, self.moved,
+         self.nodes.unwritten, self.layers) = rest  # fmt: skip
 
     def place(self, ids: list[Any]) -> list[int]:
         """See `EventSteps`."""
@@ -199,14 +208,14 @@ class EventPartition(EventSteps):
         """Return the letters to other partitions, pickled."""
         return [(p, LETTERS + pickle.dumps(x, 5)) for p, x in sorted(self.outgoing.items())]
 
-    def save(self, key: str) -> Chain:
+    def keep(self, key: str) -> Chain:
         """Keep this version on the host; return where."""
         rest = (self.mail, self.fresh, self.unborn, self.count, self.edges, self.moved,
                 self.nodes.unwritten, self.layers)  # fmt: skip
         self.chain = save_chain(key, self.chain, self.nodes, rest)
         return self.chain
 
-    def result(self, names: Names | None, *, whole: bool) -> dict[str, NDArray[Any]]:
+    def columns(self, names: Names | None, *, whole: bool) -> dict[str, NDArray[Any]]:
         """Return the state, or what of it may have changed, as a segment's columns."""
         ids = list(self.nodes) if whole else list(self.nodes.unwritten)
         nodes = [n for i in ids if (n := self.nodes.peek(i)).present]
@@ -227,7 +236,32 @@ class EventPartition(EventSteps):
                 codes[name] = int(names.find([name])[0])
             return codes[name]
 
-        columns |= state_columns(self.plan, nodes, None if names is None else encode)
+        codes_of = self.cursor.names
+        coded = encode if names is not None else None if codes_of is None else codes_of.encode
+        columns |= _state_columns(self.plan, nodes, coded)
         if len(self.plan.program.classes) > 1:
             columns["kind"] = np.array([n.kind for n in nodes], np.uint8)
         return columns
+
+
+def _state_columns(plan: Plan, nodes: Sequence[Node], encode: Any) -> dict[str, NDArray[Any]]:
+    """The state fields of some vertices as columns; `encode` gives the code of a string id."""
+    columns: dict[str, NDArray[Any]] = {}
+    for kind, spec in enumerate(plan.program.classes):
+        for name, f in spec.states.items():
+            column = np.empty((len(nodes), *f.shape), f.dtype)
+            if f.dtype != object:
+                column[...] = 0
+            for k, node in enumerate(nodes):
+                if node.kind == kind:
+                    column[k] = _stored(f, node.state[name], encode)
+            columns[plan.program.column(kind, name)] = column
+    return columns
+
+
+def _stored(f: StateField, value: Any, encode: Any) -> Any:
+    if f.type is VertexId and encode is not None and value is not None:
+        return encode(value)
+    if value is None and f.dtype != object:
+        return 0
+    return value

@@ -91,9 +91,6 @@ class EventSteps:
         return holders
 
     def _gather(self, iteration: int, progress: Progress) -> list[Any]:
-        for i in [i for i in self.mail if i not in self.nodes]:
-            self.nodes[i] = self.new(i, 0)
-            self.unborn.add(i)
         for i in sorted(self.unborn):
             self._call(self.nodes[i], "init")
         self.fresh |= self.unborn

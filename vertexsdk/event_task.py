@@ -15,6 +15,7 @@ import numpy as np
 from vertexsdk import resident
 from vertexsdk.errors import LostError
 from vertexsdk.event_changes import places
+from vertexsdk.event_nodes import Strings
 from vertexsdk.event_orders import Order, Said, master_at
 from vertexsdk.event_partition import EDGES, EventPartition
 from vertexsdk.event_store import put_checkpoint, restore
@@ -69,7 +70,7 @@ class EventTask:
         else:
             part = EventPartition(
                 self.plan, partition, order.num_vertices, order.loop, chain,
-                strings=self.strings, undirected=self.undirected,
+                names=Strings() if self.strings else None, undirected=self.undirected,
             )  # fmt: skip
         part.set_vertices(order.num_vertices)
         part.born = []
@@ -104,7 +105,7 @@ class EventTask:
             self._write(part, order, said)
         said.seconds["commit"] = time.perf_counter() - clock
         clock = time.perf_counter()
-        said.chain = part.save(f"{order.key}/p{part.partition}")
+        said.chain = part.keep(f"{order.key}/p{part.partition}")
         while len(_live) >= _KEPT:
             del _live[next(iter(_live))]
         _live[said.chain[-1][0], part.partition] = part
@@ -143,11 +144,11 @@ class EventTask:
                 said.wrote = True
                 alone_moved = part.partitions == 1 and part.moved
                 said.whole = order.write == "base" or alone_moved or part.layers is None
-                columns = part.result(order.names, whole=said.whole)
+                columns = part.columns(order.names, whole=said.whole)
                 deltas, rows = part.layers or (0, 0)
                 rows += len(columns["id"])
                 if not said.whole and (deltas >= MOST or rows > part.count):
-                    columns = part.result(order.names, whole=True)
+                    columns = part.columns(order.names, whole=True)
                     part.layers, kind = (0, 0), "base"
                 elif said.whole:
                     part.layers, kind = (0, 0), "base"

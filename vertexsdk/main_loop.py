@@ -167,12 +167,12 @@ class MainLoop:
     @property
     def integers(self) -> bool:
         """Whether ids are int64; else they are strings."""
-        return self._versions.engine.integers
+        return self._versions.integers
 
     @property
     def value(self) -> str | None:
         """The dtype of the edge values which the program reads, or None."""
-        return self._versions.engine.value
+        return self._versions.value
 
     @property
     def from_init(self) -> str | None:

@@ -2,7 +2,7 @@
 
 A table is made by partitioning the graph by its structure, or given by the user. Ids which are not
 in it go by the hash, so a vertex that comes to be later has its place too. A placement never
-changes; with a table it is kept on every host under a resident key, so that topologies only name it.
+changes; with a table it is kept on every host under a resident key, which topologies name.
 """
 
 from __future__ import annotations

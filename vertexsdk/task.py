@@ -229,7 +229,7 @@ class HopTask:
             return progress
 
     def _processor(self, partition: int, command: Command) -> Any:
-        from vertexsdk.events import EventProcessor
+        from vertexsdk.events import RunPartition
         from vertexsdk.processor import Processor
 
         key = (self.plan.run, partition)
@@ -238,7 +238,7 @@ class HopTask:
             return kept[1]
         for other in [k for k in _kept if k[0] != self.plan.run or k == key]:
             del _kept[other]  # what an earlier run left in this process
-        kind = Processor if self.plan.program.algebra is not None else EventProcessor
+        kind = Processor if self.plan.program.algebra is not None else RunPartition
         try:
             processor = kind(self.plan, partition, command.num_vertices)
             if command.version > 0:

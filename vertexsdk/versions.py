@@ -8,6 +8,7 @@ not part, whatever fails in between.
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 import threading
 import time
@@ -23,7 +24,6 @@ from vertexsdk.engine import Budget, Effort, Engine, Orders, Outcome
 from vertexsdk.errors import InputError, RunError, StateError
 from vertexsdk.fitting import fitting
 from vertexsdk.input_log import InputLog
-from vertexsdk.later import LaterEngine
 from vertexsdk.ledger import Ledger
 from vertexsdk.plain import as_json
 from vertexsdk.program import Program
@@ -69,12 +69,29 @@ class Kind:
 _Done = TypeVar("_Done")
 
 
+@dataclass(frozen=True)
+class _LazyFork:
+    """A fork of a loop at its fixed point, whose answer is in the store: often needs no engine.
+
+    Attributes:
+        integers, value: see `Engine`.
+        make: makes an engine that stands where the branch was forked.
+        known: what `Engine.advance` would report while nothing has changed.
+    """
+
+    integers: bool
+    value: str | None
+    make: Callable[[], Engine]
+    known: Outcome
+
+
 class Versions:
     """The versions of one loop, and the engine which makes the next ones.
 
     Attributes:
         standing: the newest version and its ledger; read without the lock.
         lock: held while orders are carried out.
+        integers, value: see `Engine`.
         spent: where the time of carrying them out went, beside the engine's.
     """
 
@@ -83,12 +100,14 @@ class Versions:
         kind: Kind,
         store: Store,
         loop: str,
-        engine: Engine,
+        engine: Engine | _LazyFork,
         standing: tuple[Manifest, Ledger],
         log: InputLog,
     ) -> None:
         self.kind, self.store, self.loop = kind, store, loop
-        self.engine, self.standing, self.log = engine, standing, log
+        self._engine = engine
+        self.integers, self.value = engine.integers, engine.value
+        self.standing, self.log = standing, log
         self.lock = threading.RLock()
         self.statistics = {k: v for k, v in standing[0].statistics.items() if k != "main"}
         self.aggregates = standing[0].aggregates
@@ -99,6 +118,13 @@ class Versions:
         self._ended: Exception | None = None
         self._commits, self._prune = 0, _PRUNE
         self._least = kind.checkpoint_every or _LOGGED  # changes in the log for a checkpoint
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, which is made if there is none yet."""
+        if isinstance(self._engine, _LazyFork):
+            self._engine = self._engine.make()
+        return self._engine
 
     @property
     def manifest(self) -> Manifest:
@@ -148,7 +174,10 @@ class Versions:
             )
             orders = Orders(batch, whole, strict, budget, write=budget is not None)
             try:
-                out = self._on_engine(lambda engine: engine.advance(orders))
+                if isinstance(self._engine, _LazyFork) and batch is None:
+                    out = copy.deepcopy(self._engine.known)
+                else:
+                    out = self._on_engine(lambda engine: engine.advance(orders))
             except BaseException:
                 # Refused changes leave an engine as it was; iterations need not.
                 self._stale = self._stale or budget is not None
@@ -235,7 +264,7 @@ class Versions:
 
     def _enter(self) -> None:
         """Let the engine of a branch know in which loop it is, if its program may ask."""
-        enter = getattr(self.engine, "enter", None)
+        enter = getattr(self._engine, "enter", None)
         if enter is not None and self._branch:
             enter(self.loop)
 
@@ -249,16 +278,20 @@ class Versions:
         if self._ended is not None:
             raise self._ended
         if self._stale:
-            with contextlib.suppress(Exception):
-                self.engine.close()
+            self._close_engine()
             newest = self.store.version(self.loop)
             if newest.name != self.manifest.name:  # it was committed, and what followed failed
                 ledger = Ledger.of(newest)
                 assert ledger is not None
                 self.standing, self.log = (newest, ledger), self._log_of(newest)
-            self.engine = self.kind.restore(self.store, self.manifest)
+            self._engine = self.kind.restore(self.store, self.manifest)
             self._iteration, self._stale = 0, False
             self._enter()
+
+    def _close_engine(self) -> None:
+        if not isinstance(self._engine, _LazyFork):
+            with contextlib.suppress(Exception):
+                self._engine.close()
 
     def _on_engine(self, work: Callable[[Engine], _Done]) -> _Done:
         """Have the engine do something; if an executor took it along, another from the store."""
@@ -297,7 +330,8 @@ class Versions:
                     try:
                         self.store.fork(self.loop, name)
                     except BaseException:
-                        engine.close()
+                        if not isinstance(engine, _LazyFork):
+                            engine.close()
                         raise
             else:
                 manifest = store.fork(self.loop, name, at)
@@ -318,13 +352,14 @@ class Versions:
             store.close()
             raise
 
-    def _forked(self) -> Engine:
-        """An engine for a fork: one for later, where it holds up this loop and nobody needs it yet.
+    def _forked(self) -> Engine | _LazyFork:
+        """An engine for a fork; a lazy one where an engine would hold up this loop.
 
-        So it is at the fixed point, to which this loop is brought if that takes a moment.
+        That needs the fixed point, to which this loop is brought if it takes a moment.
         """
         self.make_ready()
-        if not getattr(self.engine, "fork_copies", False) or not self.ledger.state:
+        lazy = isinstance(self._engine, _LazyFork) or getattr(self._engine, "fork_copies", False)
+        if not lazy or not self.ledger.state:
             return self._on_engine(lambda engine: engine.fork())
         if not self.ledger.exact:
             self.carry_out(budget=Budget(seconds=_MOMENT))
@@ -332,8 +367,10 @@ class Versions:
             return self._on_engine(lambda engine: engine.fork())
         manifest, said = self.manifest, self.statistics
         known = Outcome(
-            effort=Effort(residual=self.ledger.residual),
+            effort=Effort(residual=self.ledger.residual, quiet=True, reason="quiet"),
             iteration=self._iteration,
+            start="warm",
+            start_reason="the loop that it was forked from was at its fixed point",
             num_vertices=said.get("num_vertices", 0),
             num_edges=said.get("num_edges", 0),
             aggregates=dict(self.aggregates),
@@ -347,7 +384,7 @@ class Versions:
             with open_store(self.kind.address, create=False) as store:
                 return self.kind.restore(store, manifest)
 
-        return LaterEngine(self.engine, make, known)
+        return _LazyFork(self.integers, self.value, make, known)
 
     def merge(self, branch: Versions, received: int) -> None:
         """Stand where a fork stands now, if nothing was received since it was made.
@@ -382,11 +419,8 @@ class Versions:
             later = self._iteration + bound
             self._commit([], branch.log, ledger, later, content=branch.manifest)
             self._stale = branch._stale = True
-            theirs = branch.engine
-            if isinstance(theirs, LaterEngine) and theirs.made is not None:
-                theirs = theirs.made
-            if not isinstance(theirs, LaterEngine):  # which stands where this one does
-                self.engine.adopt(theirs)
+            if not isinstance(branch._engine, _LazyFork):  # which stands where this one does
+                self.engine.adopt(branch._engine)
             self._stale, self._iteration = False, branch._iteration
             branch._ended = InputError(
                 f"{branch.loop!r} was merged into {self.loop!r}: fork again; its result can be read"
@@ -405,8 +439,7 @@ class Versions:
                     self.checkpoint()
             if not isinstance(self._ended, _Closed):
                 self._ended = _Closed(f"loop {self.loop!r} was closed; resume it")
-                with contextlib.suppress(Exception):
-                    self.engine.close()
+                self._close_engine()
                 self.store.close()
 
 

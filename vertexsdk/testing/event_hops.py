@@ -13,6 +13,7 @@ import pyarrow as pa
 from vertexsdk import event_task, resident
 from vertexsdk.deltas import Deltas
 from vertexsdk.engine import Orders
+from vertexsdk.event_nodes import Strings
 from vertexsdk.event_partition import EventPartition
 from vertexsdk.event_setup import begin, bound_params, named_ids, plan_for
 from vertexsdk.event_task import DRIVER, EventTask
@@ -136,6 +137,6 @@ def mail_of(engine: EventsEngine) -> dict[Any, list[Any]]:
 def _partition(engine: EventsEngine, p: int, chain: Any) -> Any:
     task = engine.family.task
     return EventPartition(
-        engine.family.plan, p, 0, engine.loop, chain, strings=task.strings,
-        undirected=task.undirected,
+        engine.family.plan, p, 0, engine.loop, chain, undirected=task.undirected,
+        names=Strings() if task.strings else None,
     )  # fmt: skip
