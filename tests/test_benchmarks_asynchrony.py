@@ -18,10 +18,10 @@ pytest.importorskip("benchmarks")
 from benchmarks.asynchrony import aims, grid, table
 from benchmarks.asynchrony.results import Results
 from benchmarks.asynchrony.sizes import Sizes
+from benchmarks.asynchrony.straggler import SlowTask, Spell, Straggler, idle, read_log
 from benchmarks.evolving.parent import Found
 from benchmarks.suites import asynchrony
 from vertexsdk.task import HopTask
-from vertexsdk.testing.straggler import SlowTask, Spell, Straggler, idle, read_log
 
 ROOT = Path(__file__).parent.parent
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}

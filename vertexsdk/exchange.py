@@ -143,59 +143,6 @@ class Exchange:
         self.times = HopTimes(began, self._submitted, time.time(), stamps)
         return [report for _, report in stamped]
 
-    def alone(
-        self, partition: int, command: Any, blocks: Iterable[tuple[int, bytes]]
-    ) -> tuple[bytes, list[tuple[int, bytes]]]:
-        """Run the task on one partition, while others run theirs: a job of a single task.
-
-        Threads may do so at once for different partitions. What `hop` sends and holds is not
-        touched: the caller hands over the (source, block) pairs, and gets what was sent.
-
-        Returns:
-            the report, and (destination, block) pairs in order of destination.
-
-        Raises:
-            RunError: as `hop`.
-        """
-        sc = self._jvm.sc
-        for used in self._broadcasts:
-            sc._pickled_broadcast_vars.add(used)
-        pickled = cloudpickle.dumps(command)
-        function = HopFunction(self._name, -1, self.partitions, self._task, pickled, None)
-        mine: list[list[bytes]] = [[] for _ in range(self.partitions)]
-        for source, block in blocks:
-            mine[source].append(block)
-        held = [Bundle(p, ()).joined() for p in range(self.partitions)] * self.partitions
-        first = partition * self.partitions
-        for source, sent in enumerate(mine):
-            held[first + source] = Bundle(source, sent).joined()
-        wire = ToDriver()
-        with self._anchor.watched():
-            received = self._jvm.distribute(held, self.partitions)
-            parent = self._anchor.rdd.zip(received).rdd()
-            rdd = self._jvm.python(parent, function, TaskInput(), wire)
-            found = self._jvm.collect(rdd, wire, [partition])
-        if not found or found[0][0] >= 0:
-            raise RunError(f"0 of {self.partitions} partitions reported; run again")
-        _, report = outcome(found[0][0], Bundle.only_block(found[0][1]))
-        sent_to = [(q, block) for q, bundle in found[1:] for block in Bundle.blocks(bundle)]
-        return report, sent_to
-
-    def inboxes(self) -> list[list[tuple[int, bytes]]] | None:
-        """The (source, block) pairs that the next hop would hand to each partition.
-
-        None if they are with the shuffle.
-        """
-        held, size = self._held, self.partitions
-        if isinstance(held, _Shuffle):
-            return None
-        if held is None:
-            return [[] for _ in range(size)]
-        return [
-            [(q, block) for q in range(size) for block in Bundle.blocks(held[p * size + q])]
-            for p in range(size)
-        ]
-
     def _tasks(self, function: HopFunction, wire: Serializer) -> JavaObject:
         """Return the (Scala) RDD of what a hop's tasks write.
 

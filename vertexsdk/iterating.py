@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from vertexsdk.asynchronous.lanes import Blocks, Inboxes, Pace, side_by_side
 from vertexsdk.asynchronous.rounds import Rounds, delay_table, end_block
 from vertexsdk.errors import RunError
 from vertexsdk.exchange import Exchange
@@ -63,7 +62,6 @@ class Iterating:
         self.stop = stop
         self._via, self._collected = via, collected
         self.done = -1  # the iteration of the last version
-        self.versions: tuple[int, ...] = ()  # of each partition, where they differ
 
     def synchronous(self, last: int | None = None, version: int = 0) -> int:
         """Iterate from a version to the end, or to iteration `last`; return the version reached."""
@@ -99,7 +97,6 @@ class Iterating:
         master = self.master
         partitions = self.exchange.partitions
         rounds = Rounds(partitions, bound, master.max_iterations, master.iteration)
-        pace = Pace(partitions)
         still = -1  # the frontier of a hop in which nothing was done, and nothing sent
         while master.reason is None:
             (frontier, room), *_ = [rounds.start(p) for p in range(partitions)]
@@ -126,42 +123,7 @@ class Iterating:
             if command.commit:
                 self._add(label, reports)
             self._show(rounds.iteration, step, reports)
-            pace.see(reports)
-            inboxes = None if blocks or not pace.uneven else self.exchange.inboxes()
-            if inboxes is not None and master.reason is None:
-                self._side_by_side(rounds, inboxes, [version] * partitions, pace)
-                version = -1
         self.synchronous(version=version)
-
-    def _side_by_side(
-        self, rounds: Rounds, inboxes: Inboxes, versions: list[int], pace: Pace
-    ) -> None:
-        """Let every partition go at its own pace, and none wait for the slowest one's hop."""
-        base = self.tally.hops
-
-        def command(p: int, frontier: int, room: int) -> Command:
-            return replace(
-                self._command(versions[p], iteration=frontier), bound=room, every=None,
-                seconds=min(self.slice, pace.seconds),
-            )  # fmt: skip
-
-        def run(p: int, frontier: int, room: int, blocks: Blocks) -> tuple[Report, Blocks]:
-            raw, sent = self.exchange.alone(p, command(p, frontier, room), blocks)
-            return pickle.loads(raw), sent
-
-        def done(report: Report, runs: int) -> bool:
-            if report.lost:
-                raise Lost(report.lost)
-            versions[report.partition] = report.version
-            self.tally.take([report])
-            self.tally.hops = base + runs
-            step = self._count(rounds, [report], blocks=False)
-            self._show(rounds.iteration, step, [report])
-            return self.master.reason is None
-
-        self.tally.statistics["uneven"] = pace.described
-        side_by_side(rounds, inboxes, run, done)
-        self.versions = tuple(versions)
 
     def _count(self, rounds: Rounds, reports: list[Report], blocks: bool) -> Progress:
         """Take in what asynchronous hops did; return the sum of it."""
@@ -186,7 +148,6 @@ class Iterating:
         return Command(
             version, iteration, dict(self.master.aggregates), self.tally.vertices,
             self.commit_every, self.slice, after=self.after, committed=tuple(self.tally.attempts),
-            versions=self.versions,
         )  # fmt: skip
 
     def _sum(self, parts: list[Progress]) -> Progress:

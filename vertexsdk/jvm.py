@@ -102,19 +102,14 @@ class Jvm:
         )
         return self._python_rdd(parent, wrapped, False, False)
 
-    def collect(
-        self, rdd: JavaObject, reads: Serializer, partitions: list[int] | None = None
-    ) -> list[Any]:
-        """Run a job for the (Scala) RDD, or some partitions of it; return the records in order.
+    def collect(self, rdd: JavaObject, reads: Serializer) -> list[Any]:
+        """Run a job for the (Scala) RDD; return the records in order.
 
-        A whole RDD is collected by a future, as Spark then has fewer closures to clean: for that
+        It is collected by a future, as Spark then has fewer closures to clean: for that
         it reads the code of its largest classes in every job, which took longer than the rest.
         """
-        if partitions is None:
-            found = rdd.asJavaRDD().collectAsync().get()
-            served = self._python_rdd.serveIterator(self._scala(found.iterator()), "serve RDD")
-        else:
-            served = self._python_rdd.runJob(self.scala_sc, rdd.asJavaRDD(), partitions)
+        found = rdd.asJavaRDD().collectAsync().get()
+        served = self._python_rdd.serveIterator(self._scala(found.iterator()), "serve RDD")
         with _load_from_socket(served, reads) as stream:
             return list(stream)
 

@@ -11,7 +11,7 @@ import pickle
 import resource
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from vertexsdk.algebra import Algebra
@@ -38,8 +38,7 @@ class Command:
     with `commit`, that of `iteration`. `committed` has each partition's attempt that was committed
     last, which deltas are made from. With a `bound`, `iteration` is the frontier, each partition
     makes sweeps of its own, and what `commit` writes is of the iteration before the frontier;
-    `blocks` and `patient` say how, see `asynchronous.sweeps`. `versions` are those of each
-    partition, where they differ.
+    `blocks` and `patient` say how, see `asynchronous.sweeps`.
     """
 
     version: int
@@ -55,7 +54,6 @@ class Command:
     bound: int = 0
     blocks: bool = False
     patient: bool = False
-    versions: tuple[int, ...] = ()
 
     def due(self, iteration: int) -> bool:
         """Whether the state at the end of an iteration is to be written on the way."""
@@ -132,8 +130,6 @@ class HopTask:
         self, partition: int, command: Command, blocks: list[tuple[int, bytes]]
     ) -> Iterator[tuple[int, bytes]]:
         began = time.perf_counter()
-        if command.versions:
-            command = replace(command, version=command.versions[partition], versions=())
         report = Report(partition, command.version)
         outgoing: list[tuple[int, bytes]] = []
         try:

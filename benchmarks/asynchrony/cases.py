@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.asynchrony.ground import Ground, Run, graph_of
 from benchmarks.asynchrony.sizes import Sizes
-from vertexsdk.testing.straggler import Straggler, idle, read_log, straggling
+from benchmarks.asynchrony.straggler import Straggler, idle, read_log, straggling
 
 __all__ = ["CASES", "graphs_of", "named", "slots"]
 

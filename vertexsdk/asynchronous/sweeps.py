@@ -42,7 +42,6 @@ class Swept:
         prepares: updates that were prepared; `asks` the PREPARE messages for them.
         acknowledges: ACKNOWLEDGE messages sent.
         held: updates that were held because of the bound.
-        more: it stopped for lack of time, and has sweeps to make.
         delays: number of commits by delay, in iterations: 0, 1, 2 to 3, 4 to 7, ...
     """
 
@@ -53,7 +52,6 @@ class Swept:
     asks: int = 0
     acknowledges: int = 0
     held: int = 0
-    more: bool = False
     delays: Array = field(default_factory=lambda: np.zeros(32, np.int64))
     reading: dict[str, Any] | None = None  # what aggregators read next, where sweeps are blocks
 
@@ -160,7 +158,6 @@ class Sweeps:
                 todo, rest = self._split(ready)
             self._sweep(at, todo, rest, ready, note)
             if time.monotonic() > self.until:
-                self.done.more = True
                 break
         self.done.low, self.done.clock = self._low(), b.clock
         return self.done
