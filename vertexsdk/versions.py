@@ -138,8 +138,8 @@ class Versions:
 
     def fit(self, changes: Changes | DataFrame | Iterable[Sequence[Any]]) -> Changes:
         """Return changes as this loop's graph takes them; see `fitting`."""
-        engine, undirected = self.engine, self.ledger.undirected
-        return fitting(changes, integers=engine.integers, value=engine.value, undirected=undirected)
+        undirected = self.ledger.undirected
+        return fitting(changes, integers=self.integers, value=self.value, undirected=undirected)
 
     def carry_out(
         self,
