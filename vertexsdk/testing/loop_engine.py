@@ -88,6 +88,7 @@ class DictEngine:
         )  # fmt: skip
         for number, (kind, a, b, x) in enumerate(rows):
             key = (a, b)
+            assert not self.undirected or a <= b, "an undirected edge has one spelling here"
             x = x if self.value else 1.0
             if kind == ADD and key not in edges:
                 out.counts["added"] += 1
