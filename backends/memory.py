@@ -20,6 +20,7 @@ import tempfile
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from vertexsdk.backends.lmdb import LmdbBackend
+from vertexsdk.private_files import NotPrivateError, open_directory, open_file
 from vertexsdk.state.errors import StateInputError
 
 __all__ = ["MemoryBackend"]
@@ -54,11 +55,13 @@ class MemoryBackend(LmdbBackend):
         options = parse_qs(parts.query)
         if "directory" in options:
             directory = options["directory"][0]
-            if not os.path.isdir(directory):
+            try:
+                os.close(open_directory(directory))
+            except OSError:
                 raise StateInputError(
                     f"memory://{name} is gone: it ends with the process that made it; use "
                     "lmdb:///path to keep results"
-                )
+                ) from None
             return cls(name, directory)
         directory = _directory(name, create)
         return cls(name, directory)
@@ -101,13 +104,14 @@ def _hold(directory: str) -> int:
 
 
 def sweep(root: str) -> None:
-    """Remove the directories in `root` whose owner has died."""
+    """Remove the directories of this user in `root` whose owner has died."""
     for name in os.listdir(root):
         if not name.startswith(_PREFIX):
             continue
         directory = os.path.join(root, name)
-        with contextlib.suppress(OSError):
-            descriptor = os.open(os.path.join(directory, _OWNER), os.O_RDWR)
+        with contextlib.suppress(OSError, NotPrivateError):
+            os.close(open_directory(directory))
+            descriptor = open_file(os.path.join(directory, _OWNER), os.O_RDWR)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(directory, ignore_errors=True)

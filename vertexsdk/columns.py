@@ -21,7 +21,7 @@ import mmap
 import os
 import tempfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -170,18 +170,22 @@ def write_file(
 
 
 def map_file(
-    path: str | os.PathLike[str], *, verify: bool = False, trusted: bool = False
+    path: str | os.PathLike[str],
+    *,
+    verify: bool = False,
+    trusted: bool = False,
+    opener: Callable[[str, int], int] | None = None,
 ) -> tuple[dict[str, Column], dict[str, Any]]:
     """The columns and meta of a file of `write_file`, mapped; pages are read when touched.
 
     The map lives as long as any of the arrays. Processes of a host that map one file share its
-    memory.
+    memory. `opener` is that of the built-in `open`.
 
     Raises:
         OSError: the file cannot be opened.
         CorruptError: see `decode`; names the file.
     """
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=opener) as file:
         if os.fstat(file.fileno()).st_size == 0:
             raise CorruptError(f"{os.fspath(path)}: the file is empty")
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from vertexsdk import resident
 from vertexsdk.errors import InputError
 from vertexsdk.event_task import EventTask
 from vertexsdk.event_versions import At, Family
@@ -65,10 +66,10 @@ def events_engine(
         )
     bound = bound_params(program, params or {}, strings=names is not None)
     ship_by_value(program)
+    application = resident.application(graph.spark.sparkContext.applicationId)
     plan = plan_for(
-        program, bound, run=f"{graph.spark.sparkContext.applicationId}/events-{uuid.uuid4().hex}",
-        topologies=keys, loop=loop or program.name, store=backend,
-        max_iterations=max_iterations,
+        program, bound, run=f"{application}/events-{uuid.uuid4().hex}", topologies=keys,
+        loop=loop or program.name, store=backend, max_iterations=max_iterations,
     )  # fmt: skip
     plan = replace(plan, kinds=tuple(number[n] for n in kinds))
     task = EventTask(plan, strings=names is not None, undirected=graph.undirected)

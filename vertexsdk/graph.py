@@ -121,7 +121,7 @@ class Graph:
         self.partitions = partitions or _default_partitions(spark)
         self.partitioner = Partitioner.of(partitioner, slack)
         self._placement: Any = None  # a broadcast, once it is known
-        application = spark.sparkContext.applicationId
+        application = resident.application(spark.sparkContext.applicationId)
         self._key = f"{application}/graph-{next(_numbers)}"
         self._infos: dict[Variant, VariantInfo] = {}
         self._names: Names | None = None

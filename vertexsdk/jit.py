@@ -18,6 +18,8 @@ from typing import Any, TypeVar, overload
 import numba
 from numba.core.caching import CacheImpl, _CacheLocator
 
+from vertexsdk.private_files import NotPrivateError, make_private
+
 __all__ = ["light", "njit"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -62,8 +64,9 @@ class _ArchiveCacheLocator(_CacheLocator):
             return None
         try:
             locator = cls(function, file, archive)
+            locator._path = str(make_private(locator._path))  # what is read there is run
             locator.ensure_cache_path()  # type: ignore[no-untyped-call]
-        except OSError:
+        except (OSError, NotPrivateError):
             return None
         return locator
 

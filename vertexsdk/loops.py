@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 
+from vertexsdk import resident
 from vertexsdk.asynchronous.allowed import by_blocks, checked_bound, why_synchronous
 from vertexsdk.asynchronous.choice import Choice, choose
 from vertexsdk.compile.warm import compile_plan
@@ -205,7 +206,7 @@ class Branch:
             tolerance=self.tolerance,
             threads=self.threads or _threads(spark, partitions),
             topologies=tuple(info.keys),
-            run=f"{spark.sparkContext.applicationId}/run-{run_id}",
+            run=f"{resident.application(spark.sparkContext.applicationId)}/run-{run_id}",
             loop=self.loop,
             store=store.backend.address,
             max_iterations=self.max_iterations,

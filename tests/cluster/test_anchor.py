@@ -96,7 +96,9 @@ def answers(
             found[name] = {v: result.lookup([v])[v] for v in range(0, 60, 7)}
     finally:
         Exchange.hop = hop  # type: ignore[method-assign]
-    files = partial(resident_files, spark.sparkContext.applicationId)
+    from vertexsdk import resident
+
+    files = partial(resident_files, resident.application(spark.sparkContext.applicationId))
     assert graph._anchor is not None
     assert min(graph._anchor.run(files)) > 0
     unpersist()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 
 from vertexsdk import resident
 from vertexsdk.errors import RunError
+from vertexsdk.private_files import NotPrivateError
 
 
 @pytest.fixture
@@ -97,3 +100,165 @@ def test_no_room_is_said_in_one_line(application: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(resident, "write_file", full)
     with pytest.raises(RunError, match=r"cannot keep 0 MB .* No space left on device; free some"):
         resident.save(f"{application}/x", {"a": np.arange(3)}, {})
+
+
+def spoil(path: Path) -> None:
+    """Make a file or directory another user's; who is not root lets others write it instead."""
+    if os.geteuid() == 0:
+        os.chown(path, 65534, 65534)
+    else:
+        path.chmod(0o777 if path.is_dir() else 0o666)
+
+
+@pytest.fixture
+def places(application: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The directories of the application in two places, neither of which is there."""
+    roots = [tmp_path / "shared", tmp_path / "temporary"]
+    for root in roots:
+        root.mkdir()
+        root.chmod(0o1777)
+    monkeypatch.setattr(resident, "_roots", lambda: roots)
+    return [root / f"vertexsdk-{application}" for root in roots]
+
+
+def test_only_this_user_can_open_what_is_kept(application: str, places: list[Path]) -> None:
+    before = os.umask(0)
+    try:
+        resident.save(f"{application}/graph/out/0", {"a": np.arange(3)}, {})
+        resident.directory(f"{application}/live/0")
+    finally:
+        os.umask(before)
+    kept = [places[0], *places[0].rglob("*")]
+    assert len(kept) > 6
+    assert {(p.is_dir(), p.stat().st_mode & 0o777) for p in kept} == {(True, 0o700), (False, 0o600)}
+
+
+def test_a_directory_that_another_user_made_is_passed_over(
+    application: str, places: list[Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    key = f"{application}/x"
+    places[0].mkdir(0o700)
+    resident.save(key, {"a": np.arange(3)}, {})
+    (places[0] / "live").mkdir(0o700)
+    spoil(places[0])
+    resident.claim(application)
+    assert resident.open(key) is None  # however good the file in it is
+    resident._locks.clear()
+    resident.claim(application)
+    assert "is not read: remove it" in caplog.text
+    resident.save(key, {"a": np.arange(4)}, {})
+    assert resident.directory(f"{application}/live").parent == places[1]
+    found = resident.open(key)
+    assert found is not None
+    assert len(found[0]["a"]) == 4
+
+
+def test_directories_that_another_user_made_everywhere_are_refused(
+    application: str, places: list[Path]
+) -> None:
+    for place in places:
+        place.mkdir(0o700)
+        spoil(place)
+    with pytest.raises(NotPrivateError, match="remove it, or name a directory of your own"):
+        resident.claim(application)
+    with pytest.raises(NotPrivateError, match="remove it, or name a directory of your own"):
+        resident.save(f"{application}/x", {"a": np.arange(3)}, {})
+
+
+def test_a_file_of_another_user_is_refused(application: str, places: list[Path]) -> None:
+    key = f"{application}/x"
+    resident.save(key, {"a": np.arange(3)}, {})
+    file = places[0] / "x.columns"
+    other = places[0] / "other.columns"
+    shutil.copyfile(file, other)
+    other.chmod(0o600)
+    spoil(other)
+    with pytest.raises(NotPrivateError, match=r"other\.columns"):
+        resident.open(f"{application}/other")
+    file.unlink()
+    file.symlink_to(other)
+    with pytest.raises(NotPrivateError, match=r"x\.columns is a symbolic link"):
+        resident.open(key)
+
+
+def test_nobody_can_guess_where_an_application_keeps_its_arrays() -> None:
+    first = resident.application("app-1")
+    assert first == resident.application("app-1")
+    assert len(first) >= len("app-1-") + 16
+    assert first != resident.application("app-2").replace("app-2", "app-1")
+
+
+def test_a_foreign_marker_ends_no_run(application: str, places: list[Path]) -> None:
+    """Whatever lies in a directory of that name, this user's runs start and stay."""
+    resident.save(f"{application}/x", {"a": np.arange(3)}, {})
+    foreign = places[0].with_name("vertexsdk-foreign")
+    foreign.mkdir(0o700)
+    (foreign / "owner-x").touch()
+    spoil(foreign)
+    (places[0].with_name("vertexsdk-link")).symlink_to(places[0])
+    resident.claim(f"{application}-later")
+    assert (foreign / "owner-x").exists()
+    assert resident.open(f"{application}/x") is not None
+    resident.release(f"{application}-later")
+
+
+CLAIM = """
+import sys
+from pathlib import Path
+from vertexsdk import resident
+if {blind}:
+    resident._started = lambda pid: -1  # as where process ids are others
+roots = [Path(x) for x in {roots!r}]
+resident._roots = lambda: roots
+resident.claim("other")
+"""
+
+
+def sees_other_processes(roots: list[Path]) -> None:
+    """Have a run begin and end which shares the directories, and not the process ids."""
+    apart = ["unshare", "-Urpf", "--mount-proc"]
+    can = shutil.which("unshare") and subprocess.run([*apart, "true"], check=False).returncode == 0
+    code = CLAIM.format(blind=not can, roots=[str(root) for root in roots])
+    command = [sys.executable, "-c", code]
+    subprocess.run([*apart, *command] if can else command, check=True)
+
+
+def test_a_run_in_another_container_leaves_this_one_its_arrays(
+    application: str, places: list[Path]
+) -> None:
+    resident.save(f"{application}/x", {"a": np.arange(3)}, {})
+    sees_other_processes(resident._roots())
+    assert resident.open(f"{application}/x") is not None
+
+
+WORKER = """
+import os, numpy as np
+from pathlib import Path
+from vertexsdk import resident
+roots = [Path(x) for x in {roots!r}]
+resident._roots = lambda: roots
+resident._owner = lambda: {executor}
+resident.save("{application}/x", {{"a": np.arange(3)}}, {{}})
+os._exit(0)
+"""
+
+
+def test_an_executor_s_arrays_stay_when_its_workers_have_ended(
+    application: str, places: list[Path]
+) -> None:
+    executor = subprocess.Popen(["sleep", "600"])
+    try:
+        roots = [str(root) for root in resident._roots()]
+        code = WORKER.format(roots=roots, executor=executor.pid, application=application)
+        for _ in range(2):  # the second finds that the executor is an owner already
+            subprocess.run([sys.executable, "-c", code], check=True)
+        assert len(list(places[0].glob("owner-*"))) == 1
+        sees_other_processes(resident._roots())
+        assert places[0].exists()
+    finally:
+        executor.kill()
+        executor.wait()
+    until = time.monotonic() + 60
+    while places[0].exists() and time.monotonic() < until:
+        sees_other_processes(resident._roots())
+    assert not places[0].exists()

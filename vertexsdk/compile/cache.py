@@ -2,22 +2,28 @@
 
 A module is named by the digest of its text, written once under the user's cache directory
 (`VERTEXSDK_CACHE_DIR` overrides it), and never changed: what Numba compiled for it stays valid.
+Both are run as they are read, so nobody but this user may write there, see `private_files`; where
+others may, a process has a directory of its own, and compiles anew.
 """
 
 from __future__ import annotations
 
-import contextlib
+import atexit
 import hashlib
 import importlib.util
 import os
+import shutil
 import sys
 import tempfile
+import warnings
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import numba
 
 from vertexsdk.compile import deliver, kernels, rewrite, runtime
+from vertexsdk.private_files import NotPrivateError, make_private, open_file
 
 __all__ = ["load_module", "load_python"]
 
@@ -36,16 +42,28 @@ _DIGEST = _engine_digest()
 
 
 def cache_directory() -> Path:
-    """Return the directory for generated code, made if need be; a private one as last resort."""
+    """Return the directory for generated code, made if need be; this process's own as last resort.
+
+    It is warned of that, as every process of a run compiles then.
+    """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     wanted = os.environ.get("VERTEXSDK_CACHE_DIR") or os.path.join(home, "vertexsdk")
-    for place in (wanted, os.path.join(tempfile.gettempdir(), f"vertexsdk-{os.getuid()}")):
-        path = Path(place) / "kernels"
-        with contextlib.suppress(OSError):
-            path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if os.access(path, os.W_OK) and path.stat().st_uid == os.getuid():
-                return path
-    return Path(tempfile.mkdtemp(prefix="vertexsdk-"))
+    try:
+        path = make_private(os.path.join(wanted, "kernels"))
+        if os.access(path, os.W_OK):
+            return path
+        reason = f"{path} cannot be written"
+    except (OSError, NotPrivateError) as error:
+        reason = str(error)
+    return _own_directory(reason)
+
+
+@cache
+def _own_directory(reason: str) -> Path:
+    warnings.warn(f"compiled code is not kept: {reason}", RuntimeWarning, stacklevel=2)
+    path, pid = tempfile.mkdtemp(prefix="vertexsdk-"), os.getpid()
+    atexit.register(lambda: shutil.rmtree(path, True) if os.getpid() == pid else None)
+    return Path(path)
 
 
 def load_module(source: str) -> ModuleType:
@@ -55,7 +73,7 @@ def load_module(source: str) -> ModuleType:
     if name in sys.modules:
         return sys.modules[name]
     path = cache_directory() / f"{name}.py"
-    if not path.exists():
+    if not _is_there(path, source):
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         with os.fdopen(handle, "w") as f:
             f.write(source)
@@ -67,6 +85,14 @@ def load_module(source: str) -> ModuleType:
     spec.loader.exec_module(module)
     sys.modules[name] = module
     return module
+
+
+def _is_there(path: Path, source: str) -> bool:
+    try:
+        with open(path, opener=open_file) as file:
+            return file.read() == source
+    except (OSError, UnicodeDecodeError, NotPrivateError):
+        return False
 
 
 def load_python(source: str, bound: dict[str, object]) -> ModuleType:

@@ -3,7 +3,8 @@
 A worker process may die, or the next task may be given to another one; so the arrays are files
 that every process of the host maps, and a small file says how long each array is and at which
 version they stand. While a task changes them a mark lies beside it: where that is found by the
-next task, the one before did not finish, and what the arrays hold is of no use.
+next task, the one before did not finish, and what the arrays hold is of no use. All of it is for
+this user alone, see `private_files`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from vertexsdk.errors import LostError
+from vertexsdk.private_files import open_file
 
 __all__ = ["Arena"]
 
@@ -38,6 +40,7 @@ class Arena:
 
     Raises:
         LostError: there is nothing there, or a change of it was not finished.
+        NotPrivateError: a file is another user's, or others can write it.
     """
 
     def __init__(self, path: Path, *, fresh: bool = False) -> None:
@@ -54,7 +57,8 @@ class Arena:
         if (self.path / _MARK).exists():
             raise LostError("a task ended in the middle of a change of the graph")
         try:
-            record = json.loads((self.path / _META).read_bytes())
+            with open(self.path / _META, "rb", opener=open_file) as file:
+                record = json.loads(file.read())
         except OSError:
             raise LostError("the graph is not on this host any more") from None
         if record["version"] == self.version:
@@ -64,14 +68,15 @@ class Arena:
 
     def begin(self) -> None:
         """Say that the arrays are about to change."""
-        (self.path / _MARK).touch()
+        (self.path / _MARK).touch(0o600)
 
     def commit(self, version: int) -> None:
         """Say that they are whole again, and at which version."""
         self.version = version
         record = {"version": version, "meta": self.meta, "files": self._files}
         scratch = self.path / f"{_META}.{os.getpid()}"
-        scratch.write_bytes(json.dumps(record).encode())
+        with open(scratch, "wb", opener=open_file) as file:
+            file.write(json.dumps(record).encode())
         os.replace(scratch, self.path / _META)
         (self.path / _MARK).unlink(missing_ok=True)
 
@@ -101,7 +106,7 @@ class Arena:
 
     def _map(self, path: str, dtype: np.dtype[Any]) -> Array:
         try:
-            with open(path, "r+b") as file:
+            with open(path, "r+b", opener=open_file) as file:
                 size = os.fstat(file.fileno()).st_size
                 mapped = mmap.mmap(file.fileno(), size)
         except OSError:
@@ -119,7 +124,7 @@ class Arena:
             self.meta["files"] = number + 1
             path = str(self.path / f"{name}-{number}")
             self._files[name] = [path, np.dtype(dtype).str, 0]
-            Path(path).touch()
+            Path(path).touch(0o600)
         entry = self._files[name]
         size = np.dtype(entry[1]).itemsize
         if os.path.getsize(entry[0]) < max(length, 1) * size:
