@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vertexsdk.encoded import CorruptError, check_offsets
+
 __all__ = ["packed", "unpacked"]
 
 
@@ -21,6 +23,16 @@ def packed(names: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
 
 
 def unpacked(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:
-    """The way back from `packed`; the bytes are copied."""
+    """The way back from `packed`; the bytes are copied.
+
+    Raises:
+        CorruptError: these are no packed strings. Arrow would read memory beyond them.
+    """
+    check_offsets(offsets, data.size, "offsets")
     buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data.tobytes())]
-    return pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
+    names = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
+    try:
+        names.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise CorruptError(f"stored strings are damaged: {error}") from None
+    return names

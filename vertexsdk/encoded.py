@@ -20,6 +20,7 @@ from vertexsdk.errors import StateError
 from vertexsdk.objects import PARTS, unpack_objects
 
 __all__ = ["ALIGN", "MAGIC", "PREFIX", "BytesLike", "Column", "CorruptError", "Table"]
+__all__ += ["check_offsets"]
 
 Column: TypeAlias = NDArray[Any]
 BytesLike: TypeAlias = bytes | bytearray | memoryview | mmap.mmap | NDArray[np.uint8]
@@ -112,11 +113,18 @@ class Table:
         if name in self._packed:
             kind = self._packed[name]
             parts = {part: self.column(f"{name}.{part}", verify=verify) for part in PARTS[kind]}
+            index = parts.get("index")
+            if index is not None and index.size:
+                self._inside(f"{name}.offsets", int(index.min()), int(index.max()) + 2)
             return unpack_objects(name, kind, parts, trusted=trusted)
         dtype, shape, place, size, _, _ = self._places[name]
         if verify:
             self.check(name)
         values: Column = self._bytes(place, place + size).view(dtype).reshape(shape)
+        if verify and (name == "offsets" or name.endswith(".offsets")):
+            data = f"{name.removesuffix('offsets')}bytes"
+            if data in self._places and self._places[data][0] == np.uint8:  # else a field's name
+                check_offsets(values, self.length(data), name)
         return values
 
     def row(self, name: str, index: int, *, trusted: bool = False) -> Any:
@@ -149,7 +157,12 @@ class Table:
         return int(self._places[name][1][0])
 
     def rows(self, name: str, low: int, high: int) -> Column:
-        """Rows low..high of a column as it is stored, not checked; reads no others."""
+        """Rows low..high of a column as it is stored, not checked; reads no others.
+
+        Raises:
+            CorruptError: there are no such rows.
+        """
+        self._inside(name, low, high)
         dtype, shape, place, *_ = self._places[name]
         width = dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
         data = self._bytes(place + low * width, place + high * width)
@@ -162,6 +175,7 @@ class Table:
         Raises:
             CorruptError: they are not what was written.
         """
+        self._inside(name, low, high)
         dtype, shape, place, size, sums, crc = self._places[name]
         count = number_of_blocks(size)
         if name not in self._checked:
@@ -178,6 +192,14 @@ class Table:
             if not np.array_equal(block_sums(data), expected):
                 raise _changed(name)
             done[:] = True
+
+    def _inside(self, name: str, low: int, high: int | None) -> None:
+        """Refuse rows that a column does not have, which another column's bytes name."""
+        count = self.length(name)
+        if not 0 <= low <= (count if high is None else high) <= count:
+            raise CorruptError(
+                f"column {name!r} has {count} rows, and another one names {low}..{high}"
+            )
 
     def search(self, name: str, wanted: NDArray[Any]) -> NDArray[np.int64]:
         """Where `wanted` (m,) would be inserted, leftmost, in an ascending column: int64[m].
@@ -237,6 +259,18 @@ class Table:
                 parts.append(piece[max(low - start, 0) : high - start])
             start = end
         return np.concatenate(parts) if parts else np.empty(0, np.uint8)
+
+
+def check_offsets(offsets: Column, size: int, name: str) -> None:
+    """Refuse offsets that are not those of packed strings: int64, from 0 to `size`, never less.
+
+    Raises:
+        CorruptError: names the column. A checksum does not tell who wrote it.
+    """
+    if offsets.dtype != np.int64 or offsets.ndim != 1:
+        raise CorruptError(f"column {name!r} is {offsets.dtype}, and offsets are int64")
+    if not offsets.size or offsets[0] != 0 or offsets[-1] != size or (np.diff(offsets) < 0).any():
+        raise CorruptError(f"column {name!r} does not rise from 0 to the {size} bytes it divides")
 
 
 def _changed(name: str) -> CorruptError:

@@ -17,6 +17,7 @@ from vertexsdk.errors import InputError, StateInputError
 from vertexsdk.fields import NO_FIELDS, Fields
 from vertexsdk.output import with_infinities
 from vertexsdk.state import Manifest, open_store
+from vertexsdk.state.reading import find_ids, name_of
 from vertexsdk.strings import unpack_strings
 
 if TYPE_CHECKING:
@@ -143,15 +144,15 @@ class Result:
 
     def _name(self, code: int) -> str | None:
         """The string id with this code, found by binary search in the partitions' ids."""
+        wanted = np.array([code], np.int64)
         for ref in self._store.segments(self._manifest):
             if ref.kind not in ("base", "delta"):
                 continue
             table = self._store.table(ref)
-            ids = np.asarray(table.column("id"))
-            at = int(np.searchsorted(ids, code))
-            if at < len(ids) and ids[at] == code:
-                start, end = np.asarray(table.column("name.offsets"))[at : at + 2].tolist()
-                return bytes(np.asarray(table.column("name.bytes"))[start:end]).decode()
+            with self._store.naming(ref):
+                row = int(find_ids(table, wanted)[0])
+                if row >= 0:
+                    return name_of(table, row)
         return None
 
     def _is_id(self, name: str) -> bool:
