@@ -165,7 +165,7 @@ class Named(Vertex):
 def test_string_ids_and_objects(spark: SparkSession, tmp_path: Path, partitions: int) -> None:
     url = f"lmdb://{tmp_path}/store"
     loaded = graph(spark, [("b", "a"), ("c", "b"), ("ä", "c")], partitions)
-    result = vertexsdk.run(Named, loaded, backend=url, compiled=False)
+    result = vertexsdk.run(Named, loaded, backend=url, compiled=False, trusted=True)
     loaded.unpersist()
     assert result.string_ids
     assert result.lookup(["b", "zz"]) == {"b": {"first": "b", "memo": ("b",)}}

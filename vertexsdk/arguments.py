@@ -142,6 +142,8 @@ def _common(add: Callable[..., object]) -> None:
 
 
 def _results(add: Callable[..., object]) -> None:
+    add("--trusted", action="store_true",
+        help="unpickle Python objects in the store, which can run code")  # fmt: skip
     add("--output", metavar="FILE", help="write vertex,value to a .csv or .parquet file")
     add("--field", metavar="NAME", help="the state field to show (default: its class's result)")
 
@@ -217,6 +219,5 @@ def _query_arguments(command: argparse.ArgumentParser) -> None:
     add("--vertex", metavar="ID", action="append", default=[], help="read only this one; repeat")
     add("--at", type=_at_least(0), metavar="I", help="the version of iteration I or the one before")
     add("--json", action="store_true", help="print JSON lines")
-    add("--trusted", action="store_true", help="unpickle fields that hold Python objects")
     _results(add)
     _common(add)

@@ -15,7 +15,7 @@ from vertexsdk.asynchronous.allowed import checked_bound
 from vertexsdk.edge_set import refuse_parallel
 from vertexsdk.engine import Setting
 from vertexsdk.engines import engine_for
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, StateError
 from vertexsdk.graph import Graph
 from vertexsdk.input_log import InputLog
 from vertexsdk.ledger import Ledger
@@ -42,6 +42,7 @@ def begun(
     *,
     checkpoint_every: int | None,
     retain: int,
+    trusted: bool,
 ) -> Versions:
     """Put a graph into the store as the first version of a loop; see `MainLoop`.
 
@@ -80,7 +81,7 @@ def begun(
         )
         undo.pop_all()
     restore = partial(restored, graph.spark, program, options, loop)
-    kind = Kind(program, address, restore, checkpoint_every, retain)
+    kind = Kind(program, address, restore, checkpoint_every, retain, trusted)
     return Versions(kind, store, loop, engine, (manifest, ledger), InputLog())
 
 
@@ -95,11 +96,13 @@ def resumed(
     *,
     checkpoint_every: int | None,
     retain: int,
+    trusted: bool,
 ) -> Versions:
     """Claim a main loop, and make an engine which stands where it stands; see `MainLoop.resume`.
 
     Raises:
         StateInputError, InputError: there is none, or it is another program's.
+        StateError: it holds Python objects, and not `trusted`.
     """
     with ExitStack() as undo:
         store = open_store(backend, create=False)
@@ -109,6 +112,12 @@ def resumed(
         check_program(manifest, program, migrates=migrate is not None)
         given_params(program, params, ledger, loop)
         _check_bound(program, ledger.params, options)
+        if program.algebra is None and not trusted:
+            raise StateError(
+                f"loop {loop!r} keeps vertices of {program.name}, which declares no messages, as "
+                "pickled Python objects, which can run code when read: pass trusted=True if you "
+                "trust whoever wrote this store"
+            )
         store.claim(loop)
         manifest, ledger = found(store, loop)  # what the other committed meanwhile
         restore = partial(restored, spark, program, options, loop)
@@ -121,7 +130,7 @@ def resumed(
         ledger = _checked_spelling(loop, ledger, log)
         store.prune(loop, retain)  # those before may have ended too soon to do so
         undo.pop_all()
-    kind = Kind(program, store.backend.address, restore, checkpoint_every, retain)
+    kind = Kind(program, store.backend.address, restore, checkpoint_every, retain, trusted)
     return Versions(kind, store, loop, engine, (manifest, ledger), log)
 
 

@@ -174,7 +174,9 @@ class BranchLoop:
         statistics = {**self.versions.statistics, "changes": ledger.received, **ledger.counts}
         statistics |= {"version": manifest.iteration, "behind": ledger.behind}
         statistics |= {"residual": ledger.residual, "exact": ledger.exact, "merged": self.merged}
-        return Result(self.backend, self.loop, manifest.iteration, statistics, self._spark)
+        return self.versions.result(
+            self.backend, self.loop, manifest.iteration, statistics, self._spark
+        )
 
     def cancel(self) -> None:
         """End the iterations; `result` then says so. What was reached stays readable."""

@@ -171,6 +171,7 @@ def _options(given: argparse.Namespace) -> dict[str, Any]:
         "tolerance": given.tolerance,
         "commit_every": given.commit_every,
         "delay_bound": given.delay_bound,
+        "trusted": given.trusted,
         "compiled": "require" if given.compiled == "require" else given.compiled == "auto",
     }
 

@@ -24,6 +24,7 @@ class VertexClass:
     result: str = ""
 
 
+_NUMBERS = ("int", "float", "bool", "VertexId")
 NO_FIELDS = VertexClass("")  # a class that keeps no state
 
 
@@ -49,6 +50,11 @@ class Fields:
     def several(self) -> bool:
         """Whether vertices are of more than one class."""
         return len(self.classes) > 1
+
+    @property
+    def objects(self) -> frozenset[str]:
+        """The columns which may hold Python objects: of all types but numbers."""
+        return frozenset(n for n, said in self._schema.items() if said.get("type") not in _NUMBERS)
 
     @property
     def names(self) -> list[str]:

@@ -59,6 +59,8 @@ class MainLoop:
         checkpoint_every: changes in the log after which the graph is written anew; by default a
             million, or a quarter of the edges where that is more.
         retain: newest versions that are kept, for `fork(at=...)`.
+        trusted: unpickle answers' fields that are Python objects. A pickle can run code, so
+            whoever can write to the store must be trusted.
         options: as those of `run`, but for `commit_every`.
 
     Attributes:
@@ -88,13 +90,14 @@ class MainLoop:
         budget: Budget | None = None,
         checkpoint_every: int | None = None,
         retain: int = 64,
+        trusted: bool = False,
         **options: Any,
     ) -> None:
         program = program if isinstance(program, Program) else Program(program)
         self._choose(program, backend, loop, strict, budget, options)
         versions = begun(
             program, graph, dict(params or {}), self.backend, self.loop, self.options,
-            checkpoint_every=checkpoint_every, retain=retain,
+            checkpoint_every=checkpoint_every, retain=retain, trusted=trusted,
         )  # fmt: skip
         self._hold(graph.spark, versions)
 
@@ -112,6 +115,7 @@ class MainLoop:
         migrate: Migrate | None = None,
         checkpoint_every: int | None = None,
         retain: int = 64,
+        trusted: bool = False,
         **options: Any,
     ) -> MainLoop:
         """Go on with a main loop as the store has it, wherever and whenever it was left.
@@ -123,9 +127,12 @@ class MainLoop:
             params: may be left out; where given they must be those that the loop was begun with.
             migrate: makes the columns of the state, by name, from those of a program which had
                 other fields; without it such a program is refused.
+            trusted: as for `MainLoop`; a program without `messages` needs it, for its vertices
+                are kept as Python objects.
 
         Raises:
             StateInputError: there is no such loop, or it belongs to another program.
+            StateError: it holds Python objects, and not `trusted`.
             InputError: it is no main loop, or was begun with other parameters.
 
         Example:
@@ -136,7 +143,7 @@ class MainLoop:
         self._choose(program, backend, loop, strict, budget, options)
         versions = resumed(
             spark, program, params, self.backend, self.loop, self.options, migrate,
-            checkpoint_every=checkpoint_every, retain=retain,
+            checkpoint_every=checkpoint_every, retain=retain, trusted=trusted,
         )  # fmt: skip
         self._hold(spark, versions)
         return self
@@ -393,7 +400,7 @@ class MainLoop:
         manifest, ledger = versions.standing
         statistics = {**versions.statistics, "changes": ledger.received, **ledger.counts}
         statistics |= {"version": manifest.iteration, "behind": 0, "residual": ledger.residual}
-        return Result(self.backend, name, manifest.iteration, statistics, self._spark)
+        return versions.result(self.backend, name, manifest.iteration, statistics, self._spark)
 
     def fork(
         self,
@@ -465,7 +472,9 @@ class MainLoop:
         said |= {"residual": ledger.residual, "exact": ledger.exact}
         statistics = {**manifest.statistics, **said, "changes": ledger.received}
         del statistics["main"]
-        return Result(self.backend, self.loop, manifest.iteration, statistics, self._spark)
+        return self._versions.result(
+            self.backend, self.loop, manifest.iteration, statistics, self._spark
+        )
 
     def diff(self, other: Comparable, field: str | None = None) -> Differing:
         """Compare the newest version with another loop's; see `BranchLoop.diff`."""

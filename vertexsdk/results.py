@@ -31,6 +31,11 @@ Array = NDArray[Any]
 class Result:
     """One version of a loop, readable from any process that reaches the store.
 
+    Args:
+        trusted: unpickle fields that are Python objects.
+        schema: the program's; by default what the store says it is. A column that is a number by
+            the schema is never unpickled.
+
     Attributes:
         statistics: iterations, hops, updates, messages, bytes, seconds and more of the run.
         iteration: of the version.
@@ -44,17 +49,18 @@ class Result:
         statistics: Mapping[str, Any] | None = None,
         spark: SparkSession | None = None,
         trusted: bool = False,
+        schema: Mapping[str, Any] | None = None,
     ) -> None:
         self._store = open_store(backend, create=False)
         self.backend, self.loop, self._spark = backend, loop, spark
-        self._trusted = trusted or statistics is not None  # written by this very process's run
+        self._trusted = trusted
         if self._store.head(loop) is None:
             known = ", ".join(sorted(self._store.loops())) or "none"
             raise StateInputError(f"there is no loop {loop!r} in the store; loops: {known}")
         self._manifest = self._store.version(loop, iteration)
         self.iteration = self._manifest.iteration
         self.statistics: dict[str, Any] = dict(statistics or self._manifest.statistics)
-        schema = self._manifest.schema or {}
+        schema = self._manifest.schema or {} if schema is None else schema
         written = self._manifest.statistics.get("result") or next(iter(schema), "")
         self._fields = Fields(loop, schema, str(written))
         self._names: dict[int, str] | None = None
@@ -115,7 +121,7 @@ class Result:
         wanted: Any = [str(i) if self.string_ids else self._int64(i) for i in _several(ids)]
         found = self._store.lookup(
             self.loop, wanted, at=self.iteration, trusted=self._trusted,
-            fields=None if columns is None else [*columns, "kind"],
+            objects=self._fields.objects, fields=None if columns is None else [*columns, "kind"],
         )  # fmt: skip
         several = self._fields.several
         return {i: (row.get("kind", 0) if several else 0, row) for i, row in found.items()}
@@ -166,7 +172,11 @@ class Result:
         """
         wanted = None if fields is None else [*fields, "kind"]
         for _, columns in self._store.read(
-            self.loop, at=self.iteration, fields=wanted, trusted=self._trusted
+            self.loop,
+            at=self.iteration,
+            fields=wanted,
+            trusted=self._trusted,
+            objects=self._fields.objects,
         ):
             yield columns
 

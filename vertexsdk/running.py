@@ -29,6 +29,7 @@ def run(
     exchange: Literal["auto", "driver", "shuffle"] = "auto",
     delay_bound: int | Literal["auto"] = 1,
     progress: bool | None = None,
+    trusted: bool = False,
 ) -> Result:
     """Run a program over a graph until it converges, and commit the result.
 
@@ -47,6 +48,8 @@ def run(
         delay_bound: how many iterations a partition may be ahead of the slowest vertex, plus one:
             1 is synchronous; "auto" chooses. See `docs/delay-bound.md`.
         progress: show a progress bar; the default is on a terminal only.
+        trusted: unpickle the result's fields that are Python objects. A pickle can run code, so
+            whoever can write to the store must be trusted.
 
     Returns:
         The result, readable here and from any process that opens the backend.
@@ -66,4 +69,7 @@ def run(
         exchange=exchange, delay_bound=delay_bound, progress=progress,
     )  # fmt: skip
     committed = branch.go()
-    return Result(branch.backend, branch.loop, committed.iteration, branch.statistics, graph.spark)
+    return Result(
+        branch.backend, branch.loop, committed.iteration, branch.statistics, graph.spark,
+        trusted, branch.program.schema(),
+    )  # fmt: skip

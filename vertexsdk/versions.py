@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from vertexsdk.changes import Changes
 from vertexsdk.deltas import edges_only
@@ -27,6 +27,7 @@ from vertexsdk.input_log import InputLog
 from vertexsdk.ledger import Ledger
 from vertexsdk.plain import as_json
 from vertexsdk.program import Program
+from vertexsdk.results import Result
 from vertexsdk.spent import Spent
 from vertexsdk.state import FencedError, Manifest, SegmentRef, Store, open_store
 
@@ -57,6 +58,7 @@ class Kind:
         restore: makes an engine that stands at a version.
         checkpoint_every: changes in the log that make a checkpoint; None is judged by the edges.
         retain: versions that are kept.
+        trusted: read fields that are Python objects.
     """
 
     program: Program
@@ -64,6 +66,7 @@ class Kind:
     restore: Callable[[Store, Manifest], Engine]
     checkpoint_every: int | None = None
     retain: int = 64
+    trusted: bool = False
 
 
 _Done = TypeVar("_Done")
@@ -140,6 +143,19 @@ class Versions:
         """Return changes as this loop's graph takes them; see `fitting`."""
         undirected = self.ledger.undirected
         return fitting(changes, integers=self.integers, value=self.value, undirected=undirected)
+
+    def result(
+        self,
+        backend: str,
+        loop: str,
+        iteration: int,
+        statistics: Mapping[str, Any],
+        spark: SparkSession,
+    ) -> Result:
+        """Open a version of a loop of this kind, to be read."""
+        kind = self.kind
+        schema = kind.program.schema()
+        return Result(backend, loop, iteration, statistics, spark, kind.trusted, schema)
 
     def carry_out(
         self,

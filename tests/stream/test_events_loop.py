@@ -21,6 +21,7 @@ from tests.stream.random_changes import Edges, random_rows
 from vertexsdk import Graph, Ingester, InputError, MainLoop, read
 from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.engine import Budget
+from vertexsdk.errors import StateError
 
 
 def answers(result: Any, field: str) -> dict[Any, Any]:
@@ -63,7 +64,9 @@ def test_what_is_no_edge_survives_the_driver(spark: SparkSession, tmp_path: Path
     assert main.lookup([1])[1]["log"] == log
     main.ingest([("send", 9, "LATER", 1)])
     main._versions.store.close()  # as if the driver had died, without a checkpoint
-    with MainLoop.resume(spark, Recorder, backend=url) as again:
+    with pytest.raises(StateError, match="keeps vertices of recorder.* pass trusted=True"):
+        MainLoop.resume(spark, Recorder, backend=url)
+    with MainLoop.resume(spark, Recorder, backend=url, trusted=True) as again:
         found = again.query().lookup([1, 9])
     assert found[1]["log"] == log
     assert found[9]["log"].endswith(": None,NOTE,None None,LATER,1")
@@ -98,7 +101,7 @@ def test_a_checkpoint_is_gone_on_from(spark: SparkSession, tmp_path: Path) -> No
         main.ingest([("+", "a", "o"), ("+", "x", "y"), ("send", "p", "HELLO")])
         before = answers(main.query(), "least")
     assert before == dict(zip("amnopxy", "ammapxx", strict=True))
-    with MainLoop.resume(spark, Least, backend=url) as again:
+    with MainLoop.resume(spark, Least, backend=url, trusted=True) as again:
         assert again._versions.engine.at.iteration > 1  # type: ignore[attr-defined]
         assert answers(again.query(), "least") == before
         again.ingest([("+", "a", "x"), ("+", "0", "m")])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from vertexsdk.encoded import Table
 from vertexsdk.owner import owner
 from vertexsdk.state.errors import StateInputError
 from vertexsdk.state.manifests import Manifest, SegmentRef
-from vertexsdk.state.reading import FEW, GONE, NAME_COLUMNS, find_ids, find_names
+from vertexsdk.state.reading import FEW, GONE, NAME_COLUMNS, find_ids, find_names, refuse_pickled
 
 __all__ = ["find_vertices"]
 
@@ -34,6 +34,7 @@ def find_vertices(
     *,
     fields: Sequence[str] | None,
     trusted: bool,
+    objects: Collection[str] | None,
 ) -> dict[Any, dict[str, Any]]:
     """id → field → value of those of the ids that the version has; see `Store.lookup`."""
     wanted: list[Any] = [i.item() if isinstance(i, np.generic) else i for i in ids]
@@ -60,17 +61,18 @@ def find_vertices(
         table = store.point_table(ref) if len(mine) <= FEW else store.table(ref)
         with store.naming(ref):
             rows = find_names(table, mine) if kind is str else _rows(table, mine)
-            names = [n for n in table.names if n not in ("id", GONE, *NAME_COLUMNS)]
+            names = [
+                n
+                for n in table.names
+                if (fields is None or n in fields) and n not in ("id", GONE, *NAME_COLUMNS)
+            ]
+            refuse_pickled(table, names, objects)
             gone = GONE in table
             for i, row in zip(mine, rows, strict=True):
                 if row >= 0 and gone and table.row(GONE, row):
                     del remaining[i]
                 elif row >= 0:
-                    found[i] = {
-                        name: table.row(name, row, trusted=trusted)
-                        for name in names
-                        if fields is None or name in fields
-                    }
+                    found[i] = {name: table.row(name, row, trusted=trusted) for name in names}
                     del remaining[i]
     return {i: found[i] for i in dict.fromkeys(wanted) if i in found}
 

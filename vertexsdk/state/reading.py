@@ -8,17 +8,18 @@ has whole rows: its vertices replace those of the same id, or are added; where i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.encoded import Column, Table
+from vertexsdk.encoded import Column, CorruptError, Table
 from vertexsdk.errors import StateError
 from vertexsdk.strings import hash_strings, index_strings, pack_strings, take_strings
 
-__all__ = ["FEW", "GONE", "NAME_COLUMNS", "find_ids", "find_names", "overlay", "with_name_index"]
+__all__ = ["FEW", "GONE", "NAME_COLUMNS", "find_ids", "find_names", "name_of", "overlay"]
+__all__ += ["refuse_pickled", "with_name_index"]
 
 NAME_COLUMNS = ("name.offsets", "name.bytes", "name.hash", "name.order")
 GONE = "#gone"  # no field is called so
@@ -105,6 +106,22 @@ def _stack(layers: Sequence[dict[str, Column]], *, named: bool) -> dict[str, Col
         data = np.concatenate([layer["name.bytes"] for layer in layers])
         merged["name.offsets"], merged["name.bytes"] = take_strings(offsets, data, rows)
     return merged
+
+
+def refuse_pickled(table: Table, names: Iterable[str], objects: Collection[str] | None) -> None:
+    """Refuse columns that are pickled and not among the `objects`, which may be.
+
+    Raises:
+        CorruptError: names a column.
+    """
+    if objects is None:
+        return
+    for name in names:
+        if name not in objects and table.is_pickled(name):
+            raise CorruptError(
+                f"column {name!r} holds pickled Python objects, and the program's schema has none "
+                "there"
+            )
 
 
 def find_ids(table: Table, wanted: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ from vertexsdk.state.contract import Backend, CanReadParts, SegmentKey
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.lookup import find_vertices
 from vertexsdk.state.manifests import Manifest, SegmentRef, live
-from vertexsdk.state.reading import GONE, NAME_COLUMNS, overlay
+from vertexsdk.state.reading import GONE, NAME_COLUMNS, overlay, refuse_pickled
 from vertexsdk.state.remote import LARGE, RemoteTable
 
 __all__ = ["Snapshots"]
@@ -160,14 +160,21 @@ class Snapshots:
         return found
 
     def segment(
-        self, ref: SegmentRef, *, fields: Collection[str] | None = None, trusted: bool = False
+        self,
+        ref: SegmentRef,
+        *,
+        fields: Collection[str] | None = None,
+        trusted: bool = False,
+        objects: Collection[str] | None = None,
     ) -> dict[str, Column]:
         """The columns of a segment, checked; read-only views where the backend gives views.
 
-        Of its fields only those named in `fields`, if it is given; ids and names always.
+        Of its fields only those named in `fields`, if it is given; ids and names always. Only
+        those named in `objects`, if it is given, may be pickled.
 
         Raises:
-            MissingError, CorruptError: it is not there, or not what was written.
+            MissingError, CorruptError: it is not there, or not what was written, or pickled where
+                it may not be.
             StateError: pickled columns, and not `trusted`.
         """
         table = self.table(ref)
@@ -177,6 +184,7 @@ class Snapshots:
                 for n in table.names
                 if fields is None or n in fields or n in ("id", GONE, *NAME_COLUMNS)
             ]
+            refuse_pickled(table, names, objects)
             return {n: table.column(n, verify=True, trusted=trusted) for n in names}
 
     def read(
@@ -187,11 +195,13 @@ class Snapshots:
         group: str | None = None,
         fields: Collection[str] | None = None,
         trusted: bool = False,
+        objects: Collection[str] | None = None,
     ) -> Iterator[tuple[int, dict[str, Column]]]:
         """The state of a version: `(partition, columns)` for each partition (and group), checked.
 
         The columns are "id" (int64[n], ascending), the state's fields (only those named in
         `fields`, if it is given), and "name.offsets", "name.bytes" where vertices have names.
+        `objects`: as for `segment`.
 
         Raises:
             StateInputError: no such version.
@@ -203,7 +213,9 @@ class Snapshots:
             if ref.kind in ("base", "delta") and group in (None, ref.group):
                 layers.setdefault((ref.key.partition, ref.group), []).append(ref)
         for (partition, _), refs in sorted(layers.items(), key=lambda item: item[0]):
-            opened = [self.segment(ref, fields=fields, trusted=trusted) for ref in refs]
+            opened = [
+                self.segment(ref, fields=fields, trusted=trusted, objects=objects) for ref in refs
+            ]
             yield partition, overlay(opened)
 
     def lookup(
@@ -214,12 +226,14 @@ class Snapshots:
         *,
         fields: Sequence[str] | None = None,
         trusted: bool = False,
+        objects: Collection[str] | None = None,
     ) -> dict[Any, dict[str, Any]]:
         """The state of single vertices, found without a scan: id → field → value.
 
         Args:
             ids: integers, or names where the loop's vertices have names.
             fields: only these.
+            objects: as for `segment`.
 
         Returns:
             Those of the ids that there are; scalars are Python values, vectors arrays.
@@ -229,7 +243,7 @@ class Snapshots:
             MissingError, CorruptError, StateError: as `segment`.
         """
         manifest = at if isinstance(at, Manifest) else self.version(loop, at)
-        return find_vertices(self, manifest, ids, fields=fields, trusted=trusted)
+        return find_vertices(self, manifest, ids, fields=fields, trusted=trusted, objects=objects)
 
     def statistics(self) -> dict[str, Any]:
         """`bytes`: what the store takes where it is kept; and what else the backend tells."""
