@@ -64,7 +64,7 @@ def test_what_is_no_edge_survives_the_driver(spark: SparkSession, tmp_path: Path
     assert main.lookup([1])[1]["log"] == log
     main.ingest([("send", 9, "LATER", 1)])
     main._versions.store.close()  # as if the driver had died, without a checkpoint
-    with pytest.raises(StateError, match="keeps vertices of recorder.* pass trusted=True"):
+    with pytest.raises(StateError, match=r"keeps vertices of recorder.* pass trusted=True"):
         MainLoop.resume(spark, Recorder, backend=url)
     with MainLoop.resume(spark, Recorder, backend=url, trusted=True) as again:
         found = again.query().lookup([1, 9])
