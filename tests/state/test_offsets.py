@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from vertexsdk.arrow_strings import unpacked
 from vertexsdk.columns import encode_bytes
 from vertexsdk.encoded import Table
-from vertexsdk.input_log import InputLog, unpacked
+from vertexsdk.input_log import InputLog
 from vertexsdk.results import Result
 from vertexsdk.state import CorruptError, Store, open_store
 
@@ -44,7 +45,7 @@ def test_a_log_with_wrong_offsets_is_damaged(store: Store, wrong: list[int]) -> 
     ids = {"target": np.zeros(n, np.int64), "source.offsets": offsets, "source.bytes": DATA}
     committed(store, "changes", {"kind": np.zeros(n, np.uint8), "value": np.zeros(n), **ids})
     with pytest.raises(CorruptError, match=r"segment .* is damaged: column 'source\.offsets'"):
-        list(InputLog.replay(store, store.version("loop"), sent=False))
+        list(InputLog.replay(store, store.version("loop"), sent=False, undirected=False))
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=list(WRONG))
