@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import csv
 
 from vertexsdk.algebra import INT_MAX, INT_MIN
 from vertexsdk.errors import InputError, RunError
@@ -28,6 +29,7 @@ Rows = tuple[Any, Any]
 """Vertex ids (int64[n], or n strings) and the value of each: shape (n,) or (n, k), or objects."""
 
 _AT_ONCE = 1 << 18
+_SPECIAL = '[,"\n\r]'  # what makes Arrow quote the texts of a batch, all of them
 
 
 def check_path(path: str | os.PathLike[str]) -> str:
@@ -132,45 +134,37 @@ def _pieces(parts: Iterable[Rows]) -> Iterator[Rows]:
 
 def _write_csv(path: str, parts: Iterable[Rows]) -> int:
     rows = 0
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write("vertex,value\n")
+    with open(path, "wb") as file:
+        file.write(b"vertex,value\n")
         for ids, values in _pieces(parts):
-            pairs = zip(_csv_ids(ids), _csv_values(values), strict=True)
-            file.write("".join([f"{i},{v}\n" for i, v in pairs]))
+            table = pa.table({"vertex": column(ids), "value": _csv_values(values)})
+            texts = [c for c in table.columns if pa.types.is_string(c.type)]
+            quoted = any(pc.any(pc.match_substring_regex(c, _SPECIAL)).as_py() for c in texts)
+            style: Any = "needed" if quoted else "none"
+            csv.write_csv(table, file, csv.WriteOptions(include_header=False, quoting_style=style))
             rows += len(ids)
     return rows
 
 
-def _csv_ids(ids: Any) -> list[Any]:
-    plain = _plain(ids)
-    return [_quoted(i) for i in plain] if plain and isinstance(plain[0], str) else plain
-
-
-def _csv_values(values: Any) -> list[str]:
-    if isinstance(values, np.ndarray) and values.ndim == 2:
-        return [" ".join(map(repr, row)) for row in values.tolist()]
-    plain = _plain(values)
-    if isinstance(values, np.ndarray) and values.dtype.kind == "b":
-        return ["true" if v else "false" for v in plain]
-    if isinstance(values, np.ndarray) and values.dtype == np.int64:
-        return [_INFINITE.get(v) or str(v) for v in plain]
-    return [_quoted(_text(v)) for v in plain]
+def _csv_values(values: Any) -> pa.Array:
+    """Values as Arrow writes them, but for floats, which keep a point or an exponent."""
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        if values.dtype.kind == "f":
+            text = pc.cast(pa.array(values.astype(np.float64)), pa.string())
+            whole = pc.match_substring_regex(text, "^-?[0-9]+$")
+            return pc.if_else(whole, pc.binary_join_element_wise(text, "0", "."), text)
+        if values.dtype == np.int64 and (infinite := np.isin(values, (INT_MAX, INT_MIN))).any():
+            signed = np.where(values > 0, "inf", "-inf")  # as Min(int) and Max(int) mean them
+            return pc.if_else(infinite, signed, pc.cast(pa.array(values), pa.string()))
+        if values.dtype.kind != "O":
+            return pa.array(values)
+    return pa.array([_text(v) for v in _plain(values)], pa.string())
 
 
 def _text(value: Any) -> str:
     if isinstance(value, (list, np.ndarray)):
         return " ".join(map(repr, np.asarray(value).tolist()))
     return value if isinstance(value, str) else repr(value)
-
-
-_INFINITE = {INT_MAX: "inf", INT_MIN: "-inf"}  # as Min(int) and Max(int) mean them
-
-
-def _quoted(field: str) -> str:
-    """Quote a CSV field where it must be (RFC 4180)."""
-    if any(c in field for c in ',"\n\r'):
-        return '"' + field.replace('"', '""') + '"'
-    return field
 
 
 def _write_parquet(path: str, parts: Iterable[Rows]) -> int:

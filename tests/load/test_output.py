@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vertexsdk.algebra import INT_MAX, INT_MIN
 from vertexsdk.errors import InputError
 from vertexsdk.output import check_path, to_dict, write, write_rows
 
@@ -18,6 +19,7 @@ from vertexsdk.output import check_path, to_dict, write, write_rows
 @given(
     st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False)), max_size=30)
 )
+@settings(deadline=None)
 def test_floats_in_full_precision(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, float]]
 ) -> None:
@@ -44,7 +46,24 @@ def test_csv_by_the_letter(tmp_path: Path) -> None:
     assert path.read_text() == "vertex,value\n1,0.5 1.0\n"
     write_rows(path, [(np.array([1]), np.array([True]))])
     assert path.read_text() == "vertex,value\n1,true\n"
+    write_rows(path, [(np.array([1, 2, 3]), np.array([3.0, 1e300, -2e-7]))])
+    assert path.read_text() == "vertex,value\n1,3.0\n2,1e+300\n3,-2e-7\n"
+    write_rows(path, [(np.array([1, 2, 3]), np.array([INT_MAX, INT_MIN, 7]))])
+    assert path.read_text() == "vertex,value\n1,inf\n2,-inf\n3,7\n"
+    write_rows(path, [(["a b", "c"], np.array(["d", None], object))])
+    assert path.read_text() == "vertex,value\na b,d\nc,None\n"
     assert [p.name for p in tmp_path.iterdir()] == ["out.csv"]
+
+
+@given(st.lists(st.tuples(st.text(), st.text()), max_size=20))
+@settings(deadline=None)
+def test_any_text_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
+) -> None:
+    path = tmp_path_factory.mktemp("out") / "out.csv"
+    write_rows(path, [(np.array([k for k, _ in rows], object), [v for _, v in rows])])
+    with path.open(encoding="utf-8", newline="") as file:
+        assert [tuple(row) for row in csv.reader(file)][1:] == rows
 
 
 def test_parquet(tmp_path: Path) -> None:
