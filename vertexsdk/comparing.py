@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.results import Result
+from vertexsdk.state.difference import unequal
 
 __all__ = ["Comparable", "Differing", "compared"]
 
@@ -60,7 +61,7 @@ def compared(mine: Result, other: Comparable, field: str | None) -> Differing:
     left, right = _spread(ids, *a), _spread(ids, *b)
     differ = left.mask != right.mask
     both = ~differ & ~left.mask
-    differ[both] = _unequal(left.data[both], right.data[both])
+    differ[both] = unequal(left.data[both], right.data[both])
     return Differing(name, ids[differ], _values(left, differ), _values(right, differ))
 
 
@@ -93,10 +94,3 @@ def _values(side: _Spread, chosen: NDArray[np.bool_]) -> Any:
     if data.ndim == 2:
         mask = np.broadcast_to(mask[:, None], data.shape)
     return np.ma.MaskedArray(data, mask)
-
-
-def _unequal(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
-    differ = np.asarray(a != b, np.bool_)
-    if a.dtype.kind == "f" and b.dtype.kind == "f":
-        differ &= ~(np.isnan(a) & np.isnan(b))
-    return np.asarray(differ.any(axis=1), np.bool_) if differ.ndim == 2 else differ

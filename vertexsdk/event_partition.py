@@ -19,6 +19,7 @@ from vertexsdk.master import Progress
 from vertexsdk.names import BOTTOM, TOP
 from vertexsdk.plan import Plan
 from vertexsdk.program import StateField
+from vertexsdk.writing import Layers
 
 __all__ = ["EDGES", "EventPartition"]
 
@@ -52,7 +53,7 @@ class EventPartition(EventSteps):
         self.chain, self.nodes = chain, Records()
         self.count = self.edges = 0  # vertices and edges which are there
         self.moved = True  # vertices have come or gone since it was written last
-        self.layers: tuple[int, int] | None = None  # deltas written, and their rows
+        self.layers: Layers | None = None  # what was written; None for nothing yet
         self.born: list[Any] = []  # vertices which messages made, in this task
         if chain:
             self.open(chain)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from vertexsdk.event_store import put_checkpoint, restore
 from vertexsdk.plan import Plan
 from vertexsdk.processor import load_topology, with_classes
 from vertexsdk.state import open_store
-from vertexsdk.writing import MOST
+from vertexsdk.writing import Layers
 
 __all__ = ["DRIVER", "EventTask"]
 
@@ -145,20 +145,15 @@ class EventTask:
                 alone_moved = part.partitions == 1 and part.moved
                 said.whole = order.write == "base" or alone_moved or part.layers is None
                 columns = part.columns(order.names, whole=said.whole)
-                deltas, rows = part.layers or (0, 0)
-                rows += len(columns["id"])
-                if not said.whole and (deltas >= MOST or rows > part.count):
-                    columns = part.columns(order.names, whole=True)
-                    part.layers, kind = (0, 0), "base"
-                elif said.whole:
-                    part.layers, kind = (0, 0), "base"
-                else:
-                    part.layers, kind = (deltas + 1, rows), "delta"
-                if kind == "base" or len(columns["id"]):
-                    ref = store.put_segment(plan.loop, *at, kind, columns)  # type: ignore[arg-type]
-                    said.segments.append(ref)
-                else:
-                    part.layers = (deltas, rows)
+                if said.whole or len(columns["id"]):
+                    layers = None
+                    if part.layers is not None and not said.whole:
+                        layers = part.layers.add(len(columns["id"]), part.count)
+                        if layers is None:
+                            columns = part.columns(order.names, whole=True)
+                    part.layers = layers or Layers()
+                    kind: Literal["base", "delta"] = "base" if layers is None else "delta"
+                    said.segments.append(store.put_segment(plan.loop, *at, kind, columns))
                 part.moved, part.nodes.unwritten = False, set()
             if order.checkpoint:
                 said.segments += put_checkpoint(

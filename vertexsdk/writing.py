@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.strings import take_strings
 
-__all__ = ["MOST", "Committer", "Writer", "changed_rows", "store_of"]
+__all__ = ["MOST", "Committer", "Layers", "Writer", "changed_rows", "store_of"]
 
 MOST = 64  # deltas over one base
 _WAITING = 2  # copies of the state that wait to be written
@@ -38,14 +38,26 @@ Array = NDArray[Any]
 Columns = dict[str, Array]
 
 
+class Layers(NamedTuple):
+    """What lies over a partition's base: deltas, and rows in all of them together."""
+
+    deltas: int = 0
+    rows: int = 0
+
+    def add(self, rows: int, count: int) -> Layers | None:
+        """The layers with a delta of `rows` more; None where a base of `count` rows is due."""
+        if self.deltas >= MOST or self.rows + rows > count:
+            return None
+        return Layers(self.deltas + 1, self.rows + rows)
+
+
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What this process wrote last of a partition, and how much lies over its base."""
+    """What this process wrote last of a partition, and what lies over its base."""
 
     attempt: str
     columns: Columns
-    deltas: int = 0
-    rows: int = 0
+    layers: Layers
 
 
 _written: dict[tuple[str, int], _Written] = {}  # (run, partition) ->
@@ -103,20 +115,17 @@ class Writer:
             self._thread.shutdown(wait=True, cancel_futures=True)
 
     def _write(self, iteration: int, columns: Columns) -> SegmentRef | None:
-        before, rows = self._before, None
-        count = len(columns["id"])
-        if before is not None and before.deltas < MOST:
-            rows = changed_rows(before.columns, columns)
-        if before is not None and rows is not None and before.rows + len(rows) <= count:
+        before, layers = self._before, None
+        rows = None if before is None else changed_rows(before.columns, columns)
+        if before is not None and rows is not None:
             if not len(rows):
                 return None
+            layers = before.layers.add(len(rows), len(columns["id"]))
+        if layers is not None and rows is not None:
             ref = self._put(iteration, "delta", _taken(columns, rows))
-            self._before = _Written(
-                ref.key.attempt, columns, before.deltas + 1, before.rows + len(rows)
-            )
         else:
             ref = self._put(iteration, "base", columns)
-            self._before = _Written(ref.key.attempt, columns)
+        self._before = _Written(ref.key.attempt, columns, layers or Layers())
         for place in [k for k in _written if k[0] != self._place[0]]:
             del _written[place]  # of an earlier run
         _written[self._place] = self._before

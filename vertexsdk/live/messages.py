@@ -80,7 +80,7 @@ class Messages:
         self.methods.module.offers(sources, out, *arguments)
         return out
 
-    def support(self, v: Vertices, todo: Array, gone: Array, want: Array) -> Array:
+    def support(self, v: Vertices, want: Array, todo: Array, gone: Array) -> Array:
         """What producers of lower levels, which are not gone, give to each of `todo`."""
         d, t = self.delivery, v.topology
         out = np.empty(len(todo), v.agg.dtype)

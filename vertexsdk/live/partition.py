@@ -1,11 +1,12 @@
 """A partition whose graph changes under a program's state: changes in, iterations, state out.
 
 Changes of edges are changes of messages: one that comes, goes or has another value. What that
-withdraws is trimmed at once (see `live.trim`), so that a budget of iterations may end anywhere.
+withdraws is trimmed at once (see `trimming`), so that a budget of iterations may end anywhere.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from vertexsdk.live.iterations import LiveIterations
 from vertexsdk.live.pace import Pace
 from vertexsdk.live.renumber import renumber, sparse
 from vertexsdk.live.rows import Edits, distinct
-from vertexsdk.live.trim import trim
 from vertexsdk.processor import merged
+from vertexsdk.trimming import withdraw
 
 __all__ = ["LivePartition"]
 
@@ -138,9 +139,12 @@ class LivePartition(LiveIterations):
             return 0
         if not len(suspects):
             return 0
-        gone, gathers = trim(
-            v, delivery, self.methods, self.messages, suspects, a["seen"], level, self.log
-        )
+        gone, gathers = withdraw(
+            v, delivery, self.methods, suspects, a["seen"], level, self.log,
+            partial(self.messages.support, v, a["seen"]), partial(self.messages.dependants, v),
+        )  # fmt: skip
+        a["seen"][gone] = self.algebra.identity
+        self.methods.scatter(v, delivery, gone, 1, {}, {}, self.log)
         a["dirty"][gone] = 1
         self._schedule(delivery.finish(v.msg, v.agg))
         self._schedule(gone)

@@ -25,7 +25,7 @@ from vertexsdk.plan import Plan, delivery_module
 from vertexsdk.processor import merged, methods_of
 from vertexsdk.state.reading import GONE
 from vertexsdk.vertices import Vertices
-from vertexsdk.writing import MOST
+from vertexsdk.writing import Layers
 
 __all__ = ["LiveState"]
 
@@ -73,7 +73,7 @@ class LiveState:
             self.arena.resize(name, 0, dtype)
         self.arena.resize("pending", 0, np.int32)
         self.arena.meta |= {
-            "clock": 0, "aggregates": {}, "due": False, "whole": True, "deltas": 0, "delta rows": 0,
+            "clock": 0, "aggregates": {}, "due": False, "whole": True, "layers": Layers(),
             "vertices": 0, "frozen": [0, 0], "shared": [],
             "begun": False, "unsure": False, "unsent": False, "falling": False,
             "restarted": "",
@@ -216,17 +216,16 @@ class LiveState:
         a, meta = self.arena, self.arena.meta
         alive, dirty = a["alive"], a["dirty"]
         rows = np.flatnonzero(dirty)
-        size = meta["delta rows"] + len(rows)
-        whole = meta["whole"] or meta["deltas"] >= MOST or size > self.vertices
+        if not (meta["whole"] or len(rows)):
+            return None
+        layers = None if meta["whole"] else Layers(*meta["layers"]).add(len(rows), self.vertices)
+        whole = layers is None
         if whole:
             rows = a["order"]
             rows = rows[alive[rows] != 0]
-            meta |= {"whole": False, "deltas": 0, "delta rows": 0}
-        elif not len(rows):
-            return None
         else:
             rows = rows[np.argsort(a["ids"][rows])]
-            meta |= {"deltas": meta["deltas"] + 1, "delta rows": size}
+        meta |= {"whole": False, "layers": layers or Layers()}
         dirty[...] = 0
         columns = {"id": a["ids"][rows], **{n: x[rows] for n, x in self.v.states.items()}}
         if not whole and not alive[rows].all():

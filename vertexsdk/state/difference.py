@@ -16,7 +16,7 @@ from vertexsdk.state.reading import NAME_COLUMNS, overlay
 if TYPE_CHECKING:
     from vertexsdk.state.snapshots import Snapshots
 
-__all__ = ["Difference", "compare"]
+__all__ = ["Difference", "compare", "unequal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def compare(store: Snapshots, older: Manifest, newer: Manifest, *, trusted: bool
         differ = np.zeros(common.size, np.bool_)
         for name in sorted({*a, *b} - {"id", *NAME_COLUMNS}) if common.size else ():
             if name in a and name in b:
-                here = _unequal(a[name][rows], b[name][places])
+                here = unequal(a[name][rows], b[name][places])
             else:
                 here = np.ones(common.size, np.bool_)
             fields[name] = fields.get(name, 0) + int(here.sum())
@@ -73,7 +73,8 @@ def _layers(refs: Iterable[SegmentRef]) -> dict[tuple[int, str], list[SegmentRef
     return layers
 
 
-def _unequal(a: Column, b: Column) -> NDArray[np.bool_]:
+def unequal(a: Column, b: Column) -> NDArray[np.bool_]:
+    """The rows (bool[n]) in which two columns of n rows differ; NaN equals NaN."""
     if a.shape != b.shape:
         return np.ones(len(a), np.bool_)
     differ: NDArray[np.bool_] = np.asarray(a != b, np.bool_)
