@@ -332,11 +332,6 @@ class Delivery:
             slots = slots[~(same if same.ndim == 1 else same.all(axis=1))]
         self.mark(slots)
 
-    def combine(self, slots: Array, msg: Array, agg: Array) -> None:
-        """Make the aggregates of slots from the messages there are; nothing counts as changed."""
-        if self.algebra.kind != "latest":
-            self._repair(slots, msg, agg)
-
     def inbound(self, source: int, index: Array, values: Array, msg: Array, agg: Array) -> None:
         """Take in updates of partition `source`: values[k] from its ghost number index[k]."""
         t = self.topology

@@ -85,11 +85,6 @@ class VariantInfo:
         loads = [vertices + entries for vertices, entries, _ in self.sizes]
         return max(loads) * len(loads) / max(sum(loads), 1)
 
-    @property
-    def value_type(self) -> str | None:
-        """The type of the edge values as loaded: "float64", "int64" or None."""
-        return self.variant.value
-
 
 class Graph:
     """Edges, and the vertices they join. Make one with `read` or one of the `from_` methods.

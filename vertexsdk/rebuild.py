@@ -54,7 +54,6 @@ class RebuildEngine:
         self.iteration = 0
         self._kept: Kept | None = None
         self._renamed = self.edges.renamed
-        self._start_reason = self.from_init or _FIRST
         self._before: Outcome | None = None  # if nothing has changed since it was exact
         self._unwritten: Version | None = None
 

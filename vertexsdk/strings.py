@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["find_string", "hash_strings", "index_strings", "pack_strings", "take_strings"]
+__all__ = ["hash_strings", "index_strings", "pack_strings", "take_strings"]
 __all__ += ["unpack_strings"]
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -99,22 +99,3 @@ def index_strings(
     hashes = hash_strings(offsets, utf8)
     order = np.argsort(hashes, kind="stable").astype(np.int64)
     return hashes[order], order
-
-
-def find_string(
-    name: str,
-    offsets: NDArray[np.int64],
-    utf8: NDArray[np.uint8],
-    hashes: NDArray[np.uint64],
-    order: NDArray[np.int64],
-) -> int:
-    """The row of `name` among the packed strings, or -1; O(log n) through the index."""
-    one_offsets, one = pack_strings([name])
-    wanted = hash_strings(one_offsets, one)[0]
-    for position in range(int(np.searchsorted(hashes, wanted)), hashes.size):
-        if hashes[position] != wanted:
-            break
-        row = int(order[position])
-        if np.array_equal(utf8[offsets[row] : offsets[row + 1]], one):
-            return row
-    return -1

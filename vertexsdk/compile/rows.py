@@ -16,7 +16,7 @@ from vertexsdk.jit import njit
 __all__ = [
     "BACKWARD", "BITS", "DELETE", "FORWARD", "INSERT", "NO_VALUES", "SET", "VALUES",
     "both_ways", "edit_rows", "find_edges",
-    "look_up", "net_bits", "place_rows", "resolve", "spread", "transposed_values",
+    "look_up", "net_bits", "place_rows", "resolve", "spread",
 ]  # fmt: skip
 
 INSERT, DELETE, SET = 0, 1, 2
@@ -276,12 +276,3 @@ def both_ways(first, last, out_start, target, in_start, source, start, stop, poo
             if b <= a:
                 j += 1
         stop[r] = at
-
-
-@njit
-def transposed_values(first, last, start, stop, source, rows, row_stop, keys, value, out):  # type: ignore[no-untyped-def]
-    """The value of every entry of a transposed pool, looked up in the other."""
-    for s in range(first, last):
-        for q in range(start[s], stop[s]):
-            u = source[q]
-            out[q] = value[_lower(keys, rows[u], row_stop[u], s)]
