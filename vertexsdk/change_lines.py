@@ -11,9 +11,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from vertexsdk.changes import ADD, CHANGE, REMOVE, SIGNS
+__all__ = ["ADD", "CHANGE", "REMOVE", "SIGNS", "WORDS"]
+__all__ += ["BadLine", "Form", "Line", "parse_line", "read_id"]
 
-__all__ = ["BadLine", "Form", "Line", "parse_line", "read_id"]
+ADD, REMOVE, CHANGE = range(3)
+SIGNS = {"+": ADD, "-": REMOVE, "~": CHANGE}
+WORDS = {**SIGNS, "add": ADD, "remove": REMOVE, "change": CHANGE}
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vertexsdk.change_lines import BadLine, Form, read_id
-from vertexsdk.changes import WORDS, Changes
+from vertexsdk.change_lines import WORDS, BadLine, Form, read_id
 from vertexsdk.errors import InputError
 
 __all__ = ["Rows", "check_columns", "read_rows"]
 
 _WORDS = pa.array([*WORDS], pa.string())
 _KINDS = np.array([*WORDS.values(), 0], np.uint8)
+
+
+Columns = tuple[NDArray[np.uint8], pa.Array, pa.Array, NDArray[Any], "Rows"]
+"""What `Changes` is made of: kinds, sources, targets, values and places."""
 
 
 class Rows(Sequence[str]):
@@ -50,7 +53,7 @@ def check_columns(names: Sequence[str], time_column: str | None) -> None:
 
 def read_rows(
     table: pa.Table, form: Form, batch: str, time_column: str | None = None
-) -> tuple[Changes, list[tuple[int, BadLine]], NDArray[np.float64]]:
+) -> tuple[Columns, list[tuple[int, BadLine]], NDArray[np.float64]]:
     """Read the changes of a table, in order.
 
     Args:
@@ -82,11 +85,11 @@ def read_rows(
     before = np.cumsum(kept)
     bad = [(int(before[row]), BadLine(f"{batch}, row {row + 1}", reasons[row])) for row in bad_rows]
     mask = pa.array(kept)
-    changes = Changes(
+    columns = (
         kind[kept], ends[0].filter(mask), ends[1].filter(mask), value[kept],
         Rows(batch, np.flatnonzero(kept) + 1),
     )  # fmt: skip
-    return changes, bad, time[kept] if len(time) else time
+    return columns, bad, time[kept] if len(time) else time
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

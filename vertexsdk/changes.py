@@ -11,16 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from vertexsdk.change_lines import ADD, CHANGE, REMOVE, SIGNS, WORDS, Form
+from vertexsdk.change_rows import check_columns, read_rows
 from vertexsdk.errors import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["ADD", "CHANGE", "REMOVE", "SIGNS", "WORDS", "Changes"]
-
-ADD, REMOVE, CHANGE = range(3)
-SIGNS = {"+": ADD, "-": REMOVE, "~": CHANGE}
-WORDS = {**SIGNS, "add": ADD, "remove": REMOVE, "change": CHANGE}
 
 
 @dataclass(frozen=True)
@@ -103,24 +101,17 @@ class Changes:
         `kind` is "+", "-", "~" or "add", "remove", "change".
 
         Raises:
-            InputError: a column is missing, or a kind is none of these.
+            InputError: a column is missing, or a row is no change; its number is told.
         """
-        missing = {"kind", "source", "target"} - set(frame.columns)
-        if missing:
-            raise InputError(
-                f"the changes: columns are {', '.join(frame.columns)}; there is no "
-                f"{', '.join(sorted(missing))}"
-            )
+        check_columns(frame.columns, None)
         table: Any = frame.toArrow()
-        words = table["kind"].to_pylist()
-        unknown = next((w for w in words if w not in WORDS), None)
-        if unknown is not None:
-            raise InputError(f"the changes: kind {unknown!r}; use '+', '-' or '~'")
-        value = None
-        if "value" in frame.columns:
-            value = pc.fill_null(table["value"], 1).to_numpy()
-        source, target = (table[n].combine_chunks() for n in ("source", "target"))
-        return cls.from_arrays([WORDS[w] for w in words], source, target, value)
+        whole = [n for n in table.column_names if pa.types.is_integer(table[n].type)]
+        integers = "source" in whole and "target" in whole
+        form = Form(integers, "int64" if "value" in whole else "float64")
+        columns, bad, _ = read_rows(table, form, "the changes")
+        if bad:
+            raise InputError(str(bad[0][1]))
+        return cls(*columns)
 
     def strings(self) -> tuple[Any, Any]:
         """The ids as Arrow arrays of strings."""

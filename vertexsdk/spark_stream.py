@@ -18,6 +18,7 @@ import numpy as np
 from vertexsdk.change_batch import Batch
 from vertexsdk.change_lines import Form
 from vertexsdk.change_rows import check_columns, read_rows
+from vertexsdk.changes import Changes
 from vertexsdk.errors import InputError, RunError, VertexError
 from vertexsdk.ingestion import Ingestion
 from vertexsdk.intake import Flow, Intake
@@ -111,7 +112,8 @@ class FrameStream(Ingestion):
         if self._deltas is not None:
             return Batch(self._made(frame), source, number, _NO_STOPS)
         table: Any = frame.toArrow()
-        changes, bad, time = read_rows(table, self._form, f"batch {number}", self._time_column)
+        columns, bad, time = read_rows(table, self._form, f"batch {number}", self._time_column)
+        changes = Changes(*columns)
         newest = np.maximum.accumulate(np.concatenate([[self._clock], time]))
         self._clock = newest[-1]
         late = np.flatnonzero(time < newest[:-1])

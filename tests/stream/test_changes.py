@@ -146,5 +146,13 @@ def test_a_dataframe(spark: SparkSession) -> None:
     assert batch.value.tolist() == [0.5, 1, 2]
     with pytest.raises(InputError, match="there is no target"):
         Changes.from_dataframe(frame.drop("target"))
-    with pytest.raises(InputError, match="kind 'x'"):
+    with pytest.raises(InputError, match="the changes, row 1: kind 'x'"):
         Changes.from_dataframe(frame.selectExpr("'x' kind", "source", "target"))
+    with pytest.raises(InputError, match="the changes, row 1: target is null"):
+        Changes.from_dataframe(frame.selectExpr("kind", "source", "null + target as target"))
+    named = frame.selectExpr("kind", "source", "'v' || target as target", "int(value) as value")
+    batch = Changes.from_dataframe(named.coalesce(1))
+    assert (batch.source.to_pylist(), batch.target.to_pylist()) == (
+        ["1", "1", "3"], ["v2", "v2", "v4"],
+    )  # fmt: skip
+    assert batch.value.dtype == np.int64

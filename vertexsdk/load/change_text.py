@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.jit import njit
+from vertexsdk.load.text import OK, _ends, _skip
+from vertexsdk.load.text import _integer as _int64
 
 __all__ = ["ODD", "SIZE_BITS", "parse_changes"]
 
@@ -20,7 +22,6 @@ ODD = 255  # the kind of a row whose line is left to the caller
 SIZE_BITS = 20  # a string id is given as position << SIZE_BITS | length
 
 _ADD, _REMOVE, _CHANGE = 0, 1, 2
-_INT64_MAX = np.uint64(0x7FFFFFFFFFFFFFFF)
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int32]
@@ -29,21 +30,9 @@ Long = Any  # an int, which the compiler makes an int64
 
 
 @njit
-def _blank(c: int) -> bool:
-    return c == 32 or c == 9 or c == 44 or c == 13
-
-
-@njit
 def _ended(buffer: Bytes, p: int, end: int) -> bool:
     """Whether a field that came so far ends here."""
-    return p == end or buffer[p] == 10 or buffer[p] == 35 or _blank(buffer[p])
-
-
-@njit
-def _skip(buffer: Bytes, p: int, end: int) -> int:
-    while p < end and _blank(buffer[p]):
-        p += 1
-    return p
+    return p == end or buffer[p] == 35 or _ends(buffer[p])
 
 
 @njit
@@ -58,20 +47,8 @@ def _word(buffer: Bytes, p: int, end: int) -> int:
 @njit
 def _integer(buffer: Bytes, p: int, end: int) -> tuple[Any, Long, int]:
     """Parse an int64 at `p`: (is it one, value, position after it)."""
-    negative = p < end and buffer[p] == 45
-    if negative:
-        p += 1
-    first = p
-    x = np.uint64(0)
-    while p < end:
-        d = np.uint64(buffer[p]) - np.uint64(48)
-        if d > np.uint64(9):
-            break
-        x = x * np.uint64(10) + d
-        p += 1
-    fits = 0 < p - first <= 18 or (p - first == 19 and x <= _INT64_MAX)
-    good = fits and _ended(buffer, p, end)
-    return good, -np.int64(x) if negative else np.int64(x), p
+    status, x, q = _int64(buffer, p, end)
+    return status == OK, x, q
 
 
 @njit
