@@ -230,7 +230,7 @@ def test_what_was_acknowledged_before_a_worker_was_lost_stays(
     edges = tmp_path / "edges.txt"
     edges.write_text("\n".join(f"{k} {k + 1} 1" for k in range(12)) + "\n")
     graph = vertexsdk.Graph.read(spark, str(edges), partitions=2)
-    hop, commit = Iterating.hop, loops.Branch._commit
+    hop, commit = Iterating._hop, loops.Branch._commit
     calls, acknowledged = 0, list[int]()
     url = f"lmdb://{tmp_path}/store"
 
@@ -248,7 +248,7 @@ def test_what_was_acknowledged_before_a_worker_was_lost_stays(
             assert store.versions("loop") == acknowledged
         return manifest
 
-    monkeypatch.setattr(Iterating, "hop", lossy)
+    monkeypatch.setattr(Iterating, "_hop", lossy)
     monkeypatch.setattr(loops.Branch, "_commit", recorded)
     result = vertexsdk.run(
         ShortestPaths, graph, params={"origin": 0}, backend=url, loop="loop", commit_every=1,

@@ -23,7 +23,14 @@ _DEEPEST = 24  # layers over a base
 
 
 class Records(MutableMapping[Any, Node]):
-    """Vertices by id; what is read may be changed in place, and is then `unwritten`."""
+    """Vertices by id; what is read may be changed in place, and is then `unwritten`.
+
+    Attributes:
+        as_objects: keep vertices as objects when a version is kept, not as bytes only: for loops
+            that touch most of them in each iteration.
+    """
+
+    as_objects = False
 
     def __init__(self, records: dict[Any, bytes] | None = None) -> None:
         self._records = {} if records is None else records
@@ -65,7 +72,8 @@ class Records(MutableMapping[Any, Node]):
         """Write what was touched; returns it."""
         made = {key: pickle.dumps(node, 5) for key, node in self._live.items()}
         self._records.update(made)
-        self._live = {}
+        if not self.as_objects:
+            self._live = {}
         return made
 
     @property

@@ -32,6 +32,7 @@ class RunPartition(EventPartition):
         super().__init__(
             plan, partition, num_vertices, plan.loop, (), names=names_of(plan), undirected=False
         )
+        self.nodes.as_objects = True
         t = self.topology = with_classes(load_topology(plan.topologies[partition], partition), plan)
         kinds = t.kind.tolist() if t.kind is not None else [0] * t.n
         targets = np.concatenate([t.ids, t.ghost_ids])[t.target].tolist()
@@ -61,6 +62,7 @@ class RunPartition(EventPartition):
     def load(self, version: int) -> None:
         """Go to a version which was kept on this host."""
         self.open(((self._key(version), 0),))
+        self.nodes.as_objects = True
 
     def result(self) -> dict[str, NDArray[Any]]:
         """Return the state as a base segment's columns."""
