@@ -7,9 +7,12 @@ group `vertexsdk.backends`, whose name is the scheme and whose value is a class 
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from vertexsdk.state.address import Address, redacted
 from vertexsdk.state.contract import Backend
 from vertexsdk.state.errors import StateInputError
 
@@ -24,6 +27,7 @@ _BUILT_IN = {
     "rediss": ("vertexsdk.backends.redis", "RedisBackend"),
     "memory": ("vertexsdk.backends.memory", "MemoryBackend"),
 }
+_said: set[str] = set()  # advice that was given in this process
 
 
 def schemes() -> list[str]:
@@ -33,21 +37,47 @@ def schemes() -> list[str]:
     return sorted({*_BUILT_IN, *entry_points(group=_GROUP).names})
 
 
-def open_backend(url: str, *, create: bool = True) -> Backend:
+def open_backend(url: str | Address, *, create: bool = True) -> Backend:
     """The backend named by a URL such as `lmdb:///var/lib/graphs`.
 
     Args:
+        url: the URL, or "@FILE": it is the one line of this file.
         create: make the store if there is none.
 
     Raises:
         StateInputError: no such scheme or place; says which there are.
         StateError: it cannot be opened.
     """
-    scheme, colon, _ = url.partition("://")
-    if not colon or not scheme:
-        raise StateInputError(f"{_shown(url)!r} is no backend URL: write lmdb:///path/to/directory")
-    backend: Backend = _find(scheme).from_url(url, create=create)
+    address = Address(url)
+    text = address.reveal()
+    if text.startswith("@"):
+        text = _line_of(text[1:])
+    scheme, colon, _ = text.partition("://")
+    if not colon or not scheme or not _is_text(text):
+        raise StateInputError(
+            f"{redacted(text)!r} is no backend URL: write lmdb:///path/to/directory"
+        )
+    backend: Backend = _find(scheme).from_url(text, create=create)
+    if backend.advice and not address.passed_on and backend.advice not in _said:
+        _said.add(backend.advice)
+        warnings.warn(backend.advice, stacklevel=3)
     return backend
+
+
+def _line_of(path: str) -> str:
+    try:
+        lines = Path(path).expanduser().read_text().strip().splitlines()
+    except (OSError, RuntimeError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise StateInputError(f"@{path} cannot be read: {why}; name a file with one URL") from None
+    if len(lines) != 1:
+        raise StateInputError(f"@{path} has {len(lines)} lines: it must be one, the store's URL")
+    return lines[0]
+
+
+def _is_text(url: str) -> bool:
+    """No control characters, some of which URL parsers drop, and no lone surrogates."""
+    return not any(ord(c) < 32 or "\ud800" <= c <= "\udfff" for c in url)
 
 
 def _find(scheme: str) -> Any:
@@ -68,7 +98,3 @@ def _find(scheme: str) -> Any:
         raise StateInputError(
             f"the backend for {scheme}:// ({found[0].value}) cannot be imported: {error}"
         ) from error
-
-
-def _shown(url: str) -> str:
-    return url.rpartition("@")[2]  # whatever stands before it may be a password

@@ -1,8 +1,8 @@
 """Rows of the newest version of a loop: `vertex_state(loop, vertex, iteration, name, class, ...)`.
 
 A field is a column of its name and type; where two programs have fields of one name and different
-types, the second's column is called `name_type`. Rows are sent by COPY in its binary format, built
-by numpy where every column is of numbers.
+types, the second's column is called `name_type`, as is that of a field with the name of a system
+column. Rows are sent by COPY in its binary format, built by numpy where every column is of numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
-from vertexsdk.backends._postgres_schema import OWN, make_view
+from vertexsdk.backends._postgres_schema import OWN, SYSTEM, make_view
 
 __all__ = ["replace_rows"]
 
@@ -88,7 +88,7 @@ def _columns(link: Any, fields: dict[str, str]) -> dict[str, str]:
         for name, kind in fields.items():
             if (name, kind) in known:
                 continue
-            taken = {*known.values(), *OWN}
+            taken = {*known.values(), *OWN, *SYSTEM}
             short = name.encode()[:40].decode(errors="ignore")
             column = name if name == short and name not in taken else ""
             tail = kind.replace(" precision", "").replace("[]", "s")

@@ -9,7 +9,8 @@ from typing import Any
 
 from psycopg import sql
 
-__all__ = ["LATEST", "MIGRATIONS", "OWN", "make_view", "migrate"]
+__all__ = ["LATEST", "MIGRATIONS", "OWN", "SYSTEM", "make_view", "migrate"]
+__all__ += ["missing_rights", "unusable"]
 
 MIGRATIONS = (
     """
@@ -56,6 +57,7 @@ MIGRATIONS = (
 )
 LATEST = len(MIGRATIONS)
 OWN = ("loop", "vertex", "iteration", "name", "class")  # the columns before the fields
+SYSTEM = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "oid")  # of every table
 
 
 def migrate(link: Any, schema: str) -> None:
@@ -77,6 +79,33 @@ def migrate(link: Any, schema: str) -> None:
             link.execute("INSERT INTO vertex_format VALUES (%s)", [LATEST])
         elif version < LATEST:
             link.execute("UPDATE vertex_format SET version = %s", [LATEST])
+
+
+def unusable(link: Any, schema: str) -> str:
+    """The statement that lets this user see what is in the schema, "" if it may or has none."""
+    query = (
+        "SELECT format('GRANT USAGE ON SCHEMA %%I TO %%I', nspname, current_user) "
+        "FROM pg_namespace WHERE nspname = %s AND NOT has_schema_privilege(oid, 'USAGE')"
+    )
+    row = link.execute(query, [schema]).fetchone()
+    return row[0] if row else ""
+
+
+def missing_rights(link: Any) -> str:
+    """The statements that let this user change tables and view of the store, "" if it may.
+
+    A column is added only by who owns the table, and a view replaced by who may create in its
+    schema too; who owns them has all other rights.
+    """
+    found = link.execute(
+        "SELECT DISTINCT format('GRANT %I TO %I', pg_get_userbyid(relowner), current_user) "
+        "FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
+        "AND relname LIKE 'vertex\\_%' AND relkind IN ('r', 'v', 'S') "
+        "AND NOT pg_has_role(relowner, 'USAGE') UNION ALL "
+        "SELECT format('GRANT CREATE ON SCHEMA %I TO %I', current_schema(), current_user) "
+        "WHERE NOT has_schema_privilege(current_schema(), 'CREATE')"
+    ).fetchall()
+    return "; ".join(statement for (statement,) in found)
 
 
 def make_view(link: Any) -> None:

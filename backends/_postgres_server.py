@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from vertexsdk.backends._retry import Lost, patience, persist
-from vertexsdk.state.contract import Address
+from vertexsdk.backends._retry import Clash, Lost, patience, persist
+from vertexsdk.state.address import redacted
 from vertexsdk.state.errors import FullError, StateError, StateInputError
 
 try:
@@ -24,6 +24,8 @@ __all__ = ["Server"]
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
+_LONGEST = 63  # bytes of a name
+_LOCAL = {"", "localhost", "::1"}
 _ADVICE = "write postgresql://[user[:password]@]host[:port]/database[?sslmode=verify-full&...]"
 
 
@@ -36,6 +38,7 @@ class Server:
     schema: str
     retry: float
     conninfo: str = field(repr=False)
+    advice: str = ""
 
     def __post_init__(self) -> None:
         self._link: Connection | None = None
@@ -49,8 +52,7 @@ class Server:
         Raises:
             StateInputError: the URL is wrong; the message has no password.
         """
-        url = str.__str__(url)
-        shown = str(Address(url))
+        shown = redacted(url)
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port
@@ -58,16 +60,24 @@ class Server:
             retry = patience(options, shown)
             schema = options.pop("schema", ["public"])[0]
             rest = urlencode(options, doseq=True, quote_via=quote)
-            conninfo = parts._replace(scheme="postgresql", query=rest, fragment="").geturl()
-            psycopg.conninfo.conninfo_to_dict(conninfo)
+            conninfo = f"postgresql://{parts.netloc}{parts.path}?{rest}"
+            given = psycopg.conninfo.conninfo_to_dict(conninfo)
+            if "@" in parts.path:  # what stands before it may be the rest of a password
+                raise ValueError
         except StateInputError:
             raise
         except (ValueError, psycopg.Error):
             raise StateInputError(f"{shown.partition('?')[0]} is no such URL: {_ADVICE}") from None
+        for what, name in (("schema", schema), ("database", str(given.get("dbname", "")))):
+            if len(name.encode()) > _LONGEST or "\0" in name:
+                raise StateInputError(
+                    f"{what} {name[:40]!r}...: PostgreSQL cuts names above {_LONGEST} bytes, "
+                    "so two could be one: choose a shorter name"
+                )
         place = f"{host}:{port}" if port else host
         location = f"postgresql://{place}{parts.path}"
         location += f"?schema={schema}" if schema != "public" else ""
-        return cls(url, location, schema, retry, conninfo)
+        return cls(url, location, schema, retry, conninfo, _advice(given, location))
 
     def run(self, work: Callable[[Connection], T]) -> T:
         """Run `work` with the connection, again and again if the server is lost.
@@ -137,7 +147,10 @@ class Server:
                 "committed before is still readable"
             )
         if isinstance(error, kinds.InsufficientPrivilege):
-            return StateInputError(f"{self.location} does not permit this to the user: {said}")
+            return StateInputError(
+                f"{self.location} does not permit this to the user: {said}; grant what "
+                "docs/backends.md lists under Rights"
+            )
         if "authentication failed" in said or "no password supplied" in said:
             return StateInputError(
                 f"{self.location} refuses the user name or password: check those in --backend"
@@ -148,9 +161,24 @@ class Server:
             return StateError(f"{self.location} is a read-only replica: name the primary")
         again = (kinds.SerializationFailure, kinds.DeadlockDetected, kinds.UniqueViolation)
         gone = self._link is None or self._link.closed or self._link.broken
-        if isinstance(error, again) or (isinstance(error, psycopg.OperationalError) and gone):
+        if isinstance(error, psycopg.OperationalError) and gone:
             return Lost(said)
+        if isinstance(error, again):
+            return Clash(said)
         return StateError(f"{self.location} cannot do this: {said}")
+
+
+def _advice(given: dict[str, Any], location: str) -> str:
+    """What to say of a password that may go to another host without TLS, or to anybody there."""
+    host = str(given.get("hostaddr") or given.get("host") or os.environ.get("PGHOST", ""))
+    secret = given.get("password") or os.environ.get("PGPASSWORD")
+    local = all(part.startswith(("/", "@", "127.")) or part in _LOCAL for part in host.split(","))
+    if local or not secret or "sslmode" in given or "PGSSLMODE" in os.environ:
+        return ""
+    return (
+        f"{location}: a password goes there by sslmode=prefer, which takes any certificate or "
+        "none: set sslmode=verify-full&sslrootcert=FILE in the URL, or the sslmode that you want"
+    )
 
 
 def _first_line(error: Exception) -> str:

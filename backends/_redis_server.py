@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from vertexsdk.backends._retry import Lost, patience, persist
-from vertexsdk.state.contract import Address
+from vertexsdk.state.address import redacted
 from vertexsdk.state.errors import FullError, StateError, StateInputError
 
 try:
@@ -49,8 +49,7 @@ class Server:
         Raises:
             StateInputError: the URL is wrong; the message has no password.
         """
-        url = str.__str__(url)
-        shown = str(Address(url))
+        shown = redacted(url)
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "localhost", parts.port or 6379
@@ -62,6 +61,8 @@ class Server:
             ) from None
         retry = patience(options, shown)
         prefix = options.pop("prefix", ["vertexsdk"])[0]
+        if ":" in prefix:  # the keys of a:segments would be among those of a
+            raise StateInputError(f"{shown}: prefix= takes a name without ':'")
         tls = {name: options.pop(name)[0] for name in ("ca", "cert", "key") if name in options}
         if options or (tls and parts.scheme != "rediss"):
             wrong = min([*options, *tls])
@@ -78,7 +79,9 @@ class Server:
         }
         if parts.scheme == "rediss":
             names = {"ca": "ssl_ca_certs", "cert": "ssl_certfile", "key": "ssl_keyfile"}
-            settings |= {"ssl": True, **{names[name]: value for name, value in tls.items()}}
+            # redis-py before 6 does not compare the host's name unless it is told to
+            settings |= {"ssl": True, "ssl_cert_reqs": "required", "ssl_check_hostname": True}
+            settings |= {names[name]: value for name, value in tls.items()}
         return cls(url, f"{parts.scheme}://{host}:{port}/{number}", prefix, retry, settings)
 
     def run(self, work: Callable[[Any], T]) -> T:

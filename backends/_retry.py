@@ -13,14 +13,19 @@ from typing import TypeVar
 
 from vertexsdk.state.errors import StateError, StateInputError
 
-__all__ = ["Lost", "patience", "persist"]
+__all__ = ["Clash", "Lost", "patience", "persist"]
 
 T = TypeVar("T")
 _FIRST, _LONGEST = 0.05, 2.0  # seconds between attempts
+_CLASHES = 4  # after which it is no accident
 
 
 class Lost(Exception):
     """The server does not answer now."""
+
+
+class Clash(Lost):
+    """Another transaction was in the way: it answers, and the same may succeed a moment later."""
 
 
 def persist(work: Callable[[], T], location: str, seconds: float, again: Callable[[], None]) -> T:
@@ -32,11 +37,16 @@ def persist(work: Callable[[], T], location: str, seconds: float, again: Callabl
     Raises:
         StateError: the server stayed away.
     """
-    pause, end = _FIRST, 0.0
+    pause, end, clashes = _FIRST, 0.0, 0
     while True:
         try:
             return work()
         except Lost as error:
+            clashes += isinstance(error, Clash)
+            if clashes > _CLASHES:
+                raise StateError(
+                    f"{location} cannot do this, nor a moment later: {error}"
+                ) from None
             end = end or time.monotonic() + seconds
             if time.monotonic() + pause > end:
                 raise StateError(
@@ -45,7 +55,8 @@ def persist(work: Callable[[], T], location: str, seconds: float, again: Callabl
                 ) from None
             time.sleep(pause * random.uniform(0.5, 1))
             pause = min(2 * pause, _LONGEST)
-            again()
+            if not isinstance(error, Clash):
+                again()
 
 
 def patience(options: dict[str, list[str]], location: str) -> float:

@@ -28,6 +28,7 @@ from vertexsdk.backends._catalog import TABLES, Catalog, loop_prefix
 from vertexsdk.backends._environment import Environment, open_environment
 from vertexsdk.backends._files import LARGE, Files
 from vertexsdk.backends._format import check_format
+from vertexsdk.state.address import redacted
 from vertexsdk.state.contract import SegmentKey
 from vertexsdk.state.errors import StateInputError
 
@@ -71,13 +72,16 @@ class LmdbBackend(Catalog):
         path = unquote(parts.netloc + parts.path)
         options = parse_qs(parts.query)
         if not path.strip("/"):
-            raise StateInputError(f"{url} names no directory: write lmdb:///path/to/directory")
+            raise StateInputError(
+                f"{redacted(url)} names no directory: write lmdb:///path/to/directory"
+            )
         try:
             size = int(options.pop("map", ["0"])[0])
         except ValueError:
-            raise StateInputError(f"{url}: map= takes a number of bytes") from None
+            raise StateInputError(f"{redacted(url)}: map= takes a number of bytes") from None
         if options:
-            raise StateInputError(f"{url}: no option {next(iter(options))!r}, only map=BYTES")
+            wrong = next(iter(options))
+            raise StateInputError(f"{redacted(url)}: no option {wrong!r}, only map=BYTES")
         return cls(path, create=create, map_size=size or None)
 
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:

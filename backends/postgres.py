@@ -17,15 +17,11 @@ from typing import Any
 from psycopg import errors, sql
 
 from vertexsdk.backends._postgres_rows import replace_rows
-from vertexsdk.backends._postgres_schema import LATEST, migrate
+from vertexsdk.backends._postgres_schema import LATEST, migrate, missing_rights, unusable
 from vertexsdk.backends._postgres_segments import PostgresSegments
 from vertexsdk.backends._postgres_server import Server
-from vertexsdk.state.contract import (
-    Address,
-    CanQuery,
-    Head,
-    new_attempt,
-)
+from vertexsdk.state.address import Address
+from vertexsdk.state.contract import CanQuery, Head, new_attempt
 from vertexsdk.state.errors import FormatError, StateInputError
 
 __all__ = ["PostgresBackend"]
@@ -47,8 +43,10 @@ class PostgresBackend(PostgresSegments, CanQuery):
 
     def __init__(self, server: Server, *, create: bool = True) -> None:
         self._server = server
-        self.location = server.location
+        self.location, self.advice = server.location, server.advice
         version = server.reach(_version)
+        if version is None and (hint := server.reach(lambda link: unusable(link, server.schema))):
+            raise StateInputError(f"{self.location}: this user may not use the schema: {hint}")
         if version is None and not create:
             raise StateInputError(f"there is no store in {self.location}: check --backend")
         if version is None or (version < LATEST and create):
@@ -64,6 +62,9 @@ class PostgresBackend(PostgresSegments, CanQuery):
                 "use the version that wrote it, or another ?schema="
             )
         self._settings: tuple[bool, str] | None = None
+        self._may_write = False
+        if create:
+            self.check_rights()
 
     @classmethod
     def from_url(cls, url: str, *, create: bool = True) -> PostgresBackend:
@@ -71,7 +72,7 @@ class PostgresBackend(PostgresSegments, CanQuery):
         return cls(Server.from_url(url), create=create)
 
     @property
-    def address(self) -> str:
+    def address(self) -> Address:
         return Address(self._server.url)
 
     @property
@@ -81,6 +82,16 @@ class PostgresBackend(PostgresSegments, CanQuery):
     @property
     def durability(self) -> str:  # type: ignore[override]
         return self._asked()[1]
+
+    def check_rights(self) -> None:
+        if self._may_write:
+            return
+        if hint := self._run(missing_rights):
+            raise StateInputError(
+                f"{self.location}: this user cannot add columns for new fields, as a run must: "
+                f"{hint}; or open the store with create=False, to read it"
+            )
+        self._may_write = True
 
     def put_manifest(self, name: str, data: bytes) -> None:
         self._run(lambda link: _put_manifest(link, name, data))

@@ -23,11 +23,8 @@ from typing import Any
 from vertexsdk.backends import _redis_scripts as scripts
 from vertexsdk.backends._redis_segments import RedisSegments
 from vertexsdk.backends._redis_server import Server
-from vertexsdk.state.contract import (
-    Address,
-    Head,
-    new_attempt,
-)
+from vertexsdk.state.address import Address
+from vertexsdk.state.contract import Head, new_attempt
 from vertexsdk.state.errors import FormatError, StateInputError
 
 __all__ = ["RedisBackend"]
@@ -69,7 +66,7 @@ class RedisBackend(RedisSegments):
         return cls(Server.from_url(url), create=create)
 
     @property
-    def address(self) -> str:
+    def address(self) -> Address:
         return Address(self._server.url)
 
     @property

@@ -23,8 +23,9 @@ examples:
 exit status:
   0 done; 1 the run failed, what was committed stays readable; 2 bad arguments or input
 
-VERTEXSDK_BACKEND names the store where --backend does not, VERTEXSDK_TRACEBACK=1 shows where an
-error comes from, VERTEXSDK_SPARK_LOG=WARN shows Spark's own log."""
+VERTEXSDK_BACKEND names the store (a URL, or @FILE with one) where --backend does not: a password
+does not belong on a command line. VERTEXSDK_TRACEBACK=1 shows where an error comes from,
+VERTEXSDK_SPARK_LOG=WARN shows Spark's own log."""
 
 _PROGRAMS = """\
 built-in programs:
@@ -136,7 +137,9 @@ def _tolerance(text: str) -> float:
 
 
 def _common(add: Callable[..., object]) -> None:
-    add("--backend", metavar="URL", help="lmdb:///path (default: ./vertexsdk-state) or memory://")
+    add("--backend", metavar="URL",
+        help="lmdb:///path (default: ./vertexsdk-state), memory://, redis://, postgresql://; "
+        "or @FILE with it, so that ps shows no password")  # fmt: skip
     add("--master", metavar="URL", help="Spark master (default: all cores of this machine)")
     add("--verbose", "-v", action="store_true", help="log what is going on")
 

@@ -24,6 +24,7 @@ from vertexsdk.plain import plain
 from vertexsdk.program import Program
 from vertexsdk.resuming import Migrate, check_program, found, given_params, migrated, restored
 from vertexsdk.state import open_store
+from vertexsdk.state.address import Address
 from vertexsdk.stored_edges import put_vertices
 from vertexsdk.versions import Kind, Versions
 
@@ -36,7 +37,7 @@ def begun(
     program: Program,
     graph: Graph,
     params: Mapping[str, Any],
-    backend: str,
+    backend: Address,
     loop: str,
     options: Mapping[str, Any],
     *,
@@ -60,7 +61,7 @@ def begun(
     with ExitStack() as undo:
         store = open_store(backend)
         undo.callback(store.close)
-        refuse_other_hosts(graph.spark, store, backend)
+        refuse_other_hosts(graph.spark, store)
         address = store.backend.address
         engine = engine_for(Setting(program, graph, params, address, loop, options))
         undo.callback(engine.close)
@@ -89,7 +90,7 @@ def resumed(
     spark: SparkSession,
     program: Program,
     params: Mapping[str, Any] | None,
-    backend: str,
+    backend: Address,
     loop: str,
     options: Mapping[str, Any],
     migrate: Migrate | None,
@@ -107,7 +108,7 @@ def resumed(
     with ExitStack() as undo:
         store = open_store(backend, create=False)
         undo.callback(store.close)
-        refuse_other_hosts(spark, store, backend)
+        refuse_other_hosts(spark, store)
         manifest, ledger = found(store, loop)
         check_program(manifest, program, migrates=migrate is not None)
         given_params(program, params, ledger, loop)

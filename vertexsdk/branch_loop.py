@@ -20,6 +20,7 @@ from vertexsdk.engine import Budget, Effort
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.ledger import Ledger
 from vertexsdk.results import Result
+from vertexsdk.state.address import Address
 from vertexsdk.versions import Versions
 
 if TYPE_CHECKING:
@@ -47,7 +48,12 @@ class BranchLoop:
     """
 
     def __init__(
-        self, versions: Versions, parent: Versions, backend: str, spark: SparkSession, merge: Merge
+        self,
+        versions: Versions,
+        parent: Versions,
+        backend: Address,
+        spark: SparkSession,
+        merge: Merge,
     ) -> None:
         self.versions, self._parent = versions, parent
         self.backend, self._spark, self._merge = backend, spark, merge
@@ -64,7 +70,7 @@ class BranchLoop:
     def of(
         cls,
         parent: Versions,
-        backend: str,
+        backend: Address,
         spark: SparkSession,
         name: str | None,
         at: int | None,

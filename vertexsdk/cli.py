@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from vertexsdk.arguments import parser
 from vertexsdk.errors import InputError, RunError, VertexError
+from vertexsdk.state.address import scrubbed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,7 +80,7 @@ def _fail(text: str, status: int = 1) -> int:
         import traceback
 
         traceback.print_exc()
-    print(f"vertexsdk: {text.rstrip(': ')}", file=sys.stderr)
+    print(f"vertexsdk: {scrubbed(text).rstrip(': ')}", file=sys.stderr)
     return status
 
 
@@ -241,7 +242,7 @@ def _main_loop(
     given: argparse.Namespace, spark: SparkSession, program: Program, params: dict[str, str]
 ) -> MainLoop:
     """The main loop of a stream: as the store has it, with --resume, or from the base."""
-    from vertexsdk.defaults import default_backend
+    from vertexsdk.defaults import chosen_backend
     from vertexsdk.engine import Budget
     from vertexsdk.main_loop import MainLoop
     from vertexsdk.state import open_store
@@ -252,7 +253,7 @@ def _main_loop(
         options["budget"] = Budget(given.budget_iterations, seconds)
     if given.resume:
         name = given.loop or program.name
-        with open_store(given.backend or default_backend()) as store:
+        with open_store(chosen_backend(given.backend)) as store:
             there = store.head(name) is not None
         if there:
             return MainLoop.resume(spark, program, params=params or None, **options)
@@ -301,8 +302,8 @@ def _summary(given: argparse.Namespace, result: Result) -> None:
     ]
     if given.output:
         lines.append(f"wrote {given.output}")
-    if not result.backend.startswith("memory:"):
-        url = "" if given.backend is None else f" --backend {_hide(result.backend)}"
+    if not str(result.backend).startswith("memory:"):
+        url = "" if given.backend is None else f" --backend {shlex.quote(str(result.backend))}"
         read = f"vertexsdk query {shlex.quote(result.loop)}{url}"
         lines.append(f"version {result.iteration} is kept; read it by: {read}")
     print("\n".join(lines), file=sys.stderr)
@@ -312,22 +313,15 @@ def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def _hide(url: str) -> str:
-    """The URL without a password."""
-    scheme, _, rest = url.partition("://")
-    account, at, host = rest.rpartition("@")
-    return f"{scheme}://{account.split(':')[0]}{at}{host}"
-
-
 def _query(given: argparse.Namespace) -> int:
-    from vertexsdk.defaults import default_backend
+    from vertexsdk.defaults import chosen_backend
     from vertexsdk.output import check_path
     from vertexsdk.results import read
     from vertexsdk.staleness import staleness
 
     if given.output:
         check_path(given.output)
-    backend = given.backend or default_backend()
+    backend = chosen_backend(given.backend)
     with contextlib.closing(read(backend, given.loop, given.at, trusted=given.trusted)) as result:
         stale = staleness(result)
         if given.field:

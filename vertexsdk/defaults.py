@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["default_backend"]
+from vertexsdk.state.address import Address
+
+__all__ = ["chosen_backend"]
 
 
-def default_backend() -> str:
-    """The store of a run which names none: `VERTEXSDK_BACKEND`, else LMDB in this directory."""
-    return os.environ.get("VERTEXSDK_BACKEND") or f"lmdb://{Path.cwd() / 'vertexsdk-state'}"
+def chosen_backend(named: str | Address | None = None) -> Address:
+    """The store that is named, else that of `VERTEXSDK_BACKEND`, else LMDB in this directory."""
+    url = named or os.environ.get("VERTEXSDK_BACKEND")
+    return Address(url or f"lmdb://{Path.cwd() / 'vertexsdk-state'}")

@@ -33,6 +33,7 @@ from vertexsdk.load.vertices import VertexInput
 from vertexsdk.partition import Topology
 from vertexsdk.placement import Placement
 from vertexsdk.state import SegmentRef, open_store
+from vertexsdk.state.address import Address
 from vertexsdk.stored_edges import put_edges, put_names
 
 __all__ = ["EdgeSet", "ResidentEdges", "refuse_parallel"]
@@ -181,7 +182,7 @@ class EdgeSet:
         found.use_placement(self.base, self.placement)
         return found
 
-    def checkpoint(self, address: str, loop: str, iteration: int) -> list[SegmentRef]:
+    def checkpoint(self, address: str | Address, loop: str, iteration: int) -> list[SegmentRef]:
         """Write the edges, and the names of string ids, to the store at `address`."""
         valued = self.value is not None
         task = partial(_write, self.key, address, loop, iteration, valued, self.undirected)
@@ -314,7 +315,7 @@ def _joined(new: str, partition: int, blocks: Iterable[bytes]) -> Iterator[bool]
 
 def _write(
     key: str,
-    address: str,
+    address: str | Address,
     loop: str,
     iteration: int,
     valued: bool,

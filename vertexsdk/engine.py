@@ -19,6 +19,7 @@ from vertexsdk.errors import InputError
 from vertexsdk.graph import Graph
 from vertexsdk.program import Program
 from vertexsdk.state import SegmentRef
+from vertexsdk.state.address import Address
 
 __all__ = ["QUIET", "Budget", "Effort", "Engine", "Orders", "Outcome", "Setting"]
 
@@ -139,7 +140,7 @@ class Setting:
     program: Program
     graph: Graph
     params: Mapping[str, Any]
-    backend: str
+    backend: str | Address
     loop: str
     options: Mapping[str, Any] = field(default_factory=dict)
     nodes: Sequence[SegmentRef] = ()

@@ -25,6 +25,7 @@ from vertexsdk.plan import Plan, shippable
 from vertexsdk.program import Program, reachable, self_name
 from vertexsdk.shipping import ship_by_value
 from vertexsdk.state import SegmentRef
+from vertexsdk.state.address import Address
 
 __all__ = ["begin", "bound_params", "events_engine", "named_ids", "plan_for", "reads_loop"]
 
@@ -34,7 +35,7 @@ def events_engine(
     graph: Graph,
     *,
     params: Mapping[str, Any] | None = None,
-    backend: str | None = None,
+    backend: str | Address | None = None,
     loop: str | None = None,
     max_iterations: int | None = None,
     nodes: Sequence[SegmentRef] = (),
@@ -90,7 +91,7 @@ def plan_for(
     run: str,
     topologies: tuple[str, ...],
     loop: str,
-    store: str | None,
+    store: str | Address | None,
     max_iterations: int | None = None,
 ) -> Plan:
     """The plan of an events program."""

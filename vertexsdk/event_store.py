@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.load.names import Names
 from vertexsdk.state import SegmentRef, Store, open_store
+from vertexsdk.state.address import Address
 
 if TYPE_CHECKING:
     from vertexsdk.event_partition import EventPartition
@@ -61,7 +62,7 @@ def put_names(store: Store, loop: str, iteration: int, names: Names) -> SegmentR
     return store.put_segment(loop, 0, iteration, "topology", columns, group="names")
 
 
-def restore(part: EventPartition, address: str, refs: Sequence[SegmentRef]) -> Any:
+def restore(part: EventPartition, address: str | Address, refs: Sequence[SegmentRef]) -> Any:
     """Fill a partition from a checkpoint of any number of them; return what was remembered."""
     alike = {ref.key.partition for ref in refs} == set(range(part.partitions))
     remembered: Any = None

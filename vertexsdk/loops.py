@@ -17,7 +17,7 @@ from vertexsdk import resident
 from vertexsdk.asynchronous.allowed import by_blocks, checked_bound, why_synchronous
 from vertexsdk.asynchronous.choice import Choice, choose
 from vertexsdk.compile.warm import compile_plan
-from vertexsdk.defaults import default_backend
+from vertexsdk.defaults import chosen_backend
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.exchange import Exchange
 from vertexsdk.graph import Graph, VariantInfo
@@ -31,6 +31,7 @@ from vertexsdk.ready import compiled_plan
 from vertexsdk.shipping import ship_by_value
 from vertexsdk.spent import Spent
 from vertexsdk.state import Manifest, Store, open_store
+from vertexsdk.state.address import Address
 from vertexsdk.tally import Tally, Version
 from vertexsdk.task import HopTask, make_master
 from vertexsdk.vertex import Vertex
@@ -61,7 +62,7 @@ class Branch:
         graph: Graph,
         *,
         params: Mapping[str, Any] | None = None,
-        backend: str | None = None,
+        backend: str | Address | None = None,
         loop: str | None = None,
         max_iterations: int | None = None,
         tolerance: float | None = None,
@@ -80,7 +81,7 @@ class Branch:
             if value is not None and value < (0 if name == "max_iterations" else 1):
                 raise InputError(f"{name} is {value}; it must not be negative or zero")
         self.program, self.graph, self.loop = program, graph, loop
-        self.backend = backend or default_backend()
+        self.backend = chosen_backend(backend)
         self.warm, self.keep = warm, keep
         self.kept: Kept | None = None
         first = program.classes[0].cls
@@ -119,7 +120,7 @@ class Branch:
         spark = self.graph.spark
         bound = self.program.bind(self.given)
         with self.spent.timed("claim"), open_store(self.backend) as store:
-            refuse_other_hosts(spark, store, self.backend)  # before any job
+            refuse_other_hosts(spark, store)  # before any job
         with self.bar:
             for attempt in range(TRIES):
                 try:
@@ -322,7 +323,7 @@ def _kinds(program: Program, info: VariantInfo) -> tuple[int, ...]:
     return tuple(number[name] for name in info.kinds)
 
 
-def refuse_other_hosts(spark: SparkSession, store: Store, url: str) -> None:
+def refuse_other_hosts(spark: SparkSession, store: Store) -> None:
     """A store of this host alone is no use to executors elsewhere."""
     if getattr(store.backend, "shared", True):
         return
@@ -334,7 +335,7 @@ def refuse_other_hosts(spark: SparkSession, store: Store, url: str) -> None:
     far = sorted(h for h in hosts if h not in local and not h.startswith("127."))
     if far:
         raise InputError(
-            f"backend {url.split(':')[0]} is for one host, but executors are on {', '.join(far)}; "
+            f"{store.backend.location} is for one host, but executors are on {', '.join(far)}; "
             "use a backend which is shared between hosts"
         )
 

@@ -16,7 +16,7 @@ from vertexsdk.beginning import begun, resumed
 from vertexsdk.branch_loop import BranchLoop, first_state, not_quiet
 from vertexsdk.changes import Changes
 from vertexsdk.compile.edges import COUNTS
-from vertexsdk.defaults import default_backend
+from vertexsdk.defaults import chosen_backend
 from vertexsdk.engine import Budget
 from vertexsdk.errors import InputError
 from vertexsdk.graph import Graph
@@ -24,6 +24,7 @@ from vertexsdk.program import Program
 from vertexsdk.results import Result
 from vertexsdk.resuming import Migrate
 from vertexsdk.spent import Spent
+from vertexsdk.state.address import Address
 from vertexsdk.versions import Versions
 from vertexsdk.vertex import Vertex
 
@@ -50,7 +51,8 @@ class MainLoop:
         program: a Vertex subclass, or a `Program` of several.
         graph: what it begins with; without parallel edges.
         params: values of the program's parameters.
-        backend: URL of the versioned store; see `default_backend`.
+        backend: URL of the versioned store, or "@FILE" for a file which holds it; see
+            `chosen_backend`.
         loop: the name under which versions are kept, the program's name by default; the answer of
             query k is kept as `LOOP-k`. What the store had under these names is replaced.
         strict: refuse a change that removes or alters an edge which is not there.
@@ -84,7 +86,7 @@ class MainLoop:
         graph: Graph,
         *,
         params: Mapping[str, Any] | None = None,
-        backend: str | None = None,
+        backend: str | Address | None = None,
         loop: str | None = None,
         strict: bool = False,
         budget: Budget | None = None,
@@ -109,7 +111,7 @@ class MainLoop:
         *,
         loop: str | None = None,
         params: Mapping[str, Any] | None = None,
-        backend: str | None = None,
+        backend: str | Address | None = None,
         strict: bool = False,
         budget: Budget | None = None,
         migrate: Migrate | None = None,
@@ -151,14 +153,14 @@ class MainLoop:
     def _choose(
         self,
         program: Program,
-        backend: str | None,
+        backend: str | Address | None,
         loop: str | None,
         strict: bool,
         budget: Budget | None,
         options: dict[str, Any],
     ) -> None:
         self.program = program
-        self.backend = backend or default_backend()
+        self.backend = chosen_backend(backend)
         self.loop = loop or program.name
         self.strict, self.budget = strict, budget
         self.options = {k: v for k, v in options.items() if k != "commit_every"}

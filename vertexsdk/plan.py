@@ -14,6 +14,7 @@ from vertexsdk.compile.kernels import KernelText
 from vertexsdk.compile.rewrite import CannotCompile
 from vertexsdk.message_shape import derivable, scatter_shape
 from vertexsdk.program import ClassSpec, Program
+from vertexsdk.state.address import Address
 from vertexsdk.warm_start import Kept
 
 __all__ = ["Plan", "delivery_module", "shippable"]
@@ -35,7 +36,7 @@ class Plan:
     topologies: tuple[str, ...]  # resident key per partition
     run: str  # prefix of resident keys
     loop: str
-    store: str | None  # URL
+    store: str | Address | None
     max_iterations: int | None
     each: bool  # a ghost per remote edge
     names: Any = None  # broadcast of the names of string ids, for interpreted methods

@@ -17,6 +17,7 @@ from vertexsdk.errors import InputError, StateInputError
 from vertexsdk.fields import NO_FIELDS, Fields
 from vertexsdk.output import with_infinities
 from vertexsdk.state import Manifest, open_store
+from vertexsdk.state.address import Address
 from vertexsdk.state.reading import find_ids, name_of
 from vertexsdk.strings import unpack_strings
 
@@ -37,13 +38,14 @@ class Result:
             the schema is never unpickled.
 
     Attributes:
+        backend: where it is; `read` takes it, and text made of it has no password.
         statistics: iterations, hops, updates, messages, bytes, seconds and more of the run.
         iteration: of the version.
     """
 
     def __init__(
         self,
-        backend: str,
+        backend: str | Address,
         loop: str,
         iteration: int | None = None,
         statistics: Mapping[str, Any] | None = None,
@@ -52,7 +54,7 @@ class Result:
         schema: Mapping[str, Any] | None = None,
     ) -> None:
         self._store = open_store(backend, create=False)
-        self.backend, self.loop, self._spark = backend, loop, spark
+        self.backend, self.loop, self._spark = Address(backend), loop, spark
         self._trusted = trusted
         if self._store.head(loop) is None:
             known = ", ".join(sorted(self._store.loops())) or "none"
@@ -385,7 +387,9 @@ def _several(ids: Any) -> list[Any]:
     return [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
 
 
-def read(backend: str, loop: str, at: int | None = None, *, trusted: bool = False) -> Result:
+def read(
+    backend: str | Address, loop: str, at: int | None = None, *, trusted: bool = False
+) -> Result:
     """Open the newest version of a loop (or the one at an iteration) for reading.
 
     `trusted` allows to unpickle state fields which are Python objects.

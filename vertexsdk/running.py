@@ -9,6 +9,7 @@ from vertexsdk.graph import Graph
 from vertexsdk.loops import Branch
 from vertexsdk.program import Program
 from vertexsdk.results import Result
+from vertexsdk.state.address import Address
 from vertexsdk.vertex import Vertex
 
 __all__ = ["run"]
@@ -19,7 +20,7 @@ def run(
     graph: Graph,
     *,
     params: Mapping[str, Any] | None = None,
-    backend: str | None = None,
+    backend: str | Address | None = None,
     loop: str | None = None,
     max_iterations: int | None = None,
     tolerance: float | None = None,
@@ -37,7 +38,8 @@ def run(
         program: a Vertex subclass, or a `Program` of several.
         graph: see `Graph.read`.
         params: values of the program's parameters.
-        backend: URL of the versioned store; see `default_backend`.
+        backend: URL of the versioned store, or "@FILE" for a file which holds it; see
+            `chosen_backend`.
         loop: the name under which versions are committed; the program's name by default.
         max_iterations: stop after so many, instead of the class's own limit.
         tolerance: instead of the class's own.

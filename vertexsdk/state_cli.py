@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from vertexsdk.defaults import default_backend
+from vertexsdk.defaults import chosen_backend
 from vertexsdk.errors import InputError
 from vertexsdk.state import Manifest, Store, open_store
 
@@ -39,7 +39,7 @@ def add_commands(commands: Any) -> argparse.ArgumentParser:
         one.add_argument(
             "--backend",
             metavar="URL",
-            help="lmdb:///path, redis://host:port/db, postgresql://host/database",
+            help="lmdb:///path, redis://host:port/db, postgresql://host/database; or @FILE with it",
         )
         one.add_argument("--json", action="store_true", help="print one JSON value")
         one.add_argument("--verbose", action="store_true", help="print what happens")
@@ -66,14 +66,14 @@ def add_commands(commands: Any) -> argparse.ArgumentParser:
     add("verify", _verify, "read everything; say what is missing, corrupt or unreferenced")
     copy = add("copy", _copy, "copy a loop to another store")
     copy.add_argument("loop")
-    copy.add_argument("--to", required=True, metavar="URL", help="the other store")
+    copy.add_argument("--to", required=True, metavar="URL", help="the other store; URL or @FILE")
     copy.add_argument("--name", help="what it is called there; the same by default")
     copy.add_argument("--newest", action="store_true", help="only the newest version")
     return state
 
 
 def _run(work: Callable[[Store, argparse.Namespace], Output], given: argparse.Namespace) -> int:
-    store = open_store(given.backend or default_backend(), create=False)
+    store = open_store(chosen_backend(given.backend), create=False)
     try:
         value, lines = work(store, given)
     finally:

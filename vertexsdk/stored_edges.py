@@ -29,6 +29,7 @@ from vertexsdk.load.order import Chunk
 from vertexsdk.load.spark import Plan
 from vertexsdk.load.vertices import VertexInput
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
+from vertexsdk.state.address import Address
 
 __all__ = ["StoredEdges", "put_adjacency", "put_edges", "put_names", "put_vertices", "stored_graph"]
 
@@ -116,7 +117,7 @@ def _vertices(columns: dict[str, NDArray[Any]]) -> VertexInput:
 class StoredEdges:
     """The edges of segments, read by the tasks. See `load.spark.Edges`."""
 
-    address: str
+    address: Address
     refs: tuple[SegmentRef, ...]
 
     def local(self) -> StoredEdges:
@@ -140,7 +141,9 @@ class StoredEdges:
         raise AssertionError("the names of stored edges are known")
 
 
-def _blocks(address: str, plan: Plan, refs: Iterable[tuple[int, SegmentRef]]) -> Iterator[Block]:
+def _blocks(
+    address: Address, plan: Plan, refs: Iterable[tuple[int, SegmentRef]]
+) -> Iterator[Block]:
     with open_store(address, create=False) as store:
         for number, ref in refs:
             yield from edge_blocks(number, _chunks(store, ref, plan), plan.placement, plan.mode)

@@ -30,6 +30,7 @@ from vertexsdk.program import Program
 from vertexsdk.results import Result
 from vertexsdk.spent import Spent
 from vertexsdk.state import FencedError, Manifest, SegmentRef, Store, open_store
+from vertexsdk.state.address import Address
 
 __all__ = ["Kind", "Versions"]
 
@@ -62,7 +63,7 @@ class Kind:
     """
 
     program: Program
-    address: str
+    address: Address
     restore: Callable[[Store, Manifest], Engine]
     checkpoint_every: int | None = None
     retain: int = 64

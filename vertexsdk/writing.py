@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
+from vertexsdk.state.address import Address
 from vertexsdk.strings import take_strings
 
 __all__ = ["MOST", "Committer", "Layers", "Writer", "changed_rows", "store_of"]
@@ -72,7 +73,12 @@ class Writer:
     """
 
     def __init__(
-        self, run: str, store: str | None, loop: str, partition: int, committed: str | None
+        self,
+        run: str,
+        store: str | Address | None,
+        loop: str,
+        partition: int,
+        committed: str | None,
     ) -> None:
         self._place, self._address, self._loop = (run, partition), store, loop
         before = _written.get(self._place)
@@ -138,7 +144,7 @@ class Writer:
         return store.put_segment(self._loop, partition, iteration, kind, columns)
 
 
-def store_of(run: str, address: str) -> Store:
+def store_of(run: str, address: str | Address) -> Store:
     """The store, opened once by each process for a run."""
     if run not in _stores:
         for other in list(_stores):
@@ -147,7 +153,7 @@ def store_of(run: str, address: str) -> Store:
     return _stores[run]
 
 
-def _opened(address: str) -> Store:
+def _opened(address: str | Address) -> Store:
     """The store; its server answered the driver, so if it is away just now it is waited for."""
     end = time.monotonic() + _PATIENCE
     while True:

@@ -52,5 +52,5 @@ def floor(name: str, store: Store) -> float:
 
 
 def _run(code: str, store: Store, *arguments: str) -> float:
-    command = [sys.executable, "-c", code, str.__str__(store.backend.address), *arguments]
+    command = [sys.executable, "-c", code, store.backend.address.reveal(), *arguments]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)

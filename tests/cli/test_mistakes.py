@@ -59,6 +59,10 @@ ARGUMENTS = {
     "run wcc --edges E --master spark://127.0.0.1:1": r"Spark runs on local\[2\] already",
     "run wcc --edges E --backend state": r"'state' is no backend URL: write lmdb:///",
     "run wcc --edges E --backend redos://u:secret@h": r"no backend for redos://",
+    "run wcc --edges E --backend @absent": r"@absent cannot be read: No such file .* one URL",
+    "run wcc --edges E --backend redis://u@h/0?password=secret": r"no option 'password', only",
+    "run wcc --edges E --backnd redis://u:secret@h": r"arguments: --backnd redis://u:\*\*\*@h;",
+    "query redis://u:secret@h": r"there is no loop 'redis://u:\*\*\*@h'",
     "run wcc --edges E --backend lmdb:///dev/null": r"/dev/null is a file",
     "run pagerank --edges E --loop wcc": r"loop 'wcc' .* belongs to program wcc, not to pagerank",
     "query nope": r"there is no loop 'nope' in the store; loops: wcc",
@@ -113,6 +117,22 @@ def test_arguments(vertexsdk, edges: str, kept: str) -> None:
     assert not wrong
     assert vertexsdk("query", "wcc").out == kept
     assert not Path("out.csv").exists()
+
+
+def test_a_store_that_a_file_names(
+    vertexsdk, edges: str, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A password in the URL is then neither in the list of processes nor in the shell's history."""
+    Path("store").write_text(f"lmdb://{Path('elsewhere').resolve()}\n")
+    done = vertexsdk("run", "wcc", "--edges", edges, "--backend", "@store")
+    assert done.status == 0, done.err
+    assert done.lines[-1].endswith("vertexsdk query wcc --backend @store")
+    assert vertexsdk("query", "wcc").status == 2
+    read = vertexsdk("query", "wcc", "--backend", "@store").out
+    assert read
+    assert vertexsdk("state", "copy", "wcc", "--backend", "@store", "--to", "@store", "--name", "w")
+    monkeypatch.setenv("VERTEXSDK_BACKEND", "@store")
+    assert vertexsdk("query", "w").out == read
 
 
 def test_a_store_of_another_format(vertexsdk, edges: str, kept: str) -> None:

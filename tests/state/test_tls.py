@@ -6,6 +6,7 @@ are self-signed, for these tests only, and last a hundred years.
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +59,38 @@ def test_redis_with_a_certificate_of_ours(redis_tls: TlsProxy) -> None:
         with pytest.raises(StateError, match=r"cannot be reached .*certificate") as caught:
             open_store(url)
         assert "\n" not in str(caught.value)
+
+
+def test_redis_with_a_certificate_of_another_host(
+    redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is trusted, but for another name: nothing is sent, with any release of the client."""
+    import redis
+
+    real = inspect.unwrap(redis.Redis.__init__)
+    given = dict(inspect.signature(real).parameters)
+    defaults = [
+        False if name == "ssl_check_hostname" else one.default  # as before 6
+        for name, one in given.items()
+        if one.default is not inspect.Parameter.empty
+    ]
+    monkeypatch.setattr(real, "__defaults__", tuple(defaults))
+    elsewhere = str(PLACE / "elsewhere.pem")
+    with TlsProxy(redis_server.port, elsewhere, str(PLACE / "elsewhere.key")) as proxy:
+        url = f"rediss://me:s3cret@localhost:{proxy.port}/9?ca={elsewhere}&retry=0.5"
+        with pytest.raises(StateError, match=r"cannot be reached .*Hostname mismatch") as caught:
+            open_store(url)
+        assert "\n" not in str(caught.value)
+        assert proxy.taken == 0
+
+
+def test_postgres_with_a_certificate_of_another_host(postgres_server: PostgresServer) -> None:
+    elsewhere = str(PLACE / "elsewhere.pem")
+    key = str(PLACE / "elsewhere.key")
+    with TlsProxy(postgres_server.port, elsewhere, key, asked=True) as proxy:
+        place = f"postgresql://tester:s3cret@localhost:{proxy.port}/postgres?schema=tls"
+        with pytest.raises(StateError, match=r"elsewhere.example.* does not match"):
+            open_store(f"{place}&sslmode=verify-full&sslrootcert={elsewhere}")
 
 
 def test_redis_without_tls_where_it_was_asked_for(redis_server: RedisServer) -> None:

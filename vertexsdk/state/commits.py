@@ -87,6 +87,7 @@ class Commits(Snapshots):
             OwnerError: the loop was written by another program or with other fields.
         """
         check_name(loop)
+        self.backend.check_rights()
         while True:
             head = self.backend.get_head(loop)
             newest = self.manifest(head.manifest) if head and head.manifest else None

@@ -29,7 +29,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LONGEST_NAME", "Address", "Backend", "CanQuery", "CanReadParts", "Head", "SegmentKey"]
+from vertexsdk.state.address import Address
+
+__all__ = ["LONGEST_NAME", "Backend", "CanQuery", "CanReadParts", "Head", "SegmentKey"]
 __all__ += ["new_attempt", "written_at"]
 
 LONGEST_NAME = 200  # bytes of UTF-8 in a loop's name: it is part of keys that backends limit
@@ -76,25 +78,6 @@ def written_at(name: str) -> float:
         return 0.0
 
 
-class Address(str):
-    """A URL that opens a store, with its password; shown, printed or formatted it has none."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        place = str.__str__(self)
-        scheme, colon, rest = place.partition("://")
-        secret, at, host = rest.rpartition("@")
-        user = secret.partition(":")[0]
-        return f"{scheme}{colon}{user}{at}{host}" if at else place
-
-    def __repr__(self) -> str:
-        return repr(str(self))
-
-    def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
-
-
 class Backend(ABC):
     """A place for segments, manifests and heads.
 
@@ -104,6 +87,7 @@ class Backend(ABC):
         shared: processes on other hosts can open it.
         queryable: results can be read by SQL; then it is a `CanQuery` too.
         location: where the store is, for messages; no credentials.
+        advice: what the user had better set, in one line; said once by who opens it, not by tasks.
     """
 
     durable: bool = False
@@ -111,11 +95,19 @@ class Backend(ABC):
     shared: bool = False
     queryable: bool = False
     location: str
+    advice: str = ""
 
     @property
-    def address(self) -> str:
-        """The URL that opens the same store from another process; an `Address` if it is secret."""
-        return self.location
+    def address(self) -> Address:
+        """The URL that opens the same store from another process, with its password if any."""
+        return Address(self.location)
+
+    def check_rights(self) -> None:  # noqa: B027 (most backends have no users)
+        """Called before a loop is claimed.
+
+        Raises:
+            StateInputError: the user lacks a right that a commit needs; says which.
+        """
 
     @abstractmethod
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from vertexsdk.state import leases
+from vertexsdk.state.address import Address
 from vertexsdk.state.commits import Commits
 from vertexsdk.state.compaction import compact
 from vertexsdk.state.contract import CanQuery, Head
@@ -25,11 +26,12 @@ from vertexsdk.state.transfer import Copied, copy_loop
 __all__ = ["Store", "open_store"]
 
 
-def open_store(url: str, *, create: bool = True) -> Store:
+def open_store(url: str | Address, *, create: bool = True) -> Store:
     """The store named by a URL: `lmdb:///path`, `redis://host`, `postgresql://host/db`,
     `memory://name`, or another backend's.
 
     Args:
+        url: the URL, or "@FILE": it is the one line of this file.
         create: make it if there is none; a reader says False.
 
     Raises:
@@ -46,7 +48,7 @@ def open_store(url: str, *, create: bool = True) -> Store:
     return Store(open_backend(url, create=create))
 
 
-def _reopen(address: str) -> Store:
+def _reopen(address: str | Address) -> Store:
     return open_store(address, create=False)
 
 

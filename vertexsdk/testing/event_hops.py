@@ -22,6 +22,7 @@ from vertexsdk.events_engine import EventsEngine
 from vertexsdk.load.names import Names
 from vertexsdk.program import Program
 from vertexsdk.state import SegmentRef
+from vertexsdk.state.address import Address
 
 __all__ = ["engine_in_process", "mail_of", "state_of", "targets_of"]
 
@@ -65,7 +66,7 @@ def engine_in_process(
     undirected: bool = False,
     strings: bool = False,
     forget: bool = False,
-    store: str | None = None,
+    store: str | Address | None = None,
     loop: str = "main",
     nodes: Sequence[SegmentRef] = (),
     names: Names | None = None,
