@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 from vertexsdk.backends._environment import Environment
@@ -155,7 +153,7 @@ def _range(txn: Any, table: Any, prefix: bytes) -> Iterator[tuple[bytes, bytes]]
 
 def _head(txn: Any, catalog: Environment, loop: str) -> Head | None:
     raw = txn.get(loop_prefix(loop), db=catalog.tables["heads"])
-    return None if raw is None else Head(**json.loads(raw))
+    return None if raw is None else Head.decode(raw)
 
 
 def _swap(
@@ -165,7 +163,7 @@ def _swap(
         return False
     if restart:
         _forget(txn, catalog, loop)
-    txn.put(loop_prefix(loop), json.dumps(asdict(head)).encode(), db=catalog.tables["heads"])
+    txn.put(loop_prefix(loop), head.encode().encode(), db=catalog.tables["heads"])
     if head.manifest:
         version = _version(loop, head.iteration)
         txn.put(version, head.manifest.encode(), db=catalog.tables["versions"])

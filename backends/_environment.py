@@ -17,13 +17,15 @@ import errno
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import lmdb
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.encoded import damaged
 from vertexsdk.state.errors import FullError, StateError
 
 __all__ = ["Environment", "open_environment"]
@@ -110,7 +112,7 @@ class Environment:
     def read(self, work: Callable[[Any], T]) -> T:
         """Run `work` in a read transaction of the present moment."""
         try:
-            with self.handle.begin() as transaction:
+            with self._readable(), self.handle.begin() as transaction:
                 return work(transaction)
         except lmdb.MapResizedError:
             self._remap(0)
@@ -146,17 +148,26 @@ class Environment:
             return self.read(lambda txn: [np.frombuffer(bytes(v), np.uint8) for v in read(txn)])
         with self._lock:
             snapshot = self._snapshot()
-            found = read(snapshot.transaction) if snapshot else []
-            if not found:
-                snapshot = _Snapshot(self)
-                found = read(snapshot.transaction)
-                self._snapshot = weakref.ref(snapshot)
+            with self._readable():
+                found = read(snapshot.transaction) if snapshot else []
+                if not found:
+                    snapshot = _Snapshot(self)
+                    found = read(snapshot.transaction)
+                    self._snapshot = weakref.ref(snapshot)
             assert snapshot is not None
             return [_pin(snapshot, value) for value in found]
 
     def forget_snapshot(self) -> None:
         """Let later reads see what was deleted since; arrays that are in use stay valid."""
         self._snapshot = lambda: None
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        with damaged(f"the store in {self.path}"):
+            try:
+                yield
+            except (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError) as error:
+                raise ValueError(str(error)) from error
 
     def _remap(self, size: int) -> None:
         with self._lock:

@@ -171,7 +171,9 @@ def _walk(folder: str, raw: str) -> Iterator[SegmentKey]:
             if entry.is_dir():
                 yield from _walk(entry.path, raw + entry.name)
             else:
-                partition, iteration, attempt = entry.name.split(".")[0].split("-")
-                yield SegmentKey(
-                    bytes.fromhex(raw).decode(), int(partition), int(iteration), attempt
-                )
+                with contextlib.suppress(ValueError):  # some other file: not ours to read or delete
+                    partition, iteration, attempt = entry.name.split(".")[0].split("-")
+                    loop = bytes.fromhex(raw).decode()
+                    key = SegmentKey(loop, int(partition), int(iteration), attempt)
+                    if len(bytes.fromhex(attempt)) == 16:
+                        yield key

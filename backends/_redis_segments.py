@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.backends import _redis_scripts as scripts
 from vertexsdk.backends._redis_server import Server
+from vertexsdk.encoded import damaged
 from vertexsdk.state.contract import Backend, CanReadParts, Parts, SegmentKey, new_attempt
 from vertexsdk.state.errors import MissingError
 
@@ -69,10 +70,14 @@ class RedisSegments(Backend, CanReadParts):
         value: bytes | None = self._run(lambda r: r.hget(place, field))
         if value is None:
             return None
-        kind, token = _HEADER.unpack_from(value)
-        if kind[:1] == b"I":
-            return [np.frombuffer(value, np.uint8)[_HEADER.size :]]
-        names = [self._key("chunk:") + token + b":%d" % n for n in range(int(kind[1:]))]
+        with damaged(f"segment {key} in {self.location}"):
+            kind, token = _HEADER.unpack_from(value)
+            if kind[:1] == b"I":
+                return [np.frombuffer(value, np.uint8)[_HEADER.size :]]
+            count = (len(value) - _HEADER.size) // 8
+            if int(kind[1:]) != count:
+                raise ValueError("another number of chunks")
+        names = [self._key("chunk:") + token + b":%d" % n for n in range(count)]
         found = [self._ask("get", name) for name in names]
         if any(part is None for part in found):
             return None
@@ -83,8 +88,9 @@ class RedisSegments(Backend, CanReadParts):
         value: bytes | None = self._run(lambda r: r.hget(place, field))
         if value is None or value[:1] == b"I":
             return None
-        _, token = _HEADER.unpack_from(value)
-        ends = np.cumsum(np.frombuffer(value, "<i8", offset=_HEADER.size)).tolist()
+        with damaged(f"segment {key} in {self.location}"):
+            _, token = _HEADER.unpack_from(value)
+            ends = np.cumsum(np.frombuffer(value, "<i8", offset=_HEADER.size)).tolist()
         names = [self._key("chunk:") + token + b":%d" % n for n in range(len(ends))]
 
         def read(places: list[tuple[int, int]]) -> list[bytes]:
@@ -116,21 +122,25 @@ class RedisSegments(Backend, CanReadParts):
                 self._ask("eval", scripts.DELETE, 2, *places, *some)
 
     def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
-        loops = [loop]
         if loop is None:
-            loops = sorted(
-                raw.decode() for raw in self._run(lambda r: r.smembers(self._key("loops")))
-            )
+            loops = sorted(self._texts(self._run(lambda r: r.smembers(self._key("loops")))))
+        else:
+            loops = [loop]
         for name in loops:
-            assert name is not None
             fields = self._ask("hkeys", self._segments(name))
-            yield from sorted(_segment(name, field) for field in fields)
+            with damaged(f"the list of segments of loop {name!r} in {self.location}"):
+                found = sorted(_segment(name, field) for field in fields)
+            yield from found
 
     def _run(self, work: Callable[[Any], T]) -> T:
         return self._server.run(work)
 
     def _ask(self, command: str, *given: Any) -> Any:
         return self._run(lambda r: getattr(r, command)(*given))
+
+    def _texts(self, names: Iterable[bytes]) -> list[str]:
+        with damaged(f"a list of names in {self.location}"):
+            return [raw.decode() for raw in names]
 
     def _key(self, name: str) -> bytes:
         return f"{self._prefix}:{name}".encode()

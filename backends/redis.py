@@ -15,14 +15,13 @@ Options in the URL: `?prefix=NAME`,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 from vertexsdk.backends import _redis_scripts as scripts
 from vertexsdk.backends._redis_segments import RedisSegments
 from vertexsdk.backends._redis_server import Server
+from vertexsdk.encoded import damaged
 from vertexsdk.state.address import Address
 from vertexsdk.state.contract import Head, new_attempt
 from vertexsdk.state.errors import FormatError, StateInputError
@@ -89,11 +88,11 @@ class RedisBackend(RedisSegments):
             self._run(lambda r: r.hdel(self._key("manifests"), *some))
 
     def list_manifests(self) -> Iterator[str]:
-        return iter([raw.decode() for raw in self._run(lambda r: r.hkeys(self._key("manifests")))])
+        return iter(self._texts(self._run(lambda r: r.hkeys(self._key("manifests")))))
 
     def get_head(self, loop: str) -> Head | None:
         raw = self._run(lambda r: r.hget(self._key("heads"), loop))
-        return None if raw is None else Head(**json.loads(raw))
+        return None if raw is None else Head.decode(raw)
 
     def swap_head(
         self, loop: str, expected: Head | None, head: Head, *, restart: bool = False
@@ -118,27 +117,29 @@ class RedisBackend(RedisSegments):
         return bool(self._run(lambda r: r.eval(scripts.DROP, 3, *places, *given)))
 
     def list_heads(self) -> list[str]:
-        return sorted(raw.decode() for raw in self._run(lambda r: r.hkeys(self._key("heads"))))
+        return sorted(self._texts(self._run(lambda r: r.hkeys(self._key("heads")))))
 
     def floor(self, loop: str, iteration: int) -> tuple[int, str] | None:
         if iteration < 0:
             return None
         place, top = self._versions(loop), b"(" + _version(iteration) + b"\xff"
         found = self._run(lambda r: r.zrevrangebylex(place, top, b"-", 0, 1))
-        return _split(found[0]) if found else None
+        return self._split(found[0]) if found else None
 
     def list_versions(self, loop: str) -> list[tuple[int, str]]:
         place = self._versions(loop)
-        return [_split(raw) for raw in self._run(lambda r: r.zrange(place, 0, -1))]
+        return [self._split(raw) for raw in self._run(lambda r: r.zrange(place, 0, -1))]
 
     def forget_versions(self, loop: str, iterations: Iterable[int]) -> None:
         gone = set(iterations)
         head = self.get_head(loop)
         place = self._versions(loop)
         members = [
-            raw for raw in self._run(lambda r: r.zrange(place, 0, -1)) if _split(raw)[0] in gone
+            raw
+            for raw in self._run(lambda r: r.zrange(place, 0, -1))
+            if self._split(raw)[0] in gone
         ]
-        members = [raw for raw in members if head is None or _split(raw)[0] != head.iteration]
+        members = [raw for raw in members if head is None or self._split(raw)[0] != head.iteration]
         if members:
             self._run(lambda r: r.zrem(place, *members))
 
@@ -154,6 +155,10 @@ class RedisBackend(RedisSegments):
 
     def close(self) -> None:
         self._server.close()
+
+    def _split(self, member: bytes) -> tuple[int, str]:
+        with damaged(f"version {member[:60]!r} in {self.location}"):
+            return int(member[:20]), member[21:].decode()
 
     def _versions(self, loop: str) -> bytes:
         return self._key(f"versions:{loop}")
@@ -180,15 +185,11 @@ class RedisBackend(RedisSegments):
 
 
 def _head(head: Head | None) -> str:
-    return "" if head is None else json.dumps(asdict(head), separators=(",", ":"))
+    return "" if head is None else head.encode()
 
 
 def _version(iteration: int) -> bytes:
     return b"%020d:" % iteration
-
-
-def _split(member: bytes) -> tuple[int, str]:
-    return int(member[:20]), member[21:].decode()
 
 
 def _literal(pattern: str) -> bytes:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from vertexsdk.change_lines import ADD, CHANGE, REMOVE, SIGNS, WORDS, Form
 from vertexsdk.change_rows import check_columns, read_rows
 from vertexsdk.errors import InputError
+from vertexsdk.load.arrow import text_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -151,7 +152,7 @@ def _ids(ids: Any) -> Any:
         if any(isinstance(i, bool) or not isinstance(i, (int, np.integer, str)) for i in found):
             raise InputError("the ids of changes must be integers or strings")
         if any(isinstance(i, str) for i in found):
-            return pa.array([str(i) for i in found], pa.large_string())
+            return text_column(found)
         return pa.array(found, pa.int64())
     except (pa.ArrowInvalid, OverflowError):
         raise InputError("an id of the changes is beyond int64") from None

@@ -9,7 +9,9 @@ import json
 import mmap
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +21,7 @@ from vertexsdk.checksums import BLOCK, block_sums, number_of_blocks
 from vertexsdk.errors import StateError
 from vertexsdk.objects import PARTS, unpack_objects
 
-__all__ = ["ALIGN", "MAGIC", "PREFIX", "BytesLike", "Column", "CorruptError", "Table"]
+__all__ = ["ALIGN", "MAGIC", "PREFIX", "BytesLike", "Column", "CorruptError", "Table", "damaged"]
 __all__ += ["check_offsets"]
 
 Column: TypeAlias = NDArray[Any]
@@ -27,11 +29,27 @@ BytesLike: TypeAlias = bytes | bytearray | memoryview | mmap.mmap | NDArray[np.u
 MAGIC = b"VXCOL\r\n\x01"
 PREFIX = struct.Struct("<8sIIQ")
 ALIGN = 64
+_PART_TYPES = {"offsets": np.dtype("<i8"), "bytes": np.dtype("u1"), "index": np.dtype("<i4")}
 _LEAST = 16  # views of a buffer aligned less than this are copied: kernels need aligned arrays
 
 
 class CorruptError(StateError):
     """Bytes that are not what was written: a checksum, a length or the format is wrong."""
+
+
+@contextmanager
+def damaged(what: str, advice: str = ": restore it, or use another store") -> Iterator[None]:
+    """Turn what Python raises over bytes that nobody here wrote into a `CorruptError`.
+
+    Args:
+        what: the thing that is read, and where.
+        advice: the end of the message; none where the error is caught and told with more.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, OverflowError, RecursionError, struct.error) as e:
+        said = (str(e).splitlines() or [""])[0][:100]
+        raise CorruptError(f"{what} is damaged ({type(e).__name__}: {said}){advice}") from e
 
 
 class Table:
@@ -72,22 +90,36 @@ class Table:
         raw = self._bytes(PREFIX.size, PREFIX.size + length).tobytes()
         if zlib.crc32(raw) != crc:
             raise CorruptError("the header of encoded columns fails its checksum")
-        header = json.loads(raw)
+        with damaged("the header of encoded columns", ""):
+            self._read_header(json.loads(raw), PREFIX.size + length)
+
+    def _read_header(self, header: dict[str, Any], sums: int) -> None:
+        """A header with a right checksum may still be written by anybody: take nothing on trust.
+
+        Raises:
+            LookupError, TypeError, ValueError: it is none.
+        """
         self._checked: dict[str, NDArray[np.bool_]] = {}
-        self._packed: dict[str, str] = header["packed"]
-        self.meta: dict[str, Any] = header["meta"]
+        self._packed: dict[str, str] = {**header["packed"]}
+        self.meta: dict[str, Any] = {**header["meta"]}
         self.schema: str = header["schema"]
         self._places: dict[str, tuple[np.dtype[Any], list[int], int, int, int, int]] = {}
-        sums = PREFIX.size + length
-        sizes = [
-            int(np.dtype(dtype).itemsize * np.prod(shape, dtype=np.int64))
-            for _, dtype, shape, _, _ in header["columns"]
-        ]
+        entries = [_entry(*entry) for entry in header["columns"]]
+        sizes = [dtype.itemsize * prod(shape) for _, dtype, shape, _, _ in entries]
         start = -(-(sums + 4 * sum(map(number_of_blocks, sizes))) // ALIGN) * ALIGN
-        for (name, dtype, shape, place, own), size in zip(header["columns"], sizes, strict=True):
-            self._places[name] = (np.dtype(dtype), shape, start + place, size, sums, own)
+        for (name, dtype, shape, place, own), size in zip(entries, sizes, strict=True):
+            _require(name not in self._places, "two columns of one name")
+            inside = start + place + size <= self.size and shape[0] <= self.size
+            _require(inside, "a column beyond the end")
+            self._places[name] = (dtype, shape, start + place, size, sums, own)
             sums += 4 * number_of_blocks(size)
-        hidden = {f"{name}.{part}" for name, kind in self._packed.items() for part in PARTS[kind]}
+        hidden = set()
+        for name, kind in self._packed.items():
+            for part in PARTS[kind]:
+                dtype, shape, *_ = self._places[f"{name}.{part}"]
+                _require((dtype, len(shape)) == (_PART_TYPES[part], 1), "a part of another type")
+                hidden.add(f"{name}.{part}")
+            _require(self._places[f"{name}.offsets"][1][0] > 0, "no offsets")
         self.names = [*(n for n in self._places if n not in hidden), *self._packed]
 
     @property
@@ -271,6 +303,24 @@ def check_offsets(offsets: Column, size: int, name: str) -> None:
         raise CorruptError(f"column {name!r} is {offsets.dtype}, and offsets are int64")
     if not offsets.size or offsets[0] != 0 or offsets[-1] != size or (np.diff(offsets) < 0).any():
         raise CorruptError(f"column {name!r} does not rise from 0 to the {size} bytes it divides")
+
+
+def _entry(
+    name: Any, dtype: Any, shape: Any, place: Any, own: Any
+) -> tuple[str, np.dtype[Any], list[int], int, int]:
+    _require(isinstance(name, str) and isinstance(dtype, str), "a name or type that is no text")
+    kind = np.dtype(dtype)
+    _require(kind.kind in "biufc" and kind.str == dtype, "a type that no column has")
+    _require(type(shape) is list and len(shape) in (1, 2), "a shape that no column has")
+    numbers = [*shape, place, own]
+    _require(all(type(n) is int and 0 <= n < 1 << 62 for n in numbers), "a number out of range")
+    _require(place % ALIGN == 0, "a place that is not aligned")
+    return name, kind, shape, place, own
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)
 
 
 def _changed(name: str) -> CorruptError:

@@ -19,6 +19,7 @@ from vertexsdk.event_versions import At, Family
 from vertexsdk.events_engine import EventsEngine
 from vertexsdk.exchange import Exchange
 from vertexsdk.graph import Graph
+from vertexsdk.load.arrow import text_column
 from vertexsdk.load.names import Names
 from vertexsdk.load.vertices import integer_id
 from vertexsdk.plan import Plan, shippable
@@ -162,7 +163,7 @@ def named_ids(program: Program, params: Mapping[str, Any], *, strings: bool) -> 
     """The vertices which parameters name, as an Arrow array."""
     ids = [x for x in program.named_vertices(params).values() if x is not None]
     if strings:
-        return pa.array([str(i) for i in ids], pa.large_string())
+        return text_column(ids)
     return pa.array([integer_id(i) for i in ids], pa.int64())
 
 

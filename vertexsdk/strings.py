@@ -45,8 +45,15 @@ def unpack_strings(offsets: NDArray[np.int64], utf8: NDArray[np.uint8]) -> list[
 def take_strings(
     offsets: NDArray[np.int64], utf8: NDArray[np.uint8], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The packed strings of `rows`, in that order, without unpacking them."""
-    lengths = (offsets[1:] - offsets[:-1])[rows]
+    """The packed strings of `rows`, in that order, without unpacking them.
+
+    Raises:
+        ValueError: what is given are no packed strings.
+    """
+    lengths = offsets[1:] - offsets[:-1]
+    if (lengths < 0).any() or not 0 <= offsets[0] <= offsets[-1] <= utf8.size:
+        raise ValueError("offsets that run backwards or beyond the end")
+    lengths = lengths[rows]
     taken = np.zeros(rows.size + 1, np.int64)
     np.cumsum(lengths, out=taken[1:])
     within = np.arange(taken[-1]) - np.repeat(taken[:-1], lengths)

@@ -6,7 +6,7 @@ optionally a numeric `value` (or `weight`); others are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from vertexsdk.load.order import Chunk
 from vertexsdk.load.splits import Split
 
 __all__ = ["as_strings", "batch_chunk", "edge_columns", "id_array", "id_column"]
-__all__ += ["parquet_chunks"]
+__all__ += ["parquet_chunks", "text_column"]
 
 _ROWS = 1 << 19
 
@@ -117,7 +117,30 @@ def as_strings(column: pa.Array, place: str) -> pa.Array:
         column = column.dictionary_decode()
     if not (_is_string(column.type) or pa.types.is_integer(column.type)):
         raise InputError(f"{place}: {column.type}; ids are integers or strings, cast the column")
+    _check_text(column, place)
     return pc.cast(column, pa.large_string())
+
+
+def text_column(ids: Iterable[Any]) -> pa.Array:
+    """Return ids as a column of strings.
+
+    Raises:
+        InputError: one has a lone surrogate, which UTF-8 cannot hold.
+    """
+    try:
+        return pa.array([str(i) for i in ids], pa.large_string())
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"id {error.object[:40]!r} is no text in UTF-8 (a lone surrogate); give it another name"
+        ) from None
+
+
+def _check_text(column: pa.Array, place: str) -> None:
+    """Refuse strings that are not UTF-8, which writers of Parquet do not look at."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InputError(f"{place}: an id is not UTF-8 text; write the column in UTF-8") from None
 
 
 def _is_string(kind: pa.DataType) -> bool:
@@ -134,6 +157,7 @@ def id_array(column: pa.Array, place: str) -> NDArray[np.int64]:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if _is_string(column.type):
+        _check_text(column, place)
         digits = pc.match_substring_regex(column, r"^-?[0-9]+$")
         if not pc.all(digits).as_py() and len(column):
             other = column.filter(pc.invert(digits))[0].as_py()
@@ -179,12 +203,10 @@ def id_column(ids: ArrayLike) -> pa.Array:
         InputError: they are neither.
     """
     array = np.asarray(ids)
-    if array.dtype.kind in "iuUT" or array.size == 0:
-        return pa.array(
-            array.tolist()
-            if array.dtype.kind in "UT"
-            else array.astype(array.dtype if array.size else np.int64)
-        )
-    if array.dtype.kind == "O":
-        return pa.array([str(i) for i in array.tolist()], pa.string())
+    if array.size == 0:
+        return pa.array([], pa.int64())
+    if array.dtype.kind in "iu":
+        return pa.array(array)
+    if array.dtype.kind in "UTO":
+        return text_column(array.tolist())
     raise InputError(f"ids are {array.dtype}; use integers or strings")

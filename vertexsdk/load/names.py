@@ -61,7 +61,12 @@ class Names:
 
     def find(self, names: Sequence[str]) -> NDArray[np.int64]:
         """Return the code (int64) of each name, -1 where the graph has none."""
-        found = pc.index_in(pa.array(names, pa.large_string()), value_set=self.sorted)
+        try:
+            wanted = pa.array(names, pa.large_string())
+        except UnicodeEncodeError:  # a lone surrogate, which is in no name
+            known = [n if n.encode(errors="replace").decode() == n else None for n in names]
+            wanted = pa.array(known, pa.large_string())
+        found = pc.index_in(wanted, value_set=self.sorted)
         return np.asarray(pc.cast(pc.fill_null(found, -1), pa.int64()))
 
     def packed(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from vertexsdk.errors import InputError
 from vertexsdk.load import files, text
-from vertexsdk.load.arrow import as_strings, id_array, id_column
+from vertexsdk.load.arrow import as_strings, id_array, id_column, text_column
 from vertexsdk.load.build import NO_KIND, Vertices
 from vertexsdk.load.frames import Batches, readable
 from vertexsdk.load.lines import LineError
@@ -49,7 +49,7 @@ def with_ids(found: VertexInput | None, ids: Sequence[object]) -> VertexInput | 
     """Return the vertices and some more, of no class."""
     if not ids:
         return found
-    more = pa.array([str(i) for i in ids], pa.large_string())
+    more = text_column(ids)
     if found is None:
         return VertexInput(more, None, "the vertices")
     kinds = None

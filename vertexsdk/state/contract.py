@@ -19,16 +19,18 @@ Invariants that every backend keeps, and `vertexsdk.testing.backends` tests:
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.encoded import damaged
 from vertexsdk.state.address import Address
 
 __all__ = ["LONGEST_NAME", "Backend", "CanQuery", "CanReadParts", "Head", "SegmentKey"]
@@ -63,6 +65,20 @@ class Head:
     manifest: str
     iteration: int
     epoch: int
+
+    def encode(self) -> str:
+        """JSON, always the same for equal heads; `decode` is the way back."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def decode(cls, raw: bytes) -> Head:
+        """The head.
+
+        Raises:
+            CorruptError: no head was encoded to this.
+        """
+        with damaged(f"the head {raw[:40]!r}"):
+            return cls(**json.loads(raw))
 
 
 def new_attempt() -> str:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 
+from vertexsdk.encoded import damaged
 from vertexsdk.state.contract import Backend, SegmentKey, new_attempt, written_at
 from vertexsdk.state.errors import MissingError
 
@@ -74,13 +75,14 @@ def leased(backend: Backend) -> tuple[set[str], set[SegmentKey]]:
         data = backend.get_manifest(name)
         if data is None:
             continue
-        record = json.loads(data)
-        if record["until"] < time.time():
-            backend.delete_manifests([name])
-            continue
-        segments.update(SegmentKey(*key) for key in record["segments"])
-        if record["manifest"]:
-            manifests.add(record["manifest"])
+        with damaged(f"{name} in {backend.location}"):
+            record = json.loads(data)
+            if record["until"] < time.time():
+                backend.delete_manifests([name])
+                continue
+            segments.update(SegmentKey(*key) for key in record["segments"])
+            if record["manifest"]:
+                manifests.add(record["manifest"])
     return manifests, segments
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 from zlib import crc32
 
-from vertexsdk.encoded import CorruptError
+from vertexsdk.encoded import CorruptError, damaged
 from vertexsdk.state.contract import SegmentKey
 
 __all__ = ["DEEPEST", "KINDS", "Kind", "Manifest", "SegmentRef", "live"]
@@ -111,9 +111,10 @@ class Manifest:
         """
         if data[:8] != b"%08x" % crc32(data[8:]):
             raise CorruptError(f"manifest {name} fails its checksum: the stored bytes have changed")
-        record = json.loads(data[8:])
-        record["segments"] = tuple(map(SegmentRef.from_json, record["segments"]))
-        return cls(**record)
+        with damaged(f"manifest {name}"):
+            record = json.loads(data[8:])
+            record["segments"] = tuple(map(SegmentRef.from_json, record["segments"]))
+            return cls(**record)
 
 
 def live(before: Iterable[SegmentRef], added: Iterable[SegmentRef]) -> list[SegmentRef]:

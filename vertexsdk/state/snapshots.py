@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.encoded import Column, CorruptError, Table
+from vertexsdk.encoded import Column, CorruptError, Table, damaged
 from vertexsdk.state.caches import Cache
 from vertexsdk.state.contract import Backend, CanReadParts, SegmentKey
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.lookup import find_vertices
 from vertexsdk.state.manifests import Manifest, SegmentRef, live
+from vertexsdk.state.names import check_name
 from vertexsdk.state.reading import GONE, NAME_COLUMNS, overlay, refuse_pickled
 from vertexsdk.state.remote import LARGE, RemoteTable
 
@@ -52,10 +53,12 @@ class Snapshots:
 
     def versions(self, loop: str) -> list[int]:
         """The iterations of the loop's retained versions, ascending."""
+        check_name(loop)
         return [iteration for iteration, _ in self.backend.list_versions(loop)]
 
     def head(self, loop: str) -> Manifest | None:
         """The loop's newest version, or None."""
+        check_name(loop)
         head = self.backend.get_head(loop)
         return self.manifest(head.manifest) if head and head.manifest else None
 
@@ -70,6 +73,7 @@ class Snapshots:
             if newest is None:
                 raise self.unknown(loop)
             return newest
+        check_name(loop)
         found = self.backend.floor(loop, at)
         if found is None:
             versions = self.versions(loop)
@@ -216,7 +220,9 @@ class Snapshots:
             opened = [
                 self.segment(ref, fields=fields, trusted=trusted, objects=objects) for ref in refs
             ]
-            yield partition, overlay(opened)
+            with self.naming(refs[-1]):
+                whole = overlay(opened)
+            yield partition, whole
 
     def lookup(
         self,
@@ -266,7 +272,8 @@ class Snapshots:
     def naming(self, ref: SegmentRef) -> Iterator[None]:
         """Errors about bytes inside name the segment."""
         try:
-            yield
+            with damaged("a column", ""):
+                yield
         except CorruptError as error:
             raise CorruptError(
                 f"segment {ref.key} in {self.backend.location} is damaged: {error}; fork the loop "
