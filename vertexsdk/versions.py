@@ -147,7 +147,7 @@ class Versions:
 
     def result(
         self,
-        backend: str,
+        backend: Address,
         loop: str,
         iteration: int,
         statistics: Mapping[str, Any],
