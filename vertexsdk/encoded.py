@@ -188,6 +188,26 @@ class Table:
         """The number of rows of a column, as it is stored."""
         return int(self._places[name][1][0])
 
+    def check_rows(self) -> None:
+        """Check that there is a column "id" of int64, and a row for each id in all but "name.*".
+
+        Raises:
+            CorruptError: it is not so.
+        """
+        with damaged("the header of encoded columns", ""):
+            dtype, shape, *_ = self._places["id"]
+            _require((dtype.str, len(shape)) == ("<i8", 1), "ids of another type")
+            for name in self.names:
+                kind = self._packed.get(name)
+                if kind is None:
+                    rows = self.length(name)
+                elif kind == "shared":
+                    rows = self.length(f"{name}.index")
+                else:
+                    rows = self.length(f"{name}.offsets") - 1
+                own = name.startswith("name.")
+                _require(own or rows == shape[0], "columns of different lengths")
+
     def rows(self, name: str, low: int, high: int) -> Column:
         """Rows low..high of a column as it is stored, not checked; reads no others.
 

@@ -12,6 +12,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.errors import StateError
+
 __all__ = ["hash_strings", "index_strings", "pack_strings", "take_strings"]
 __all__ += ["unpack_strings"]
 
@@ -34,12 +36,21 @@ def pack_strings(strings: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def unpack_strings(offsets: NDArray[np.int64], utf8: NDArray[np.uint8]) -> list[str]:
-    """The strings packed by `pack_strings`."""
+    """The strings packed by `pack_strings`.
+
+    Raises:
+        StateError: what is given are no packed strings.
+    """
     if offsets.size == 0:
         return []
     data = utf8[int(offsets[0]) : int(offsets[-1])].tobytes()
     bounds = (offsets - offsets[0]).tolist()
-    return [data[low:high].decode("utf-8", "surrogatepass") for low, high in pairwise(bounds)]
+    try:
+        return [data[low:high].decode("utf-8", "surrogatepass") for low, high in pairwise(bounds)]
+    except UnicodeDecodeError as error:
+        raise StateError(
+            f"stored strings are not UTF-8 ({error.reason}): run again, in another store"
+        ) from error
 
 
 def take_strings(

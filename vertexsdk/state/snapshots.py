@@ -140,6 +140,8 @@ class Snapshots:
                 found = Table(pieces)
                 if found.schema != ref.schema or found.size != ref.bytes:
                     raise CorruptError("another segment is stored in its place")
+                if ref.kind in ("base", "delta"):
+                    found.check_rows()
             self._tables.put(ref.key, found, ref.bytes)
         return found
 
@@ -158,6 +160,8 @@ class Snapshots:
             return self.table(ref)
         with self.naming(ref):
             found = RemoteTable(read, ref.bytes)
+            if ref.kind in ("base", "delta"):
+                found.check_rows()
         if found.schema != ref.schema:
             return self.table(ref)
         self._remote.put(ref.key, found)

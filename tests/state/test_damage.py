@@ -1,0 +1,326 @@
+"""Bytes that nobody here wrote: each is refused in one line, as a `VertexError`, and none crashes.
+
+Checksums find what decays; these headers and records have right ones, as of somebody who can write
+to the store, or of another version.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import random
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import numpy as np
+import pytest
+import redis
+
+import vertexsdk
+from vertexsdk.columns import encode, pack_strings
+from vertexsdk.encoded import PREFIX
+from vertexsdk.errors import VertexError
+from vertexsdk.state import CorruptError, SegmentRef, StateError, Store, open_store
+from vertexsdk.state.contract import Head, SegmentKey, new_attempt
+from vertexsdk.state.manifests import Manifest
+from vertexsdk.testing.servers import RedisServer
+
+MUTATIONS = 400
+JUNK: list[Any] = [
+    *(None, True, 0, 1, -1, 7, 64, 1 << 31, 1 << 63, -(1 << 70), 1e300, 0.5, float("nan")),
+    *("", "id", "x.offsets", "name.bytes", "<i8", "<f8", "O", "|O8", "V8", "S4", "<M8[s]", "<c16"),
+    *("i8,f8", "(2,3)<i4", "\ud800", "str", "object", "shared", "utf-9", "\0", "é" * 300),
+    *([], [0], [4], [-1], [1 << 61, 0], [0, 1 << 61], [2, 2, 1], [[4]], {}, {"id": "str"}),
+]
+
+
+@pytest.fixture
+def seed() -> int:
+    """Another one in each run, unless VERTEXSDK_FUZZ_SEED repeats one."""
+    number = int(os.environ.get("VERTEXSDK_FUZZ_SEED", "0")) or random.SystemRandom().getrandbits(
+        32
+    )
+    print(f"VERTEXSDK_FUZZ_SEED={number}")
+    return number
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with open_store(f"memory://{new_attempt()}") as store:
+        yield store
+
+
+def columns(named: bool) -> dict[str, Any]:
+    """A segment with a column of every sort."""
+    found: dict[str, Any] = {
+        "id": np.arange(6) * 3,
+        "x": np.array(["a", "b", "é", "", "c", "d"], object),
+        "v": np.arange(6.0),
+        "w": np.arange(12.0).reshape(6, 2),
+        "o": np.array([{1}, {2}, None, None, {1}, 3], object),
+    }
+    if named:
+        found["name.offsets"], found["name.bytes"] = pack_strings(list("uvwxyz"))
+    return found
+
+
+def mutated(value: Any, rng: random.Random) -> Any:
+    """The JSON with one thing in it replaced, removed, doubled or swapped."""
+    if isinstance(value, dict) and value and rng.random() < 0.9:
+        key = rng.choice(list(value))
+        how = rng.random()
+        if how < 0.1:
+            return {k: v for k, v in value.items() if k != key}
+        if how < 0.2:
+            return {(str(rng.choice(JUNK)) if k == key else k): v for k, v in value.items()}
+        return {**value, key: mutated(value[key], rng)}
+    if isinstance(value, list) and value and rng.random() < 0.9:
+        at = rng.randrange(len(value))
+        how = rng.random()
+        if how < 0.1:
+            return value[:at] + value[at + 1 :]
+        if how < 0.2:
+            return [*value, value[at]]
+        return [*value[:at], mutated(value[at], rng), *value[at + 1 :]]
+    if isinstance(value, int) and rng.random() < 0.5:
+        return value + rng.choice([-64, -8, -1, 1, 8, 64, 1 << 20])
+    return rng.choice(JUNK)
+
+
+def with_header(data: bytes, change: Callable[[Any], Any]) -> bytes:
+    """The encoded columns with another header, whose checksum and lengths are right."""
+    magic, length, _, _ = PREFIX.unpack_from(data)
+    header = json.dumps(change(json.loads(data[PREFIX.size : PREFIX.size + length]))).encode()
+    rest = data[PREFIX.size + length :]
+    total = PREFIX.size + len(header) + len(rest)
+    return PREFIX.pack(magic, len(header), zlib.crc32(header), total) + header + rest
+
+
+def schema_of(data: bytes) -> Any:
+    _, length, _, _ = PREFIX.unpack_from(data)
+    try:
+        return json.loads(data[PREFIX.size : PREFIX.size + length])["schema"]
+    except (ValueError, LookupError, TypeError):
+        return "0" * 16
+
+
+def put(store: Store, data: bytes, ids: str) -> None:
+    """Make them the only segment of the loop's newest version, as whoever may write could."""
+    key = SegmentKey("loop", 0, 0, new_attempt())
+    store.backend.put_segment(key, [data])
+    ref = SegmentRef(key, "base", "", 6, len(data), schema_of(data))
+    schema = {name: {"type": "float64"} for name in "vwx"}
+    store.commit("loop", iteration=0, segments=[ref], schema=schema, program="p", ids=ids)
+
+
+def read_all(store: Store, ids: str) -> int:
+    """Read the version in all ways; the number of ways that were refused."""
+    wanted: list[Any] = [0, 9, 100] if ids == "int" else ["u", "z", "not there"]
+    refused = 0
+    lines = []
+
+    def result(use: Callable[[vertexsdk.Result], Any]) -> None:
+        found = vertexsdk.read(store.backend.address, "loop")
+        try:
+            use(found)
+        finally:
+            found.close()
+
+    for way in (
+        lambda: list(store.read("loop")),
+        lambda: list(store.read("loop", trusted=False, fields=["v", "x"])),
+        lambda: store.lookup("loop", wanted, fields=["v", "w", "x"]),
+        lambda: store.lookup("loop", wanted * 40, fields=["v", "x"]),
+        lambda: result(lambda found: found.lookup(wanted)),
+        lambda: result(lambda found: found.to_dict("v")),
+        lambda: result(lambda found: list(found.rows("x"))),
+    ):
+        try:
+            way()
+        except VertexError as error:
+            refused += 1
+            lines.append(str(error))
+    assert not [line for line in lines if "\n" in line]
+    refused += bool(store.audit().corrupt)
+    return refused
+
+
+@pytest.mark.parametrize("ids", ["int", "str"])
+def test_headers_with_right_checksums(store: Store, ids: str, seed: int) -> None:
+    rng = random.Random(seed)
+    data = b"".join(encode(columns(ids == "str"), {"meta": [1]}))
+    put(store, data, ids)
+    assert read_all(store, ids) <= 2  # of the objects, which are not trusted
+    refused = 0
+    for number in range(MUTATIONS):
+        changed = with_header(data, lambda header: mutated(header, rng))
+        if rng.random() < 0.1:
+            low = rng.randrange(len(data))
+            changed = changed[:low] + rng.randbytes(rng.randrange(8)) + changed[low:]
+        try:
+            put(store, changed, ids)
+            refused += bool(read_all(store, ids))
+        except VertexError:
+            refused += 1
+        except BaseException as error:
+            raise AssertionError(f"seed {seed}, mutation {number}: {error!r}") from error
+    assert refused > MUTATIONS / 2
+
+
+def test_columns_with_right_checksums(store: Store, seed: int) -> None:
+    """Offsets and orders that run backwards or beyond, and bytes that are no UTF-8."""
+    rng = np.random.default_rng(seed)
+    for number in range(MUTATIONS // 4):
+        given = columns(True)
+        offsets, order = given["name.offsets"], rng.integers(-9, 9, 6)
+        given["name.offsets"] = offsets + rng.integers(-2, 3, 7) ** (number % 60)
+        given["name.bytes"] = rng.integers(0, 256, 6).astype(np.uint8)
+        given["name.hash"], given["name.order"] = np.zeros(6, np.uint64), order
+        if number % 2:
+            given["x.offsets"], given["x.bytes"] = given["name.offsets"], given["name.bytes"]
+            del given["x"]
+        data = b"".join(encode(given))
+        if number % 2:
+            data = with_header(
+                data, lambda header: {**header, "packed": {"x": "str", "o": "shared"}}
+            )
+        try:
+            put(store, data, "str")
+            read_all(store, "str")
+        except VertexError:
+            continue
+        except BaseException as error:
+            raise AssertionError(f"seed {seed}, columns {number}: {error!r}") from error
+
+
+def test_manifests_and_heads_with_right_checksums(store: Store, seed: int) -> None:
+    rng = random.Random(seed)
+    put(store, b"".join(encode(columns(False))), "int")
+    newest = store.head("loop")
+    assert newest is not None
+    record = json.loads(newest.encode()[8:])
+    for number in range(MUTATIONS):
+        body = json.dumps(mutated(record, rng)).encode()
+        try:
+            Manifest.decode("m", b"%08x" % zlib.crc32(body) + body)
+            Head.decode(
+                json.dumps(mutated({"manifest": "m", "iteration": 1, "epoch": 2}, rng)).encode()
+            )
+        except VertexError:
+            continue
+        except BaseException as error:
+            raise AssertionError(f"seed {seed}, record {number}: {error!r}") from error
+
+
+def stored(path: Path) -> None:
+    with open_store(f"lmdb://{path}") as store:
+        segments = []
+        for partition, rows in enumerate((4, 200_000)):  # one small, one a file of its own
+            data = {"id": np.arange(rows), "v": np.arange(float(rows))}
+            ref = store.put_segment("loop", partition, 0, "base", data)
+            segments.append(ref)
+        store.commit("loop", iteration=0, segments=segments, partitions=2)
+    del store
+    gc.collect()
+
+
+def used(path: Path) -> int:
+    with open_store(f"lmdb://{path}", create=False) as store:
+        assert store.verify() == []
+        store.collect(0, alone=True)
+        store.statistics()
+        return sum(len(part["id"]) for _, part in store.read("loop"))
+
+
+LOOP = b"loop".hex()
+STRAY = ["notes.txt", "large/notes.txt", "large/a-b-c", f"large/{LOOP}/.DS_Store", "shard-05"]
+STRAY += [f"large/{LOOP}/1-2-3", f"large/ff/0-0-{'0' * 32}", f"large/{LOOP}/1-2-{'z' * 32}"]
+
+
+def test_stray_files_are_left_alone(tmp_path: Path) -> None:
+    stored(tmp_path / "store")
+    for name in STRAY:
+        file = tmp_path / "store" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("not yours")
+    assert used(tmp_path / "store") == 200_004
+    assert all((tmp_path / "store" / name).read_text() == "not yours" for name in STRAY)
+
+
+RECORDS: list[tuple[str, bytes | None, bytes, bytes]] = [
+    ("shard-00", None, b"abc", b"x"),
+    ("shard-00", None, b"\xff" * 40, b"x"),
+    ("catalog", b"heads", b"loop\0", b"{"),
+    ("catalog", b"heads", b"loop\0", b'{"a":1}'),
+    ("catalog", b"heads", b"loop\0", b"[1]"),
+    ("catalog", b"heads", b"\xff\0", b"{}"),
+    ("catalog", b"manifests", b"lease.x", b"{"),
+    ("catalog", b"manifests", b"lease.x", b'{"until": "now"}'),
+    ("catalog", b"manifests", b"\xff", b"{"),
+    ("catalog", b"versions", b"loop\0" + bytes(8), b"\xff"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(RECORDS)))
+def test_records_of_lmdb(tmp_path: Path, number: int) -> None:
+    part, table, key, value = RECORDS[number]
+    stored(tmp_path / "store")
+    with lmdb.open(str(tmp_path / "store" / part), max_dbs=5, map_size=1 << 30) as handle:
+        place = handle.open_db(table) if table else None
+        with handle.begin(write=True) as transaction:
+            transaction.put(key, value, db=place)
+    with pytest.raises(CorruptError, match=r"is damaged \(.*\): restore it, or") as caught:
+        used(tmp_path / "store")
+    assert "\n" not in str(caught.value)
+
+
+def test_pages_of_lmdb(tmp_path: Path) -> None:
+    for part in ("shard-00", "catalog"):
+        stored(tmp_path / part)
+        with open(tmp_path / part / part / "data.mdb", "r+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(8192)  # after the two pages that LMDB checks when it opens
+            file.write(bytes([0x5A]) * (size - 8192))
+        with pytest.raises(StateError) as caught:
+            used(tmp_path / part)
+        assert "\n" not in str(caught.value)
+
+
+def walk(store: Store) -> None:
+    store.head("loop")
+    store.collect(0, alone=True)
+    list(store.read("loop"))
+
+
+def test_records_of_redis(redis_server: RedisServer, redis_url: str) -> None:
+    prefix = redis_url.partition("prefix=")[2].partition("&")[0]
+    with redis.Redis(port=redis_server.port) as client, open_store(redis_url) as store:
+        ref = store.put_segment("loop", 0, 0, "base", {"id": np.arange(4)})
+        store.commit("loop", iteration=0, segments=[ref])
+        field = f"0:0:{ref.key.attempt}"
+        for name, entry, value in (
+            ("heads", "loop", b"{"),
+            ("heads", b"\xff", b"{}"),
+            ("manifests", b"\xff", b"{}"),
+            ("segments:loop", "a:b", b"x"),
+            ("segments:loop", field, b"x"),
+            ("segments:loop", field, b"C" + b"x" * 80),
+        ):
+            place = f"{prefix}:{name}"
+            before = client.hget(place, entry)
+            client.hset(place, entry, value)
+            store.forget_tables()
+            with pytest.raises(CorruptError, match="is damaged") as caught:
+                walk(store)
+            assert "\n" not in str(caught.value)
+            if before is None:
+                client.hdel(place, entry)
+            else:
+                client.hset(place, entry, before)
+        client.zadd(f"{prefix}:versions:loop", {b"soon:x": 0})
+        with pytest.raises(CorruptError, match="is damaged"):
+            store.versions("loop")
