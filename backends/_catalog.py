@@ -1,17 +1,24 @@
-"""Heads, manifests and versions in one LMDB environment, where a commit is one transaction."""
+"""Heads, manifests and versions in one LMDB environment, where a commit is one transaction.
+
+The table `references` has a key `TARGET\0REFERRER` for each manifest and each version that needs
+something: what nothing refers to is found by its prefix, without a walk through other loops.
+Whoever removes something holds the environment's only write lock, as whoever commits does.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from vertexsdk.backends._environment import Environment
-from vertexsdk.state.contract import Backend, Head
+from vertexsdk.state.contract import Backend, Head, SegmentKey
+from vertexsdk.state.errors import MissingError
+from vertexsdk.state.manifests import Manifest
 
-__all__ = ["TABLES", "Catalog", "loop_prefix"]
+__all__ = ["TABLES", "Catalog", "add_references", "loop_prefix", "referenced"]
 
-TABLES = ("heads", "manifests", "versions")
+TABLES = ("heads", "manifests", "versions", "references")
 _LAST = (1 << 64) - 1
 
 
@@ -21,9 +28,12 @@ class Catalog(Backend):
     @abstractmethod
     def _catalog(self) -> Environment: ...
 
-    def put_manifest(self, name: str, data: bytes) -> None:
+    @abstractmethod
+    def _has_segment(self, key: SegmentKey) -> bool: ...
+
+    def put_manifest(self, name: str, data: bytes, references: Iterable[str] = ()) -> None:
         catalog = self._catalog()
-        catalog.write(lambda txn: txn.put(name.encode(), data, db=catalog.tables["manifests"]))
+        catalog.write(lambda txn: _put(txn, catalog, name, data, references))
 
     def get_manifest(self, name: str) -> bytes | None:
         catalog = self._catalog()
@@ -39,12 +49,21 @@ class Catalog(Backend):
             for name in names:
                 txn.delete(name.encode(), db=catalog.tables["manifests"])
 
-        catalog.write(work)
+        catalog.write(work, frees=True)
 
-    def list_manifests(self) -> Iterator[str]:
+    def release_manifests(self, manifests: Mapping[str, Sequence[str]]) -> list[str]:
+        catalog = self._catalog()
+
+        def work(txn: Any) -> list[str]:
+            return [name for name in manifests if _release(txn, catalog, name, manifests[name])]
+
+        return catalog.write(work, frees=True)
+
+    def list_manifests(self, prefix: str = "") -> Iterator[str]:
         catalog = self._catalog()
         table = catalog.tables["manifests"]
-        return iter(catalog.read(lambda t: [bytes(k).decode() for k, _ in t.cursor(db=table)]))
+        start = prefix.encode()
+        return iter(catalog.read(lambda t: [k.decode() for k, _ in _range(t, table, start)]))
 
     def get_head(self, loop: str) -> Head | None:
         catalog = self._catalog()
@@ -65,13 +84,19 @@ class Catalog(Backend):
         head: Head,
         *,
         restart: bool = False,
+        references: Iterable[str] = (),
+        requires: Iterable[SegmentKey] = (),
     ) -> bool:
         catalog = self._catalog()
+        references, requires = list(references), list(requires)
 
         def work(txn: Any) -> bool:
             moved = _swap(txn, catalog, loop, expected, head, restart)
             if moved:
-                txn.put(name.encode(), data, db=catalog.tables["manifests"])
+                for key in requires:
+                    if not self._has_segment(key):
+                        raise MissingError.of_segment(key)
+                _put(txn, catalog, name, data, references)
             return moved
 
         return catalog.write(work)
@@ -86,7 +111,7 @@ class Catalog(Backend):
             _forget(txn, catalog, loop)
             return True
 
-        return catalog.write(work)
+        return catalog.write(work, frees=True)
 
     def list_heads(self) -> list[str]:
         catalog = self._catalog()
@@ -128,9 +153,9 @@ class Catalog(Backend):
             head = _head(txn, catalog, loop)
             for iteration in iterations:
                 if head is None or iteration != head.iteration:
-                    txn.delete(_version(loop, iteration), db=catalog.tables["versions"])
+                    _forget_version(txn, catalog, loop, iteration)
 
-        catalog.write(work)
+        catalog.write(work, frees=True)
 
 
 def loop_prefix(loop: str) -> bytes:
@@ -165,12 +190,69 @@ def _swap(
         _forget(txn, catalog, loop)
     txn.put(loop_prefix(loop), head.encode().encode(), db=catalog.tables["heads"])
     if head.manifest:
+        _forget_version(txn, catalog, loop, head.iteration)
         version = _version(loop, head.iteration)
         txn.put(version, head.manifest.encode(), db=catalog.tables["versions"])
+        _refer(txn, catalog, head.manifest, _referrer(loop, head.iteration))
     return True
 
 
 def _forget(txn: Any, catalog: Environment, loop: str) -> None:
     table = catalog.tables["versions"]
     for key in [key for key, _ in _range(txn, table, loop_prefix(loop))]:
-        txn.delete(key, db=table)
+        _forget_version(txn, catalog, loop, int.from_bytes(key[-8:], "big"))
+
+
+def _forget_version(txn: Any, catalog: Environment, loop: str, iteration: int) -> None:
+    name = txn.pop(_version(loop, iteration), db=catalog.tables["versions"])
+    if name is not None:
+        key = _reference(name.decode(), _referrer(loop, iteration))
+        txn.delete(key, db=catalog.tables["references"])
+
+
+def _referrer(loop: str, iteration: int) -> str:
+    return f"{iteration:020}:{loop}"
+
+
+def _reference(target: str, referrer: str) -> bytes:
+    return f"{target}\0{referrer}".encode()
+
+
+def _refer(txn: Any, catalog: Environment, target: str, referrer: str) -> None:
+    txn.put(_reference(target, referrer), b"", db=catalog.tables["references"])
+
+
+def _put(txn: Any, catalog: Environment, name: str, data: bytes, references: Iterable[str]) -> None:
+    txn.put(name.encode(), data, db=catalog.tables["manifests"])
+    for target in references:
+        _refer(txn, catalog, target, name)
+
+
+def referenced(txn: Any, catalog: Environment, target: str) -> bool:
+    """Whether a version or a manifest needs it."""
+    start = _reference(target, "")
+    return next(_range(txn, catalog.tables["references"], start), None) is not None
+
+
+def _release(txn: Any, catalog: Environment, name: str, references: Iterable[str]) -> bool:
+    if referenced(txn, catalog, name):
+        return False
+    for target in references:
+        txn.delete(_reference(target, name), db=catalog.tables["references"])
+    txn.delete(name.encode(), db=catalog.tables["manifests"])
+    return True
+
+
+def add_references(catalog: Environment) -> None:
+    """Write the table `references` of a store that was made before there was one."""
+
+    def work(txn: Any) -> None:
+        for key, name in list(txn.cursor(db=catalog.tables["versions"])):
+            loop, iteration = key[:-9].decode(), int.from_bytes(key[-8:], "big")
+            _refer(txn, catalog, name.decode(), _referrer(loop, iteration))
+        for key, data in list(txn.cursor(db=catalog.tables["manifests"])):
+            name = key.decode()
+            if "." not in name:
+                _put(txn, catalog, name, data, Manifest.decode(name, data).references)
+
+    catalog.write(work)

@@ -6,6 +6,9 @@
   Arrays read before the fork stay valid in the child, but keep it from opening the same shard.
 - An array read at no copy keeps its read transaction alive, and with it the pages: `_Snapshot`.
   Arrays of one process share a snapshot as long as it is new enough.
+- Where the file system can reserve, a file is kept `_SPARE` pages longer than it needs to be, for
+  deletions: when the disk is full, only what frees room may use them. For LMDB writes a page anew
+  in another place, also to delete from it.
 - The map is as large as the address space lets it be, as it costs nothing until it is used. Where
   the address space is limited it starts small and grows when full; arrays are then copied on
   reading, as a map must not move under them.
@@ -25,6 +28,7 @@ import lmdb
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.backends._lmdb_pages import check_data_file, free_pages
 from vertexsdk.encoded import damaged
 from vertexsdk.state.errors import FullError, StateError
 
@@ -34,6 +38,8 @@ T = TypeVar("T")
 RESERVED = 1 << 38  # bytes of address space for one environment
 SMALLEST = 1 << 22
 _READERS = 512
+_SPARE = 64  # pages
+_READER = 64  # bytes of a reader's slot in the lock file
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _SHORT = errno.EIO  # what LMDB makes of a write that was cut short, as by a full disk
 
@@ -105,6 +111,7 @@ class Environment:
                     raise
                 self.size = SMALLEST
         self.pins = self.size >= RESERVED
+        self._page = self.handle.stat()["psize"]
         self.handle.reader_check()
         self.tables = {name: self.handle.open_db(name.encode()) for name in tables}
         self.tables[""] = None
@@ -118,14 +125,19 @@ class Environment:
             self._remap(0)
             return self.read(work)
 
-    def write(self, work: Callable[[Any], T]) -> T:
+    def write(self, work: Callable[[Any], T], *, frees: bool = False) -> T:
         """Run `work` in a write transaction; it is durable on return, and runs again on growth.
+
+        Args:
+            frees: it only deletes, and may use the spare pages.
 
         Raises:
             FullError: no room on the disk, or the map cannot grow now; nothing was written.
         """
         while True:
             try:
+                if not frees:
+                    self._keep_spare()
                 with self.handle.begin(write=True) as transaction:
                     return work(transaction)
             except lmdb.MapResizedError:
@@ -136,11 +148,36 @@ class Environment:
                 code = getattr(error, "code", 0)
                 if code in _NO_ROOM or code == _SHORT or isinstance(error, lmdb.DiskError):
                     cause = "or its disk fails: " if code == _SHORT else ""
-                    raise FullError(
-                        f"no room left for the store in {self.path}: {cause}free some space, or "
-                        "choose another --backend; what was committed before is still readable"
-                    ) from error
+                    raise self._full(cause) from error
                 raise StateError(f"the store in {self.path} cannot be written: {error}") from error
+
+    def _full(self, cause: str = "") -> FullError:
+        return FullError(
+            f"no room left for the store in {self.path}: {cause}free some space, drop versions "
+            "(vertexsdk state gc --loop NAME --keep N), or choose another --backend; what was "
+            "committed before is still readable"
+        )
+
+    def _keep_spare(self) -> None:
+        if not hasattr(os, "posix_fallocate"):
+            return
+        path = os.path.join(self.path, "data.mdb")
+        used = (self.handle.info()["last_pgno"] + 1) * self._page
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:  # the whole directory was removed
+            return
+        try:
+            size = os.fstat(descriptor).st_size
+            if size >= used + _SPARE * self._page:
+                return
+            os.posix_fallocate(descriptor, used, 2 * _SPARE * self._page)
+        except OSError as error:
+            room = (size - used) // self._page + free_pages(path)
+            if error.errno in _NO_ROOM and room < _SPARE:
+                raise self._full() from error
+        finally:
+            os.close(descriptor)
 
     def arrays(self, read: Callable[[Any], list[memoryview]]) -> list[NDArray[np.uint8]]:
         """The values that `read` finds in a transaction, as arrays that keep them valid."""
@@ -201,6 +238,7 @@ def open_environment(
         sync: be durable.
 
     Raises:
+        CorruptError: its file was cut short.
         StateError: it cannot be opened.
     """
     with _lock:
@@ -212,6 +250,8 @@ def open_environment(
             place = (status.st_dev, status.st_ino)
             found = _open.get(place)
             if found is None:
+                check_data_file(os.path.join(path, "data.mdb"))
+                _reserve_lock_file(os.path.join(path, "lock.mdb"))
                 found = _open[place] = Environment(path, tables, size, sync)
             return found
         except OSError as error:
@@ -229,6 +269,16 @@ def open_environment(
             raise FullError(f"no room left to make {path}: free some space") from error
         except MemoryError as error:
             raise StateError(f"no memory left to open {path}: {error}") from error
+
+
+def _reserve_lock_file(path: str) -> None:
+    """Have room for a new lock file: LMDB maps it, so that a full disk would end the process."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o664)
+    try:
+        if not os.fstat(descriptor).st_size and hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(descriptor, 0, _READERS * _READER)
+    finally:
+        os.close(descriptor)
 
 
 def _sync_directory(path: str) -> None:

@@ -99,6 +99,10 @@ class Files:
                 f"the store in {self._root} cannot be read: {error.strerror}"
             ) from error
 
+    def has(self, key: SegmentKey) -> bool:
+        """Whether the segment is there."""
+        return os.path.exists(os.path.join(self._folder(key.loop), _name(key)))
+
     def discard(self, key: SegmentKey) -> None:
         """Forget it, if it is there; maps of it stay valid."""
         with contextlib.suppress(FileNotFoundError):

@@ -8,13 +8,18 @@ import os
 
 from vertexsdk.state.errors import FormatError, FullError, StateInputError
 
-__all__ = ["FORMAT", "check_format"]
+__all__ = ["FORMAT", "check_format", "write_format"]
 
-FORMAT = 1
+FORMAT = 2
+OLDEST = 1  # which `LmdbBackend` brings up to date
 
 
-def check_format(path: str, create: bool) -> None:
-    """Make the store, or make sure that this one can be read; never changes anything else."""
+def check_format(path: str, create: bool) -> int:
+    """Make the store, or make sure that this one can be read; never changes anything else.
+
+    Returns:
+        The format of what is there.
+    """
     file = os.path.join(path, "FORMAT")
     try:
         if create:
@@ -29,12 +34,8 @@ def check_format(path: str, create: bool) -> None:
             )
         if not create:
             raise FileNotFoundError
-        temporary = os.path.join(path, f".FORMAT.{os.urandom(8).hex()}")
-        with open(temporary, "wb") as new:
-            new.write(b"vertexsdk state, format %d\n" % FORMAT)
-            new.flush()
-            os.fsync(new.fileno())
-        os.replace(temporary, file)
+        write_format(path)
+        return FORMAT
     except FileNotFoundError:
         raise StateInputError(f"there is no store in {path}: check the --backend URL") from None
     except (FileExistsError, NotADirectoryError):
@@ -51,12 +52,24 @@ def check_format(path: str, create: bool) -> None:
         raise StateInputError(f"{path} cannot be used for a store: {error.strerror}") from error
 
 
-def _compare_format(path: str, raw: bytes) -> None:
+def write_format(path: str) -> None:
+    """Say that the store has the format of this version."""
+    temporary = os.path.join(path, f".FORMAT.{os.urandom(8).hex()}")
+    with open(temporary, "wb") as new:
+        new.write(b"vertexsdk state, format %d\n" % FORMAT)
+        new.flush()
+        os.fsync(new.fileno())
+    os.replace(temporary, os.path.join(path, "FORMAT"))
+
+
+def _compare_format(path: str, raw: bytes) -> int:
     words = raw.split()
     if words[:3] != [b"vertexsdk", b"state,", b"format"] or not words[3:4]:
         raise FormatError(f"{path}/FORMAT is not that of a store: name another directory")
-    if words[3] != b"%d" % FORMAT:
-        raise FormatError(
-            f"the store in {path} has format {words[3].decode(errors='replace')}, this version of "
-            f"vertexsdk reads format {FORMAT}: use the version that wrote it, or another directory"
-        )
+    for known in range(OLDEST, FORMAT + 1):
+        if words[3] == b"%d" % known:
+            return known
+    raise FormatError(
+        f"the store in {path} has format {words[3].decode(errors='replace')}, this version of "
+        f"vertexsdk reads format {FORMAT}: use the version that wrote it, or another directory"
+    )

@@ -9,6 +9,8 @@ from typing import Any
 
 from psycopg import sql
 
+from vertexsdk.state.manifests import Manifest
+
 __all__ = ["LATEST", "MIGRATIONS", "OWN", "SYSTEM", "make_view", "migrate"]
 __all__ += ["missing_rights", "unusable"]
 
@@ -54,6 +56,12 @@ MIGRATIONS = (
     DROP VIEW vertex_state;
     ALTER TABLE vertex_rows DROP COLUMN iteration;
     """,
+    """
+    CREATE TABLE vertex_references (
+        target text COLLATE "C", referrer text COLLATE "C", PRIMARY KEY (target, referrer)
+    );
+    CREATE INDEX vertex_versions_manifest ON vertex_versions (manifest);
+    """,
 )
 LATEST = len(MIGRATIONS)
 OWN = ("loop", "vertex", "iteration", "name", "class")  # the columns before the fields
@@ -75,6 +83,7 @@ def migrate(link: Any, schema: str) -> None:
             link.execute(step)
         if version < LATEST:
             make_view(link)
+            _add_references(link)
         if row is None:
             link.execute("INSERT INTO vertex_format VALUES (%s)", [LATEST])
         elif version < LATEST:
@@ -106,6 +115,16 @@ def missing_rights(link: Any) -> str:
         "WHERE NOT has_schema_privilege(current_schema(), 'CREATE')"
     ).fetchall()
     return "; ".join(statement for (statement,) in found)
+
+
+def _add_references(link: Any) -> None:
+    """Write what the manifests of an older store refer to."""
+    link.execute("DELETE FROM vertex_manifests WHERE name LIKE '%.%'")  # leases: not read any more
+    for name, data in link.execute("SELECT name, data FROM vertex_manifests").fetchall():
+        link.execute(
+            "INSERT INTO vertex_references SELECT unnest(%s::text[]), %s ON CONFLICT DO NOTHING",
+            [Manifest.decode(name, bytes(data)).references, name],
+        )
 
 
 def make_view(link: Any) -> None:

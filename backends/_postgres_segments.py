@@ -16,12 +16,20 @@ from vertexsdk.backends._postgres_server import Server
 from vertexsdk.state.contract import Backend, CanReadParts, Parts, SegmentKey
 from vertexsdk.state.errors import MissingError
 
-__all__ = ["PostgresSegments"]
+__all__ = ["PostgresSegments", "require"]
 
 T = TypeVar("T")
 PIECE = 1 << 18
 _ROW = struct.Struct(">hiqiii")  # of COPY: 3 values, number, piece, length of the data
 _KEY = "loop = %s AND partition = %s AND iteration = %s AND attempt = %s"
+
+
+_LOCK = (
+    "SELECT attempt FROM vertex_segments JOIN unnest(%s::text[], %s::int[], %s::bigint[], "
+    "%s::text[]) AS wanted(loop, partition, iteration, attempt) "
+    "USING (loop, partition, iteration, attempt) "
+    "ORDER BY loop, partition, iteration, attempt FOR {} OF vertex_segments"
+)
 
 
 class PostgresSegments(Backend, CanReadParts):
@@ -131,6 +139,25 @@ class PostgresSegments(Backend, CanReadParts):
         if places:
             self._run(work)
 
+    def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
+        wanted = list(keys)
+
+        def work(link: Any) -> list[SegmentKey]:
+            with link.transaction():
+                # Waits for the commits that require them; those that come later wait for this.
+                link.execute(_LOCK.format("UPDATE"), _columns(wanted))
+                needed = link.execute(
+                    "SELECT DISTINCT target FROM vertex_references WHERE target = ANY(%s)",
+                    [[key.attempt for key in wanted]],
+                ).fetchall()
+                attempts = {target for (target,) in needed}
+                gone = [key for key in wanted if key.attempt not in attempts]
+                for key in gone:
+                    _delete(link, [key.loop, key.partition, key.iteration, key.attempt])
+                return gone
+
+        return self._run(work) if wanted else []
+
     def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
         where = "" if loop is None else "WHERE loop = %s"
         rows = self._all(
@@ -148,6 +175,29 @@ class PostgresSegments(Backend, CanReadParts):
 
     def _do(self, query: str, *values: Any) -> None:
         self._run(lambda link: link.execute(query, values))
+
+
+def require(link: Any, keys: Sequence[SegmentKey]) -> None:
+    """Keep segments until the end of the transaction.
+
+    Raises:
+        MissingError: one of them is not there.
+    """
+    if not keys:
+        return
+    there = {attempt for (attempt,) in link.execute(_LOCK.format("KEY SHARE"), _columns(keys))}
+    for key in keys:
+        if key.attempt not in there:
+            raise MissingError.of_segment(key)
+
+
+def _columns(keys: Sequence[SegmentKey]) -> list[list[Any]]:
+    return [
+        [key.loop for key in keys],
+        [key.partition for key in keys],
+        [key.iteration for key in keys],
+        [key.attempt for key in keys],
+    ]
 
 
 def _delete(link: Any, place: list[Any]) -> None:

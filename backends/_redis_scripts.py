@@ -6,34 +6,90 @@ made it, by which a swap that is sent again after a lost answer is known.
 
 from __future__ import annotations
 
-__all__ = ["DELETE", "DROP", "PUT", "SWAP"]
+__all__ = ["DELETE", "DROP", "PUT", "RELEASE", "SWAP"]
 
-# KEYS: heads, tokens, versions of the loop, manifests
-# ARGV: loop, expected or "", head, token, version prefix, version or "", restart, name, data
-SWAP = """
+# What a manifest or a version needs is kept in one sorted set, as `target \\0 referrer`.
+_REFERENCES = """
+local function forget(members, references, loop)
+  for _, member in ipairs(members) do
+    local referrer = string.sub(member, 1, 21) .. loop
+    redis.call('ZREM', references, string.sub(member, 22) .. '\\0' .. referrer)
+  end
+end
+local function needed(references, target)
+  local low, high = '[' .. target .. '\\0', '(' .. target .. '\\1'
+  return #redis.call('ZRANGEBYLEX', references, low, high, 'LIMIT', 0, 1) > 0
+end
+"""
+
+# KEYS: heads, tokens, versions of the loop, manifests, references, and of each segment that is
+# required, the segments of its loop
+# ARGV: loop, expected or "", head, token, version prefix, version or "", restart, name, data,
+# number of references, references..., the fields of required segments...
+# Gives 1, 0 if the head is another, or -k if the k-th of the required segments is not there.
+SWAP = (
+    _REFERENCES
+    + """
 if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[4] then return 1 end
 local head = redis.call('HGET', KEYS[1], ARGV[1]) or ''
 if head ~= ARGV[2] then return 0 end
-if ARGV[7] == '1' then redis.call('DEL', KEYS[3]) end
+local count = tonumber(ARGV[10])
+for k = 6, #KEYS do
+  if redis.call('HEXISTS', KEYS[k], ARGV[5 + count + k]) == 0 then return 5 - k end
+end
+if ARGV[7] == '1' then
+  forget(redis.call('ZRANGE', KEYS[3], 0, -1), KEYS[5], ARGV[1])
+  redis.call('DEL', KEYS[3])
+end
 if ARGV[6] ~= '' then
-  redis.call('ZREMRANGEBYLEX', KEYS[3], '[' .. ARGV[5], '(' .. ARGV[5] .. '\\255')
+  local low, high = '[' .. ARGV[5], '(' .. ARGV[5] .. '\\255'
+  forget(redis.call('ZRANGEBYLEX', KEYS[3], low, high), KEYS[5], ARGV[1])
+  redis.call('ZREMRANGEBYLEX', KEYS[3], low, high)
   redis.call('ZADD', KEYS[3], 0, ARGV[6])
+  redis.call('ZADD', KEYS[5], 0, string.sub(ARGV[6], 22) .. '\\0' .. ARGV[5] .. ARGV[1])
 end
 if ARGV[8] ~= '' then redis.call('HSET', KEYS[4], ARGV[8], ARGV[9]) end
+for k = 11, 10 + count do
+  redis.call('ZADD', KEYS[5], 0, ARGV[k] .. '\\0' .. ARGV[8])
+end
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[4])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1
 """
+)
 
-# KEYS: heads, tokens, versions of the loop. ARGV: loop, expected, token
-DROP = """
+# KEYS: heads, tokens, versions of the loop, references. ARGV: loop, expected, token
+# A token that a full server does not take only serves to know the same attempt again.
+DROP = (
+    _REFERENCES
+    + """
 if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[3] then return 1 end
 if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
 redis.call('HDEL', KEYS[1], ARGV[1])
+forget(redis.call('ZRANGE', KEYS[3], 0, -1), KEYS[4], ARGV[1])
 redis.call('DEL', KEYS[3])
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[3])
+redis.pcall('HSET', KEYS[2], ARGV[1], ARGV[3])
 return 1
 """
+)
+
+# KEYS: manifests, references. ARGV: of each manifest its name, number of references, references...
+RELEASE = (
+    _REFERENCES
+    + """
+local gone, at = {}, 1
+while at <= #ARGV do
+  local name, count = ARGV[at], tonumber(ARGV[at + 1])
+  if not needed(KEYS[2], name) then
+    for k = at + 2, at + 1 + count do redis.call('ZREM', KEYS[2], ARGV[k] .. '\\0' .. name) end
+    redis.call('HDEL', KEYS[1], name)
+    gone[#gone + 1] = name
+  end
+  at = at + 2 + count
+end
+return gone
+"""
+)
 
 # KEYS: segments of the loop, loops. ARGV: loop, field, value, prefix of chunks, new chunks
 PUT = """
@@ -54,17 +110,25 @@ end
 return 1
 """
 
-# KEYS: segments of the loop, loops. ARGV: loop, prefix of chunks, fields...
-DELETE = """
+# KEYS: segments of the loop, loops, and references if what is referred to is to stay
+# ARGV: loop, prefix of chunks, fields... Gives the fields that are not there now.
+DELETE = (
+    _REFERENCES
+    + """
+local gone = {}
 for f = 3, #ARGV do
-  local old = redis.call('HGET', KEYS[1], ARGV[f])
-  if old and string.sub(old, 1, 1) == 'C' then
-    for i = 0, tonumber(string.sub(old, 2, 16)) - 1 do
-      redis.call('UNLINK', ARGV[2] .. string.sub(old, 17, 48) .. ':' .. i)
+  if not KEYS[3] or not needed(KEYS[3], string.match(ARGV[f], '[^:]*$')) then
+    local old = redis.call('HGET', KEYS[1], ARGV[f])
+    if old and string.sub(old, 1, 1) == 'C' then
+      for i = 0, tonumber(string.sub(old, 2, 16)) - 1 do
+        redis.call('UNLINK', ARGV[2] .. string.sub(old, 17, 48) .. ':' .. i)
+      end
     end
+    redis.call('HDEL', KEYS[1], ARGV[f])
+    gone[#gone + 1] = ARGV[f]
   end
-  redis.call('HDEL', KEYS[1], ARGV[f])
 end
 if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('SREM', KEYS[2], ARGV[1]) end
-return 1
+return gone
 """
+)

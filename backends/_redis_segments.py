@@ -19,7 +19,7 @@ from vertexsdk.encoded import damaged
 from vertexsdk.state.contract import Backend, CanReadParts, Parts, SegmentKey, new_attempt
 from vertexsdk.state.errors import MissingError
 
-__all__ = ["RedisSegments"]
+__all__ = ["RedisSegments", "segment_field"]
 
 T = TypeVar("T")
 INLINE = 1 << 16  # bytes up to which a segment is kept in the hash
@@ -36,7 +36,7 @@ class RedisSegments(Backend, CanReadParts):
 
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
         size = sum(map(len, pieces))
-        place, loops, field = self._segments(key.loop), self._key("loops"), _field(key)
+        place, loops, field = self._segments(key.loop), self._key("loops"), segment_field(key)
         chunk = self._key("chunk:")
         if size <= INLINE:
             value = b"".join([_HEADER.pack(b"I", b""), *pieces])
@@ -66,7 +66,7 @@ class RedisSegments(Backend, CanReadParts):
             pass  # chunks expired or were evicted before the segment was made
 
     def get_segment(self, key: SegmentKey) -> list[NDArray[np.uint8]] | None:
-        place, field = self._segments(key.loop), _field(key)
+        place, field = self._segments(key.loop), segment_field(key)
         value: bytes | None = self._run(lambda r: r.hget(place, field))
         if value is None:
             return None
@@ -84,7 +84,7 @@ class RedisSegments(Backend, CanReadParts):
         return [np.frombuffer(part, np.uint8) for part in found]
 
     def open_segment(self, key: SegmentKey) -> Parts | None:
-        place, field = self._segments(key.loop), _field(key)
+        place, field = self._segments(key.loop), segment_field(key)
         value: bytes | None = self._run(lambda r: r.hget(place, field))
         if value is None or value[:1] == b"I":
             return None
@@ -112,14 +112,23 @@ class RedisSegments(Backend, CanReadParts):
         return read
 
     def delete_segments(self, keys: Iterable[SegmentKey]) -> None:
+        self._delete(keys)
+
+    def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
+        return self._delete(keys, self._key("references"))
+
+    def _delete(self, keys: Iterable[SegmentKey], *references: bytes) -> list[SegmentKey]:
         loops: dict[str, list[bytes]] = {}
         for key in keys:
-            loops.setdefault(key.loop, []).append(_field(key))
+            loops.setdefault(key.loop, []).append(segment_field(key))
+        gone: list[SegmentKey] = []
         for loop, fields in loops.items():
+            places = (self._segments(loop), self._key("loops"), *references)
             for low in range(0, len(fields), 1000):
                 some = [loop, self._key("chunk:"), *fields[low : low + 1000]]
-                places = (self._segments(loop), self._key("loops"))
-                self._ask("eval", scripts.DELETE, 2, *places, *some)
+                found = self._ask("eval", scripts.DELETE, len(places), *places, *some)
+                gone += [_segment(loop, field) for field in found]
+        return gone
 
     def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
         if loop is None:
@@ -157,7 +166,7 @@ def _whole(
     return found
 
 
-def _field(key: SegmentKey) -> bytes:
+def segment_field(key: SegmentKey) -> bytes:
     return f"{key.partition}:{key.iteration}:{key.attempt}".encode()
 
 

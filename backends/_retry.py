@@ -13,11 +13,12 @@ from typing import TypeVar
 
 from vertexsdk.state.errors import StateError, StateInputError
 
-__all__ = ["Clash", "Lost", "patience", "persist"]
+__all__ = ["Clash", "Clock", "Lost", "patience", "persist"]
 
 T = TypeVar("T")
 _FIRST, _LONGEST = 0.05, 2.0  # seconds between attempts
 _CLASHES = 4  # after which it is no accident
+_FRESH = 60.0  # seconds for which an answer about the time is good
 
 
 class Lost(Exception):
@@ -26,6 +27,26 @@ class Lost(Exception):
 
 class Clash(Lost):
     """Another transaction was in the way: it answers, and the same may succeed a moment later."""
+
+
+class Clock:
+    """A server's clock: asked now and then, and carried on by this host's steady clock.
+
+    Args:
+        ask: gives the server's seconds since 1970.
+    """
+
+    def __init__(self, ask: Callable[[], float]) -> None:
+        self._ask = ask
+        self._answer: tuple[float, float] | None = None  # and when it came
+
+    def now(self) -> float:
+        """Seconds since 1970, whatever time it is on this host."""
+        steady = time.monotonic()
+        if self._answer is None or steady - self._answer[1] > _FRESH:
+            self._answer = self._ask(), steady
+        said, at = self._answer
+        return said + steady - at
 
 
 def persist(work: Callable[[], T], location: str, seconds: float, again: Callable[[], None]) -> T:

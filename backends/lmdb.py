@@ -24,13 +24,14 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.backends._catalog import TABLES, Catalog, loop_prefix
+from vertexsdk.backends._catalog import TABLES, Catalog, add_references, loop_prefix, referenced
 from vertexsdk.backends._environment import Environment, open_environment
 from vertexsdk.backends._files import LARGE, Files
-from vertexsdk.backends._format import check_format
+from vertexsdk.backends._format import FORMAT, check_format, write_format
+from vertexsdk.backends._lmdb_pages import has_tables
 from vertexsdk.state.address import redacted
 from vertexsdk.state.contract import SegmentKey
-from vertexsdk.state.errors import StateInputError
+from vertexsdk.state.errors import CorruptError, StateInputError
 
 __all__ = ["LmdbBackend"]
 
@@ -48,6 +49,7 @@ class LmdbBackend(Catalog):
         map_size: see `open_environment`.
 
     Raises:
+        CorruptError: files of it were lost or cut short.
         FormatError: the directory holds something else, or another version's store.
         StateInputError: no store there and not `create`, or no permission.
     """
@@ -63,7 +65,23 @@ class LmdbBackend(Catalog):
         self._process = os.getpid()
         self._environments: dict[str, Environment] = {}
         self._files = Files(os.path.join(self.path, "large"), self.durable)
-        check_format(self.path, create)
+        format = check_format(self.path, create)
+        self._refuse_lost_catalog()
+        if format < FORMAT:
+            add_references(self._catalog())
+            write_format(self.path)
+
+    def _refuse_lost_catalog(self) -> None:
+        """Make the catalog of a new store; an old one without it would look empty to `collect`."""
+        if has_tables(os.path.join(self.path, "catalog", "data.mdb")):
+            return
+        beside = [n for n in os.listdir(self.path) if n == "large" or n.startswith("shard-")]
+        if beside:
+            raise CorruptError(
+                f"the catalog of the store in {self.path} is lost, and {min(beside)} is not: "
+                "restore the directory from a backup, or choose another --backend"
+            )
+        self._catalog()
 
     @classmethod
     def from_url(cls, url: str, *, create: bool = True) -> LmdbBackend:
@@ -116,11 +134,22 @@ class LmdbBackend(Catalog):
         shards: dict[int, list[SegmentKey]] = {}
         for key in keys:
             shards.setdefault(key.partition % SHARDS, []).append(key)
+        # The files first: that needs no room on the disk.
+        self._files.delete(key for some in shards.values() for key in some)
         for some in shards.values():
             environment = self._shard(some[0])
-            environment.write(partial(_delete, keys=some))
+            environment.write(partial(_delete, keys=some), frees=True)
             environment.forget_snapshot()
-        self._files.delete(key for some in shards.values() for key in some)
+
+    def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
+        catalog, given = self._catalog(), list(keys)
+
+        def work(txn: Any) -> list[SegmentKey]:  # writes nothing: its lock keeps commits out
+            gone = [key for key in given if not referenced(txn, catalog, key.attempt)]
+            self.delete_segments(gone)
+            return gone
+
+        return catalog.write(work, frees=True)
 
     def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
         prefix = b"" if loop is None else loop_prefix(loop)
@@ -130,6 +159,11 @@ class LmdbBackend(Catalog):
                 environment = self._environment(f"shard-{number:02}")
                 found.update(environment.read(lambda txn: list(_scan(txn, prefix))))
         return iter(sorted(found))
+
+    def _has_segment(self, key: SegmentKey) -> bool:
+        if self._files.has(key):
+            return True
+        return self._shard(key).read(lambda txn: txn.get(_segment(key, 0)) is not None)
 
     def statistics(self) -> dict[str, Any]:
         size = 0

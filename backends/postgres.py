@@ -11,17 +11,18 @@ those of libpq, such as `sslmode=verify-full` and `sslrootcert=FILE`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from psycopg import errors, sql
 
 from vertexsdk.backends._postgres_rows import replace_rows
 from vertexsdk.backends._postgres_schema import LATEST, migrate, missing_rights, unusable
-from vertexsdk.backends._postgres_segments import PostgresSegments
+from vertexsdk.backends._postgres_segments import PostgresSegments, require
 from vertexsdk.backends._postgres_server import Server
+from vertexsdk.backends._retry import Clock
 from vertexsdk.state.address import Address
-from vertexsdk.state.contract import CanQuery, Head, new_attempt
+from vertexsdk.state.contract import CanQuery, Head, SegmentKey, new_attempt
 from vertexsdk.state.errors import FormatError, StateInputError
 
 __all__ = ["PostgresBackend"]
@@ -44,6 +45,7 @@ class PostgresBackend(PostgresSegments, CanQuery):
     def __init__(self, server: Server, *, create: bool = True) -> None:
         self._server = server
         self.location, self.advice = server.location, server.advice
+        self._clock = Clock(self._time)
         version = server.reach(_version)
         if version is None and (hint := server.reach(lambda link: unusable(link, server.schema))):
             raise StateInputError(f"{self.location}: this user may not use the schema: {hint}")
@@ -93,8 +95,17 @@ class PostgresBackend(PostgresSegments, CanQuery):
             )
         self._may_write = True
 
-    def put_manifest(self, name: str, data: bytes) -> None:
-        self._run(lambda link: _put_manifest(link, name, data))
+    def now(self) -> float:
+        return self._clock.now()
+
+    def put_manifest(self, name: str, data: bytes, references: Iterable[str] = ()) -> None:
+        targets = list(references)
+
+        def work(link: Any) -> None:
+            with link.transaction():
+                _put_manifest(link, name, data, targets)
+
+        self._run(work)
 
     def get_manifest(self, name: str) -> bytes | None:
         rows = self._all("SELECT data FROM vertex_manifests WHERE name = %s", name)
@@ -104,8 +115,37 @@ class PostgresBackend(PostgresSegments, CanQuery):
         if some := list(names):
             self._do("DELETE FROM vertex_manifests WHERE name = ANY(%s)", some)
 
-    def list_manifests(self) -> Iterator[str]:
-        return iter([name for (name,) in self._all("SELECT name FROM vertex_manifests")])
+    def release_manifests(self, manifests: Mapping[str, Sequence[str]]) -> list[str]:
+        names = list(manifests)
+
+        def work(link: Any) -> list[str]:
+            with link.transaction():
+                needed = {name: set[str]() for name in names}
+                for name, referrer in link.execute(
+                    "SELECT target, referrer FROM vertex_references WHERE target = ANY(%s) "
+                    "UNION ALL SELECT manifest, '' FROM vertex_versions WHERE manifest = ANY(%s)",
+                    [names, names],
+                ):
+                    needed[name].add(referrer)
+                gone: list[str] = []
+                for name in names:
+                    if needed[name] <= {*gone}:
+                        gone.append(name)
+                pairs = [(target, name) for name in gone for target in manifests[name]]
+                link.execute("DELETE FROM vertex_manifests WHERE name = ANY(%s)", [gone])
+                link.execute(
+                    "DELETE FROM vertex_references USING unnest(%s::text[], %s::text[]) "
+                    "AS gone(target, referrer) WHERE vertex_references.target = gone.target "
+                    "AND vertex_references.referrer = gone.referrer",
+                    [[target for target, _ in pairs], [name for _, name in pairs]],
+                )
+                return gone
+
+        return self._run(work)
+
+    def list_manifests(self, prefix: str = "") -> Iterator[str]:
+        query = "SELECT name FROM vertex_manifests WHERE name >= %s AND name < %s"
+        return iter([name for (name,) in self._all(query, prefix, prefix + "\U0010ffff")])
 
     def get_head(self, loop: str) -> Head | None:
         rows = self._all(
@@ -116,7 +156,7 @@ class PostgresBackend(PostgresSegments, CanQuery):
     def swap_head(
         self, loop: str, expected: Head | None, head: Head, *, restart: bool = False
     ) -> bool:
-        return self._swap(loop, expected, head, restart, None)
+        return self._swap(loop, expected, head, restart, lambda link: None)
 
     def publish(
         self,
@@ -127,8 +167,16 @@ class PostgresBackend(PostgresSegments, CanQuery):
         head: Head,
         *,
         restart: bool = False,
+        references: Iterable[str] = (),
+        requires: Iterable[SegmentKey] = (),
     ) -> bool:
-        return self._swap(loop, expected, head, restart, (name, data))
+        targets, keys = list(references), list(requires)
+
+        def put(link: Any) -> None:
+            require(link, keys)
+            _put_manifest(link, name, data, targets)
+
+        return self._swap(loop, expected, head, restart, put)
 
     def drop_head(self, loop: str, expected: Head) -> bool:
         def work(link: Any) -> bool:
@@ -194,6 +242,10 @@ class PostgresBackend(PostgresSegments, CanQuery):
         rows = self._all("SELECT manifest FROM vertex_shown WHERE loop = %s", loop)
         return rows[0][0] if rows else None
 
+    def _time(self) -> float:
+        query = "SELECT extract(epoch FROM clock_timestamp())::float8"
+        return float(self._all(query)[0][0])
+
     def _asked(self) -> tuple[bool, str]:
         if self._settings is None:
             names = ("fsync", "synchronous_commit", "full_page_writes")
@@ -212,7 +264,7 @@ class PostgresBackend(PostgresSegments, CanQuery):
         expected: Head | None,
         head: Head,
         restart: bool,
-        manifest: tuple[str, bytes] | None,
+        put: Callable[[Any], None],
     ) -> bool:
         token = new_attempt()
         new = [head.manifest, head.iteration, head.epoch, token]
@@ -243,8 +295,7 @@ class PostgresBackend(PostgresSegments, CanQuery):
                         "(loop, iteration) DO UPDATE SET manifest = EXCLUDED.manifest",
                         [loop, head.iteration, head.manifest],
                     )
-                if manifest:
-                    _put_manifest(link, *manifest)
+                put(link)
                 return True
 
         return self._run(work)
@@ -258,9 +309,14 @@ def _version(link: Any) -> int | None:
     return row[0] if row else None
 
 
-def _put_manifest(link: Any, name: str, data: bytes) -> None:
+def _put_manifest(link: Any, name: str, data: bytes, references: Sequence[str]) -> None:
     link.execute(
         "INSERT INTO vertex_manifests VALUES (%s, %s) "
         "ON CONFLICT (name) DO UPDATE SET data = EXCLUDED.data",
         [name, data],
     )
+    if references:
+        link.execute(
+            "INSERT INTO vertex_references SELECT unnest(%s::text[]), %s ON CONFLICT DO NOTHING",
+            [references, name],
+        )

@@ -1,9 +1,11 @@
-"""`redis://host:port/db` and `rediss://` (TLS): shared between hosts, as durable as the server.
+r"""`redis://host:port/db` and `rediss://` (TLS): shared between hosts, as durable as the server.
 
     PREFIX:format           which format this is
     PREFIX:heads, :tokens   hashes loop → head as JSON, and → the token of its last swap
     PREFIX:versions:LOOP    a sorted set of `iteration:manifest`, for floor lookups
     PREFIX:manifests        a hash name → data
+    PREFIX:leases           the same for those whose name has a dot
+    PREFIX:references       a sorted set of `target\0referrer`, of manifests and versions
     PREFIX:segments:LOOP    a hash partition:iteration:attempt → the bytes, if they are few, or
                             how many chunks there are, and the token in their names
     PREFIX:chunk:TOKEN:N    bytes of a large segment
@@ -15,20 +17,22 @@ Options in the URL: `?prefix=NAME`,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from vertexsdk.backends import _redis_scripts as scripts
-from vertexsdk.backends._redis_segments import RedisSegments
+from vertexsdk.backends._redis_segments import RedisSegments, segment_field
 from vertexsdk.backends._redis_server import Server
+from vertexsdk.backends._retry import Clock
 from vertexsdk.encoded import damaged
 from vertexsdk.state.address import Address
-from vertexsdk.state.contract import Head, new_attempt
-from vertexsdk.state.errors import FormatError, StateInputError
+from vertexsdk.state.contract import Head, SegmentKey, new_attempt
+from vertexsdk.state.errors import FormatError, MissingError, StateInputError
+from vertexsdk.state.manifests import Manifest
 
 __all__ = ["RedisBackend"]
 
-FORMAT = 1
+FORMAT = 2
 
 
 class RedisBackend(RedisSegments):
@@ -45,6 +49,7 @@ class RedisBackend(RedisSegments):
         self._server = server
         self.location = server.location
         self._prefix = server.prefix
+        self._clock = Clock(lambda: self._run(_time))
         made = f"vertexsdk state, format {FORMAT}".encode()
         place = self._key("format")
         found = server.reach(lambda r: r.get(place))
@@ -53,7 +58,10 @@ class RedisBackend(RedisSegments):
                 raise StateInputError(f"there is no store in {self.location}: check --backend")
             self._run(lambda r: r.set(place, made, nx=True))
             found = self._run(lambda r: r.get(place))
-        if found != made:
+        if found == b"vertexsdk state, format 1":
+            self._add_references()
+            self._run(lambda r: r.set(place, made))
+        elif found != made:
             raise FormatError(
                 f"{self.location} has another format than this version of vertexsdk writes "
                 f"({FORMAT}): choose another database or ?prefix=, or the version that wrote it"
@@ -76,19 +84,44 @@ class RedisBackend(RedisSegments):
     def durability(self) -> str:  # type: ignore[override]
         return self._server.durability()[1]
 
-    def put_manifest(self, name: str, data: bytes) -> None:
-        self._run(lambda r: r.hset(self._key("manifests"), name, data))
+    def now(self) -> float:
+        return self._clock.now()
+
+    def put_manifest(self, name: str, data: bytes, references: Iterable[str] = ()) -> None:
+        members = [_reference(target, name) for target in references]
+
+        def work(r: Any) -> None:
+            pipeline = r.pipeline(transaction=True)
+            pipeline.hset(self._manifests(name), name, data)
+            if members:
+                pipeline.zadd(self._key("references"), dict.fromkeys(members, 0))
+            pipeline.execute()
+
+        self._run(work)
 
     def get_manifest(self, name: str) -> bytes | None:
-        found: bytes | None = self._run(lambda r: r.hget(self._key("manifests"), name))
+        found: bytes | None = self._run(lambda r: r.hget(self._manifests(name), name))
         return found
 
     def delete_manifests(self, names: Iterable[str]) -> None:
-        if some := list(names):
-            self._run(lambda r: r.hdel(self._key("manifests"), *some))
+        tables: dict[bytes, list[str]] = {}
+        for name in names:
+            tables.setdefault(self._manifests(name), []).append(name)
+        for table, some in tables.items():
+            self._ask("hdel", table, *some)
 
-    def list_manifests(self) -> Iterator[str]:
-        return iter(self._texts(self._run(lambda r: r.hkeys(self._key("manifests")))))
+    def release_manifests(self, manifests: Mapping[str, Sequence[str]]) -> list[str]:
+        given: list[Any] = []
+        for name, references in manifests.items():
+            given += [name, len(references), *references]
+        places = [self._key("manifests"), self._key("references")]
+        found = self._run(lambda r: r.eval(scripts.RELEASE, 2, *places, *given))
+        return self._texts(found)
+
+    def list_manifests(self, prefix: str = "") -> Iterator[str]:
+        tables = {self._manifests(prefix), self._key("leases")}
+        names = [name for table in tables for name in self._texts(self._ask("hkeys", table))]
+        return iter([name for name in names if name.startswith(prefix)])
 
     def get_head(self, loop: str) -> Head | None:
         raw = self._run(lambda r: r.hget(self._key("heads"), loop))
@@ -97,7 +130,7 @@ class RedisBackend(RedisSegments):
     def swap_head(
         self, loop: str, expected: Head | None, head: Head, *, restart: bool = False
     ) -> bool:
-        return self._swap(loop, expected, head, restart, "", b"")
+        return self._swap(loop, expected, head, restart)
 
     def publish(
         self,
@@ -108,13 +141,18 @@ class RedisBackend(RedisSegments):
         head: Head,
         *,
         restart: bool = False,
+        references: Iterable[str] = (),
+        requires: Iterable[SegmentKey] = (),
     ) -> bool:
-        return self._swap(loop, expected, head, restart, name, data)
+        return self._swap(
+            loop, expected, head, restart, name, data, list(references), list(requires)
+        )
 
     def drop_head(self, loop: str, expected: Head) -> bool:
         places = [*map(self._key, ("heads", "tokens")), self._versions(loop)]
+        places += [self._key("references")]
         given = [loop, _head(expected), new_attempt()]
-        return bool(self._run(lambda r: r.eval(scripts.DROP, 3, *places, *given)))
+        return bool(self._run(lambda r: r.eval(scripts.DROP, 4, *places, *given)))
 
     def list_heads(self) -> list[str]:
         return sorted(self._texts(self._run(lambda r: r.hkeys(self._key("heads")))))
@@ -140,8 +178,16 @@ class RedisBackend(RedisSegments):
             if self._split(raw)[0] in gone
         ]
         members = [raw for raw in members if head is None or self._split(raw)[0] != head.iteration]
-        if members:
-            self._run(lambda r: r.zrem(place, *members))
+        if not members:
+            return
+
+        def work(r: Any) -> None:
+            pipeline = r.pipeline(transaction=True)
+            pipeline.zrem(place, *members)
+            pipeline.zrem(self._key("references"), *(_used(raw, loop) for raw in members))
+            pipeline.execute()
+
+        self._run(work)
 
     def statistics(self) -> dict[str, Any]:
         def work(r: Any) -> int:
@@ -163,25 +209,67 @@ class RedisBackend(RedisSegments):
     def _versions(self, loop: str) -> bytes:
         return self._key(f"versions:{loop}")
 
+    def _manifests(self, name: str) -> bytes:
+        return self._key("leases" if "." in name else "manifests")
+
     def _swap(
         self,
         loop: str,
         expected: Head | None,
         head: Head,
         restart: bool,
-        name: str,
-        data: bytes,
+        name: str = "",
+        data: bytes = b"",
+        references: Sequence[str] = (),
+        requires: Sequence[SegmentKey] = (),
     ) -> bool:
         version = _version(head.iteration) if head.manifest else b""
         member = version + head.manifest.encode() if head.manifest else b""
         places = [
             *map(self._key, ("heads", "tokens")),
             self._versions(loop),
-            self._key("manifests"),
+            *map(self._key, ("manifests", "references")),
+            *(self._segments(key.loop) for key in requires),
         ]
-        given = [loop, _head(expected), _head(head), new_attempt(), version, member]
-        given += ["1" if restart else "0", name, data]
-        return bool(self._run(lambda r: r.eval(scripts.SWAP, 4, *places, *given)))
+        given: list[Any] = [loop, _head(expected), _head(head), new_attempt(), version, member]
+        given += ["1" if restart else "0", name, data, len(references), *references]
+        given += [segment_field(key) for key in requires]
+        done: int = self._run(lambda r: r.eval(scripts.SWAP, len(places), *places, *given))
+        if done < 0:
+            raise MissingError.of_segment(requires[-done - 1])
+        return bool(done)
+
+    def _add_references(self) -> None:
+        """Bring a store of format 1 up to date."""
+
+        def work(r: Any) -> None:
+            members = []
+            for loop in map(bytes.decode, r.hkeys(self._key("heads"))):
+                members += [_used(raw, loop) for raw in r.zrange(self._versions(loop), 0, -1)]
+            for raw, data in r.hgetall(self._key("manifests")).items():
+                name = raw.decode()
+                if "." in name:
+                    r.hdel(self._key("manifests"), name)
+                    continue
+                members += [_reference(x, name) for x in Manifest.decode(name, data).references]
+            for low in range(0, len(members), 10_000):
+                r.zadd(self._key("references"), dict.fromkeys(members[low : low + 10_000], 0))
+
+        self._run(work)
+
+
+def _time(r: Any) -> float:
+    seconds, microseconds = r.time()
+    return float(seconds + microseconds / 1e6)
+
+
+def _reference(target: str, referrer: str) -> bytes:
+    return f"{target}\0{referrer}".encode()
+
+
+def _used(member: bytes, loop: str) -> bytes:
+    """The reference of a version to its manifest."""
+    return member[21:] + b"\0" + member[:21] + loop.encode()
 
 
 def _head(head: Head | None) -> str:

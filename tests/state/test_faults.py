@@ -70,7 +70,7 @@ def test_other_formats_and_other_files_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "store" / "FORMAT").unlink()
     with pytest.raises(FormatError, match="holds other files"):
         open_store(f"lmdb://{tmp_path}/store")
-    (tmp_path / "store" / "FORMAT").write_text("vertexsdk state, format 1\n")
+    (tmp_path / "store" / "FORMAT").write_text("vertexsdk state, format 2\n")
     with open_store(f"lmdb://{tmp_path}/store") as store:
         assert store.versions("loop") == [0]
 
@@ -86,7 +86,7 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store(f"lmdb://{tmp_path}/store")
     monkeypatch.setattr(os, "makedirs", refuse)
     with pytest.raises(StateError, match="Permission denied"):
-        store.loops()
+        put(store, 0)
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:

@@ -7,16 +7,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 from vertexsdk.columns import encode, schema_hash
 from vertexsdk.encoded import Column
-from vertexsdk.state import leases
-from vertexsdk.state.contract import Backend, Head, SegmentKey, new_attempt, written_at
+from vertexsdk.state.contract import Backend, Head, SegmentKey, new_attempt
 from vertexsdk.state.errors import FencedError, StateInputError
 from vertexsdk.state.garbage import sweep
 from vertexsdk.state.manifests import DEEPEST, KINDS, Kind, Manifest, SegmentRef, live
@@ -67,7 +64,7 @@ class Commits(Snapshots):
             check_rows(columns)
         stored = with_name_index(dict(columns))
         pieces = encode(stored, meta)
-        key = SegmentKey(loop, int(partition), int(iteration), new_attempt())
+        key = SegmentKey(loop, int(partition), int(iteration), new_attempt(self.backend.now()))
         self.backend.put_segment(key, pieces)
         rows = len(columns["id"]) if "id" in columns else max(map(len, columns.values()), default=0)
         return SegmentRef(key, kind, group, rows, sum(map(len, pieces)), schema_hash(stored))
@@ -134,7 +131,7 @@ class Commits(Snapshots):
             FencedError: another driver claimed the loop since; nothing changed.
             OwnerError: as `claim`.
             StateInputError: the iteration or the parent does not fit.
-            MissingError: a segment waited so long that it was collected.
+            MissingError: a segment was collected before; the loop stays at its parent.
             FullError: no room; the loop stays at its parent.
         """
         if loop not in self._claims:
@@ -146,8 +143,9 @@ class Commits(Snapshots):
             raise StateInputError(f"loop {loop!r} cannot go back to iteration {iteration}: fork it")
         added = tuple(segments)
         below = content or parent
+        now = self.backend.now()
         plain = Manifest(
-            name=new_attempt(),
+            name=new_attempt(now),
             loop=loop,
             iteration=iteration,
             parent=parent.name if parent else None,
@@ -161,11 +159,9 @@ class Commits(Snapshots):
             segments=added,
             complete=False,
             depth=parent.depth + 1 if parent else 0,
-            created=time.time(),
+            created=now,
         )
-        slow = [ref.key for ref in added if time.time() - written_at(ref.key.attempt) > leases.SLOW]
-        with leases.holding(self.backend, slow) if slow else nullcontext():
-            return self._publish(plain, parent, content)
+        return self._publish(plain, parent, content)
 
     def sweep(self, dropped: Iterable[str]) -> None:
         """Delete what only the manifests named needed, now that no version names them."""
@@ -181,8 +177,16 @@ class Commits(Snapshots):
             restart = parent is None and bool(head.manifest)
             dropped = self.backend.list_versions(loop) if restart else []
             new = Head(manifest.name, iteration, head.epoch)
+            fresh = manifest if content else plain  # what the parent has, its version holds
             if self.backend.publish(
-                manifest.name, manifest.encode(), loop, head, new, restart=restart
+                manifest.name,
+                manifest.encode(),
+                loop,
+                head,
+                new,
+                restart=restart,
+                references=manifest.references,
+                requires=[ref.key for ref in fresh.segments],
             ):
                 break
             found = self.backend.get_head(loop)
@@ -196,7 +200,8 @@ class Commits(Snapshots):
             if parent is not None:
                 parent = self.manifest(found.manifest)
                 depth = parent.depth + 1
-                plain = replace(plain, name=new_attempt(), parent=parent.name, depth=depth)
+                name = new_attempt(self.backend.now())
+                plain = replace(plain, name=name, parent=parent.name, depth=depth)
         self._claims[loop] = new
         self.remember(manifest)
         if parent is not None and parent.iteration == iteration:

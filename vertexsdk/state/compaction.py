@@ -43,13 +43,19 @@ def compact(store: Commits, loop: str, deltas: int) -> Manifest:
         made = [_base(store, loop, manifest, layers[p]) for p in sorted(set(merged.values()))]
         new = replace(
             manifest,
-            name=new_attempt(),
+            name=new_attempt(store.backend.now()),
             segments=(*kept, *made),
             complete=True,
             depth=0,
         )
         if store.backend.publish(
-            new.name, new.encode(), loop, head, Head(new.name, head.iteration, head.epoch)
+            new.name,
+            new.encode(),
+            loop,
+            head,
+            Head(new.name, head.iteration, head.epoch),
+            references=new.references,
+            requires=[ref.key for ref in made],
         ):
             store.remember(new)
             store.sweep([manifest.name])

@@ -3,7 +3,8 @@
 A backend keeps four things, and knows nothing of what is in them:
 
 - *segments*, blobs under a `SegmentKey`, written once, by any process;
-- *manifests*, small blobs under a name, written once, by the driver;
+- *manifests*, small blobs under a name, written once, by the driver, each with its *references*:
+  the attempts of segments and the names of manifests that must stay as long as it does;
 - *heads*, one small record per loop, moved only by compare-and-set;
 - *versions*, per loop a map iteration → manifest name, kept by the same step that moves the head,
   so that it never names a manifest that was not committed.
@@ -14,7 +15,8 @@ Invariants that every backend keeps, and `vertexsdk.testing.backends` tests:
    durable as the backend declares, whatever process dies next.
 2. A put is whole or absent. Two puts of one key leave one of them, whole.
 3. Of any number of racing `swap_head` that expect the same head, exactly one returns True.
-4. What was put can be read by every process that opened the same `location`.
+4. `publish` never refers to a segment that `delete_unreferenced` removed or removes.
+5. What was put can be read by every process that opened the same `location`.
 """
 
 from __future__ import annotations
@@ -81,9 +83,14 @@ class Head:
             return cls(**json.loads(raw))
 
 
-def new_attempt() -> str:
-    """32 hex digits that no other call returns, in any process; the first 12 tell the time."""
-    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
+def new_attempt(now: float | None = None) -> str:
+    """32 hex digits that no other call returns, in any process; the first 12 tell the time.
+
+    Args:
+        now: seconds since 1970, of `Backend.now`; by default of this host.
+    """
+    milliseconds = int(1000 * (time.time() if now is None else now))
+    return f"{milliseconds:012x}{os.urandom(10).hex()}"
 
 
 def written_at(name: str) -> float:
@@ -125,6 +132,13 @@ class Backend(ABC):
             StateInputError: the user lacks a right that a commit needs; says which.
         """
 
+    def now(self) -> float:
+        """Seconds since 1970, by the one clock that all who use this store go by.
+
+        That is the server's. By default it is this host's, for a store that only one host opens.
+        """
+        return time.time()
+
     @abstractmethod
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
         """Store the concatenation of `pieces`; called in tasks and in the driver.
@@ -142,15 +156,26 @@ class Backend(ABC):
 
     @abstractmethod
     def delete_segments(self, keys: Iterable[SegmentKey]) -> None:
-        """Forget them; absent ones are ignored."""
+        """Forget them, whatever refers to them; absent ones are ignored."""
+
+    @abstractmethod
+    def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
+        """Forget those that no manifest refers to; in one atomic step with `publish`.
+
+        Works where there is no room left for `put_segment`, as `forget_versions`, `drop_head`,
+        `release_manifests` and `delete_manifests` do.
+
+        Returns:
+            The keys that are not there now.
+        """
 
     @abstractmethod
     def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
         """The keys of one loop's segments, or of all, ascending by (loop, partition, iteration)."""
 
     @abstractmethod
-    def put_manifest(self, name: str, data: bytes) -> None:
-        """Store a manifest.
+    def put_manifest(self, name: str, data: bytes, references: Iterable[str] = ()) -> None:
+        """Store a manifest, and what it refers to: attempts of segments, names of manifests.
 
         Raises:
             FullError: no room; nothing was stored.
@@ -162,11 +187,22 @@ class Backend(ABC):
 
     @abstractmethod
     def delete_manifests(self, names: Iterable[str]) -> None:
-        """Forget them; absent ones are ignored."""
+        """Forget manifests that were put without references; absent ones are ignored."""
 
     @abstractmethod
-    def list_manifests(self) -> Iterator[str]:
-        """The names of all manifests."""
+    def release_manifests(self, manifests: Mapping[str, Sequence[str]]) -> list[str]:
+        """Forget manifests, in this order, unless a version or another manifest refers to them.
+
+        Args:
+            manifests: what each refers to, by its name; a manifest stands before its parent.
+
+        Returns:
+            The names of those that are not there now; what they referred to, they do no more.
+        """
+
+    @abstractmethod
+    def list_manifests(self, prefix: str = "") -> Iterator[str]:
+        """The names of all manifests that start so; quick for those of leases, which have a dot."""
 
     @abstractmethod
     def get_head(self, loop: str) -> Head | None:
@@ -182,6 +218,7 @@ class Backend(ABC):
         is ""), and with `restart` every other version of the loop is forgotten.
         """
 
+    @abstractmethod
     def publish(
         self,
         name: str,
@@ -191,10 +228,18 @@ class Backend(ABC):
         head: Head,
         *,
         restart: bool = False,
+        references: Iterable[str] = (),
+        requires: Iterable[SegmentKey] = (),
     ) -> bool:
-        """`put_manifest`, then `swap_head`; a backend with transactions makes it one step."""
-        self.put_manifest(name, data)
-        return self.swap_head(loop, expected, head, restart=restart)
+        """`put_manifest` and `swap_head` in one atomic step.
+
+        Args:
+            requires: segments which must be there, if the head is `expected`.
+
+        Raises:
+            MissingError: one of these was removed; nothing changed.
+            FullError: no room; nothing changed.
+        """
 
     @abstractmethod
     def drop_head(self, loop: str, expected: Head) -> bool:

@@ -28,7 +28,15 @@ class FullError(StateError):
 
 
 class MissingError(StateError):
-    """A committed version needs something that the backend no longer has."""
+    """A version needs something that the backend no longer has."""
+
+    @classmethod
+    def of_segment(cls, key: object) -> MissingError:
+        """The error of a commit that names a segment which is not there."""
+        return cls(
+            f"segment {key} was collected before it was committed: run this again, and collect "
+            "with a longer --grace"
+        )
 
 
 class FormatError(StateInputError):

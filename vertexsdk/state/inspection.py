@@ -55,7 +55,7 @@ class Inspection(Snapshots):
                 ranks = dict(store.read("main", version))
         """
         manifest = self.version(loop, at)
-        lease = Lease.take(self.backend, seconds, manifest=manifest.name)
+        lease = Lease.take(self.backend, seconds, [manifest.name])
         try:
             kept = self.backend.floor(loop, manifest.iteration)
             if kept is None or kept[1] != manifest.name:  # a sweep may not have seen the lease

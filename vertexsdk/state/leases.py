@@ -1,37 +1,31 @@
-"""Who holds on to what, so that nothing is collected under a reader or a slow writer.
+"""Who holds on to what, so that nothing is removed under a reader.
 
-A lease is a small record beside the manifests: until when, and which version or segments. A
-collector writes a record too before it looks for leases; who takes a lease looks for a collector
-after writing it. Whatever the order of the two writes, at least one of the two sees the other:
-the collector spares what is leased, or the other waits until the collector has gone.
+A lease is a small record beside the manifests: until when, by the store's clock, and which versions
+or segments. Who takes one for a version then looks whether the version is still there: versions
+are forgotten before leases are looked for, so that at least one of the two sees the other.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 
 from vertexsdk.encoded import damaged
-from vertexsdk.state.contract import Backend, SegmentKey, new_attempt, written_at
-from vertexsdk.state.errors import MissingError
+from vertexsdk.state.contract import Backend, SegmentKey, new_attempt
 
-__all__ = ["SLOW", "Lease", "collecting", "holding", "is_record", "leased"]
+__all__ = ["Lease", "is_record", "leased"]
 
-SLOW = 60.0  # seconds after which a segment that is to be committed is leased first
-_LEASE, _COLLECTOR = "lease.", "collector."
-_LONGEST = 120.0  # seconds for which a collector's record counts, if it died
+_LEASE = "lease."
 
 
 @dataclass(slots=True)
 class Lease:
-    """A hold on a version or on segments, until it expires or is released."""
+    """A hold on manifests and segments, until it expires or is released."""
 
     backend: Backend
     name: str
-    manifest: str | None
+    manifests: tuple[str, ...]
     segments: tuple[SegmentKey, ...]
     until: float
 
@@ -40,18 +34,19 @@ class Lease:
         cls,
         backend: Backend,
         seconds: float,
-        manifest: str | None = None,
+        manifests: Iterable[str] = (),
         segments: Iterable[SegmentKey] = (),
     ) -> Lease:
         """A new lease; it counts once this returns, unless what it names was gone before."""
-        lease = cls(backend, _LEASE + new_attempt(), manifest, tuple(segments), 0.0)
+        name = _LEASE + new_attempt(backend.now())
+        lease = cls(backend, name, tuple(manifests), tuple(segments), 0.0)
         lease.renew(seconds)
         return lease
 
     def renew(self, seconds: float) -> None:
         """Let it end `seconds` from now."""
-        self.until = time.time() + seconds
-        record = {"until": self.until, "manifest": self.manifest}
+        self.until = self.backend.now() + seconds
+        record = {"until": self.until, "manifests": self.manifests}
         self.backend.put_manifest(
             self.name,
             json.dumps({**record, "segments": list(map(astuple, self.segments))}).encode(),
@@ -63,65 +58,23 @@ class Lease:
 
 
 def is_record(name: str) -> bool:
-    """Whether a name among the manifests is one of a lease or a collector."""
-    return name.startswith((_LEASE, _COLLECTOR))
+    """Whether a name among the manifests is that of a lease."""
+    return name.startswith(_LEASE)
 
 
 def leased(backend: Backend) -> tuple[set[str], set[SegmentKey]]:
     """The manifests and segments that are held now; leases that ended are removed."""
     manifests: set[str] = set()
     segments: set[SegmentKey] = set()
-    for name in [name for name in backend.list_manifests() if name.startswith(_LEASE)]:
+    for name in list(backend.list_manifests(_LEASE)):
         data = backend.get_manifest(name)
         if data is None:
             continue
         with damaged(f"{name} in {backend.location}"):
             record = json.loads(data)
-            if record["until"] < time.time():
+            if record["until"] < backend.now():
                 backend.delete_manifests([name])
                 continue
             segments.update(SegmentKey(*key) for key in record["segments"])
-            if record["manifest"]:
-                manifests.add(record["manifest"])
+            manifests.update(record["manifests"])
     return manifests, segments
-
-
-@contextmanager
-def collecting(backend: Backend) -> Iterator[float]:
-    """Be seen to collect; gives the time at which to stop."""
-    name = _COLLECTOR + new_attempt()
-    backend.put_manifest(name, b"")
-    try:
-        yield time.time() + _LONGEST / 2
-    finally:
-        backend.delete_manifests([name])
-
-
-@contextmanager
-def holding(backend: Backend, segments: list[SegmentKey]) -> Iterator[None]:
-    """Hold segments that were written a while ago, while they are committed.
-
-    Raises:
-        MissingError: one of them was collected: it had waited longer than the grace period.
-    """
-    lease = Lease.take(backend, 2 * _LONGEST, segments=segments)
-    try:
-        while any(_collects(name) for name in backend.list_manifests()):
-            time.sleep(0.01)
-        for loop in {key.loop for key in segments}:
-            there = set(backend.list_segments(loop))
-            for key in segments:
-                if key.loop == loop and key not in there:
-                    raise MissingError(
-                        f"segment {key} was collected before it was committed: run this again, "
-                        "and collect with a longer --grace"
-                    )
-        yield
-    finally:
-        lease.release()
-
-
-def _collects(name: str) -> bool:
-    if not name.startswith(_COLLECTOR):
-        return False
-    return time.time() - written_at(name.removeprefix(_COLLECTOR)) < _LONGEST

@@ -95,6 +95,12 @@ class Manifest:
     depth: int
     created: float = field(compare=False)
 
+    @property
+    def references(self) -> list[str]:
+        """What must stay as long as this does: attempts of its segments, and its parent's name."""
+        above = [] if self.complete or self.parent is None else [self.parent]
+        return [*(ref.key.attempt for ref in self.segments), *above]
+
     def encode(self) -> bytes:
         """JSON in UTF-8, with its CRC; `decode` is the way back."""
         record = {name: getattr(self, name) for name in self.__slots__}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from vertexsdk.state import leases
 from vertexsdk.state.address import Address
 from vertexsdk.state.commits import Commits
 from vertexsdk.state.compaction import compact
@@ -46,6 +45,9 @@ def open_store(url: str | Address, *, create: bool = True) -> Store:
     from vertexsdk.backends import open_backend
 
     return Store(open_backend(url, create=create))
+
+
+_SHORTEST = 120.0  # seconds of a grace period, beside runs
 
 
 def _reopen(address: str | Address) -> Store:
@@ -188,9 +190,9 @@ class Store(Commits, Inspection):
         Raises:
             StateInputError: a grace of less than two minutes, and not `alone`.
         """
-        if grace < 2 * leases.SLOW and not alone:
+        if grace < _SHORTEST and not alone:
             raise StateInputError(
                 f"a grace period of {grace:g} s would take from runs what they are about to "
-                f"commit: give {2 * leases.SLOW:g} s or more, or stop the runs and say so"
+                f"commit: give {_SHORTEST:g} s or more, or stop the runs and say so"
             )
         return collect(self, grace)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from vertexsdk.state.contract import Head
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.leases import Lease
+from vertexsdk.state.manifests import Manifest
 from vertexsdk.state.names import check_name
 from vertexsdk.state.snapshots import Snapshots
 
@@ -41,39 +42,57 @@ def copy_loop(
     if not versions:
         raise source.unknown(loop)
     versions = versions[-1:] if newest else versions
-    leases = [Lease.take(source.backend, _HOUR, manifest=name) for _, name in versions]
+    lease = Lease.take(source.backend, _HOUR, [version for _, version in versions])
+    manifests = [source.manifest(version) for _, version in versions]
+    wanted = {ref.key: ref for manifest in manifests for ref in source.segments(manifest)}
+    links = _links(source, manifests)
+    theirs = Lease.take(target.backend, _HOUR, links, wanted)
     there = set(target.backend.list_segments())
     known = set(target.backend.list_manifests())
     count = size = 0
     try:
-        for _, version in versions:
-            manifest = source.manifest(version)
-            for ref in source.segments(manifest):
-                if ref.key in there:
-                    continue
-                table = source.table(ref)
-                with source.naming(ref):
-                    for column in table.stored:
-                        table.check(column)
-                pieces = source.backend.get_segment(ref.key)
-                if pieces is None:
-                    raise MissingError(f"segment {ref.key} was dropped while it was copied")
-                target.backend.put_segment(ref.key, [piece.data for piece in pieces])
-                there.add(ref.key)
-                count, size = count + 1, size + ref.bytes
-            link: str | None = version
-            while link is not None and link not in known:
-                manifest = source.manifest(link)
-                target.backend.put_manifest(link, manifest.encode())
-                known.add(link)
-                link = None if manifest.complete else manifest.parent
+        for ref in wanted.values():
+            if ref.key in there:
+                continue
+            table = source.table(ref)
+            with source.naming(ref):
+                for column in table.stored:
+                    table.check(column)
+            pieces = source.backend.get_segment(ref.key)
+            if pieces is None:
+                raise MissingError(f"segment {ref.key} was dropped while it was copied")
+            target.backend.put_segment(ref.key, [piece.data for piece in pieces])
+            count, size = count + 1, size + ref.bytes
+        for link, manifest in links.items():
+            if link not in known:
+                target.backend.put_manifest(link, manifest.encode(), manifest.references)
         head: Head | None = None
-        for iteration, version in versions:
-            new = Head(version, iteration, 1)
-            if not target.backend.swap_head(name, head, new):
+        for manifest in manifests:
+            new = Head(manifest.name, manifest.iteration, 1)
+            if not target.backend.publish(
+                manifest.name,
+                manifest.encode(),
+                name,
+                head,
+                new,
+                references=manifest.references,
+                requires=[ref.key for ref in source.segments(manifest)],
+            ):
                 raise StateInputError(f"another process made loop {name!r}: choose another name")
             head = new
     finally:
-        for lease in leases:
-            lease.release()
+        lease.release()
+        theirs.release()
     return Copied(len(versions), count, size)
+
+
+def _links(source: Snapshots, manifests: list[Manifest]) -> dict[str, Manifest]:
+    """These manifests, and those below them on which they are laid, by name."""
+    links: dict[str, Manifest] = {}
+    for manifest in manifests:
+        while manifest.name not in links:
+            links[manifest.name] = manifest
+            if manifest.complete or manifest.parent is None:
+                break
+            manifest = source.manifest(manifest.parent)
+    return links

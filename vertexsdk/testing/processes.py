@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from vertexsdk.state import Head, MissingError, SegmentKey, leases, open_store
-from vertexsdk.state.contract import Backend
+from vertexsdk.state import Head, MissingError, SegmentKey, open_store
 
 __all__ = ["STEPS", "commit_and_die", "commit_for_ever", "put_many", "race_heads", "read_segment"]
 __all__ += ["commit_slowly", "run_together"]
@@ -89,8 +88,9 @@ def commit_and_die(location: str, loop: str, step: str, before: bool) -> None:
                 act(*args, **options)
             os.kill(os.getpid(), signal.SIGKILL)
 
-        def step_by_step(*args: Any, **options: Any) -> bool:
-            return Backend.publish(backend, *args, **options)
+        def step_by_step(name: str, data: bytes, *args: Any, **options: Any) -> bool:
+            backend.put_manifest(name, data, options["references"])
+            return backend.swap_head(*args)
 
         newest = store.claim(loop)
         setattr(backend, step, die)
@@ -117,10 +117,8 @@ def commit_for_ever(location: str, loop: str, acknowledged: Connection) -> None:
 def commit_slowly(location: str, loop: str, count: int, seconds: float) -> None:
     """Commit iterations 1 to `count`, each a while after its segment was written.
 
-    Every segment is leased for its commit, as those are that waited longer than a minute; one
-    that was collected before it was leased is written again, as `MissingError` asks for.
+    A segment that was collected before its commit is written again, as `MissingError` asks for.
     """
-    leases.SLOW = -1.0
     with open_store(location) as store:
         iteration = 1
         while iteration <= count:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,7 +12,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from vertexsdk.state import MissingError, StateInputError, Store, leases, open_store
+from vertexsdk.state import MissingError, SegmentRef, StateInputError, Store, garbage, open_store
+from vertexsdk.state.audit import Audit
+from vertexsdk.state.leases import Lease
 from vertexsdk.testing.model import StoreMachine
 from vertexsdk.testing.processes import commit_slowly, run_together
 
@@ -111,10 +116,7 @@ class StoreSuite:
         store.collect(0, alone=True)
         assert store.audit().unreferenced == []
 
-    def test_a_segment_that_waited_is_kept_or_missed(
-        self, store: Store, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(leases, "SLOW", -1.0)  # every segment is leased for its commit
+    def test_a_segment_that_waited_is_missed_or_stays(self, store: Store) -> None:
         first = commit(store, "main", 0, 0.0)
         columns = {"id": np.arange(10), "value": np.ones(10)}
         ref = store.put_segment("main", 0, 1, "base", columns)
@@ -124,10 +126,88 @@ class StoreSuite:
         assert store.versions("main") == [0]
         assert store.audit().unreferenced == []
         ref = store.put_segment("main", 0, 1, "base", columns)
-        with leases.holding(store.backend, [ref.key]):
+        with lease_of(store, ref):
             assert store.collect(0, alone=True).segments == 0
         store.commit("main", iteration=1, segments=[ref], parent=first)
         assert value(store, "main") == 1.0
+
+    def test_a_commit_between_the_steps_of_a_collection(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever the collector saw before, it removes nothing that was committed since."""
+        first = commit(store, "main", 0, 0.0)
+        ref = store.put_segment("main", 0, 1, "base", {"id": np.arange(3), "value": np.ones(3)})
+        look = garbage.marked
+
+        def look_and_commit(*args: Any) -> Any:
+            seen = look(*args)
+            store.commit("main", iteration=1, segments=[ref], parent=first)
+            return seen
+
+        monkeypatch.setattr(garbage, "marked", look_and_commit)
+        with open_store(store.backend.address) as collector:
+            collector.collect(0, alone=True)
+        monkeypatch.undo()
+        assert store.versions("main") == [0, 1]
+        assert store.verify() == []
+
+    def test_a_branch_deleted_while_it_is_merged(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        commit(store, "main", 0, 0.0)
+        store.fork("main", "branch")
+        commit(store, "branch", 1, 1.0)
+        publish = store.backend.publish
+
+        def delete_first(*args: Any, **options: Any) -> bool:
+            with open_store(store.backend.address) as other:
+                other.delete("branch")
+            return publish(*args, **options)
+
+        monkeypatch.setattr(store.backend, "publish", delete_first)
+        with pytest.raises(MissingError, match="collected before it was committed"):
+            store.merge("branch", "main")
+        monkeypatch.undo()
+        assert store.versions("main") == [0]
+        assert store.audit() == Audit(versions=1, segments=1, bytes=store.audit().bytes)
+
+    @pytest.mark.parametrize("hours", [1, -1])
+    def test_no_clock_loses_a_commit(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch, hours: int
+    ) -> None:
+        """A collector or a writer on a host whose clock is wrong by an hour."""
+        first = commit(store, "main", 0, 0.0)
+        second = commit(store, "main", 1, 1.0)
+        columns = {"id": np.arange(10), "value": np.full(10, 2.0)}
+
+        real = (time.time, time.time_ns)
+
+        if hours > 0:
+            ref = store.put_segment("main", 0, 2, "base", columns)
+        with store.pin("main", 0) as pinned:
+            monkeypatch.setattr(time, "time", lambda: real[0]() + 3600 * hours)
+            monkeypatch.setattr(time, "time_ns", lambda: real[1]() + 3600 * hours * 10**9)
+            if hours < 0:
+                ref = store.put_segment("main", 0, 2, "base", columns)
+                monkeypatch.undo()
+            with open_store(store.backend.address) as collector:
+                assert collector.prune("main", 1) == [0]
+                collected = collector.collect(600)
+            monkeypatch.undo()
+            if store.backend.shared:  # a clock of its own, which nobody sets
+                assert collected.segments == 0
+            if store.backend.shared or hours < 0:
+                ((_, state),) = store.read("main", pinned)
+                assert state["value"].tolist() == [0.0] * 10
+        assert first.name == pinned.name
+        try:
+            store.commit("main", iteration=2, segments=[ref], parent=second)
+        except MissingError:
+            assert not store.backend.shared
+            assert store.versions("main") == [1]
+        else:
+            assert store.versions("main") == [1, 2]
+        assert store.verify() == []
 
     def test_a_pinned_version_can_be_read_after_it_was_dropped(self, store: Store) -> None:
         for iteration in range(3):
@@ -163,6 +243,14 @@ def commit(store: Store, loop: str, iteration: int, number: float) -> Any:
     columns = {"id": np.arange(10), "value": np.full(10, number)}
     ref = store.put_segment(loop, 0, iteration, "base", columns)
     return store.commit(loop, iteration=iteration, segments=[ref], parent=store.head(loop))
+
+
+@contextmanager
+def lease_of(store: Store, ref: SegmentRef) -> Iterator[None]:
+    """Hold a segment that no version has."""
+    lease = Lease.take(store.backend, 60.0, segments=[ref.key])
+    yield
+    lease.release()
 
 
 def value(store: Store, loop: str, at: int | None = None) -> float:
