@@ -134,6 +134,7 @@ class Environment:
         Raises:
             FullError: no room on the disk, or the map cannot grow now; nothing was written.
         """
+        advanced = False
         while True:
             try:
                 if not frees:
@@ -147,6 +148,9 @@ class Environment:
             except lmdb.Error as error:
                 code = getattr(error, "code", 0)
                 if code in _NO_ROOM or code == _SHORT or isinstance(error, lmdb.DiskError):
+                    if not advanced and self._advance():
+                        advanced = True
+                        continue
                     cause = "or its disk fails: " if code == _SHORT else ""
                     raise self._full(cause) from error
                 raise StateError(f"the store in {self.path} cannot be written: {error}") from error
@@ -157,6 +161,16 @@ class Environment:
             "(vertexsdk state gc --loop NAME --keep N), or choose another --backend; what was "
             "committed before is still readable"
         )
+
+    def _advance(self) -> bool:
+        """Commit nothing, so that the next may use the pages that the last one freed."""
+        try:
+            with self.handle.begin(write=True, db=next(iter(self.tables.values()))) as transaction:
+                transaction.put(b"\0", b"")
+                transaction.delete(b"\0")
+        except lmdb.Error:
+            return False
+        return True
 
     def _keep_spare(self) -> None:
         if not hasattr(os, "posix_fallocate"):

@@ -138,6 +138,8 @@ def test_a_swap_whose_answer_is_lost_is_done_once(
 
 
 def test_a_server_without_memory(tmp_path: Any) -> None:
+    import redis
+
     with RedisServer("--maxmemory", "6mb", "--maxmemory-policy", "noeviction") as server:
         store = open_store(server.url())
         commit(store, 0)
@@ -146,7 +148,21 @@ def test_a_server_without_memory(tmp_path: Any) -> None:
                 commit(store, iteration, rows=100_000)
         assert values(store, 0) == {0.0}
         assert store.verify() == []
+        versions = store.versions("loop")
+        store.fork("loop", "fork", 0)
+        client = redis.Redis(port=server.port)
+        client.config_set("maxmemory", 1 << 20)  # less than it has taken
+        with refused(FullError, "no memory left"):
+            commit(store, 100)
+        assert store.prune("loop", 1) == versions[:-1]
+        assert values(store) == {float(versions[-1])}
+        store.delete("loop")
         store.collect(0, alone=True)
+        assert store.loops() == ["fork"]
+        assert store.audit().unreferenced == []
+        client.config_set("maxmemory", 6 << 20)
+        client.close()
+        commit(store, 0)
         store.close()
 
 

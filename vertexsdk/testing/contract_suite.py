@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
-from vertexsdk.state import Backend, Head, SegmentKey, Store
+from vertexsdk.state import Backend, Head, MissingError, SegmentKey, Store
 from vertexsdk.state.contract import LONGEST_NAME, new_attempt
 from vertexsdk.testing.processes import put_many, race_heads, read_segment, run_together
 
@@ -94,6 +96,72 @@ class ContractSuite:
         assert sorted(backend.list_manifests()) == ["m", "n"]
         backend.delete_manifests(["m", "absent"])
         assert list(backend.list_manifests()) == ["n"]
+
+    def test_what_is_referred_to_stays(self, backend: Backend) -> None:
+        """A manifest stays for a version and for its child, a segment for a manifest."""
+        parent, child, other = sorted(new_attempt() for _ in range(3))
+        keys = [SegmentKey("loop", k, 0, new_attempt()) for k in range(4)]
+        for key in keys:
+            backend.put_segment(key, [b"x" * 100_000 * (key.partition % 2)])
+        uses = {parent: [keys[0].attempt], child: [keys[1].attempt, parent], other: []}
+        head = Head(parent, 0, 1)
+        assert backend.publish(parent, b"p", "loop", None, head, references=uses[parent])
+        new = Head(child, 0, 1)  # it takes the place of its parent
+        assert backend.publish(
+            child, b"c", "loop", head, new, references=uses[child], requires=keys[:2]
+        )
+        assert backend.swap_head("fork", None, new)
+        backend.put_manifest(other, b"", [keys[2].attempt])
+        assert backend.release_manifests({child: uses[child], parent: uses[parent]}) == []
+        assert backend.delete_unreferenced(keys) == keys[3:]
+        assert backend.drop_head("loop", new)
+        assert backend.release_manifests({child: uses[child], parent: uses[parent]}) == []
+        assert backend.swap_head("fork", new, Head("next", 0, 1))
+        gone = backend.release_manifests({child: uses[child], parent: uses[parent], "absent": []})
+        assert gone == [child, parent, "absent"]
+        assert sorted(backend.list_manifests()) == [other]
+        assert backend.delete_unreferenced(keys) == [keys[0], keys[1], keys[3]]
+        assert list(backend.list_segments()) == [keys[2]]
+
+    def test_a_version_forgotten_refers_to_nothing(self, backend: Backend) -> None:
+        head = None
+        for iteration in range(3):
+            new = Head(f"m{iteration}", iteration, 1)
+            assert backend.publish(f"m{iteration}", b"", "loop", head, new)
+            head = new
+        wanted: dict[str, list[str]] = {f"m{iteration}": [] for iteration in range(3)}
+        assert backend.release_manifests(wanted) == []
+        backend.forget_versions("loop", [0, 2])
+        assert backend.release_manifests(wanted) == ["m0"]
+        assert head is not None
+        assert backend.swap_head("loop", head, Head("new", 7, 2), restart=True)
+        assert sorted(backend.release_manifests(wanted)) == ["m0", "m1", "m2"]
+        assert list(backend.list_manifests()) == []
+
+    def test_a_commit_needs_its_segments(self, backend: Backend) -> None:
+        keys = [SegmentKey(loop, 0, 1, new_attempt()) for loop in ("loop", "other", "loop")]
+        for key in keys:
+            backend.put_segment(key, [b"x"])
+        backend.delete_unreferenced(keys[1:2])
+        head = Head("m", 1, 1)
+        with pytest.raises(MissingError, match=keys[1].attempt):
+            backend.publish("m", b"", "loop", None, head, requires=keys)
+        assert backend.get_head("loop") is None
+        assert backend.list_versions("loop") == []
+        assert backend.get_manifest("m") is None
+        assert not backend.publish("m", b"", "loop", head, head, requires=keys)
+        assert backend.publish("m", b"", "loop", None, head, requires=keys[::2])
+
+    def test_leases_are_listed_by_themselves(self, backend: Backend) -> None:
+        for name in ("lease.a", "m", "lease.b", "mm"):
+            backend.put_manifest(name, b"")
+        assert sorted(backend.list_manifests("lease.")) == ["lease.a", "lease.b"]
+        assert sorted(backend.list_manifests()) == ["lease.a", "lease.b", "m", "mm"]
+        backend.delete_manifests(["lease.a", "mm"])
+        assert sorted(backend.list_manifests()) == ["lease.b", "m"]
+
+    def test_the_clock_runs_as_this_one_does(self, backend: Backend) -> None:
+        assert abs(backend.now() - time.time()) < 30  # a server on this host, or this host
 
     def test_a_head_moves_only_from_what_is_expected(self, backend: Backend) -> None:
         claimed, first, second = Head("", -1, 1), Head("m", 0, 1), Head("n", 1, 1)
