@@ -170,6 +170,8 @@ def _stream_arguments(command: argparse.ArgumentParser) -> None:
         help="field K of a line is the time; those that run backwards are counted")  # fmt: skip
     add("--strict", action="store_true",
         help="refuse bad lines, changes of absent edges, times that run backwards")  # fmt: skip
+    add("--keep-answers", type=_all_or_number, default=100, metavar="N",
+        help="newest answers that stay in the store; or all (default: 100)")  # fmt: skip
     add("--budget-iterations", type=_at_least(1), metavar="N", help="iterations after each batch")
     add("--budget-ms", type=_at_least(1), metavar="N",
         help="at most N milliseconds of them (default: none at all)")  # fmt: skip
@@ -210,6 +212,10 @@ def _how(command: argparse.ArgumentParser) -> None:
     _results(add)
     add("--stats", metavar="FILE", help="write iterations, messages, seconds and more as JSON")
     _common(command.add_argument_group("where").add_argument)
+
+
+def _all_or_number(text: str) -> int | None:
+    return None if text == "all" else _at_least(1)(text)
 
 
 def _bound(text: str) -> int | str:

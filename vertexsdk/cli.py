@@ -247,7 +247,7 @@ def _main_loop(
     from vertexsdk.main_loop import MainLoop
     from vertexsdk.state import open_store
 
-    options = {**_options(given), "strict": given.strict}
+    options = {**_options(given), "strict": given.strict, "keep_answers": given.keep_answers}
     if given.budget_iterations is not None or given.budget_ms is not None:
         seconds = None if given.budget_ms is None else given.budget_ms / 1000
         options["budget"] = Budget(given.budget_iterations, seconds)

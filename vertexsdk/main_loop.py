@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
+from vertexsdk.answers import KEEP, Answers
 from vertexsdk.beginning import begun, resumed
 from vertexsdk.branch_loop import BranchLoop, first_state, not_quiet
 from vertexsdk.changes import Changes
@@ -63,6 +64,8 @@ class MainLoop:
         retain: newest versions that are kept, for `fork(at=...)`.
         trusted: unpickle answers' fields that are Python objects. A pickle can run code, so
             whoever can write to the store must be trusted.
+        keep_answers: newest answers that are kept, as `LOOP-k`; an older one is deleted when its
+            `Result` is closed, or nobody has it any more. None keeps all.
         options: as those of `run`, but for `commit_every`.
 
     Attributes:
@@ -93,10 +96,11 @@ class MainLoop:
         checkpoint_every: int | None = None,
         retain: int = 64,
         trusted: bool = False,
+        keep_answers: int | None = KEEP,
         **options: Any,
     ) -> None:
         program = program if isinstance(program, Program) else Program(program)
-        self._choose(program, backend, loop, strict, budget, options)
+        self._choose(program, backend, loop, strict, budget, keep_answers, options)
         versions = begun(
             program, graph, dict(params or {}), self.backend, self.loop, self.options,
             checkpoint_every=checkpoint_every, retain=retain, trusted=trusted,
@@ -118,6 +122,7 @@ class MainLoop:
         checkpoint_every: int | None = None,
         retain: int = 64,
         trusted: bool = False,
+        keep_answers: int | None = KEEP,
         **options: Any,
     ) -> MainLoop:
         """Go on with a main loop as the store has it, wherever and whenever it was left.
@@ -142,7 +147,7 @@ class MainLoop:
         """
         program = program if isinstance(program, Program) else Program(program)
         self = cls.__new__(cls)
-        self._choose(program, backend, loop, strict, budget, options)
+        self._choose(program, backend, loop, strict, budget, keep_answers, options)
         versions = resumed(
             spark, program, params, self.backend, self.loop, self.options, migrate,
             checkpoint_every=checkpoint_every, retain=retain, trusted=trusted,
@@ -157,16 +162,20 @@ class MainLoop:
         loop: str | None,
         strict: bool,
         budget: Budget | None,
+        keep_answers: int | None,
         options: dict[str, Any],
     ) -> None:
+        if keep_answers is not None and keep_answers < 1:
+            raise InputError(f"keep_answers is {keep_answers}; give 1 or more, or None for all")
         self.program = program
         self.backend = chosen_backend(backend)
         self.loop = loop or program.name
-        self.strict, self.budget = strict, budget
+        self.strict, self.budget, self._keep_answers = strict, budget, keep_answers
         self.options = {k: v for k, v in options.items() if k != "commit_every"}
 
     def _hold(self, spark: SparkSession, versions: Versions) -> None:
         self._spark, self._versions = spark, versions
+        self._answers = Answers(versions, self._keep_answers)
         self.shared = False
         self.seconds = 0.0
         self._newest: Result | None = None
@@ -402,7 +411,9 @@ class MainLoop:
         manifest, ledger = versions.standing
         statistics = {**versions.statistics, "changes": ledger.received, **ledger.counts}
         statistics |= {"version": manifest.iteration, "behind": 0, "residual": ledger.residual}
-        return versions.result(self.backend, name, manifest.iteration, statistics, self._spark)
+        result = versions.result(self.backend, name, manifest.iteration, statistics, self._spark)
+        self._answers.add(name, result)
+        return result
 
     def fork(
         self,

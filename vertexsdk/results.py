@@ -41,7 +41,10 @@ class Result:
         backend: where it is; `read` takes it, and text made of it has no password.
         statistics: iterations, hops, updates, messages, bytes, seconds and more of the run.
         iteration: of the version.
+        closed: `close` was called.
     """
+
+    closed = False
 
     def __init__(
         self,
@@ -348,6 +351,7 @@ class Result:
 
     def close(self) -> None:
         """Close the store."""
+        self.closed = True
         self._store.close()
 
 

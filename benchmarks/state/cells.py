@@ -21,6 +21,7 @@ AIMS: dict[
     "behind": ("×", True, 2.0, 2.0),
     "between": ("×", True, None, None),
     "forks": ("×", True, 2.2, 2.2),
+    "prune": ("ms", True, None, None),
     "overhead": ("%", True, 10.0, 10.0),
     "fork floor": ("ms", True, None, None),
     "delta floor": ("ms", True, None, None),
@@ -40,6 +41,7 @@ ABOUT = {
     "behind": "read with {deltas:,} deltas behind, after compaction, over an equal base",
     "between": "the same, {late} deltas after the last compaction",
     "forks": "space of 100 forks of one loop that change 1 % each, over that of the loop",
+    "prune": "drop 64 versions of a loop, beside {n:,} answers that were forked from it",
     "overhead": "committing every iteration, PageRank on {n:,} edges, over committing once",
 }
 

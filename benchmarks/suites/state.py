@@ -35,7 +35,7 @@ from vertexsdk.testing.servers import NotInstalled, PostgresServer, RedisServer
 BUILT_IN = ("lmdb", "redis", "postgres", "memory")
 QUICK = (
     "--sizes", "100000,1000000", "--base", "1000000", "--deltas", "200", "--repeats", "7",
-    "--scale", "0",
+    "--answers", "2000", "--scale", "0",
 )  # fmt: skip
 """For `./dev bench --quick`."""
 
@@ -49,6 +49,7 @@ def main(arguments: list[str]) -> int:
     add("--sizes", default="100000,1000000,10000000", help="vertices, for forks")
     add("--base", type=int, default=10_000_000, help="vertices of the base that is committed")
     add("--deltas", type=int, default=1000, help="deltas behind a read")
+    add("--answers", type=int, default=20_000, help="loops beside one whose versions are dropped")
     add("--repeats", type=int, default=15)
     add("--backends", default=",".join(BUILT_IN), help="of lmdb,redis,postgres,memory, or NAME=URL")
     add("--scale", type=int, default=20, help="R-MAT scale of the graph for PageRank; 0: leave out")
@@ -182,7 +183,22 @@ def _measure(
     yield cell(name, "forks", n, [_bytes(store) / one])
     for loop in store.loops():
         store.delete(loop)
+    yield cell(name, "prune", options.answers, list(_prunes(store, options.answers)))
     store.close()
+
+
+def _prunes(store: Store, answers: int) -> Iterator[float]:
+    """Milliseconds to drop 64 versions of a loop, of which many answers were forked."""
+    ids = np.arange(10)
+    _commit(store, "main", 0, ids, ids / 2, parent=None)
+    for k in range(1, answers + 5 * 64 + 1):
+        _commit(store, "main", k, ids, ids + k / 2, kind="delta" if k % 32 else "base")
+        if k <= answers:
+            store.fork("main", f"main-{k}")
+        if k % 64 == 0:
+            milliseconds = _milliseconds(lambda: store.prune("main", 64))
+            if k > answers:
+                yield milliseconds
 
 
 def _overhead(name: str, url: str, options: argparse.Namespace) -> Cell:

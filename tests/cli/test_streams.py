@@ -19,6 +19,7 @@ from vertexsdk.algorithms import PageRank
 from vertexsdk.engine import Budget
 from vertexsdk.ledger import Ledger
 from vertexsdk.staleness import staleness
+from vertexsdk.state import open_store
 from vertexsdk.testing.loop_engine import DictGraph, without_spark
 
 CHANGES = "+ 1 4 0.5\n- 2 3\n~ 3 4 9\nbad line\n- 9 9\n+ 7 1 3 # comment\n+ 4 5 0.25\n- 5 6\n"
@@ -35,6 +36,24 @@ def rows(path: str) -> dict[str, str]:
     head, *lines = Path(path).read_text().splitlines()
     assert head == "vertex,value"
     return dict(line.split(",") for line in lines)
+
+
+@pytest.mark.parametrize(("keep", "answers"), [("1", [3]), ("2", [2, 3]), ("all", [1, 2, 3])])
+def test_answers_that_stay(
+    vertexsdk: Call, base: str, state: str, keep: str, answers: list[int]
+) -> None:
+    done = vertexsdk(
+        "stream", "wcc", "--edges", base, "--changes", "changes.txt", "--query-every", 3,
+        "--keep-answers", keep,
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    with open_store(state) as store:
+        assert store.loops() == ["wcc", *(f"wcc-{k}" for k in answers)]
+    done = vertexsdk(
+        "stream", "wcc", "--edges", base, "--changes", "changes.txt", "--keep-answers", 0
+    )
+    assert done.status == 2
+    assert "--keep-answers" in done.err
 
 
 def test_a_query_every_three_changes(vertexsdk: Call, base: str) -> None:

@@ -1,4 +1,4 @@
-"""Stores which were made before references were kept are brought up to date when they are opened."""
+"""Stores made before references were kept are brought up to date when they are opened."""
 
 from __future__ import annotations
 

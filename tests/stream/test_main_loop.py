@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.stream.random_changes import Edges, random_rows
-from vertexsdk import Changes, Graph, InputError, MainLoop, read
+from vertexsdk import Changes, Graph, InputError, MainLoop, read, run
 from vertexsdk.algorithms import ALGORITHMS, ConnectedComponents, ShortestPaths
+from vertexsdk.state import open_store
 from vertexsdk.testing.oracles import disagreements, expected
 
 PARAMS: dict[str, dict[str, Any]] = {
@@ -59,7 +61,7 @@ def test_queries_equal_the_oracle(name: str, spark: SparkSession, tmp_path: Path
     assert main.queries == 3
 
 
-def test_counts_and_every_answer_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+def test_counts_and_earlier_answers_are_kept(spark: SparkSession, tmp_path: Path) -> None:
     url = f"lmdb://{tmp_path}/state"
     graph = Graph.from_arrays([1, 2], [2, 3], [1.0, 1.0], spark=spark)
     with MainLoop(ShortestPaths, graph, params={"origin": 1}, backend=url, loop="roads") as main:
@@ -75,6 +77,51 @@ def test_counts_and_every_answer_is_kept(spark: SparkSession, tmp_path: Path) ->
         }  # fmt: skip
     assert [read(url, f"roads-{k}").lookup([3])[3]["length"] for k in (1, 2)] == [2.0, 0.5]
     assert read(url, "roads").lookup([3])[3]["length"] == float("inf")
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["alone", "in branches"])
+def test_the_newest_answers_are_kept(spark: SparkSession, tmp_path: Path, shared: bool) -> None:
+    """A loop has a bounded number of them, but for those that are being read."""
+    url = f"lmdb://{tmp_path}/state"
+    graph = Graph.from_arrays([1, 2], [2, 3], spark=spark)
+    run(ConnectedComponents, graph, backend=url, loop="wcc-77").close()  # no answer of this loop
+
+    def answers() -> list[int]:
+        with open_store(url) as store:
+            assert {"wcc", "wcc-77"} <= {*store.loops()}
+            return sorted(int(n[4:]) for n in store.loops() if n not in ("wcc", "wcc-77"))
+
+    options: Any = {"backend": url, "loop": "wcc", "keep_answers": 2}
+    with MainLoop(ConnectedComponents, graph, **options) as main:
+        main.shared = shared
+        first = main.query()
+        for k in range(2, 6):
+            main.ingest([("+", k, k + 2)])
+            main.query().close()
+        assert answers() == [1, 4, 5]
+        assert first.lookup([3, 4]) == {3: {"component": 1}}
+        first.close()
+        main.ingest([("+", 8, 9)])
+        main.query().close()
+        assert answers() == [5, 6]
+    with MainLoop.resume(spark, ConnectedComponents, **{**options, "keep_answers": 1}) as main:
+        main.query()
+        assert answers() == [7]
+        main.query()  # whose result nobody has
+        assert answers() == [8]
+    with MainLoop(ConnectedComponents, graph, **{**options, "keep_answers": None}) as main:
+        for _ in range(3):
+            main.query().close()
+        assert answers() == [1, 2, 3, 8]
+    with open_store(url) as store:
+        assert store.audit().unreferenced == []
+    with pytest.raises(InputError, match="keep_answers is 0; give 1 or more"):
+        MainLoop(ConnectedComponents, graph, backend=url, keep_answers=0)
+
+
+def test_a_hundred_answers_are_kept_by_default() -> None:
+    for method in (MainLoop.__init__, MainLoop.resume):
+        assert inspect.signature(method).parameters["keep_answers"].default == 100
 
 
 def test_strict_takes_in_all_or_nothing(spark: SparkSession, tmp_path: Path) -> None:
