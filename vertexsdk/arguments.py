@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import NoReturn
 
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, excerpt
 from vertexsdk.state_cli import add_commands
 
 __all__ = ["parser"]
@@ -37,7 +37,7 @@ built-in programs:
   kcore, degree   core number; number of edges
 
 an edge file has lines `source target [value]`, separated by blanks, tabs or commas, # starts a
-comment; or it is Parquet or CSV with the columns source,target[,value]"""
+comment; or it is Parquet or CSV with the columns source,target[,value]; a line has at most 1 MiB"""
 
 _STREAM = """\
 examples:
@@ -108,7 +108,7 @@ def _at_least(least: int) -> Callable[[str], int]:
         try:
             value = int(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+            raise argparse.ArgumentTypeError(f"{excerpt(text)} is no whole number") from None
         if value < least:
             raise argparse.ArgumentTypeError(f"{value} is too small; at least {least}")
         return value
@@ -120,7 +120,7 @@ def _seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds") from None
+        raise argparse.ArgumentTypeError(f"{excerpt(text)} is no number of seconds") from None
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} must be more than zero")
     return value
@@ -130,7 +130,7 @@ def _tolerance(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+        raise argparse.ArgumentTypeError(f"{excerpt(text)} is no number") from None
     if not 0 <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} must be zero or more")
     return value

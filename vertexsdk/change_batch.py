@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.change_lines import BadLine
+from vertexsdk.change_lines import BadLines
 from vertexsdk.changes import Changes
 
 __all__ = ["Batch"]
@@ -22,7 +22,7 @@ class Batch:
         source: the file's absolute path, or the stream's name.
         offset: the byte of the file after the batch, or the batch's number.
         stop: int64[k], the byte after each change's line.
-        bad: lines that are no changes, each with the number of changes before it.
+        bad: lines that are no changes.
         late: int64, the numbers of changes whose time is before that of an earlier one.
         bytes: what it takes of memory, about.
     """
@@ -31,7 +31,7 @@ class Batch:
     source: str
     offset: int
     stop: NDArray[np.int64]
-    bad: list[tuple[int, BadLine]] = field(default_factory=list)
+    bad: BadLines = field(default_factory=BadLines)
     late: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     bytes: int = 0
 
@@ -43,7 +43,7 @@ class Batch:
         parts = []
         for begin, end in ((0, count), (count, len(self))):
             last = end == len(self)
-            bad = [(k - begin, b) for k, b in self.bad if begin <= k and (k < end or last)]
+            bad = self.bad.between(begin, None if last else end)
             late = self.late[(self.late >= begin) & (self.late < end)] - begin
             parts.append(
                 Batch(

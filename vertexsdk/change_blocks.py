@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vertexsdk.change_lines import BadLine, Form, Line, parse_line
+from vertexsdk.change_lines import MOST_REASONS, BadLine, BadLines, Form, Line, parse_line
 from vertexsdk.changes import Changes
 from vertexsdk.load import text
-from vertexsdk.load.change_text import ODD, SIZE_BITS, parse_changes
+from vertexsdk.load.change_text import BAD, ODD, SIZE_BITS, parse_changes
 from vertexsdk.load.lines import hard_floats
 
 __all__ = ["Block", "Places", "parse_block", "parse_lines"]
@@ -49,14 +49,14 @@ class Block:
         changes: in order.
         stop: int64[k], the byte of the block after each change's line.
         time: float64[k], or of length 0 where there are no times.
-        bad: lines that are none, each with the number of changes before it.
+        bad: lines that are none.
         lines: how many lines the block has.
     """
 
     changes: Changes
     stop: NDArray[np.int64]
     time: NDArray[np.float64]
-    bad: list[tuple[int, BadLine]]
+    bad: BadLines
     lines: int
 
 
@@ -65,6 +65,8 @@ def parse_block(data: bytes, path: str, first: int, form: Form) -> Block:
     if data.count(b"\r") != data.count(b"\r\n"):  # it ends lines by itself
         return parse_lines(data, path, first, form)
     buffer = np.frombuffer(data, np.uint8)
+    if text.long_line(buffer, 0, len(buffer)) >= 0:
+        return parse_lines(data, path, first, form)
     ends = text.count_lines(buffer, 0, len(buffer))
     raw = _Raw(ends + 1, form)
     rows = parse_changes(
@@ -75,16 +77,23 @@ def parse_block(data: bytes, path: str, first: int, form: Form) -> Block:
     if not len(raw.whole):
         _read_floats(buffer, raw)
     found: dict[int, Line] = {}
-    bad: list[tuple[int, BadLine]] = []
-    for odd, row in enumerate(np.flatnonzero(raw.kind == ODD).tolist()):
-        place = f"{path}, line {first + int(raw.line[row])}"
-        read = _odd(data[raw.start[row] : raw.stop[row]], place, form)
+    for row in np.flatnonzero(raw.kind == ODD).tolist():
+        read = _read(data[raw.start[row] : raw.stop[row]], form)
         if isinstance(read, Line):
             found[row] = read
             raw.put(row, read, form.integers)
         elif read is not None:
-            bad.append((row - odd + len(found), read))
-    kept = raw.kind != ODD
+            raw.kind[row] = BAD
+    kept = raw.kind < BAD
+    bad_rows = np.flatnonzero(raw.kind == BAD)
+    reasons = [
+        BadLine(
+            f"{path}, line {first + int(raw.line[row])}",
+            str(_read(data[raw.start[row] : raw.stop[row]], form)),
+        )
+        for row in bad_rows[:MOST_REASONS].tolist()
+    ]
+    bad = BadLines(np.cumsum(kept, dtype=np.int64)[bad_rows], reasons)
     if form.integers:
         raw.keep(kept)
         ids = [pa.array(raw.source), pa.array(raw.target)]
@@ -138,36 +147,23 @@ class _Raw:
             self.time[row] = line.time
 
 
-def _odd(data: bytes, place: str, form: Form) -> Line | BadLine | None:
+def _read(data: bytes, form: Form) -> Line | ValueError | None:
+    """Read a line; an error is what is wrong with it."""
     try:
+        if len(data.rstrip(b"\r\n")) > text.LINE_BYTES:
+            raise ValueError(text.MESSAGES[text.LONG_LINE])
         return parse_line(data.decode("utf-8", "surrogateescape"), form)
     except ValueError as error:
-        return BadLine(place, str(error))
+        return error.with_traceback(None)
 
 
 def _read_floats(buffer: NDArray[np.uint8], raw: _Raw) -> None:
-    """Read the floats whose places are known; a row whose float is none becomes odd."""
-    at, value, kind = raw.value_at, raw.value, raw.kind
-    rows = np.flatnonzero((at >= 0) & (kind != ODD)).astype(np.int32)
-    report = np.zeros(7, np.int64)
-    none = np.empty(0, np.int64)
-    while len(rows):
-        places = at[rows]
-        read = np.empty(len(rows))
-        hard_row, hard_at = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
-        text.parse_values(buffer, len(buffer), places, read, none, hard_row, hard_at, report)
-        good = len(rows)
-        if report[0] != text.OK:
-            good = int(np.searchsorted(places, report[1]))
-            kind[rows[good]] = ODD
-        hard = int(report[4])
-        if hard:
-            try:
-                read[hard_row[:hard]] = hard_floats(buffer, hard_at[:hard])
-            except pa.ArrowInvalid:  # beyond what a float holds
-                kind[rows[hard_row[:hard]]] = ODD
-        value[rows[:good]] = read[:good]
-        rows = rows[good + 1 :]
+    """Read the floats whose places are known."""
+    rows = np.flatnonzero((raw.value_at >= 0) & (raw.kind < BAD))
+    try:
+        raw.value[rows] = hard_floats(buffer, raw.value_at[rows])
+    except pa.ArrowInvalid:  # beyond what a float holds
+        raw.kind[rows] = ODD
 
 
 def _strings(
@@ -198,18 +194,21 @@ def _strings(
 def parse_lines(data: bytes, path: str, first: int, form: Form) -> Block:
     """Do as `parse_block`, line by line."""
     lines: list[Line] = []
-    bad: list[tuple[int, BadLine]] = []
+    before: list[int] = []
+    reasons: list[BadLine] = []
     at: list[int] = []
     stop: list[int] = []
     number = first - 1
     for number, (line, end) in enumerate(_lines(data), first):
-        read = _odd(line, f"{path}, line {number}", form)
+        read = _read(line, form)
         if isinstance(read, Line):
             lines.append(read)
             at.append(number)
             stop.append(end)
         elif read is not None:
-            bad.append((len(lines), read))
+            before.append(len(lines))
+            if len(reasons) < MOST_REASONS:
+                reasons.append(BadLine(f"{path}, line {number}", str(read)))
     kind, source, target, value, time = _columns(lines)
     ids = pa.int64() if form.integers else pa.large_string()
     changes = Changes(
@@ -217,6 +216,7 @@ def parse_lines(data: bytes, path: str, first: int, form: Form) -> Block:
         np.array(value, np.dtype(form.value or "float64")), Places(path, np.array(at, np.int64)),
     )  # fmt: skip
     times = np.array(time if form.timed else [], np.float64)
+    bad = BadLines(np.array(before, np.int64), reasons)
     return Block(changes, np.array(stop, np.int64), times, bad, number - first + 1)
 
 

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from vertexsdk.change_blocks import Block, parse_block
 from vertexsdk.change_lines import Form
 from vertexsdk.errors import InputError
 from vertexsdk.load import files
+from vertexsdk.load.text import LINE_BYTES
 
 __all__ = ["ChangeFiles"]
 
@@ -161,6 +163,7 @@ class _File:
         self.path, self.source = path, os.path.abspath(path)
         self.offset, self.moved = offset, moved
         self.line = 0  # lines before the offset; 0 is: to be counted
+        self._searched = 0  # the byte up to which the line at the offset has no end
 
     def left(self) -> int:
         """How many bytes were not read yet."""
@@ -172,13 +175,13 @@ class _File:
     def read(self, form: Form, ending: bool) -> tuple[Block, int, int] | None:
         """The next block, the byte where it begins and its size; None if there is none yet."""
         try:
-            data = self._lines(ending or self.moved)
+            data, size = self._lines(ending or self.moved)
         except OSError as error:
             raise InputError(
                 f"{self.path}: cannot be read at byte {self.offset:,} ({error.strerror}); "
                 "put it back and start the stream again, which goes on from there"
             ) from None
-        if not data:
+        if not size:
             return None
         if not self.line:
             self.line = 1 + (_count_lines(self.path, self.offset) if self.offset else 0)
@@ -186,15 +189,20 @@ class _File:
         text = data.removeprefix(b"\xef\xbb\xbf") if begin == 0 else data
         mark = len(data) - len(text)
         block = parse_block(text, self.path, self.line, form)
-        self.offset += len(data)
+        self.offset += size
         self.line += block.lines
         return block, begin + mark, len(data)
 
-    def _lines(self, ending: bool) -> bytes:
-        """Whole lines from the offset on; with `ending` also one which has no end yet."""
+    def _lines(self, ending: bool) -> tuple[bytes, int]:
+        """Whole lines from the offset on; with `ending` also one which has no end yet.
+
+        Returns:
+            The lines, and how many bytes of the file they are: of a line that is too long, only
+            the beginning is returned.
+        """
         size = os.path.getsize(self.path)
         if size == self.offset:
-            return b""
+            return b"", 0
         if size < self.offset:
             raise InputError(
                 f"{self.path}: has {size:,} bytes, of which {self.offset:,} were taken in; "
@@ -214,9 +222,24 @@ class _File:
                 data = file.read(want)
                 whole = len(data) < want
                 end = len(data) if whole and ending else data.rfind(b"\n") + 1
+                if not end and not whole:
+                    end = data.rfind(b"\r", 0, -1) + 1
                 if end or whole:
-                    return data[:end]
+                    return data[:end], end
+                if want > LINE_BYTES:
+                    return data[: LINE_BYTES + 1], self._long_line(file, ending)
                 want *= 4
+
+    def _long_line(self, file: BinaryIO, ending: bool) -> int:
+        """The length of the line at the offset; 0 if it has no end yet."""
+        at = file.seek(max(self._searched, self.offset))
+        while data := file.read(_BLOCK):
+            end = data.find(b"\n")
+            if end >= 0:
+                return at + end + 1 - self.offset
+            at += len(data)
+        self._searched = at
+        return at - self.offset if ending else 0
 
 
 def _shows(path: Path) -> bool:

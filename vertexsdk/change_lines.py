@@ -8,15 +8,22 @@ number is given, holds the time of the change.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["ADD", "CHANGE", "REMOVE", "SIGNS", "WORDS"]
-__all__ += ["BadLine", "Form", "Line", "parse_line", "read_id"]
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.errors import excerpt
+
+__all__ = ["ADD", "CHANGE", "MOST_REASONS", "REMOVE", "SIGNS", "WORDS"]
+__all__ += ["BadLine", "BadLines", "Form", "Line", "parse_line", "read_id"]
 
 ADD, REMOVE, CHANGE = range(3)
 SIGNS = {"+": ADD, "-": REMOVE, "~": CHANGE}
 WORDS = {**SIGNS, "add": ADD, "remove": REMOVE, "change": CHANGE}
+MOST_REASONS = 100  # of the bad lines of a block; the others are counted
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,28 @@ class BadLine:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class BadLines:
+    """The lines of a block that are no changes; where and why is known of the first ones.
+
+    Attributes:
+        before: int64[k], the number of changes before each bad line, ascending.
+        first: the first `MOST_REASONS` of them at most.
+    """
+
+    before: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    first: Sequence[BadLine] = ()
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+    def between(self, begin: int, end: int | None) -> BadLines:
+        """The bad lines before the changes begin..end-1, counted from `begin`; None: and after."""
+        low = int(np.searchsorted(self.before, begin))
+        high = len(self) if end is None else int(np.searchsorted(self.before, end))
+        return BadLines(self.before[low:high] - begin, self.first[low:high])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +99,7 @@ def parse_line(text: str, form: Form) -> Line | None:
     time = _time(fields, form.timed) if form.timed else 0.0
     sign = fields[0] if fields else ""
     if sign not in SIGNS:
-        raise ValueError(f"{sign!r} is no sign of a change; a line begins with +, - or ~")
+        raise ValueError(f"{excerpt(sign)} is no sign of a change; a line begins with +, - or ~")
     kind = SIGNS[sign]
     least, most = {ADD: (3, 4), REMOVE: (3, 4), CHANGE: (4, 4)}[kind]
     if not least <= len(fields) <= most:
@@ -94,7 +123,7 @@ def _number(field: str, what: str) -> float:
     try:
         number = float(_plain(field))
     except ValueError:
-        raise ValueError(f"{what} {field!r} is no number") from None
+        raise ValueError(f"{what} {excerpt(field)} is no number") from None
     if math.isnan(number):
         raise ValueError(f"{what} NaN is no number")
     return number
@@ -111,9 +140,9 @@ def _whole(field: str) -> int:
     try:
         number = int(_plain(field))
     except ValueError:
-        raise ValueError(f"value {field!r} is no number") from None
+        raise ValueError(f"value {excerpt(field)} is no number") from None
     if not -(2**63) <= number < 2**63:
-        raise ValueError(f"value {field!r} is beyond int64")
+        raise ValueError(f"value {excerpt(field)} is beyond int64")
     return number
 
 
@@ -121,13 +150,13 @@ def read_id(field: str, integers: bool) -> int | str:
     """Read an id; a ValueError says why it is none."""
     if not integers:
         if not field.isprintable():  # a byte which is no UTF-8, among others
-            raise ValueError(f"id {field!r} is no text in UTF-8")
+            raise ValueError(f"id {excerpt(field)} is no text in UTF-8")
         return field
     digits = field.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal()):
-        raise ValueError(f"id {field!r} is no integer, but those of the graph are")
+        raise ValueError(f"id {excerpt(field)} is no integer, but those of the graph are")
     number = int(digits) if len(digits) < 4000 else 2**63
     number = -number if field[0] == "-" else number
     if not -(2**63) <= number < 2**63:
-        raise ValueError(f"id {field!r} is beyond int64")
+        raise ValueError(f"id {excerpt(field)} is beyond int64")
     return number

@@ -5,7 +5,7 @@ A row that is no change is left out and told, as a bad line of a file is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vertexsdk.change_lines import WORDS, BadLine, Form, read_id
-from vertexsdk.errors import InputError
+from vertexsdk.change_lines import MOST_REASONS, WORDS, BadLine, BadLines, Form, read_id
+from vertexsdk.errors import InputError, excerpt
 
 __all__ = ["Rows", "check_columns", "read_rows"]
 
 _WORDS = pa.array([*WORDS], pa.string())
 _KINDS = np.array([*WORDS.values(), 0], np.uint8)
+
+Checks = list[tuple[NDArray[np.bool_], Callable[[int], str]]]
+"""Which rows are bad, and what is wrong with one of them."""
 
 
 Columns = tuple[NDArray[np.uint8], pa.Array, pa.Array, NDArray[Any], "Rows"]
@@ -53,7 +56,7 @@ def check_columns(names: Sequence[str], time_column: str | None) -> None:
 
 def read_rows(
     table: pa.Table, form: Form, batch: str, time_column: str | None = None
-) -> tuple[Columns, list[tuple[int, BadLine]], NDArray[np.float64]]:
+) -> tuple[Columns, BadLines, NDArray[np.float64]]:
     """Read the changes of a table, in order.
 
     Args:
@@ -61,29 +64,29 @@ def read_rows(
         batch: how to call it where a row is bad.
 
     Returns:
-        The changes; the bad rows, each with the number of changes before it; float64, the times,
-        of length 0 where there are none.
+        The changes; the bad rows; float64, the times, of length 0 where there are none.
     """
-    reasons: dict[int, str] = {}
     words = _flat(table["kind"]).cast(pa.string())
     place = pc.fill_null(pc.index_in(words, _WORDS), len(_WORDS)).to_numpy()
-    for row in np.flatnonzero(place == len(_WORDS)).tolist():
-        reasons[row] = f"kind {words[row].as_py()!r}; use '+', '-' or '~'"
-    ends = [_ids(_flat(table[name]), form, reasons, name) for name in ("source", "target")]
-    value = _values(table, form, reasons)
+    checks: Checks = [
+        (place == len(_WORDS), lambda k: f"kind {excerpt(words[k].as_py())}; use '+', '-' or '~'")
+    ]
+    ends = [_ids(_flat(table[name]), form, checks, name) for name in ("source", "target")]
+    value = _values(table, form, checks)
     kind = _KINDS[place]
     if "value" in table.column_names:
         absent = _flat(table["value"]).is_null().to_numpy(zero_copy_only=False)
-        for row in np.flatnonzero(absent & (kind == WORDS["~"])).tolist():
-            reasons.setdefault(row, "a change of a value needs one")
+        checks.append((absent & (kind == WORDS["~"]), lambda _: "a change of a value needs one"))
     time = np.empty(0)
     if time_column is not None:
-        time = _times(_flat(table[time_column]), reasons)
-    kept = np.ones(len(table), np.bool_)
-    bad_rows = sorted(reasons)
-    kept[bad_rows] = False
-    before = np.cumsum(kept)
-    bad = [(int(before[row]), BadLine(f"{batch}, row {row + 1}", reasons[row])) for row in bad_rows]
+        time = _times(_flat(table[time_column]), checks)
+    kept = ~np.any([rows for rows, _ in checks], axis=0)
+    bad_rows = np.flatnonzero(~kept)
+    first = [
+        BadLine(f"{batch}, row {k + 1}", next(said(k) for rows, said in checks if rows[k]))
+        for k in bad_rows[:MOST_REASONS].tolist()
+    ]
+    bad = BadLines(np.cumsum(kept, dtype=np.int64)[bad_rows], first)
     mask = pa.array(kept)
     columns = (
         kind[kept], ends[0].filter(mask), ends[1].filter(mask), value[kept],
@@ -97,10 +100,9 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
     return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
 
 
-def _ids(ids: pa.Array, form: Form, reasons: dict[int, str], name: str) -> pa.Array:
+def _ids(ids: pa.Array, form: Form, checks: Checks, name: str) -> pa.Array:
     wanted = pa.int64() if form.integers else pa.large_string()
-    for row in np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False)).tolist():
-        reasons.setdefault(row, f"{name} is null")
+    checks.append((ids.is_null().to_numpy(zero_copy_only=False), lambda _: f"{name} is null"))
     if not (pa.types.is_integer(ids.type) or _is_text(ids.type)):
         raise InputError(f"the changes: {name} is {ids.type}; make it integers or strings")
     if not (form.integers and _is_text(ids.type)):
@@ -108,21 +110,27 @@ def _ids(ids: pa.Array, form: Form, reasons: dict[int, str], name: str) -> pa.Ar
             return ids.cast(wanted)
         except pa.ArrowInvalid:
             raise InputError(f"the changes: a {name} is beyond int64") from None
-    found: list[Any] = []
-    for row, text in enumerate(ids.to_pylist()):
-        try:
-            found.append(None if text is None else read_id(text, True))
-        except ValueError as error:
-            reasons.setdefault(row, str(error))
-            found.append(None)
-    return pa.array(found, wanted)
+    read = pa.array(
+        [None if text is None else _integer(text)[0] for text in ids.to_pylist()], wanted
+    )
+    bad = read.is_null().to_numpy(zero_copy_only=False)
+    checks.append((bad, lambda k: _integer(ids[k].as_py())[1]))
+    return read
+
+
+def _integer(text: str) -> tuple[Any, str]:
+    """An id, and what is wrong with it."""
+    try:
+        return read_id(text, True), ""
+    except ValueError as error:
+        return None, str(error)
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _values(table: pa.Table, form: Form, reasons: dict[int, str]) -> NDArray[Any]:
+def _values(table: pa.Table, form: Form, checks: Checks) -> NDArray[Any]:
     dtype = np.dtype(form.value or "float64")
     if "value" not in table.column_names:
         return np.ones(len(table), dtype)
@@ -132,18 +140,17 @@ def _values(table: pa.Table, form: Form, reasons: dict[int, str]) -> NDArray[Any
     found = pc.fill_null(column, 1).to_numpy(zero_copy_only=False)
     if found.dtype.kind == "f":
         odd = np.isnan(found) if dtype.kind == "f" else ~(np.floor(found) == found)
-        for row in np.flatnonzero(odd).tolist():
-            reasons.setdefault(row, f"value {found[row]!r} is no {dtype.name}")
+        values = found
+        checks.append((odd, lambda k: f"value {values[k]!r} is no {dtype.name}"))
         found = np.where(odd, 1, found)
     return np.asarray(found.astype(dtype))
 
 
-def _times(column: pa.Array, reasons: dict[int, str]) -> NDArray[np.float64]:
+def _times(column: pa.Array, checks: Checks) -> NDArray[np.float64]:
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("us")).cast(pa.int64())
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise InputError(f"the changes: the time is {column.type}; make it a time or a number")
     time = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy()
-    for row in np.flatnonzero(np.isnan(time)).tolist():
-        reasons.setdefault(row, "the time is null")
+    checks.append((np.isnan(time), lambda _: "the time is null"))
     return np.asarray(time)

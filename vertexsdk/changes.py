@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vertexsdk.change_lines import ADD, CHANGE, REMOVE, SIGNS, WORDS, Form
 from vertexsdk.change_rows import check_columns, read_rows
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, excerpt
 from vertexsdk.load.arrow import text_column
 
 if TYPE_CHECKING:
@@ -64,7 +64,9 @@ class Changes:
         kinds, sources, targets, values = [], [], [], []
         for row in rows:
             if len(row) not in (3, 4) or row[0] not in SIGNS or (row[0] == "~" and len(row) < 4):
-                raise InputError(f"{row!r} is no change; write ('+', source, target[, value])")
+                raise InputError(
+                    f"{excerpt(row)} is no change; write ('+', source, target[, value])"
+                )
             kinds.append(SIGNS[row[0]])
             sources.append(row[1])
             targets.append(row[2])
@@ -110,8 +112,8 @@ class Changes:
         integers = "source" in whole and "target" in whole
         form = Form(integers, "int64" if "value" in whole else "float64")
         columns, bad, _ = read_rows(table, form, "the changes")
-        if bad:
-            raise InputError(str(bad[0][1]))
+        if len(bad):
+            raise InputError(str(bad.first[0]))
         return cls(*columns)
 
     def strings(self) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vertexsdk.changes import Changes, _ids
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, excerpt
 from vertexsdk.program import Program
 
 __all__ = ["Deltas", "Sent", "Step", "edges_only"]
@@ -61,7 +61,9 @@ class Deltas(Changes):
             if not len(row) or row[0] != "send":
                 edges.append(row)
             elif len(row) not in (3, 4):
-                raise InputError(f"{row!r} is no delta; write ('send', vertex, kind[, value])")
+                raise InputError(
+                    f"{excerpt(row)} is no delta; write ('send', vertex, kind[, value])"
+                )
             else:
                 sent.append(_checked(Sent(len(edges), *row[1:])))
         changes = Changes.of(edges)
@@ -169,5 +171,7 @@ def pickled(value: Any) -> bytes:
 
 def _checked(sent: Sent) -> Sent:
     if not isinstance(sent.kind, str) or not sent.kind:
-        raise InputError(f"a delta's kind is {sent.kind!r}; it must be a string such as 'RATING'")
+        raise InputError(
+            f"a delta's kind is {excerpt(sent.kind)}; it must be a string such as 'RATING'"
+        )
     return sent

@@ -12,6 +12,8 @@ Each message is one line which says what is wrong and what to do about it.
 
 from __future__ import annotations
 
+import reprlib
+
 __all__ = [
     "InputError",
     "ProgramError",
@@ -19,7 +21,32 @@ __all__ = [
     "StateError",
     "StateInputError",
     "VertexError",
+    "excerpt",
+    "first_line",
+    "shorten",
 ]
+
+_excerpts = reprlib.Repr()
+_excerpts.maxstring = _excerpts.maxother = 80
+
+
+def excerpt(value: object) -> str:
+    """Return `repr(value)` for a message; of a long one 80 characters, with `...` in the middle.
+
+    >>> len(excerpt("x" * 50_000_000))
+    80
+    """
+    return _excerpts.repr(value)
+
+
+def first_line(error: BaseException) -> str:
+    """Return what another library says of an error as one line of at most 200 characters."""
+    return shorten(next(iter(str(error).splitlines()), "") or type(error).__name__, 200)
+
+
+def shorten(text: str, most: int = 80) -> str:
+    """Return a text for a message; of a long one the first characters, `most` with `...`."""
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 class VertexError(Exception):

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vertexsdk.algebra import INT_MAX, INT_MIN, VertexId
-from vertexsdk.errors import ProgramError, RunError
+from vertexsdk.errors import ProgramError, RunError, excerpt
 from vertexsdk.names import BOTTOM, TOP
 from vertexsdk.program import ClassSpec, StateField
 from vertexsdk.vertex import Target
@@ -38,7 +38,7 @@ class Strings:
     def encode(self, name: Any) -> Any:
         """See `Namer`."""
         if not isinstance(name, str):
-            raise RunError(f"{name!r} is no vertex: the graph's ids are strings")
+            raise RunError(f"{excerpt(name)} is no vertex: the graph's ids are strings")
         return name
 
 

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from vertexsdk import resident
 from vertexsdk.anchor import Anchor
-from vertexsdk.errors import InputError, RunError
+from vertexsdk.errors import InputError, RunError, excerpt
 from vertexsdk.load import sources
 from vertexsdk.load.build import NO_KIND, Variant, Vertices
 from vertexsdk.load.lines import NotIntegers
@@ -441,11 +441,11 @@ class Graph:
                 codes = np.array([int(i) for i in ids], np.int64)
             except (ValueError, OverflowError):
                 raise InputError(
-                    f"ids of this graph are int64 integers, not {list(ids)!r}"
+                    f"ids of this graph are int64 integers, not {excerpt(list(ids))}"
                 ) from None
             missing = np.flatnonzero(~self._present(codes))
         if len(missing):
-            raise InputError(f"vertex {ids[missing[0]]!r} is not in the graph; check the id")
+            raise InputError(f"vertex {excerpt(ids[missing[0]])} is not in the graph; check the id")
         return codes
 
     def contains(self, ids: Sequence[str | int]) -> NDArray[np.bool_]:

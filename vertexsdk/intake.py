@@ -109,7 +109,7 @@ class Intake:
     def _note(self, batch: Batch) -> None:
         late = [f"{self._place(batch, k)}: its time is before that of an earlier change"
                 for k in batch.late[:_SHOWN].tolist()]  # fmt: skip
-        wrong = [str(line) for _, line in batch.bad[:_SHOWN]]
+        wrong = [str(line) for line in batch.bad.first[:_SHOWN]]
         if self.strict and (wrong or late):
             raise InputError((wrong or late)[0])
         for text in wrong[: max(_SHOWN - self.bad, 0)]:

@@ -19,7 +19,7 @@ from vertexsdk.changes import Changes
 from vertexsdk.compile.edges import COUNTS
 from vertexsdk.defaults import chosen_backend
 from vertexsdk.engine import Budget
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, shorten
 from vertexsdk.graph import Graph
 from vertexsdk.program import Program
 from vertexsdk.results import Result
@@ -529,6 +529,6 @@ def _repeats(offsets: Mapping[str, Any], source: str, offset: Any) -> bool:
 
 def _absent(batch: Changes, number: int, undirected: bool) -> str:
     place = batch.places[number] if batch.places else f"change {number + 1} of the batch"
-    source, target = batch.source[number].as_py(), batch.target[number].as_py()
+    source, target = (shorten(str(ids[number].as_py())) for ids in (batch.source, batch.target))
     ends = f"between {source} and {target}" if undirected else f"{source} -> {target}"
     return f"{place}: there is no edge {ends} to remove or change"

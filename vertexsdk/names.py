@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from vertexsdk.algebra import INT_MAX, INT_MIN
-from vertexsdk.errors import RunError
+from vertexsdk.errors import RunError, excerpt
 from vertexsdk.load.names import Names as CodeTable
 
 __all__ = ["BOTTOM", "TOP", "Names"]
@@ -99,7 +99,7 @@ class Names:
             code = self._found[name] = int(self._codes.find([name])[0])
         if code < 0:
             raise RunError(
-                f"vertex {name!r} is not in the graph; with string ids list new vertices in the "
-                "vertex file, or use int64 ids"
+                f"vertex {excerpt(name)} is not in the graph; with string ids list new vertices in "
+                "the vertex file, or use int64 ids"
             )
         return code

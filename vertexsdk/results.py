@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.errors import InputError, StateInputError
+from vertexsdk.errors import InputError, StateInputError, excerpt, shorten
 from vertexsdk.fields import NO_FIELDS, Fields
 from vertexsdk.output import with_infinities
 from vertexsdk.state import Manifest, open_store
@@ -136,11 +136,13 @@ class Result:
             number = int(vertex)
         except (TypeError, ValueError, OverflowError):
             raise InputError(
-                f"{vertex!r} is no vertex of loop {self.loop!r}: its ids are integers"
+                f"{excerpt(vertex)} is no vertex of loop {self.loop!r}: its ids are integers"
             ) from None
         whole = isinstance(vertex, str) or number == vertex
         if not whole or not -(2**63) <= number < 2**63:
-            raise InputError(f"{vertex!r} is no vertex of loop {self.loop!r}: its ids are int64")
+            raise InputError(
+                f"{excerpt(vertex)} is no vertex of loop {self.loop!r}: its ids are int64"
+            )
         return number
 
     def __getitem__(self, vertex: Any) -> dict[str, Any]:
@@ -347,7 +349,7 @@ class Result:
     def _refuse_missing(self, given: list[Any], found: Mapping[Any, Any]) -> None:
         missing = [i for i in given if (str(i) if self.string_ids else int(i)) not in found]
         if missing:
-            raise InputError(f"no vertex {missing[0]} in loop {self.loop!r}")
+            raise InputError(f"no vertex {shorten(str(missing[0]))} in loop {self.loop!r}")
 
     def close(self) -> None:
         """Close the store."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from vertexsdk.change_batch import Batch
 from vertexsdk.change_files import ChangeFiles
 from vertexsdk.change_lines import Form
 from vertexsdk.errors import InputError
+from vertexsdk.load.text import LINE_BYTES
 
 INTEGERS = Form(integers=True)
 Rows = list[tuple[int, int]]
@@ -71,7 +73,7 @@ def test_from_every_offset_the_rest_is_read(
     try:
         batches = read(path, at_once=at_once)
         whole = [r for b in batches for r in rows(b)]
-        bad = [str(x) for b in batches for _, x in b.bad]
+        bad = [str(x) for b in batches for x in b.bad.first]
         assert len(whole) == sum(line[:1] in ("+", "-", "~") for line in lines)
         assert bad == [
             f"{path}, line {k}: 'bad' is no sign of a change; a line begins with +, - or ~"
@@ -81,7 +83,7 @@ def test_from_every_offset_the_rest_is_read(
         for k, batch in enumerate(batches):
             rest = read(path, after={batch.source: batch.offset}, at_once=3)
             assert [r for b in batches[: k + 1] + rest for r in rows(b)] == whole
-            assert [str(x) for b in batches[: k + 1] + rest for _, x in b.bad] == bad
+            assert [str(x) for b in batches[: k + 1] + rest for x in b.bad.first] == bad
     finally:
         change_files._BLOCK = before
 
@@ -92,9 +94,9 @@ def test_a_batch_is_cut(tmp_path: Path) -> None:
     [batch] = read(path, form=Form(True, timed=4))
     assert batch.late.tolist() == [1]
     first, rest = batch.cut(1)
-    assert (rows(first), first.offset, first.bad, len(first.late)) == ([(1, 2)], 8, [], 0)
+    assert (rows(first), first.offset, len(first.bad), len(first.late)) == ([(1, 2)], 8, 0, 0)
     assert (rows(rest), rest.offset) == ([(3, 4), (5, 6)], path.stat().st_size)
-    assert [k for k, _ in rest.bad] == [0, 2]
+    assert rest.bad.before.tolist() == [0, 2]
     assert rest.late.tolist() == [0]
     assert rest.changes.places[0].endswith("line 3")
 
@@ -166,3 +168,64 @@ def test_times_that_run_backwards_over_files(tmp_path: Path) -> None:
     first, second = read(tmp_path, form=Form(True, timed=1))
     assert (first.late.tolist(), second.late.tolist()) == ([3], [0])
     assert len(first) + len(second) == 6
+
+
+@pytest.mark.parametrize("size", [LINE_BYTES + 1, 3 * change_files._BLOCK, 50_000_000])
+def test_a_line_that_is_too_long_is_left_out(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "c.txt"
+    path.write_bytes(b"+ 1 2\n" + b"x" * size + b"\n+ 3 4\n")
+    tracemalloc.start()
+    batches = read(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [r for b in batches for r in rows(b)] == [(1, 2), (3, 4)]
+    bad = [str(x) for b in batches for x in b.bad.first]
+    assert bad == [f"{path}, line 2: the line is longer than 1,048,576 bytes; shorten or remove it"]
+    assert batches[-1].changes.places[-1].endswith("line 3")
+    assert batches[-1].offset == path.stat().st_size
+    assert peak < 10 * change_files._BLOCK
+    for k, batch in enumerate(batches):
+        rest = read(path, after={batch.source: batch.offset})
+        assert [r for b in batches[: k + 1] + rest for r in rows(b)] == [(1, 2), (3, 4)]
+
+
+def test_a_line_that_grows_too_long(tmp_path: Path) -> None:
+    path = tmp_path / "c.txt"
+    path.write_bytes(b"+ 1 2\n" + b"x" * 2 * change_files._BLOCK)
+    source = ChangeFiles([str(path)], INTEGERS, follow=True)
+    source.poll = 0.01
+    got: list[Batch] = []
+    thread = threading.Thread(target=lambda: got.extend(source))
+    thread.start()
+    try:
+        wait_for(lambda: len(got) == 1)
+        for more in (b"x" * change_files._BLOCK, b"x\n+ 3 4\n"):
+            with path.open("ab") as file:
+                file.write(more)
+            time.sleep(0.05)
+        wait_for(lambda: source.behind_bytes == 0)
+    finally:
+        source.stop()
+        thread.join(10)
+    assert [r for b in got for r in rows(b)] == [(1, 2), (3, 4)]
+    assert sum(len(b.bad) for b in got) == 1
+    path.write_bytes(b"+ 1 2\n" + b"x" * 2 * change_files._BLOCK)
+    assert [(len(b), len(b.bad)) for b in read(path)] == [(1, 0), (0, 1)]
+
+
+def test_lines_ended_by_carriage_returns_alone(tmp_path: Path) -> None:
+    path = tmp_path / "c.txt"
+    path.write_bytes(b"+ 1 2\r" * 1_500_000)
+    batches = read(path)
+    assert (sum(map(len, batches)), sum(len(b.bad) for b in batches)) == (1_500_000, 0)
+    assert batches[-1].changes.places[-1].endswith("line 1500000")
+
+
+def test_very_many_bad_lines_in_batches_that_are_cut(tmp_path: Path) -> None:
+    path = tmp_path / "c.txt"
+    path.write_text("bad\n+ 1 2\nworse\n" * 1000)
+    batches = read(path, at_once=7)
+    assert sum(len(b.bad) for b in batches) == 2000
+    assert sum(len(b.bad.first) for b in batches) == 100
+    rest = read(path, after={batches[9].source: batches[9].offset})
+    assert sum(len(b.bad) for b in [*batches[:10], *rest]) == 2000

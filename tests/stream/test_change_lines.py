@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertexsdk.change_blocks import Block, parse_block, parse_lines
-from vertexsdk.change_lines import Form, parse_line
+from vertexsdk.change_lines import MOST_REASONS, Form, Line, parse_line
+from vertexsdk.load.text import LINE_BYTES
 
 ID = st.one_of(
     st.integers(-3, 12).map(str),
@@ -50,7 +51,8 @@ def said(block: Block) -> tuple[object, ...]:
     return (
         c.kind.tolist(), c.source.to_pylist(), c.target.to_pylist(), c.source.type,
         c.value.dtype, c.value.tobytes(), list(c.places), block.stop.tolist(),
-        block.time.tobytes(), [(k, str(bad)) for k, bad in block.bad], block.lines,
+        block.time.tobytes(), block.bad.before.tolist(),
+        [str(bad) for bad in block.bad.first], block.lines,
     )  # fmt: skip
 
 
@@ -97,7 +99,7 @@ def test_a_place_is_said_when_asked() -> None:
 )
 def test_bad_times(line: str, reason: str) -> None:
     block = parse_block(line.encode(), "f", 1, Form(True, timed=4))
-    assert [str(bad) for _, bad in block.bad] == [f"f, line 1: {reason}"]
+    assert [str(bad) for bad in block.bad.first] == [f"f, line 1: {reason}"]
 
 
 @pytest.mark.parametrize("kind", ["float64", "int64"])
@@ -105,3 +107,49 @@ def test_bad_times(line: str, reason: str) -> None:
 def test_values_are_numbers_as_edge_files_have_them(value: str, kind: str) -> None:
     with pytest.raises(ValueError, match=f"value '{value}' is no number"):
         parse_line(f"+ 1 2 {value}", Form(integers=True, value=kind))
+
+
+@pytest.mark.parametrize("line", ["bad", "+ 1 q", "+ 1 2 x", "- 1", "~ 1 2", "+ 1 2 3 4", "+a 1 2"])
+@pytest.mark.parametrize("timed", [0, 1])
+def test_very_many_bad_lines_are_counted(
+    monkeypatch: pytest.MonkeyPatch, line: str, timed: int
+) -> None:
+    line = f"7 {line}" if timed else line
+    read: list[str] = []
+
+    def count(text: str, form: Form) -> Line | None:
+        read.append(text)
+        return parse_line(text, form)
+
+    monkeypatch.setattr("vertexsdk.change_blocks.parse_line", count)
+    block = parse_block(f"{line}\n".encode() * 50_000, "f", 1, Form(True, timed=timed))
+    assert (len(block.changes), len(block.bad), block.lines) == (0, 50_000, 50_000)
+    assert len(block.bad.first) == len(read) == MOST_REASONS
+    assert str(block.bad.first[-1]).startswith(f"f, line {MOST_REASONS}: ")
+
+
+def test_bad_lines_that_are_read_line_by_line_are_counted_too() -> None:
+    data = "+ é 2\n+ 1 2\n".encode() * 1000
+    for block in (parse_block(data, "f", 1, Form(True)), parse_lines(data, "f", 1, Form(True))):
+        assert (len(block.changes), len(block.bad), len(block.bad.first)) == (1000, 1000, 100)
+        assert block.bad.before.tolist() == list(range(1000))
+
+
+@pytest.mark.parametrize("integers", [True, False])
+@pytest.mark.parametrize("line", ["{x} 1 2", "+ {x} 2", "+ 1 2 {x}", "+ {x}\0 2", "+ 1 2 3 {x}"])
+def test_long_fields_in_reasons_are_cut(line: str, integers: bool) -> None:
+    data = line.format(x="x" * 1_000_000).encode()
+    block = parse_block(data, "f", 1, Form(integers))
+    assert all(len(str(bad)) < 200 for bad in block.bad.first)
+    assert len(block.bad) or line == "+ {x} 2"
+
+
+def test_a_line_that_is_too_long_is_bad() -> None:
+    longest = "+ 1 2 #".ljust(LINE_BYTES, "x").encode()
+    for data in (longest + b"\n" + longest, b"- 3 4\n" + longest + b"\r\n- 5 6"):
+        assert len(parse_block(data, "f", 1, Form(True)).bad) == 0
+    block = parse_block(b"- 3 4\n" + longest + b"x\n- 5 6\n", "f", 1, Form(True))
+    assert [str(bad) for bad in block.bad.first] == [
+        "f, line 2: the line is longer than 1,048,576 bytes; shorten or remove it"
+    ]
+    assert (block.changes.source.to_pylist(), block.lines) == ([3, 5], 3)

@@ -63,7 +63,7 @@ def read(text: str, tmp_path: Path, **options: Any) -> list[tuple[Changes, list[
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     form = Form(options.pop("integers", True), options.pop("value", "float64"))
     return [
-        (batch.changes, [str(bad).removeprefix(f"{path}, ") for _, bad in batch.bad])
+        (batch.changes, [str(bad).removeprefix(f"{path}, ") for bad in batch.bad.first])
         for batch in ChangeFiles([str(path)], form, **options)
     ]
 

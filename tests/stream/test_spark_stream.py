@@ -181,7 +181,10 @@ def test_rows() -> None:
     assert changes.value.tolist() == [0.5, 1, 6]
     assert [*changes.places] == [f"batch 3, row {k}" for k in (1, 3, 7)]
     assert time.tolist() == [1, 3, 2]
-    assert [(k, str(line).removeprefix("batch 3, ")) for k, line in bad] == [
+    assert [
+        (k, str(line).removeprefix("batch 3, "))
+        for k, line in zip(bad.before, bad.first, strict=True)
+    ] == [
         (1, "row 2: kind 'x'; use '+', '-' or '~'"),
         (2, "row 4: a change of a value needs one"),
         (2, "row 5: kind None; use '+', '-' or '~'"),
@@ -198,3 +201,13 @@ def test_rows() -> None:
         read_rows(table.set_column(3, "value", pa.array(["1"] * 8)), Form(True), "b")
     with pytest.raises(InputError, match="source is double"):
         read_rows(table.set_column(1, "source", pa.array([1.5] * 8)), Form(True), "b")
+
+
+def test_very_many_bad_rows_are_counted() -> None:
+    ids = ["x" * 1000, "1"] * 5000
+    table = pa.table({"kind": ["+"] * 10_000, "source": ids, "target": ["1"] * 10_000})
+    changes, bad, _ = read_rows(table, Form(integers=True), "batch 3")
+    assert (len(changes), len(bad), len(bad.first)) == (5000, 5000, 100)
+    assert bad.before.tolist() == list(range(5000))
+    assert str(bad.first[99]).startswith("batch 3, row 199: id 'xxx")
+    assert len(str(bad.first[99])) < 200

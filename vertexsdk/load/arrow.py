@@ -14,16 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, excerpt, first_line
 from vertexsdk.load.lines import NotIntegers
 from vertexsdk.load.memory import allocate, each
 from vertexsdk.load.order import Chunk
 from vertexsdk.load.splits import Split
+from vertexsdk.load.text import LINE_BYTES
 
 __all__ = ["as_strings", "batch_chunk", "edge_columns", "id_array", "id_column"]
-__all__ += ["parquet_chunks", "text_column"]
+__all__ += ["parquet_chunks", "text_column", "unreadable_parquet"]
 
-_ROWS = 1 << 19
+_ROWS = 1 << 19  # read at a time
+_FEW_ROWS = 1 << 12
+_BYTES = 1 << 26  # of strings in them, where ids are long
+
+
+def unreadable_parquet(path: str, error: Exception) -> InputError:
+    """Say that Arrow cannot read a file."""
+    return InputError(f"{path}: not a readable Parquet file ({first_line(error)}); write it again")
 
 
 def edge_columns(names: Sequence[str], place: str) -> tuple[str, str, str | None]:
@@ -51,21 +59,48 @@ def parquet_chunks(
 
     with pq.ParquetFile(split.path) as file:
         names = edge_columns(file.schema_arrow.names, split.path)
-    columns = [n for n in names if n is not None]
-    with pq.ParquetFile(split.path) as file:
-        groups = file.metadata
-        work = [(g, groups.row_group(g).num_rows) for g in range(split.begin, split.end)]
+        columns = [n for n in names if n is not None]
+        texts = [n for n in columns if _is_string(file.schema_arrow.field(n).type)]
 
-    def read(group: tuple[int, int]) -> list[Chunk]:
-        with pq.ParquetFile(split.path) as file:
-            batches = file.iter_batches(
-                batch_size=_ROWS, row_groups=[group[0]], columns=columns, use_threads=False
-            )
-            return [batch_chunk(b, names, value, split.path, strings) for b in batches]
+    def read(group: int) -> list[Chunk]:
+        try:
+            rows, shared = _reading(split.path, group, texts)
+            with pq.ParquetFile(split.path, read_dictionary=shared) as file:
+                batches = file.iter_batches(
+                    batch_size=rows, row_groups=[group], columns=columns, use_threads=False
+                )
+                return [batch_chunk(b, names, value, split.path, strings) for b in batches]
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable_parquet(split.path, error) from None
 
-    for chunks in each(read, work, threads):
+    for chunks in each(read, range(split.begin, split.end), threads):
         yield from chunks
     pa.default_memory_pool().release_unused()  # before the edges are sorted, the peak
+
+
+def _reading(path: str, group: int, texts: Sequence[str]) -> tuple[int, list[str]]:
+    """How to read strings, as a few bytes may stand for a long one in very many rows.
+
+    Returns:
+        How many rows to read at a time; the columns whose rows should share their strings.
+    """
+    import pyarrow.parquet as pq
+
+    shared = []
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
+        columns = file.metadata.row_group(group)
+        for column in map(columns.column, range(columns.num_columns)):
+            name, encodings = column.path_in_schema, {*column.encodings}
+            if name not in texts:
+                continue
+            if "DELTA_BYTE_ARRAY" in encodings:  # each string may be the one before and a letter
+                return _FEW_ROWS, []
+            if encodings & {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}:
+                first = next(file.iter_batches(1, [group], [name]), None)
+                strings = first.column(0).dictionary if first is not None else pa.array([], "str")
+                if (pc.max(pc.binary_length(strings)).as_py() or 0) > _BYTES // _ROWS:
+                    shared.append(name)
+    return _ROWS, shared
 
 
 def batch_chunk(
@@ -99,6 +134,9 @@ def batch_chunk(
 def _ids(column: pa.Array, place: str, strings: Any) -> NDArray[Any]:
     if column.null_count:
         raise InputError(f"{place}: an id is null; drop these rows")
+    if pa.types.is_dictionary(column.type):
+        values, at = _in_use(column)
+        return np.asarray(_ids(values, place, strings)[np.asarray(at)])
     if strings is not None:
         return np.asarray(strings(as_strings(column, place)))
     ids = id_array(column, place)
@@ -111,13 +149,25 @@ def _ids(column: pa.Array, place: str, strings: Any) -> NDArray[Any]:
     return kept
 
 
+def _in_use(column: pa.DictionaryArray) -> tuple[pa.Array, pa.Array]:
+    """The values of a dictionary that rows have, and each row's place among them, or null."""
+    indices = column.indices
+    counts = np.bincount(np.asarray(indices.drop_null()), minlength=len(column.dictionary))
+    places = pa.array(np.cumsum(counts > 0) - 1)
+    return column.dictionary.filter(pa.array(counts > 0)), places.take(indices)
+
+
 def as_strings(column: pa.Array, place: str) -> pa.Array:
-    """Return an id column as strings."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    """Return an id column as strings.
+
+    Raises:
+        InputError: another type, or an id of more than `LINE_BYTES`.
+    """
     if not (_is_string(column.type) or pa.types.is_integer(column.type)):
         raise InputError(f"{place}: {column.type}; ids are integers or strings, cast the column")
     _check_text(column, place)
+    if _is_string(column.type) and (pc.max(pc.binary_length(column)).as_py() or 0) > LINE_BYTES:
+        raise InputError(f"{place}: an id is longer than {LINE_BYTES:,} bytes; shorten it")
     return pc.cast(column, pa.large_string())
 
 
@@ -154,23 +204,24 @@ def id_array(column: pa.Array, place: str) -> NDArray[np.int64]:
         NotIntegers: strings which are not all integers.
         InputError: another type, or an id beyond int64.
     """
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     if _is_string(column.type):
         _check_text(column, place)
         digits = pc.match_substring_regex(column, r"^-?[0-9]+$")
         if not pc.all(digits).as_py() and len(column):
             other = column.filter(pc.invert(digits))[0].as_py()
-            raise NotIntegers(f"{place}: {other!r}: not an integer id")
+            raise NotIntegers(f"{place}: {excerpt(other)}: not an integer id")
     elif not pa.types.is_integer(column.type):
         raise InputError(f"{place}: {column.type}; ids are integers or strings, cast the column")
     try:
         return np.asarray(pc.cast(column, pa.int64()))
     except pa.ArrowInvalid as error:
-        raise InputError(f"{place}: an id is beyond int64 ({str(error).splitlines()[0]})") from None
+        raise InputError(f"{place}: an id is beyond int64 ({first_line(error)})") from None
 
 
 def _values(column: pa.Array, value: str | None, place: str) -> NDArray[Any]:
+    places = None
+    if pa.types.is_dictionary(column.type):
+        column, places = _in_use(column)
     kind = column.type
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     if not (numeric or pa.types.is_null(kind) or _is_string(kind)):
@@ -183,9 +234,10 @@ def _values(column: pa.Array, value: str | None, place: str) -> NDArray[Any]:
         elif not pa.types.is_integer(kind) or value is not None:
             column = pc.cast(column, pa.float64(), safe=False)
     except pa.ArrowInvalid as error:
-        line = str(error).splitlines()[0]
         wanted = "an int64 integer" if value == "int64" else "a number"
-        raise InputError(f"{place}: a value is not {wanted} ({line})") from None
+        raise InputError(f"{place}: a value is not {wanted} ({first_line(error)})") from None
+    if places is not None:
+        column = column.take(places)
     column = pc.fill_null(column, 1)
     if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
         raise InputError(f"{place}: a value is NaN; drop these rows or give them numbers")

@@ -12,11 +12,12 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from vertexsdk.errors import InputError
+from vertexsdk.load import text
 from vertexsdk.load.lines import LineError, lines_of, parse_chunk
 from vertexsdk.load.memory import each
 from vertexsdk.load.order import Chunk
@@ -26,6 +27,8 @@ __all__ = ["distinct_in_split", "expand", "file_format", "local_path", "plain_he
 __all__ += ["read_chunks"]
 
 CHUNK = 4 << 20  # bytes of text that a thread parses at a time
+_DENSEST = 1000  # rows, or unpacked bytes, that a byte of a Parquet file may stand for
+_SMALL = 1 << 24  # rows or bytes that any file may have
 
 
 def local_path(path: str) -> str | None:
@@ -87,13 +90,22 @@ def _first_lines(path: str, count: int) -> list[list[str]]:
     """The fields of the first lines which are no comments."""
     found: list[list[str]] = []
     with open(path, "rb") as file:
-        for line in file:
+        for line in _lines(file, path):
             fields = line.decode("utf-8", "replace").strip().lstrip("\ufeff")
             if fields and not fields.startswith("#"):
                 found.append([n.strip("\"'") for n in fields.replace(",", " ").split()])
                 if len(found) == count:
                     break
     return found
+
+
+def _lines(file: BinaryIO, path: str) -> Iterator[bytes]:
+    """The lines of a file, none of which is read whole when it is too long."""
+    lines = iter(lambda: file.readline(text.LINE_BYTES + 2), b"")
+    for number, line in enumerate(lines, 1):
+        if len(line.rstrip(b"\n")) > text.LINE_BYTES:
+            raise InputError(f"{path}, line {number}: {text.MESSAGES[text.LONG_LINE]}")
+        yield line
 
 
 def _header(path: str) -> list[str]:
@@ -135,7 +147,7 @@ def _after_header(path: str) -> int:
         if not _header(path):
             return begin
         file.seek(0)
-        for line in iter(file.readline, b""):
+        for line in _lines(file, path):
             if line.strip() and not line.lstrip(b"\xef\xbb\xbf ").startswith(b"#"):
                 return file.tell()
     return begin
@@ -178,11 +190,22 @@ def _is_parquet(path: str) -> bool:
 def _row_groups(path: str) -> int:
     import pyarrow.parquet as pq
 
+    from vertexsdk.load.arrow import unreadable_parquet
+
     try:
-        return int(pq.ParquetFile(path).metadata.num_row_groups)
+        with pq.ParquetFile(path) as file:
+            metadata = file.metadata
     except Exception as error:
-        line = str(error).splitlines()[0]
-        raise InputError(f"{path}: not a readable Parquet file ({line}); write it again") from None
+        raise unreadable_parquet(path, error) from None
+    groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
+    bytes_ = sum(g.column(c).total_uncompressed_size for g in groups for c in range(g.num_columns))
+    size = os.path.getsize(path)
+    if max(metadata.num_rows, bytes_) > max(_DENSEST * size, _SMALL):
+        raise InputError(
+            f"{path}: {size:,} bytes unpack to {metadata.num_rows:,} rows and {bytes_:,} bytes, "
+            f"over {_DENSEST:,} times as many; write it again without compression or dictionaries"
+        )
+    return len(groups)
 
 
 def read_chunks(

@@ -7,23 +7,25 @@ too); the batches then travel as opaque bytes, so that neither rows nor pandas a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark import RDD
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.frames import Frames
 from vertexsdk.jvm import spark_failure
+from vertexsdk.load.text import LINE_BYTES
 
-__all__ = ["Batches", "readable"]
+__all__ = ["Batches", "readable", "text_lines"]
 
-_ROWS = 1 << 19  # rows of batches which are read together
+_ROWS = 1 << 19  # rows, and bytes, of batches which are read together
+_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Batches:
         held: list[pa.RecordBatch] = []
         for record in records:
             held.append(pa.ipc.read_record_batch(pa.BufferReader(record), schema))
-            if sum(b.num_rows for b in held) >= _ROWS:
+            if sum(b.num_rows for b in held) >= _ROWS or sum(b.nbytes for b in held) >= _BYTES:
                 yield from pa.Table.from_batches(held).combine_chunks().to_batches()
                 held = []
         if held:
@@ -89,6 +91,12 @@ class Batches:
     def reader(self) -> Any:
         """Return what decodes a partition's records in a task: it can be pickled."""
         return Batches(None, self.schema).read  # type: ignore[arg-type]
+
+
+def text_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """The lines of text files as Spark reads them; of one that is too long the beginning."""
+    value = F.substring("value", 1, LINE_BYTES + 1).alias("value")
+    return spark.read.text(list(paths)).select(value)
 
 
 @contextlib.contextmanager

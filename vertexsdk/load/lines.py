@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, excerpt
 from vertexsdk.load import text
 from vertexsdk.load.memory import allocate
 from vertexsdk.load.order import Chunk
 
-__all__ = ["LineError", "NotIntegers", "hard_floats", "lines_of", "parse_chunk"]
+__all__ = ["LineError", "NotIntegers", "check_lengths", "hard_floats", "lines_of", "parse_chunk"]
 
 _SLACK = 1 << 16  # bytes read past the end of a range for its last line
 
@@ -25,7 +25,8 @@ class NotIntegers(InputError):
 def lines_of(descriptor: int, begin: int, end: int) -> tuple[NDArray[np.uint8], int, int]:
     """Read the lines that begin in bytes begin..end-1; return a buffer and their bounds in it.
 
-    The buffer starts one byte before `begin` (unless that is 0).
+    The buffer starts one byte before `begin` (unless that is 0). A last line of more than
+    `text.LINE_BYTES` is cut off, still longer than that.
     """
     origin = max(begin - 1, 0)
     slack = _SLACK
@@ -40,7 +41,7 @@ def lines_of(descriptor: int, begin: int, end: int) -> tuple[NDArray[np.uint8], 
         if first >= end - origin:
             return buffer, 0, 0
         last = _next_line(buffer, end - origin - 1)
-        if last <= got and (got < wanted or buffer[last - 1] == 10):
+        if got < wanted or buffer[last - 1] == 10 or slack >= text.LINE_BYTES:
             return buffer, first, last
         slack *= 16
 
@@ -76,11 +77,18 @@ class LineError(Exception):
 
     def said(self, place: str, buffer: NDArray[np.uint8]) -> InputError:
         """Say it with `place` and the field."""
-        field = bytes(buffer[self.position : self.position + 60]).decode("utf-8", "replace")
-        field = field.replace(",", " ").split()[0] if field.split() else ""
+        field = bytes(buffer[self.position : self.position + 400]).decode("utf-8", "replace")
+        field = excerpt(next(iter(field.replace(",", " ").split()), ""))
         if self.status == text.NOT_INTEGER:
-            return NotIntegers(f"{place}: {field!r}: not an integer id")
-        return InputError(f"{place}: {field!r}: {text.MESSAGES[self.status]}")
+            return NotIntegers(f"{place}: {field}: not an integer id")
+        return InputError(f"{place}: {field}: {text.MESSAGES[self.status]}")
+
+
+def check_lengths(buffer: NDArray[np.uint8], begin: int, end: int) -> None:
+    """Raise LineError at the first line which is longer than `text.LINE_BYTES`."""
+    position = int(text.long_line(buffer, begin, end))
+    if position >= 0:
+        raise LineError(text.LONG_LINE, position)
 
 
 def parse_chunk(buffer: NDArray[np.uint8], begin: int, end: int, value: str | None) -> Chunk:
@@ -89,6 +97,7 @@ def parse_chunk(buffer: NDArray[np.uint8], begin: int, end: int, value: str | No
     Raises:
         LineError: at the first bad line.
     """
+    check_lengths(buffer, begin, end)
     lines = text.count_lines(buffer, begin, end) + 1
     source, target = np.empty(lines, np.int64), np.empty(lines, np.int64)
     floats = np.empty(lines if value == "float64" else 0)

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, excerpt
 from vertexsdk.load import text
-from vertexsdk.load.lines import LineError, hard_floats
+from vertexsdk.load.lines import LineError, check_lengths, hard_floats
 from vertexsdk.load.memory import allocate
 from vertexsdk.load.order import Chunk
 
@@ -42,8 +42,9 @@ class Names:
         numeric = names.filter(pc.match_substring_regex(names, r"^-?[0-9]+$"))
         long = numeric.filter(pc.greater_equal(pc.utf8_length(numeric), 19))
         for name in long.to_pylist():
-            if not -(2**63) <= int(name) < 2**63:
-                raise InputError(f"id {name!r}: {text.MESSAGES[text.ID_RANGE]}")
+            digits = name.removeprefix("-").lstrip("0")
+            if len(digits) > 19 or not -(2**63) <= int(name) < 2**63:
+                raise InputError(f"id {excerpt(name)}: {text.MESSAGES[text.ID_RANGE]}")
         return cls(names, len(numeric))
 
     def __len__(self) -> int:
@@ -120,6 +121,7 @@ def parse_named(
     Raises:
         LineError: at the first bad line.
     """
+    check_lengths(buffer, begin, end)
     lines = text.count_lines(buffer, begin, end) + 1
     at, size = np.empty((lines, 3), np.int32), np.empty((lines, 3), np.int32)
     rows = text.tokenize(buffer, begin, end, at, size)

@@ -26,7 +26,7 @@ from vertexsdk.jvm import spark_failure
 from vertexsdk.load import files
 from vertexsdk.load.arrow import as_strings, batch_chunk, edge_columns, id_column
 from vertexsdk.load.blocks import Block, Fault, edge_blocks
-from vertexsdk.load.frames import Batches, readable
+from vertexsdk.load.frames import Batches, readable, text_lines
 from vertexsdk.load.lines import LineError, parse_chunk
 from vertexsdk.load.names import merged, parse_named
 from vertexsdk.load.order import Chunk
@@ -89,7 +89,7 @@ def _by_spark(spark: SparkSession, paths: Sequence[str], format: str | None) -> 
             format = "csv"
     with readable(", ".join(paths)):
         if format == "text":
-            return FrameEdges(spark.read.text(list(paths)), lines=True)
+            return FrameEdges(text_lines(spark, paths), lines=True)
         if format == "csv":
             return FrameEdges(spark.read.csv(list(paths), header=True))
         return FrameEdges(spark.read.parquet(*paths))

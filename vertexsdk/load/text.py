@@ -19,20 +19,25 @@ from vertexsdk.jit import njit
 __all__ = [
     "HAS_VALUE",
     "ID_RANGE",
+    "LINE_BYTES",
+    "LONG_LINE",
     "MESSAGES",
     "NOT_INTEGER",
     "NOT_UTF8",
     "OK",
     "count_lines",
     "gather_tokens",
+    "long_line",
     "parse_edges",
     "parse_ids",
+    "parse_value",
     "parse_values",
     "token_sizes",
     "tokenize",
 ]
 
-OK, NOT_INTEGER, ID_RANGE, ONE_FIELD, BAD_VALUE, NAN_VALUE, FRACTION, NOT_UTF8 = range(8)
+OK, NOT_INTEGER, ID_RANGE, ONE_FIELD, BAD_VALUE, NAN_VALUE, FRACTION, NOT_UTF8, LONG_LINE = range(9)
+LINE_BYTES = 1 << 20  # most that a line, and so an id, may have
 HAS_VALUE = 5  # index in the report of `parse_edges`
 
 MESSAGES = {
@@ -42,6 +47,7 @@ MESSAGES = {
     NAN_VALUE: "the value is NaN; remove the line or give it a number",
     FRACTION: "the value is not an int64 integer, which this program's edge values are",
     NOT_UTF8: "the id is not UTF-8 text; convert the file to UTF-8",
+    LONG_LINE: f"the line is longer than {LINE_BYTES:,} bytes; shorten or remove it",
 }
 
 _NEWLINE, _BLANK, _TAB, _COMMA, _RETURN, _HASH = 10, 32, 9, 44, 13, 35
@@ -61,6 +67,23 @@ def count_lines(buffer: Bytes, begin: int, end: int) -> int:
     for i in range(begin, end):
         n += buffer[i] == 10
     return n
+
+
+@njit
+def long_line(buffer: Bytes, begin: int, end: int) -> int:
+    """Return where the first line of more than `LINE_BYTES` begins, or -1.
+
+    `begin` is the beginning of a line. Reads little: it goes from line to line in steps of nearly
+    `LINE_BYTES`.
+    """
+    while end - begin > LINE_BYTES:
+        p = begin + LINE_BYTES
+        while p >= begin and buffer[p] != _NEWLINE:
+            p -= 1
+        if p < begin:
+            return begin
+        begin = p + 1
+    return -1
 
 
 @njit
@@ -189,7 +212,9 @@ def _number(buffer: Bytes, p: int, end: int) -> tuple[int, float, bool, int]:
 
 
 @njit
-def _value(buffer: Bytes, p: int, end: int, integer: bool) -> tuple[int, float, Long, bool, int]:
+def parse_value(
+    buffer: Bytes, p: int, end: int, integer: bool
+) -> tuple[int, float, Long, bool, int]:
     """Parse a value: (status, as float, as integer if wanted, hard, position after it)."""
     x: Long = np.int64(0)
     q = p
@@ -230,7 +255,7 @@ def parse_values(
         i: Long = np.int64(1)
         if at[row] >= 0:
             valued += 1
-            status, v, i, hard, _ = _value(buffer, int(at[row]), end, integers)
+            status, v, i, hard, _ = parse_value(buffer, int(at[row]), end, integers)
             if status != OK:
                 report[1] = at[row]
                 break
@@ -304,7 +329,7 @@ def parse_edges(
         if p < end and buffer[p] != _NEWLINE and buffer[p] != _HASH:
             at = p
             valued += 1
-            status, v, i, hard, p = _value(buffer, p, end, integers)
+            status, v, i, hard, p = parse_value(buffer, p, end, integers)
             if status != OK:
                 p = at
                 break

@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from pyspark.sql import DataFrame, SparkSession
 
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, excerpt
 from vertexsdk.load import files, text
 from vertexsdk.load.arrow import as_strings, id_array, id_column, text_column
 from vertexsdk.load.build import NO_KIND, Vertices
-from vertexsdk.load.frames import Batches, readable
-from vertexsdk.load.lines import LineError
+from vertexsdk.load.frames import Batches, readable, text_lines
+from vertexsdk.load.lines import LineError, check_lengths
 from vertexsdk.load.names import Names, merged, tokens
 
 __all__ = ["VertexInput", "integer_id", "resolve", "vertices_at", "vertices_of", "with_ids"]
@@ -70,7 +70,7 @@ def integer_id(vertex: Any) -> int:
     try:
         return int(np.int64(int(vertex)))
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{vertex!r} is no vertex: the graph's ids are integers") from None
+        raise InputError(f"{excerpt(vertex)} is no vertex: the graph's ids are integers") from None
 
 
 def vertices_of(frame: DataFrame, place: str = "the vertices") -> VertexInput:
@@ -102,7 +102,7 @@ def vertices_at(spark: SparkSession, path: str) -> VertexInput:
     local = files.local_path(path)
     if local is None:
         with readable(path):
-            lines = Batches.of(spark.read.text(path), ["value"], path).collect()[0].to_pylist()
+            lines = Batches.of(text_lines(spark, [path]), ["value"], path).collect()[0].to_pylist()
         return _vertex_lines(np.frombuffer("\n".join(lines).encode(), np.uint8), path)
     found = files.expand([local])
     if files.file_format(found[0]) == "parquet":
@@ -115,13 +115,14 @@ def vertices_at(spark: SparkSession, path: str) -> VertexInput:
 
 def _vertex_lines(buffer: NDArray[np.uint8], place: str) -> VertexInput:
     begin = 3 if bytes(buffer[:3]) == b"\xef\xbb\xbf" else 0
-    lines = text.count_lines(buffer, begin, len(buffer)) + 1
-    ids, report = np.empty(lines, np.int64), np.zeros(7, np.int64)
-    text.parse_ids(buffer, begin, len(buffer), ids, report)
-    at, size = np.empty((lines, 3), np.int32), np.empty((lines, 3), np.int32)
-    rows = text.tokenize(buffer, begin, len(buffer), at, size)
-    at, size = at[:rows], size[:rows]
     try:
+        check_lengths(buffer, begin, len(buffer))
+        lines = text.count_lines(buffer, begin, len(buffer)) + 1
+        ids, report = np.empty(lines, np.int64), np.zeros(7, np.int64)
+        text.parse_ids(buffer, begin, len(buffer), ids, report)
+        at, size = np.empty((lines, 3), np.int32), np.empty((lines, 3), np.int32)
+        rows = text.tokenize(buffer, begin, len(buffer), at, size)
+        at, size = at[:rows], size[:rows]
         if report[0] == text.ID_RANGE:
             raise LineError(text.ID_RANGE, int(report[1]))
         column = tokens(buffer, at[:, 0].copy(), size[:, 0].copy())

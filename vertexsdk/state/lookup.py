@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.encoded import Table
+from vertexsdk.errors import excerpt
 from vertexsdk.owner import owner
 from vertexsdk.state.errors import StateInputError
 from vertexsdk.state.manifests import Manifest, SegmentRef
@@ -42,7 +43,7 @@ def find_vertices(
     for i in wanted:
         if type(i) is not kind or (type(i) is int and not -(1 << 63) <= i < 1 << 63):
             raise StateInputError(
-                f"vertex {i!r}: the vertices of loop {manifest.loop!r} have "
+                f"vertex {excerpt(i)}: the vertices of loop {manifest.loop!r} have "
                 f"{'names' if kind is str else 'integer ids of 64 bits'}"
             )
     remaining = dict.fromkeys(wanted)
