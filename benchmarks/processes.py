@@ -90,7 +90,7 @@ def _shared(processes: list[int]) -> int:
     """Bytes of the resident graphs whose owner is one of the processes."""
     total = 0
     for process in processes:
-        for mark in _SHARED.glob(f"vertexsdk-*/owner-{process}-*"):
+        for mark in _SHARED.glob(f"vertexsdk-*/lock-{process}-*"):
             for file in mark.parent.rglob("*"):
                 with contextlib.suppress(OSError):
                     total += file.stat().st_blocks * 512

@@ -7,7 +7,7 @@ names, relative to the process's own (on an executor, Spark's work directory). A
 this user alone, see `private_files`.
 
 An application's directory stays while a process that owns it lives, which is the driver, or the
-executor on a host where there is no driver. An owner holds the lock of a file `owner-*`, which the
+executor on a host where there is no driver. An owner holds the lock of a file `lock-*`, which the
 kernel releases however it ends, and which processes in other containers see too. When no owner's
 lock is held, the next process to start removes the directory.
 
@@ -267,7 +267,7 @@ def _lock(place: Path) -> int:
                 role = f"executor{_started(owner)}"
                 if _is_owned(folder, "driver"):
                     return -1
-            name = f"owner-{owner}-{role}-{_namespace()}"
+            name = f"lock-{owner}-{role}-{_namespace()}"
             lock = open_file(name, os.O_RDWR | os.O_CREAT, parent=folder)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -318,7 +318,7 @@ def _is_same(place: Path, folder: int) -> bool:
 
 def _owners(folder: int) -> list[str]:
     """The names of owners' files in a directory."""
-    return [name for name in os.listdir(folder) if name.startswith("owner-")]
+    return [name for name in os.listdir(folder) if name.startswith("lock-")]
 
 
 def _is_owned(folder: int, role: str = "") -> bool:

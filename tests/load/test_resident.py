@@ -193,11 +193,11 @@ def test_a_foreign_marker_ends_no_run(application: str, places: list[Path]) -> N
     resident.save(f"{application}/x", {"a": np.arange(3)}, {})
     foreign = places[0].with_name("vertexsdk-foreign")
     foreign.mkdir(0o700)
-    (foreign / "owner-x").touch()
+    (foreign / "lock-x").touch()
     spoil(foreign)
     (places[0].with_name("vertexsdk-link")).symlink_to(places[0])
     resident.claim(f"{application}-later")
-    assert (foreign / "owner-x").exists()
+    assert (foreign / "lock-x").exists()
     assert resident.open(f"{application}/x") is not None
     resident.release(f"{application}-later")
 
@@ -252,7 +252,7 @@ def test_an_executor_s_arrays_stay_when_its_workers_have_ended(
         code = WORKER.format(roots=roots, executor=executor.pid, application=application)
         for _ in range(2):  # the second finds that the executor is an owner already
             subprocess.run([sys.executable, "-c", code], check=True)
-        assert len(list(places[0].glob("owner-*"))) == 1
+        assert len(list(places[0].glob("lock-*"))) == 1
         sees_other_processes(resident._roots())
         assert places[0].exists()
     finally:
