@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import aims
+from benchmarks import batch_targets
 from benchmarks.document import Chart, Series, Table
 from benchmarks.measures import MEASURES, Measure
 from benchmarks.report import Run, median, seconds
@@ -30,7 +30,7 @@ def against_edges(run: Run) -> list[Table | Chart]:
     rows: list[list[str]] = []
     charts: list[Table | Chart] = []
     for measure in MEASURES:
-        if measure.name in aims.OWN:
+        if measure.name in batch_targets.OWN:
             continue
         lines = [line for line in _lines(run, measure) if any(v is not None for v in line.values)]
         for line in lines:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import aims, batch_charts
+from benchmarks import batch_charts, batch_targets
 from benchmarks.document import Chart, Table
 from benchmarks.graphs import BenchGraph
 from benchmarks.measures import BY_NAME, MEASURES, Measure
@@ -37,15 +37,15 @@ def parts(run: Run, k: int) -> list[Table | Chart]:
         _rates(graph, there, rows),
         _memory(graph, there),
         _prepared(there),
-        aims.table(graph, standings),
-        aims.beside_limits(graph, standings, run.limits["cores"]),
+        batch_targets.table(graph, standings),
+        batch_targets.beside_limits(graph, standings, run.limits["cores"]),
     ]
     return [each for each in tables if isinstance(each, Chart) or (each and each.rows)]
 
 
 def _measured(there: list[Standing]) -> Iterator[Measure]:
     for measure in MEASURES:
-        if measure.name not in aims.OWN and any(measure.name in s.outcomes for s in there):
+        if measure.name not in batch_targets.OWN and any(measure.name in s.outcomes for s in there):
             yield measure
 
 

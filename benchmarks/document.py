@@ -7,12 +7,26 @@ page (``python -m benchmarks page``) is made of the documents in those JSON file
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any, Literal
 
-__all__ = ["Chart", "Document", "Section", "Series", "Table", "grid", "markdown", "opened", "save"]
+__all__ = [
+    "Chart",
+    "Document",
+    "Section",
+    "Series",
+    "Table",
+    "grid",
+    "markdown",
+    "opened",
+    "parts",
+    "save",
+]
 
 
 @dataclass(slots=True)
@@ -50,7 +64,6 @@ class Chart:
     log: bool = False
     x: list[float] = field(default_factory=list)
     x_title: str = ""
-    note: str = ""
 
 
 @dataclass(slots=True)
@@ -84,22 +97,30 @@ class Document:
 
 def grid(rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table; the first row is its head."""
-    lines = [f"| {' | '.join(row)} |" for row in rows]
+    lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
     return "\n".join([lines[0], "|" + " --- |" * len(rows[0]), *lines[1:]])
+
+
+def parts(document: Document) -> Iterator[str | Chart]:
+    """The document from beginning to end: pieces of Markdown, and charts among them."""
+    yield f"# {document.title}"
+    yield from (document.about, _where(document), document.warning)
+    for section in document.sections:
+        yield from (f"## {section.title}", section.text)
+        for part in section.parts:
+            if isinstance(part, Chart):
+                yield part
+            else:
+                yield f"**{part.title}**" if part.title else ""
+                yield from (grid([part.head, *part.rows]), part.note)
+    if document.notes:
+        yield from ("## Notes", "\n".join(f"- {note}" for note in document.notes))
 
 
 def markdown(document: Document) -> str:
     """The whole document as Markdown, without its charts."""
-    parts = [f"# {document.title}", document.about, _where(document), document.warning]
-    for section in document.sections:
-        parts += [f"## {section.title}", section.text]
-        for part in section.parts:
-            if isinstance(part, Table):
-                title = f"**{part.title}**" if part.title else ""
-                parts += [title, grid([part.head, *part.rows]), part.note]
-    if document.notes:
-        parts += ["## Notes", "\n".join(f"- {note}" for note in document.notes)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    texts = (part for part in parts(document) if isinstance(part, str))
+    return "\n\n".join(text for text in texts if text) + "\n"
 
 
 def _where(document: Document) -> str:
@@ -124,8 +145,37 @@ def save(document: Document, results: Mapping[str, Any], out: Path, stem: str) -
     name = f"{stem}-{str(document.machine['date'])[:10]}"
     paths = [out / f"{name}{end}" for end in (".md", ".json")]
     paths[0].write_text(markdown(document))
-    paths[1].write_text(json.dumps({"document": asdict(document), **results}, indent=1) + "\n")
+    paths[1].write_text(_json({"document": _small(asdict(document), math.inf), **_small(results)}))
     return paths
+
+
+_MOST = 5  # figures of one kind that are saved one by one
+
+
+def _small(value: Any, most: float = _MOST) -> Any:
+    """For JSON: six digits, and of more figures than ``most`` how many and their range."""
+    if isinstance(value, Mapping):
+        return {key: _small(each, most) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        if len(value) > most and all(isinstance(each, float) for each in value):
+            shown = {"least": min(value), "median": median(value), "greatest": max(value)}
+            return {"number": len(value), **_small(shown)}
+        return [_small(each, most) for each in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    """Indented by one, but what holds no other list or object in one line."""
+    text = json.dumps(value, indent=1, ensure_ascii=False)
+    for opening, closing in ("[]", "{}"):
+        # A line break is never inside a string, so this only matches the brackets of JSON itself.
+        pattern = rf"\{opening}\n([^\[\]{{}}]*)\n *\{closing}"
+        text = re.sub(pattern, lambda m: _one_line(m.group()), text)
+    return text + "\n"
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\n *", " ", text).replace("[ ", "[").replace(" ]", "]")
 
 
 def opened(plain: Mapping[str, Any]) -> Document:

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from benchmarks import processes
-from benchmarks.page.command import write
+from benchmarks.page import write
 from benchmarks.registry import SUITES, TOOLS, Suite, fit_in
 from benchmarks.suites.batch import default_cache, say
 from benchmarks.summary import Ran, summary
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
         say(f"[{at + 1}/{len(chosen)}] {suite.name}: {ran[-1].said} in {_clock(ran[-1].seconds)}")
     try:
         page: Path | None = write(out, out / "index.html")
-    except (OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         print(f"no page: {error}", file=sys.stderr)
         page = None
     print(summary(ran, page))

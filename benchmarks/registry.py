@@ -53,7 +53,7 @@ SUITES = {
     )
 }
 
-TOOLS = {"page": "benchmarks.page.command", "check": "benchmarks.guard.command"}
+TOOLS = {"page": "benchmarks.page", "check": "benchmarks.guard.command"}
 """What is no suite, but is run in the same way."""
 
 

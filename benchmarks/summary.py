@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.document import Document, opened
-from benchmarks.page.markdown import plain
-from benchmarks.verdicts import Verdict, verdicts, wrong_answers
+from benchmarks.targets import Verdict, verdicts, wrong_answers
 
 __all__ = ["Ran", "summary"]
 
@@ -54,8 +53,8 @@ def summary(ran: Sequence[Ran], page: Path | None) -> str:
     for one in ran:
         documents = one.documents()
         aims = [aim for document in documents for aim in verdicts(document)]
-        judged = [aim for aim in aims if aim.reached is not None]
-        reached = sum(bool(aim.reached) for aim in judged)
+        judged = [aim for aim in aims if aim.met is not None]
+        reached = sum(bool(aim.met) for aim in judged)
         line = f"{one.name}: {one.said}"
         if judged:
             line += f"; {reached} of {len(judged)} aims reached"
@@ -63,12 +62,12 @@ def summary(ran: Sequence[Ran], page: Path | None) -> str:
             line += f"; {len(aims) - len(judged)} not judged: {_reasons(aims)}"
         lines.append(line)
         for aim in judged:
-            if not aim.reached:
-                lines.append(f"  not reached: {aim.title}: {aim.found}, aim {aim.bound}")
+            if not aim.met:
+                lines.append(f"  not reached: {aim.title}: {aim.measured}, aim {aim.bound}")
         for document in documents:
             lines += [f"  WRONG: {row}" for row in wrong_answers(document)]
             if document.warning:
-                lines.append(f"  {plain(document.warning)}")
+                lines.append(f"  {document.warning.replace('**', '')}")
         lines += [f"  {path}" for path in one.written]
     if page:
         lines.append(f"the page: {page}")
@@ -76,4 +75,4 @@ def summary(ran: Sequence[Ran], page: Path | None) -> str:
 
 
 def _reasons(aims: Sequence[Verdict]) -> str:
-    return ", ".join(sorted({aim.said for aim in aims if aim.reached is None}))
+    return ", ".join(sorted({aim.text for aim in aims if aim.met is None}))

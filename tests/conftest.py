@@ -30,12 +30,12 @@ FIRST = (
     "test_readme.py",
     "test_demo.py",
     "test_session.py",
-    "test_benchmarks_evolving.py",
+    "benchmarks/test_evolving.py",
     "test_docs.py",
     "stream/test_killed_streams.py",
     "algorithms/test_engine_examples.py",
     "algorithms/test_engine_algorithms.py",
-    "test_benchmarks.py",
+    "benchmarks/test_batch.py",
 )
 
 

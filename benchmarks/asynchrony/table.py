@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks import document, report
-from benchmarks.asynchrony import aims, charts
+from benchmarks.asynchrony import charts, targets
 from benchmarks.asynchrony.cases import named
 from benchmarks.asynchrony.results import Results
 from benchmarks.document import Chart, Document, Section, Table
@@ -40,7 +40,7 @@ def made(r: Results) -> Document:
     )
     text = "\n".join([*_graphs(r), *(f"- **Not measured:** {p}" for p in r.problems())])
     shown: list[tuple[str, str, Iterable[Table | Chart]]] = [
-        ("What must be reached", text, _only(aims.table(r))),
+        ("What must be reached", text, _only(targets.table(r))),
         (f"The paper's table 2: shortest paths on R-MAT {r.sizes.scale}", "", _only(_paper(r))),
         (
             f"Shortest paths, {r.sizes.partitions} partitions: hops and time by bound",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks import document, report
 from benchmarks.document import Chart, Document, Section, Series, Table
-from benchmarks.evolving import aims, beside_table, ingest_table
+from benchmarks.evolving import beside_table, ingest_table, targets
 from benchmarks.evolving.results import TITLES, Results, ratio
 
 _QUERIES = {
@@ -29,9 +29,8 @@ def markdown(r: Results) -> str:
 
 def told(r: Results) -> Document:
     """All that the run says."""
-    judged = aims.rows(r)
-    head = ["what ours must reach", "measured", "aim", ""]
-    sections = [Section("Aims", "", [Table(head, judged)] if judged else [])]
+    judged = targets.table(r)
+    sections = [Section("Aims", "", [judged] if judged else [])]
     sections += [
         Section(f"Queries after {r.sizes.changes:,} changes each", "", _queries(r)),
         Section("From scratch at one of these instants", r.instant, _scratch(r)),

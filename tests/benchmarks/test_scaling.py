@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("benchmarks")
-
 from benchmarks import document
 from benchmarks.evolving.parent import Found
 from benchmarks.scaling import table

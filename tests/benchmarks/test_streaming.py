@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("benchmarks")
-
 from benchmarks import reference
 from benchmarks.evolving import beside, instants, table
 from benchmarks.evolving.own_files import FileStream

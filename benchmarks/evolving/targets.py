@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from benchmarks import targets
+from benchmarks.document import Table
 from benchmarks.evolving.results import TITLES, Results, ratio
 from benchmarks.evolving.sizes import Sizes
-from benchmarks.judged import Aim, judged
 from benchmarks.report import QUIET
+from benchmarks.targets import Target
 
 
 def _milliseconds(case: str, share: float | None, r: Results) -> float | None:
@@ -32,13 +34,13 @@ def _slower(r: Results) -> float | None:
     return None if kept is None else 100 * (1 - kept)
 
 
-def _aims() -> Iterator[Aim[Results]]:
+def _targets() -> Iterator[Target[Results]]:
     for program in ("shortest_paths", "components"):
         case = f"a-{program}"
         what = f"query after 1,000 changes, {TITLES[program]}"
-        yield Aim(f"{what}, median", partial(_milliseconds, case, None), 150, "ms")
-        yield Aim(f"{what}, 99th percentile", partial(_milliseconds, case, 0.99), 400, "ms")
-        yield Aim(
+        yield Target(f"{what}, median", partial(_milliseconds, case, None), 150, "ms")
+        yield Target(f"{what}, 99th percentile", partial(_milliseconds, case, 0.99), 400, "ms")
+        yield Target(
             f"{what}, GraphX from scratch / ours",
             partial(_over, "graphx", case, program),
             100,
@@ -48,19 +50,19 @@ def _aims() -> Iterator[Aim[Results]]:
     what = f"query after 1,000 changes, {TITLES['pagerank']}"
     for system, title, bound in (("graphx", "GraphX", 50), ("ours", "run()", 3)):
         find = partial(_over, system, "b-pagerank", "pagerank")
-        yield Aim(f"{what}, {title} from scratch / ours", find, bound, "×", True)
+        yield Target(f"{what}, {title} from scratch / ours", find, bound, "×", True)
     for program in ("shortest_paths", "pagerank"):
         title = f"query after 20 % of the edges / after 1 %, {TITLES[program]}"
-        yield Aim(title, partial(_flat, program), 2, "×")
+        yield Target(title, partial(_flat, program), 2, "×")
     for bound, said in ((300_000, "sustained ingest"), (1_000_000, "the same, a million")):
         find = partial(Results.rate, case="d-shortest_paths", name="rate")
-        yield Aim(f"{said}, shortest paths kept up", find, bound, "changes/s", True)
+        yield Target(f"{said}, shortest paths kept up", find, bound, "changes/s", True)
     touched = partial(Results.median, case="e-shortest_paths", name="touched")
-    yield Aim("vertices touched by a single change, median", touched, 50, "vertices")
-    yield Aim("ingest slowed by a fork every second", _slower, 10, "%")
+    yield Target("vertices touched by a single change, median", touched, 50, "vertices")
+    yield Target("ingest slowed by a fork every second", _slower, 10, "%")
 
 
-AIMS = tuple(_aims())
+TARGETS = tuple(_targets())
 
 
 def _as_stated(sizes: Sizes) -> bool:
@@ -72,11 +74,12 @@ def _as_stated(sizes: Sizes) -> bool:
     )
 
 
-def rows(results: Results) -> list[list[str]]:
+def table(results: Results) -> Table | None:
     """The aims, judged only at the sizes that they are stated for, on a quiet machine."""
     if results.sizes.edges_file:
-        return []
+        return None
     unjudged = "machine not quiet" if results.others() > QUIET else None
     if not _as_stated(results.sizes):
         unjudged = "stated for other sizes"
-    return judged(AIMS, results, unjudged)
+    judged = targets.rows(TARGETS, results, unjudged)
+    return targets.table(judged) if judged else None

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("benchmarks")
-
 from benchmarks.guard import command
 from benchmarks.guard.comparing import Found, Stored, better, compared, failed, read, stored_as
 from benchmarks.guard.turns import in_turns

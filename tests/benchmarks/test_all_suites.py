@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("benchmarks")
-
 from benchmarks import every
 from benchmarks.document import Document, Section, Table, save
 from benchmarks.registry import SUITES, Suite, fit_in

@@ -5,10 +5,11 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
+from benchmarks import targets
 from benchmarks.document import Table
 from benchmarks.graphs import BenchGraph
-from benchmarks.judged import Aim, judged
 from benchmarks.measures import BY_NAME
+from benchmarks.targets import Target
 from benchmarks.turns import Standing
 
 OWN = ("interpreted", "hop", "memory")
@@ -40,41 +41,41 @@ class _Results:
 
 
 _PAGERANK = ("ours", "pagerank")
-AIMS: tuple[Aim[_Results], ...] = (
-    Aim("load from text", lambda r: r.seconds("ours", "load_text"), 8, "s"),
-    Aim("load from Parquet", lambda r: r.seconds("ours", "load_parquet"), 5, "s"),
-    Aim(
+TARGETS: tuple[Target[_Results], ...] = (
+    Target("load from text", lambda r: r.seconds("ours", "load_text"), 8, "s"),
+    Target("load from Parquet", lambda r: r.seconds("ours", "load_parquet"), 5, "s"),
+    Target(
         "PageRank, GraphX / ours",
         lambda r: r.ratio(("graphx", "pagerank"), _PAGERANK),
         40,
         "×",
         True,
     ),
-    Aim("PageRank, ours / SciPy", lambda r: r.ratio(_PAGERANK, ("scipy", "pagerank")), 1.5, "×"),
-    Aim(
+    Target("PageRank, ours / SciPy", lambda r: r.ratio(_PAGERANK, ("scipy", "pagerank")), 1.5, "×"),
+    Target(
         "PageRank, GraphX / ours with 2 partitions",
         lambda r: r.ratio(("graphx", "pagerank"), ("ours-2", "pagerank")),
         8,
         "×",
         True,
     ),
-    Aim(
+    Target(
         "components, GraphX / ours",
         lambda r: r.ratio(("graphx", "components"), ("ours", "components")),
         25,
         "×",
         True,
     ),
-    Aim("shortest paths", lambda r: r.seconds("ours", "shortest_paths"), 0.8, "s"),
-    Aim(
+    Target("shortest paths", lambda r: r.seconds("ours", "shortest_paths"), 0.8, "s"),
+    Target(
         "interpreted messages per second and core",
         lambda r: r.fact("ours", "interpreted", "messages_per_second"),
         300_000,
         "/s",
         True,
     ),
-    Aim("fixed cost of a hop", lambda r: r.fact("ours-2", "hop", "milliseconds"), 60, "ms"),
-    Aim("worker memory at the peak", _Results.worker_bytes_per_edge, 40, "bytes per edge"),
+    Target("fixed cost of a hop", lambda r: r.fact("ours-2", "hop", "milliseconds"), 60, "ms"),
+    Target("worker memory at the peak", _Results.worker_bytes_per_edge, 40, "bytes per edge"),
 )
 
 
@@ -95,8 +96,7 @@ def table(graph: BenchGraph, standings: list[Standing]) -> Table:
     unjudged = _unjudged(standings)
     if graph.scale != 20:
         unjudged = "stated for R-MAT 20"
-    rows = judged(AIMS, _of(graph, standings), unjudged)
-    return Table(["what ours must reach", "measured", "aim", ""], rows, "Aims")
+    return targets.table(targets.rows(TARGETS, _of(graph, standings), unjudged), "Aims")
 
 
 def beside_limits(graph: BenchGraph, standings: list[Standing], cores: int) -> Table | None:
@@ -111,8 +111,8 @@ def beside_limits(graph: BenchGraph, standings: list[Standing], cores: int) -> T
     for name, limit in _GAP.items():
         mine = results.seconds("ours", name)
         if mine is not None:
-            aim: Aim[float] = Aim(BY_NAME[name].title, lambda ratio: ratio, _GAP_RATIO)
-            ((title, *rest),) = judged([aim], mine / limit, unjudged)
+            target: Target[float] = Target(BY_NAME[name].title, lambda ratio: ratio, _GAP_RATIO)
+            ((title, *rest),) = targets.rows([target], mine / limit, unjudged)
             rows.append([title, f"{limit:.3f}", f"{mine:.3f}", *rest])
     return Table(
         ["", "GAP, seconds", "ours, 1 partition, seconds", "ratio", "aim", ""],

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from benchmarks import targets
 from benchmarks.asynchrony.results import Results
 from benchmarks.asynchrony.sizes import Sizes
 from benchmarks.document import Table
-from benchmarks.judged import Aim, judged
 from benchmarks.report import QUIET
+from benchmarks.targets import Target
 
-__all__ = ["AIMS", "table"]
+__all__ = ["TARGETS", "table"]
 
 
 def _ratio(case: str, over: str, under: str, r: Results) -> float | None:
@@ -22,25 +23,25 @@ def _cost(case: str, over: str, under: str, r: Results) -> float | None:
     return r.ratio(case, f"B={r.sizes.cost} {over}", f"B=1 {under}")
 
 
-def _aims() -> Iterator[Aim[Results]]:
+def _targets() -> Iterator[Target[Results]]:
     for case, many in (("a-few", 4), ("a-many", 8)):
         prepares = partial(Results.median, case=case, name="B=1 prepares")
-        yield Aim(f"prepares at B=1, R-MAT, {many} partitions", prepares, 0, "")
+        yield Target(f"prepares at B=1, R-MAT, {many} partitions", prepares, 0, "")
     for what, bound in (("hops", 5), ("seconds", 3)):
         find = partial(_ratio, "b-grid-structure", f"B=1 {what}", f"auto {what}")
-        yield Aim(f"{what} on the grid by structure, B=1 / auto", find, bound, least=True)
+        yield Target(f"{what} on the grid by structure, B=1 / auto", find, bound, at_least=True)
     for case, said in (("hash", "by hash"), ("structure", "by structure")):
         find = partial(_ratio, f"b-rmat-{case}", "auto seconds", "B=1 seconds")
-        yield Aim(f"seconds on R-MAT {said}, auto / B=1", find, 1.05)
+        yield Target(f"seconds on R-MAT {said}, auto / B=1", find, 1.05)
     for case, said in (("shortest_paths", "shortest paths"), ("components", "components")):
         for place, title in (("alone", "one partition"), ("beside", "one of two partitions")):
             find = partial(_cost, f"d-{case}", f"{place} seconds", f"{place} seconds")
-            yield Aim(f"all in {title}, {said}, B=256 / B=1", find, 1.15)
+            yield Target(f"all in {title}, {said}, B=256 / B=1", find, 1.15)
         find = partial(_cost, f"d-{case}", "beside kernel", "alone kernel")
-        yield Aim(f"the same, time in tasks: sweeps / iterations, {said}", find, 1.15)
+        yield Target(f"the same, time in tasks: sweeps / iterations, {said}", find, 1.15)
 
 
-AIMS = tuple(_aims())
+TARGETS = tuple(_targets())
 
 
 def _as_stated(s: Sizes) -> bool:
@@ -55,5 +56,5 @@ def table(results: Results) -> Table | None:
     unjudged = "machine not quiet" if results.others() > QUIET else None
     if not _as_stated(results.sizes):
         unjudged = "stated for other sizes"
-    rows = judged(AIMS, results, unjudged)
-    return Table(["what must be reached", "measured", "aim", ""], rows) if rows else None
+    judged = targets.rows(TARGETS, results, unjudged)
+    return targets.table(judged) if judged else None

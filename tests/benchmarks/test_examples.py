@@ -13,8 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-pytest.importorskip("benchmarks")
-
 from benchmarks import document, graphs
 from benchmarks.evolving.parent import Found
 from benchmarks.ported import catalogue, lines, table

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("benchmarks")
-
-from benchmarks.asynchrony import aims, grid, table
+from benchmarks.asynchrony import grid, table, targets
 from benchmarks.asynchrony.results import Results
 from benchmarks.asynchrony.sizes import Sizes
 from benchmarks.asynchrony.straggler import SlowTask, Spell, Straggler, idle, read_log
@@ -23,7 +21,7 @@ from benchmarks.evolving.parent import Found
 from benchmarks.suites import asynchrony
 from vertexsdk.task import HopTask
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
 MACHINE |= {"system": "", "revision": "", "python": "", "load_average": 0}
 
@@ -126,7 +124,7 @@ def test_aims_are_judged_at_their_sizes_on_a_quiet_machine_only():
     assert "3 of 5 distances differ" in wrong
     assert "| exact |" not in wrong
     assert "seconds on the grid by structure, B=1 / auto | 4 × | ≥ 3 | reached |" in whole
-    assert len({aim.title for aim in aims.AIMS}) == len(aims.AIMS)
+    assert len({target.title for target in targets.TARGETS}) == len(targets.TARGETS)
 
 
 def test_smoke_run(tmp_path: Path):

@@ -16,8 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-pytest.importorskip("benchmarks")
-
 from benchmarks import (
     batch_document,
     edge_files,
