@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.accumulators import _accumulatorRegistry
 from pyspark.sql import SparkSession
 
 from vertexsdk.anchor import Anchor
@@ -160,10 +161,14 @@ def test_partitions_must_be_positive(spark: SparkSession) -> None:
 
 
 def test_close_twice(spark: SparkSession) -> None:
+    context = spark.sparkContext._jsc.sc()
+    before = context.getPersistentRDDs().size(), len(_accumulatorRegistry)
     exchange = Exchange(spark, 1, task=echo)
     exchange.hop((0, 1), via="shuffle")
-    exchange.close()
-    exchange.close()
+    assert (context.getPersistentRDDs().size(), len(_accumulatorRegistry)) > before
+    for _ in range(2):
+        exchange.close()
+        assert (context.getPersistentRDDs().size(), len(_accumulatorRegistry)) == before
 
 
 def test_route(spark: SparkSession) -> None:

@@ -36,8 +36,11 @@ def test_what_is_no_master(master: str) -> None:
 
 
 @pytest.mark.parametrize("master", ["local", "local[*]", "local[2,3]", "yarn", "k8s://https://h:1"])
-def test_what_is_a_master(master: str) -> None:
+def test_what_is_a_master(master: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    connections: list[object] = []
+    monkeypatch.setattr(socket, "create_connection", lambda *to: connections.append(to))
     _check_master(master)
+    assert connections == []  # only a standalone master is asked whether it is there
 
 
 def test_an_unreachable_master() -> None:

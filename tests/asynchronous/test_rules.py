@@ -13,6 +13,7 @@ from vertexsdk.testing.bounded import BOUNDED, draw, in_chunks
 from vertexsdk.testing.graphs import random_graph
 from vertexsdk.testing.inprocess import InProcess
 from vertexsdk.testing.mutations import MUTATIONS, mutated
+from vertexsdk.testing.oracles import disagreements, expected
 from vertexsdk.testing.watching import Broken, watched
 
 
@@ -50,7 +51,8 @@ def test_rules_for_all_algorithms(name: str) -> None:
         bound = min(bound, 6) if name == "pagerank" else bound
         case = draw(rng, name, bound, partitions)
         with watched(case.runs, bound):
-            case.run()
+            state, _, _ = case.run()
+        assert case.wrong(state) == [], seed
 
 
 def test_partitions_do_not_wait_in_a_ring() -> None:
@@ -59,8 +61,11 @@ def test_partitions_do_not_wait_in_a_ring() -> None:
     rng.choice([0, 1, 2])
     g = random_graph(rng, vertices=60, edges=200)
     runs = InProcess(Program(ALGORITHMS["sssp"]), g.edges, g.vertices, undirected=g.undirected)
+    params = {"origin": rng.choice(g.ids)}
     with watched(runs, 1000):
-        runs.run({"origin": rng.choice(g.ids)}, partitions=3, delay_bound=1000, max_hops=200)
+        state, _, _ = runs.run(params, partitions=3, delay_bound=1000, max_hops=200)
+    right = expected("sssp", g.edges, g.vertices, params, undirected=g.undirected)
+    assert disagreements(right, state, 1e-6) == []
 
 
 def test_a_chain_goes_along_its_partitions() -> None:

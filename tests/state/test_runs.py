@@ -69,7 +69,19 @@ def test_lmdb_is_refused_where_executors_are_on_other_hosts(tmp_path: Path, host
 
 
 def test_redis_and_postgres_are_for_several_hosts(redis_url: str, postgres_url: str) -> None:
-    spark: Any = None  # it is not even asked
+    asked: list[str] = []
+
+    class Cluster:
+        """A session that remembers what it was asked for."""
+
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            raise InputError(f"{name} was asked for")
+
+    spark: Any = Cluster()
     for url in (redis_url, postgres_url):
         with open_store(url) as store:
             refuse_other_hosts(spark, store, url)
+    assert asked == []  # where executors are makes no difference to these
+    with open_store("memory://") as store, pytest.raises(InputError, match="sparkContext"):
+        refuse_other_hosts(spark, store, "memory://")
