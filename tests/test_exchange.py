@@ -168,6 +168,7 @@ def test_close_twice(spark: SparkSession) -> None:
     assert (context.getPersistentRDDs().size(), len(_accumulatorRegistry)) > before
     for _ in range(2):
         exchange.close()
+        assert exchange._held is None  # the blocks of the last hop
         assert (context.getPersistentRDDs().size(), len(_accumulatorRegistry)) == before
 
 
