@@ -47,14 +47,6 @@ class Results:
         found = self.points(case, name).get(at)
         return statistics.median(found) if found else None
 
-    def scattered(self, case: str, *names: str) -> tuple[list[list[float]], list[float]]:
-        """Every single figure of the names: its numbers as columns, and it."""
-        pairs = [
-            (x, y) for name in names for x, found in self.points(case, name).items() for y in found
-        ]
-        columns = [list(column) for column in zip(*(x for x, _ in pairs), strict=True)]
-        return columns, [y for _, y in pairs]
-
     def problems(self) -> list[str]:
         """What did not end well, in words."""
         return [f"{name}: {case.problem}" for name, case in self.cases.items() if case.problem]

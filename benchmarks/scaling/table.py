@@ -1,4 +1,4 @@
-"""The suite's document: what was measured, what it costs, what that would come to."""
+"""The suite's document: time against edges, partitions and changes, and what things cost."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from benchmarks import report
 from benchmarks.document import Chart, Document, Section, Series, Table
 from benchmarks.scaling.fit import power
 from benchmarks.scaling.ground import PROGRAMS
-from benchmarks.scaling.projected import projection
 from benchmarks.scaling.results import Points, Results
+from benchmarks.scaling.unit_costs import section as unit_costs
 
 __all__ = ["document"]
 
@@ -32,7 +32,9 @@ _TIMES = ("seconds", "kernel")
 
 def document(r: Results) -> Document:
     """Everything that the run has to say."""
-    sections = [*_edges(r), *_partitions(r), *_changes(r), *projection(r)]
+    sections = [*_edges(r), *_partitions(r), *_changes(r)]
+    if costs := unit_costs(r):
+        sections.append(costs)
     problems = "\n".join(f"- **Not measured:** {problem}" for problem in r.problems())
     if problems:
         sections.insert(0, Section("Not measured", problems))
@@ -40,8 +42,8 @@ def document(r: Results) -> Document:
         suite="scaling",
         title="Suite scaling",
         about=(
-            "How the time of ours grows with edges, partitions, executors and changes; what single "
-            "things cost; and what that would come to on clusters that are not here."
+            "How the time of ours grows with edges, partitions, executors and changes, and what "
+            "single things cost."
         ),
         command=" ".join(["./dev", *r.command]),
         machine=r.machine,
@@ -92,11 +94,10 @@ def _edges(r: Results) -> Iterator[Section]:
 def exponent(x: list[float], y: list[float]) -> str:
     """That of the power of x which y is, with its standard error; or a dash."""
     try:
-        fit = power(x, y)
+        value, error = power(x, y)
     except ValueError:
         return "–"
-    error = "" if math.isnan(fit.error[1]) else f" ± {fit.error[1]:.2f}"
-    return f"{fit.value[1]:.2f}{error}"
+    return f"{value:.2f}" + ("" if math.isnan(error) else f" ± {error:.2f}")
 
 
 def _partitions(r: Results) -> Iterator[Section]:
@@ -188,6 +189,4 @@ def _notes(r: Results) -> list[str]:
         "Every distance and component is compared with the plainest code there is, and has to be "
         "exactly that; PageRank to 1e-9 relative L1, after changes to the error that its epsilon "
         "leaves. A case with a wrong answer has no figures, and the exit status is 1.",
-        "R-MAT graphs have fewer vertices than ids: 26 edges a vertex at scale 20, where the "
-        "projection takes 16, which costs more memory, messages and bytes committed.",
     ]

@@ -1,8 +1,7 @@
-"""Suite ``scaling``: time against edges, partitions, executors and changes, and a projection.
+"""Suite ``scaling``: time against edges, partitions, executors and changes; what things cost.
 
-Parts: edges and partitions, on 1 and 2 cores and on 1 and 2 executors; changes; costs, from which
-the projection for 10, 100 and 1000 executors is made. The parts are cases: local-1, local-2,
-cluster-1, cluster-2, changes, costs, costs-driver.
+Parts: edges and partitions, on 1 and 2 cores and on 1 and 2 executors; changes; costs. The parts
+are cases: local-1, local-2, cluster-1, cluster-2, changes, costs, costs-driver.
 """
 
 from __future__ import annotations
