@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from benchmarks import batch_charts, batch_tables, document
+from benchmarks import batch_charts, batch_tables
 from benchmarks.document import Document, Section
 from benchmarks.graphs import BenchGraph
 from benchmarks.report import QUIET, Run
 
 
-def save(run: Run, out: Path) -> list[Path]:
-    """Write ``batch-GRAPH-DATE.md`` and ``.json`` to ``out``; returns the two paths."""
-    return document.save(of_run(run), _plain(run), out, f"batch-{run.name()}")
+def plain(run: Run) -> dict[str, Any]:
+    """The figures, for JSON."""
 
-
-def _plain(run: Run) -> dict[str, Any]:
     def graph_facts(graph: BenchGraph) -> dict[str, Any]:
         return {k: v for k, v in asdict(graph).items() if k != "folder"}
 
     return {
-        "machine": run.machine,
-        "command": run.command,
         "limits": run.limits,
         "results": [
             {"graph": graph_facts(graph), "systems": [asdict(s) for s in standings]}
@@ -56,11 +50,6 @@ def of_run(run: Run) -> Document:
         sections,
         batch_tables.notes(run),
     )
-
-
-def markdown(run: Run) -> str:
-    """The whole document as Markdown."""
-    return document.markdown(of_run(run))
 
 
 def _disturbed(run: Run) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-import os
 import sys
 import time
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import processes
+from benchmarks.events import Events, Others
 from benchmarks.graphs import BenchGraph
 from benchmarks.measures import BY_NAME
 from benchmarks.peers import Later, Peer, Settings, Unavailable, peer
@@ -41,18 +40,6 @@ class Job:
     budget: float
     settings: dict[str, Any]
     events: str
-
-
-class Events:
-    """The child's end of the protocol: one JSON object per line, each with its kind and time."""
-
-    def __init__(self, path: str) -> None:
-        self._file = Path(path).open("a")  # noqa: SIM115  (lives as long as the process)
-
-    def tell(self, kind: str, **facts: object) -> None:
-        """Append one event and hand it to the operating system at once."""
-        self._file.write(json.dumps({"event": kind, "at": time.time(), **facts}) + "\n")
-        self._file.flush()
 
 
 class Turn:
@@ -114,27 +101,6 @@ def main() -> None:
     finally:
         with contextlib.suppress(Exception):
             system.stop()
-
-
-_GRAIN = 0.03  # seconds by which the kernel's counts, of hundredths for each process, may be off
-
-
-class Others:
-    """What share of the machine's cores other programs use, from now on."""
-
-    def __init__(self) -> None:
-        self._from = self._now()
-
-    def share(self) -> float:
-        """0 on a quiet machine, 1 when others keep all cores busy."""
-        clock, foreign = (b - a for a, b in zip(self._from, self._now(), strict=True))
-        return max(0.0, foreign - _GRAIN) / (clock * (os.cpu_count() or 1))
-
-    @staticmethod
-    def _now() -> tuple[float, float]:
-        harness = os.getppid()  # which samples memory often, while that is measured
-        mine = processes.spent([*processes.members(os.getsid(0)), harness])
-        return time.perf_counter(), processes.busy() - mine
 
 
 def _measure(turn: Turn, job: Job, name: str, events: Events) -> None:

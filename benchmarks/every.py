@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 
 from benchmarks import processes
+from benchmarks.options import default_cache, say
 from benchmarks.page import write
 from benchmarks.registry import SUITES, TOOLS, Suite, fit_in
-from benchmarks.suites.batch import default_cache, say
 from benchmarks.summary import Ran, summary
 
 __all__ = ["arguments_for", "main"]

@@ -7,10 +7,15 @@ whatever process groups they make, so the session is the unit that is watched an
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
+import subprocess
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _SHARED = Path("/dev/shm")
 
@@ -112,6 +117,68 @@ def spent(processes: list[int]) -> float:
             stat = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
             ticks += sum(int(word) for word in stat[11:15])
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``seconds`` for a process, ``memory`` in bytes for all of its session."""
+
+    seconds: float
+    memory: int
+
+    def exceeded(self, seconds: float, memory: int) -> str | None:
+        """The limit that was passed, in words."""
+        if memory > self.memory:
+            return f"did not finish: more than {self.memory / 1e9:.0f} GB of memory"
+        if seconds > self.seconds:
+            return f"did not finish in {self.seconds:.0f} s"
+        return None
+
+
+def follow(
+    command: list[str],
+    job: object,
+    events: Path,
+    log: Path,
+    hear: Callable[[str], None],
+    look: Callable[[int], bool],
+    pause: Callable[[], float] = lambda: 0.1,
+    **options: Any,
+) -> int:
+    """Run a command in a session of its own until it ends; its exit status.
+
+    Args:
+        job: what it reads as JSON from standard input.
+        events: the file to which it appends lines; it may be its standard output.
+        log: where standard error goes, and standard output unless ``options`` say otherwise.
+        hear: called with each of these lines.
+        look: called with its session every ``pause()`` seconds; ends it by returning True.
+        options: of `subprocess.Popen`.
+    """
+    events.touch()
+    with log.open("ab") as output:
+        popen = {"stdout": output, "cwd": Path(__file__).parent.parent} | options
+        child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stderr=output, start_new_session=True, **popen
+        )
+    assert child.stdin is not None
+    try:
+        with contextlib.suppress(BrokenPipeError), child.stdin as stdin:
+            stdin.write(json.dumps(job).encode())
+        part, ended, enough = "", False, False
+        with events.open() as lines:
+            while not ended and not enough:
+                ended = child.poll() is not None
+                *whole, part = (part + lines.read()).split("\n")
+                for line in whole:
+                    hear(line)
+                if not ended:
+                    enough = look(child.pid)
+                    time.sleep(pause())
+    finally:
+        end(child.pid)
+        child.wait()
+    return child.returncode
 
 
 def end(session: int) -> None:

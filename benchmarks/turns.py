@@ -7,7 +7,6 @@ tried in a new one. What was measured before stays.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -53,11 +52,9 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """``seconds`` for one run of a measure, ``memory`` in bytes for all processes of a system."""
+class Limits(processes.Limits):
+    """``seconds`` are those for one run of a measure."""
 
-    seconds: float
-    memory: int
     repeats: int
     budget: float
     cores: int
@@ -93,7 +90,6 @@ def _turn(
 ) -> list[str]:
     """One child process; returns the measures that are settled, at least one."""
     events = scratch / f"{standing.system}-{len(standing.outcomes)}.jsonl"
-    events.touch()
     settings = Settings(limits.cores, limits.memory, str(scratch))
     job = Job(
         standing.system,
@@ -105,35 +101,17 @@ def _turn(
         asdict(settings),
         str(events),
     )
-    log = (scratch / f"{standing.system}.log").open("ab")
-    child = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.child"],
-        stdin=subprocess.PIPE,
-        stdout=log,
-        stderr=log,
-        cwd=Path(__file__).parent.parent,
-        start_new_session=True,
-    )
-    assert child.stdin is not None
-    child.stdin.write(json.dumps(asdict(job)).encode())
-    child.stdin.close()
     watch = _Watch(standing, graph, limits, say)
-    try:
-        with events.open() as lines:
-            ended, part = False, ""
-            while not ended and watch.fatal is None:
-                ended = child.poll() is not None
-                *whole, part = (part + lines.read()).split("\n")
-                for line in whole:
-                    watch.hear(json.loads(line))
-                if not ended:
-                    watch.look(child.pid)
-                    time.sleep(0.02 if watch.current == "memory" else 0.2)
-    finally:
-        processes.end(child.pid)
-        child.wait()
-        log.close()
-    return watch.settled(todo, child.returncode)
+    status = processes.follow(
+        [sys.executable, "-m", "benchmarks.child"],
+        asdict(job),
+        events,
+        scratch / f"{standing.system}.log",
+        watch.hear,
+        watch.look,
+        lambda: 0.02 if watch.current == "memory" else 0.2,
+    )
+    return watch.settled(todo, status)
 
 
 class _Watch:
@@ -150,7 +128,9 @@ class _Watch:
         self.prepared = self.others = 0.0
         self.memory: dict[str, float] = {}
 
-    def hear(self, event: dict[str, Any]) -> None:
+    def hear(self, line: str) -> None:
+        """Take in an event."""
+        event: dict[str, Any] = json.loads(line)
         self.since = time.monotonic()
         match event["event"]:
             case "ready":
@@ -187,8 +167,8 @@ class _Watch:
         result = outcome.problem or f"{np.median(outcome.seconds):.3f} s"
         self.say(f"{self.standing.title}: {BY_NAME[name].title}: {result}")
 
-    def look(self, session: int) -> None:
-        """Note the memory held now; set `fatal` when a limit is passed."""
+    def look(self, session: int) -> bool:
+        """Note the memory held now; whether a limit is passed, which `fatal` names."""
         look = processes.held_by_workers if self.current == "memory" else processes.held
         found = look(processes.members(session))
         self.standing.peak = max(self.standing.peak, found.total)
@@ -196,10 +176,8 @@ class _Watch:
             for name in ("workers", "workers_mapped"):
                 self.memory[name] = max(self.memory.get(name, 0), getattr(found, name))
             self.memory.setdefault("workers_at_start", found.workers)
-        if found.total > self.limits.memory:
-            self.fatal = f"did not finish: more than {self.limits.memory / 1e9:.0f} GB of memory"
-        elif time.monotonic() - self.since > self.limits.seconds:
-            self.fatal = f"did not finish in {self.limits.seconds:.0f} s"
+        self.fatal = self.limits.exceeded(time.monotonic() - self.since, found.total)
+        return self.fatal is not None
 
     def settled(self, todo: list[str], status: int) -> list[str]:
         """The measures of ``todo`` that need no other process, with an outcome for each."""

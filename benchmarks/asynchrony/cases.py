@@ -1,6 +1,6 @@
-"""The cases: each is one function of a `Ground`, run in a process of its own.
+"""The cases: each is one function of a `Context`, run in a process of its own.
 
-Figures are seconds unless their name says otherwise; see `ground`.
+Figures are seconds unless their name says otherwise; see `runs`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.asynchrony.ground import Ground, Run, graph_of
+from benchmarks.asynchrony.runs import Run, graph_of, take_turns
 from benchmarks.asynchrony.sizes import Sizes
 from benchmarks.asynchrony.straggler import Straggler, idle, read_log, straggling
+from benchmarks.case_process import CaseProcess
+from benchmarks.programs import Context
 
-__all__ = ["CASES", "graphs_of", "named", "slots"]
+__all__ = ["CASES", "graphs_of", "named", "run_case"]
 
-Case = Callable[[Ground], None]
+Case = Callable[[Context], None]
 SLOW = 1  # which partition is the straggler
 
 
@@ -26,59 +28,55 @@ def named(bound: str) -> str:
     return bound if bound == "auto" else f"B={bound}"
 
 
-def paper(which: int, ground: Ground) -> None:
+def paper(which: int, context: Context) -> None:
     """The paper's table 2: shortest paths, a number of partitions, by the hash of ids."""
-    sizes, told = ground.sizes, graph_of("rmat", ground.sizes, ground.cache)
-    loaded = ground.load(told, "shortest_paths", sizes.paper_partitions[which])
-    ground.take_turns(
-        [Run(ground, named(b), "shortest_paths", b, loaded, told) for b in sizes.paper]
-    )
+    sizes, told = context.sizes, graph_of("rmat", context.sizes, context.cache)
+    loaded, _ = context.load(told, "shortest_paths", sizes.paper_partitions[which])
+    take_turns([Run(context, named(b), "shortest_paths", b, loaded, told) for b in sizes.paper])
 
 
-def converging(name: str, structural: bool, ground: Ground) -> None:
+def converging(name: str, structural: bool, context: Context) -> None:
     """Hops and time to convergence, by bound."""
-    sizes, told = ground.sizes, graph_of(name, ground.sizes, ground.cache)
+    sizes, told = context.sizes, graph_of(name, context.sizes, context.cache)
     how = sizes.partitioner if structural else "hash"
-    loaded = ground.load(told, "shortest_paths", sizes.partitions, how)
-    ground.take_turns(
-        [Run(ground, named(b), "shortest_paths", b, loaded, told) for b in sizes.bounds]
-    )
+    loaded, _ = context.load(told, "shortest_paths", sizes.partitions, how)
+    take_turns([Run(context, named(b), "shortest_paths", b, loaded, told) for b in sizes.bounds])
 
 
-def straggler(name: str, ground: Ground) -> None:
+def straggler(name: str, context: Context) -> None:
     """Synchronous and auto, with a partition that is slow and without."""
-    sizes, told = ground.sizes, graph_of(name, ground.sizes, ground.cache)
-    loaded = ground.load(told, "shortest_paths", sizes.partitions, sizes.partitioner)
+    sizes, told = context.sizes, graph_of(name, context.sizes, context.cache)
+    loaded, _ = context.load(told, "shortest_paths", sizes.partitions, sizes.partitioner)
     runs = []
     for bound in (sizes.bounds[0], sizes.bounds[-1]):
         for times, said in ((1.0, "even"), (sizes.times, "straggler")):
             title = f"{named(bound)} {said}"
-            around = partial(_logged, ground, title, times)
-            runs.append(Run(ground, title, "shortest_paths", bound, loaded, told, around))
-    ground.take_turns(runs)
+            around = partial(_logged, context, title, times)
+            runs.append(Run(context, title, "shortest_paths", bound, loaded, told, around))
+    take_turns(runs)
 
 
 @contextlib.contextmanager
-def _logged(ground: Ground, name: str, times: float) -> Iterator[None]:
-    log = ground.scratch / "spells"
+def _logged(context: Context, name: str, times: float) -> Iterator[None]:
+    log = context.scratch / "spells"
     log.write_text("")
-    with straggling(Straggler(SLOW, times, str(log), ground.sizes.least)):
+    with straggling(Straggler(SLOW, times, str(log), context.sizes.least)):
         yield
-    ground.note(f"{name} idle", idle(read_log(str(log)), SLOW))
+    context.note(f"{name} idle", idle(read_log(str(log)), SLOW))
 
 
-def cost(program: str, ground: Ground) -> None:
+def cost(program: str, context: Context) -> None:
     """Everything in one partition: alone, and as one of two of which the other one is empty."""
-    sizes, told = ground.sizes, graph_of("rmat", ground.sizes, ground.cache)
-    alone = ground.load(told, program, 1)
+    sizes, told = context.sizes, graph_of("rmat", context.sizes, context.cache)
+    alone, _ = context.load(told, program, 1)
     ids = np.asarray(told.answer("ids"))
-    beside = ground.load(told, program, 2, (ids, np.zeros(len(ids), np.int64)))
+    beside, _ = context.load(told, program, 2, (ids, np.zeros(len(ids), np.int64)))
     runs = [
-        Run(ground, f"{named(b)} {where}", program, b, loaded, told, threads=sizes.cores)
+        Run(context, f"{named(b)} {where}", program, b, loaded, told, threads=sizes.cores)
         for where, loaded in (("alone", alone), ("beside", beside))
         for b in ("1", sizes.cost)
     ]
-    ground.take_turns(runs)
+    take_turns(runs)
 
 
 CASES: dict[str, Case] = {
@@ -105,3 +103,16 @@ def slots(case: str, sizes: Sizes) -> int:
     """Tasks at once. With a straggler each partition has a slot: one that sleeps uses no core, and
     must not keep others from theirs."""
     return sizes.partitions if case.startswith("c-") else sizes.cores
+
+
+def run_case(process: CaseProcess) -> None:
+    """Do one case."""
+    sizes = process.sizes(Sizes)
+    graph = graph_of(graphs_of(process.case), sizes, process.cache)
+    master = f"local[{slots(process.case, sizes)}]"
+    context = Context(sizes, process.cache, process.scratch, process.note, master)
+    process.ready(graph.edges, graph.origin)
+    process.note("vertices", graph.vertices)
+    with process.measuring():
+        CASES[process.case](context)
+    context.spark.stop()

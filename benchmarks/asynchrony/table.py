@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
-from benchmarks import document, report
+from benchmarks import report
 from benchmarks.asynchrony import charts, targets
 from benchmarks.asynchrony.cases import named
 from benchmarks.asynchrony.results import Results
 from benchmarks.document import Chart, Document, Section, Table
 
-__all__ = ["made", "markdown", "save"]
+__all__ = ["document"]
 
 
-def save(results: Results, out: Path) -> list[Path]:
-    """Write ``asynchrony-r-mat-SCALE-DATE.md`` and ``.json``; returns the two paths."""
-    stem = f"asynchrony-r-mat-{results.sizes.scale}"
-    return document.save(made(results), results.plain(), out, stem)
-
-
-def markdown(results: Results) -> str:
-    """The whole report as Markdown."""
-    return document.markdown(made(results))
-
-
-def made(r: Results) -> Document:
+def document(r: Results) -> Document:
     """The whole report."""
     found = Document(
         "asynchrony",

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.evolving.ground import Ground, changes_of, pieces, timed
+from benchmarks.evolving.context import Context, changes_of, pieces, timed
 from vertexsdk.engine import Budget
 
 
-def arriving(program: str, approximating: bool, ground: Ground) -> None:
+def arriving(program: str, approximating: bool, context: Context) -> None:
     """A query after 1 %, 5 %, ... of the edges have changed since the one before.
 
     They arrive in batches; after each the main loop approximates within a budget of seconds, or,
     as in figure 5's batch method, not at all. Both ask at the same instants of the same stream.
     As many rounds of all shares as there is time for, at least one.
     """
-    sizes = ground.sizes
+    sizes = context.sizes
     budget = Budget(seconds=sizes.batch_seconds) if approximating else None
-    edges = ground.stream.edges
-    with ground.main(program, budget) as main:
+    edges = context.stream.edges
+    with context.main(program, budget) as main:
         main.query()
-        main.ingest(changes_of(ground.stream.take(sizes.changes)))
+        main.ingest(changes_of(context.stream.take(sizes.changes)))
         main.query()
-        ground.start_clock()
+        context.start_clock()
         while True:
             for share in sizes.shares:
-                arrived = ground.stream.take(int(share * edges))
+                arrived = context.stream.take(int(share * edges))
                 seconds = [
                     timed(partial(main.ingest, changes))[0]
                     for changes in pieces(arrived, sizes.pieces(edges))
                 ]
                 query, result = timed(main.query)
-                ground.note(f"query {share:g}", query)
-                ground.note(f"ingest {share:g}", sum(seconds))
-                ground.note(f"last {share:g}", seconds[-1] + query)
-            if ground.late:
+                context.note(f"query {share:g}", query)
+                context.note(f"ingest {share:g}", sum(seconds))
+                context.note(f"last {share:g}", seconds[-1] + query)
+            if context.late:
                 break
-        ground.check(program, result)
+        context.check(program, result)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks import streaming
-from benchmarks.evolving import parent
-from benchmarks.evolving.ground import stream_of
-from benchmarks.evolving.parent import Found, Limits
+from benchmarks.evolving.cases import SUITE
+from benchmarks.evolving.context import stream_of
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.peers import Unavailable
+from benchmarks.processes import Limits
+from benchmarks.runner import CaseResult, run_case
 from benchmarks.streaming import Streamer, run
 from benchmarks.streaming.plan import Plan, queries, shares
 
@@ -31,7 +32,7 @@ class Beside:
     about: str
     versions: dict[str, str] = field(default_factory=dict)
     unavailable: str | None = None
-    tried: dict[str, dict[str, Found]] = field(default_factory=dict)
+    tried: dict[str, dict[str, CaseResult]] = field(default_factory=dict)
     untried: dict[str, str] = field(default_factory=dict)
 
     def best(self, case: str) -> str | None:
@@ -104,7 +105,7 @@ def _climb(
             return
 
 
-def ours_there(found: Iterable[Beside], setting: Setting) -> dict[str, dict[str, Found]]:
+def ours_there(found: Iterable[Beside], setting: Setting) -> dict[str, dict[str, CaseResult]]:
     """Our own cases on the graphs that the systems finished, other than the suite's own."""
     wanted: dict[str, list[str]] = {}
     for one in found:
@@ -114,15 +115,15 @@ def ours_there(found: Iterable[Beside], setting: Setting) -> dict[str, dict[str,
                 also = [f"{case}-batch"] if case[0] == "c" else []
                 ingest = ["d-shortest_paths"] if case == "c-shortest_paths" else []
                 wanted.setdefault(graph, []).extend([case, *also, *ingest])
-    answers: dict[str, dict[str, Found]] = {}
+    answers: dict[str, dict[str, CaseResult]] = {}
     for graph, cases in wanted.items():
         sizes = replace(setting.sizes, scale=int(graph.split()[-1]))
         edges = stream_of(sizes, setting.cache, setting.scratch).edges
         sizes = replace(sizes, batch=sizes.pieces(edges))
         for case in dict.fromkeys(cases):
             folder = setting.scratch / f"ours-{sizes.scale}-{case}"
-            answers.setdefault(graph, {})[case] = parent.run(
-                case, sizes, setting.cache, folder, setting.limits, setting.say
+            answers.setdefault(graph, {})[case] = run_case(
+                SUITE, case, sizes, setting.cache, folder, setting.limits, setting.say
             )
             shutil.rmtree(folder)
     return answers

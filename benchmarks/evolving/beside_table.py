@@ -8,8 +8,8 @@ import statistics
 from benchmarks import report
 from benchmarks.document import Chart, Section, Series, Table
 from benchmarks.evolving.beside import Beside
-from benchmarks.evolving.parent import Found
 from benchmarks.evolving.results import TITLES, Results, ratio
+from benchmarks.runner import CaseResult
 
 _QUERIES = {
     "a-shortest_paths": "shortest_paths",
@@ -54,7 +54,9 @@ def notes(r: Results) -> list[str]:
     return lines
 
 
-def _pairs(r: Results, cases: list[str]) -> list[tuple[Beside, str, str, Found, Found | None]]:
+def _pairs(
+    r: Results, cases: list[str]
+) -> list[tuple[Beside, str, str, CaseResult, CaseResult | None]]:
     """(system, case, graph, what it found there, what ours found there)."""
     found = []
     for one in r.beside.values():

@@ -1,4 +1,4 @@
-"""The cases: each is one function of a `Ground`, run in a process of its own.
+"""The cases: each is one function of a `Context`, run in a process of its own.
 
 Figures that a case notes are in seconds unless their name says otherwise.
 """
@@ -8,68 +8,71 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from benchmarks.case_process import CaseProcess
 from benchmarks.evolving.arriving import arriving
-from benchmarks.evolving.ground import Ground, changes_of, timed
+from benchmarks.evolving.context import Context, changes_of, timed
 from benchmarks.evolving.ingesting import forking, ingesting
+from benchmarks.evolving.sizes import Sizes
 from benchmarks.evolving.soak import HEAP, soaking
 
-Case = Callable[[Ground], None]
+SUITE = __name__
+Case = Callable[[Context], None]
 
 
-def queries(program: str, ground: Ground) -> None:
+def queries(program: str, context: Context) -> None:
     """A query after every batch of changes. The main loop does nothing for them in between, so
     that all that they cost is in the query."""
-    with ground.main(program, None) as main:
-        ground.note("first", timed(main.query)[0])
-        sizes = ground.sizes
+    with context.main(program, None) as main:
+        context.note("first", timed(main.query)[0])
+        sizes = context.sizes
         for number in range(sizes.warm + sizes.queries):
             warm = number < sizes.warm
-            taken = ground.stream.take(sizes.changes)
+            taken = context.stream.take(sizes.changes)
             if not len(taken):
                 break  # a file has ended
             batch = changes_of(taken)
             took = timed(partial(main.ingest, batch))[0]
             seconds, result = timed(main.query)
             if number == sizes.warm:
-                ground.check(program, result)
-                ground.start_clock()
+                context.check(program, result)
+                context.start_clock()
             if not warm:
-                ground.note("ingest", took)
-                ground.note("query", seconds)
-                _effort(ground, result.statistics)
-            if ground.late:
+                context.note("ingest", took)
+                context.note("query", seconds)
+                _effort(context, result.statistics)
+            if context.late:
                 break
-        ground.check(program, result)
+        context.check(program, result)
 
 
-def singles(program: str, ground: Ground) -> None:
+def singles(program: str, context: Context) -> None:
     """A query after every single change: how many vertices it touches."""
-    with ground.main(program, None) as main:
+    with context.main(program, None) as main:
         main.query()
-        batch = ground.stream.take(ground.sizes.singles)
-        for number in range(ground.sizes.warm):
+        batch = context.stream.take(context.sizes.singles)
+        for number in range(context.sizes.warm):
             main.ingest(changes_of(batch[number : number + 1]))
             main.query()
-        ground.start_clock()
-        done = ground.sizes.warm
-        for number in range(ground.sizes.warm, len(batch)):
+        context.start_clock()
+        done = context.sizes.warm
+        for number in range(context.sizes.warm, len(batch)):
             main.ingest(changes_of(batch[number : number + 1]))
             seconds, result = timed(main.query)
-            ground.note("query", seconds)
-            ground.note("added" if batch.kind[number] == 0 else "removed", 1)
-            _effort(ground, result.statistics)
+            context.note("query", seconds)
+            context.note("added" if batch.kind[number] == 0 else "removed", 1)
+            _effort(context, result.statistics)
             done = number + 1
-            if ground.late:
+            if context.late:
                 break
         main.ingest(changes_of(batch[done:]))
-        ground.check(program, main.query())
+        context.check(program, main.query())
 
 
-def _effort(ground: Ground, statistics: dict[str, object]) -> None:
+def _effort(context: Context, statistics: dict[str, object]) -> None:
     for name in ("iterations", "updates", "touched"):
         if name in statistics:
-            ground.note(name, statistics[name])
-    ground.note(f"start {statistics['start']}", 1)
+            context.note(name, statistics[name])
+    context.note(f"start {statistics['start']}", 1)
 
 
 CASES: dict[str, Case] = {
@@ -89,3 +92,13 @@ CASES: dict[str, Case] = {
 
 CONF = {"g-shortest_paths": HEAP}
 """Settings of the Spark session that a case needs."""
+
+
+def run_case(process: CaseProcess) -> None:
+    """Do one case."""
+    sizes, conf = process.sizes(Sizes), CONF.get(process.case)
+    context = Context(sizes, process.cache, process.scratch, process.note, conf)
+    process.ready(context.stream.edges, context.stream.origin)
+    with process.measuring():
+        CASES[process.case](context)
+    context.spark.stop()

@@ -7,7 +7,7 @@ import time
 from copy import copy
 from functools import partial
 
-from benchmarks.evolving.ground import Ground, changes_of, pieces, timed
+from benchmarks.evolving.context import Context, changes_of, pieces, timed
 from vertexsdk.engine import QUIET
 from vertexsdk.main_loop import MainLoop
 
@@ -16,68 +16,68 @@ _MOST = 64  # batches
 _TURNS = 2  # of ingest alone and with forks, at least
 
 
-def ingesting(program: str, ground: Ground) -> None:
+def ingesting(program: str, context: Context) -> None:
     """Batch after batch, each approximated until the main loop is quiet, and committed."""
-    with ground.main(program, QUIET) as main:
-        ahead = _warm(ground, main)
-        ground.start_clock()
-        while not ground.late:
-            _batches(ground, main, ahead, "rate")
+    with context.main(program, QUIET) as main:
+        ahead = _warm(context, main)
+        context.start_clock()
+        while not context.late:
+            _batches(context, main, ahead, "rate")
         seconds, result = timed(main.query)
-        ground.note("query", seconds)
-        ground.check(program, result)
+        context.note("query", seconds)
+        context.check(program, result)
 
 
-def forking(program: str, ground: Ground) -> None:
+def forking(program: str, context: Context) -> None:
     """The same in turns, alone and with a branch forked every second from another thread."""
-    with ground.main(program, QUIET) as main:
-        ahead = _warm(ground, main)
+    with context.main(program, QUIET) as main:
+        ahead = _warm(context, main)
         with main.fork() as branch:
             branch.start().result().close()
-        ground.start_clock()
+        context.start_clock()
         turns = 0
-        while turns < _TURNS or not ground.late:
+        while turns < _TURNS or not context.late:
             turns += 1
-            _batches(ground, main, ahead, "alone")
+            _batches(context, main, ahead, "alone")
             forks = _Forks(main)
             forks.start()
-            _batches(ground, main, ahead, "forked")
+            _batches(context, main, ahead, "forked")
             for seconds in forks.end():
-                ground.note("branch", seconds)
-        _check_beside(program, ground, main)
-        ground.check(program, main.query())
+                context.note("branch", seconds)
+        _check_beside(program, context, main)
+        context.check(program, main.query())
 
 
-def _check_beside(program: str, ground: Ground, main: MainLoop) -> None:
+def _check_beside(program: str, context: Context, main: MainLoop) -> None:
     """A branch answers for the instant of its fork, whatever comes in meanwhile."""
-    then = copy(ground.stream)
+    then = copy(context.stream)
     with main.fork() as branch:
         branch.start()
-        main.ingest(changes_of(ground.stream.take(ground.sizes.batch)))
-        ground.check(program, branch.result(), then)
+        main.ingest(changes_of(context.stream.take(context.sizes.batch)))
+        context.check(program, branch.result(), then)
 
 
-def _warm(ground: Ground, main: MainLoop) -> int:
+def _warm(context: Context, main: MainLoop) -> int:
     """Ingest and query a few times; returns how many batches fill a window of time."""
     main.query()
     seconds = 0.0
-    for _ in range(max(1, ground.sizes.warm)):
-        batch = changes_of(ground.stream.take(ground.sizes.batch))
+    for _ in range(max(1, context.sizes.warm)):
+        batch = changes_of(context.stream.take(context.sizes.batch))
         seconds = timed(partial(main.ingest, batch))[0]
         main.query()
-    window = min(_WINDOW, ground.sizes.seconds / 2)
+    window = min(_WINDOW, context.sizes.seconds / 2)
     # Of the edges a quarter is removed in a window at most.
-    most = min(_MOST, ground.stream.edges // (2 * ground.sizes.batch))
+    most = min(_MOST, context.stream.edges // (2 * context.sizes.batch))
     return int(max(1, min(most, window / seconds)))
 
 
-def _batches(ground: Ground, main: MainLoop, ahead: int, name: str) -> None:
+def _batches(context: Context, main: MainLoop, ahead: int, name: str) -> None:
     """So many batches, made before; one figure for each: changes per second."""
-    size = ground.sizes.batch
-    for batch in pieces(ground.stream.take(size * ahead), size):
+    size = context.sizes.batch
+    for batch in pieces(context.stream.take(size * ahead), size):
         seconds, counts = timed(partial(main.ingest, batch))
         assert counts["added"] + counts["removed"] == len(batch), counts
-        ground.note(name, len(batch) / seconds)
+        context.note(name, len(batch) / seconds)
 
 
 class _Forks(threading.Thread):

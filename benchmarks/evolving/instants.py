@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 
 from benchmarks import graphs, reference
-from benchmarks.evolving.answers import EPSILON, PAGERANK_ERROR
+from benchmarks.answers import EPSILON, PAGERANK_ERROR
 from benchmarks.evolving.own_files import FileStream, blocks_of_files
 from benchmarks.evolving.stream import blocks_after
 from benchmarks.peers import Later, graphx

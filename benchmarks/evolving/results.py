@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.evolving.beside import Beside, graph_name
-from benchmarks.evolving.parent import Found
 from benchmarks.evolving.sizes import Sizes
+from benchmarks.runner import CaseResult, SuiteResults
 from benchmarks.turns import Outcome, Standing
 
 TITLES = {
@@ -27,30 +27,25 @@ SCRATCH = {
 
 
 @dataclass(slots=True)
-class Results:
-    """One run: where, how, what each case found, and what others did at the instant."""
+class Results(SuiteResults[Sizes]):
+    """One run: what each case measured, and what others did at the instant.
 
-    machine: dict[str, Any]
-    command: list[str]
-    sizes: Sizes
-    cases: dict[str, Found] = field(default_factory=dict)
+    Attributes:
+        files: what is in files of one's own.
+        arrived: from scratch after each share of the edges: by share, by system.
+        ours: our cases on the graphs of those beside, by graph; ``cases`` has the suite's own.
+    """
+
     instant: str = ""
     files: str = ""
-    """What is in files of one's own."""
     standings: dict[str, Standing] = field(default_factory=dict)
     arrived: dict[str, dict[str, Standing]] = field(default_factory=dict)
-    """From scratch after each share of the edges: by share, by system."""
     beside: dict[str, Beside] = field(default_factory=dict)
-    ours: dict[str, dict[str, Found]] = field(default_factory=dict)
-    """Our cases on the graphs of those beside, by graph; the suite's own graph is in ``cases``."""
+    ours: dict[str, dict[str, CaseResult]] = field(default_factory=dict)
 
     def figures(self, case: str, name: str) -> list[float]:
         """What the case noted under the name; empty if it did not end well."""
         return self.cases[case].of(name) if case in self.cases else []
-
-    def median(self, case: str, name: str) -> float | None:
-        found = self.figures(case, name)
-        return statistics.median(found) if found else None
 
     def percentile(self, case: str, name: str, share: float) -> float | None:
         """By nearest rank: the least figure that ``share`` of them do not exceed."""
@@ -75,7 +70,7 @@ class Results:
     def graph(self) -> str:
         return graph_name(self.sizes)
 
-    def ours_on(self, graph: str, case: str) -> Found | None:
+    def ours_on(self, graph: str, case: str) -> CaseResult | None:
         """What our case found on a graph."""
         return (self.cases if graph == self.graph else self.ours.get(graph, {})).get(case)
 
@@ -114,11 +109,11 @@ class Results:
     def _standings(self) -> list[Standing]:
         return [*self.standings.values(), *self.from_scratch()]
 
-    def _streamed(self) -> list[Found]:
+    def _streamed(self) -> list[CaseResult]:
         each = (cases for one in self.beside.values() for cases in one.tried.values())
         return [case for cases in each for case in cases.values()]
 
-    def _mine(self) -> list[Found]:
+    def _mine(self) -> list[CaseResult]:
         there = (case for cases in self.ours.values() for case in cases.values())
         return [*self.cases.values(), *there]
 
@@ -138,28 +133,28 @@ class Results:
 
     def plain(self) -> dict[str, Any]:
         """Everything, for JSON."""
+        own_files = {
+            "edges_file": Path(self.sizes.edges_file).name,
+            "changes_files": [Path(name).name for name in self.sizes.changes_files],
+        }
         return {
-            "machine": self.machine,
-            "command": self.command,
-            "sizes": asdict(self.sizes)
-            | {
-                "edges_file": Path(self.sizes.edges_file).name,
-                "changes_files": [Path(name).name for name in self.sizes.changes_files],
-            },
-            "cases": {name: asdict(case) for name, case in self.cases.items()},
-            "instant": self.instant,
-            "files": self.files,
+            "sizes": asdict(self.sizes) | own_files,
+            "cases": _plain(self.cases),
             "systems": {name: asdict(s) for name, s in self.standings.items()},
             "arrived": {
                 share: {name: asdict(s) for name, s in systems.items()}
                 for share, systems in self.arrived.items()
             },
-            "beside": {name: asdict(one) for name, one in self.beside.items()},
-            "ours": {
-                graph: {name: asdict(case) for name, case in cases.items()}
-                for graph, cases in self.ours.items()
+            "beside": {
+                name: {graph: _plain(cases) for graph, cases in one.tried.items()}
+                for name, one in self.beside.items()
             },
+            "ours": {graph: _plain(cases) for graph, cases in self.ours.items()},
         }
+
+
+def _plain(cases: dict[str, CaseResult]) -> dict[str, Any]:
+    return {name: case.plain() for name, case in cases.items()}
 
 
 def ratio(over: float | None, under: float | None) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.evolving.ground import Ground, pieces, timed
+from benchmarks.evolving.context import Context, pieces, timed
 from vertexsdk.engine import QUIET
 
 HEAP = {
@@ -13,20 +13,20 @@ HEAP = {
 it at once; whether more and more of it is used, what its collections leave says."""
 
 
-def soaking(program: str, ground: Ground) -> None:
+def soaking(program: str, context: Context) -> None:
     """``total`` changes, a query every ``every`` of them; the last answer is checked."""
-    sizes = ground.sizes
-    with ground.main(program, QUIET) as main:
+    sizes = context.sizes
+    with context.main(program, QUIET) as main:
         main.query()
         done = 0
         while done < sizes.total:
             left = min(sizes.every, sizes.total - done)
             done += left
-            for batch in pieces(ground.stream.take(left), sizes.batch):
+            for batch in pieces(context.stream.take(left), sizes.batch):
                 main.ingest(batch)
             seconds, result = timed(main.query)
-            ground.note("query", seconds)
-            ground.note("state bytes", ground.state_bytes())
-            ground.note("heap bytes", ground.heap_bytes())
-            ground.note("done", done)
-        ground.check(program, result)
+            context.note("query", seconds)
+            context.note("state bytes", context.state_bytes())
+            context.note("heap bytes", context.heap_bytes())
+            context.note("done", done)
+        context.check(program, result)

@@ -6,8 +6,8 @@ import numpy as np
 
 from benchmarks import report
 from benchmarks.document import Chart, Document, Section, Series, Table
-from benchmarks.evolving.parent import Found
 from benchmarks.evolving.results import Results
+from benchmarks.runner import CaseResult
 
 WARM = 0.2  # of the changes; what is held until then is not judged
 GROWTH = 0.05  # over the rest of the run: more than that is not flat
@@ -26,7 +26,7 @@ _KINDS = {
 }
 
 
-def flat(found: Found) -> bool:
+def flat(found: CaseResult) -> bool:
     """Whether memory, after the warm-up, grew by less than `GROWTH` until the end: that of driver,
     workers and shared memory together; the JVM's; and what the JVM's heap has to keep."""
     lines = {kind: _line(found, kind) for kind in ("all", "jvm own", "heap")}
@@ -39,7 +39,7 @@ def flat(found: Found) -> bool:
     )
 
 
-def told(r: Results, found: Found) -> Document:
+def document(r: Results, found: CaseResult) -> Document:
     """All that the soak says."""
     done = int(max(found.figures.get("done", [0])))
     queries = found.figures.get("query", [])
@@ -63,7 +63,7 @@ def told(r: Results, found: Found) -> Document:
     )
 
 
-def _points(found: Found, kind: str) -> list[tuple[float, float]]:
+def _points(found: CaseResult, kind: str) -> list[tuple[float, float]]:
     """(changes done, median bytes held while the next ones were taken in), in order."""
     if kind == "heap":
         return list(zip(found.figures["done"], found.figures["heap bytes"], strict=True))
@@ -78,7 +78,7 @@ def _points(found: Found, kind: str) -> list[tuple[float, float]]:
     return [(at, float(np.median(held))) for at, held in sorted(looks.items())]
 
 
-def _line(found: Found, kind: str) -> tuple[float, float, float] | None:
+def _line(found: CaseResult, kind: str) -> tuple[float, float, float] | None:
     """Mean bytes after the warm-up; bytes per change; growth to the end as a share of the mean."""
     points = _points(found, kind)
     kept = [p for p in points if points and p[0] >= WARM * points[-1][0]]
@@ -90,7 +90,7 @@ def _line(found: Found, kind: str) -> tuple[float, float, float] | None:
     return mean, slope, slope * float(at[-1] - at[0]) / mean if mean else 0.0
 
 
-def _memory(found: Found) -> Section:
+def _memory(found: CaseResult) -> Section:
     head = ["memory", "mean, MB", "slope, MB per million changes", "growth to the end"]
     rows = []
     for kind, title in _KINDS.items():
@@ -110,7 +110,7 @@ def _memory(found: Found) -> Section:
     return Section("Memory", "", [Table(head, rows, note=note)])
 
 
-def _over_time(found: Found) -> Section:
+def _over_time(found: CaseResult) -> Section:
     head = ["changes", "all of these, MB", "store on disk, MB", "query, s"]
     held = dict(_points(found, "all"))
     figures = (found.figures[name] for name in ("done", "state bytes", "query"))

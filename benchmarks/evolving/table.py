@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from benchmarks import document, report
+from benchmarks import report
 from benchmarks.document import Chart, Document, Section, Series, Table
 from benchmarks.evolving import beside_table, ingest_table, targets
 from benchmarks.evolving.results import TITLES, Results, ratio
@@ -16,18 +14,13 @@ _QUERIES = {
 }
 
 
-def save(results: Results, out: Path) -> list[Path]:
-    """Write ``evolving-GRAPH-DATE.md`` and ``.json``; returns the two paths."""
-    graph = results.graph.lower().replace(" ", "-").rpartition(".")
-    return document.save(told(results), results.plain(), out, f"evolving-{graph[0] or graph[2]}")
+def stem(r: Results) -> str:
+    """The beginning of the names of its files."""
+    graph = r.graph.lower().replace(" ", "-")
+    return f"evolving-{graph.rpartition('.')[0] or graph}"
 
 
-def markdown(r: Results) -> str:
-    """The whole report as Markdown."""
-    return document.markdown(told(r))
-
-
-def told(r: Results) -> Document:
+def document(r: Results) -> Document:
     """All that the run says."""
     judged = targets.table(r)
     sections = [Section("Aims", "", [judged] if judged else [])]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks import machine, processes
 from benchmarks.guard.comparing import Found, better, compared, failed, read, stored_as
-from benchmarks.suites.batch import default_cache, say
+from benchmarks.options import default_cache, say
 
 __all__ = ["main"]
 

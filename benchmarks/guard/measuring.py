@@ -23,10 +23,10 @@ from benchmarks.guard.plain import commits, hops, interpreted
 from benchmarks.guard.queries import queries
 from benchmarks.guard.turns import in_turns
 from benchmarks.measures import BY_NAME
+from benchmarks.options import say
 from benchmarks.peers import Peer, Settings, Unavailable
 from benchmarks.peers.ours import Ours
 from benchmarks.peers.scipy import SciPy
-from benchmarks.suites.batch import say
 
 SCALE = 16
 BATCH = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.evolving.answers import Wrong
-from benchmarks.evolving.ground import Ground, changes_of
+from benchmarks.answers import Wrong
+from benchmarks.evolving.context import Context, changes_of
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.guard.comparing import Found
 from benchmarks.guard.turns import in_turns, seconds
@@ -19,20 +19,20 @@ SCALE, CHANGES, ROUNDS = 16, 200, 8
 
 def queries(ours: Ours, cache: Path, scratch: Path, cores: int) -> list[Found]:
     """Shortest paths on R-MAT 16 without parallel edges, by a main loop and by `run`."""
-    ground = Ground(Sizes(scale=SCALE, cores=cores), cache, scratch / "queries", _quiet)
+    context = Context(Sizes(scale=SCALE, cores=cores), cache, scratch / "queries", _quiet)
     problem = None
-    with ground.main("shortest_paths", None) as main:
-        run = _from_scratch(ours, ground)
+    with context.main("shortest_paths", None) as main:
+        run = _from_scratch(ours, context)
 
         def query() -> float:
-            main.ingest(changes_of(ground.stream.take(CHANGES)))
+            main.ingest(changes_of(context.stream.take(CHANGES)))
             return seconds(main.query)
 
         sides = [query, run]
         in_turns(2, sides)
         least = in_turns(ROUNDS, sides)
         try:
-            ground.check("shortest_paths", main.query())
+            context.check("shortest_paths", main.query())
         except Wrong as wrong:
             problem = f"wrong answer of ours: {wrong}"
     title = f"query after {CHANGES} changes, shortest paths"
@@ -43,10 +43,10 @@ def _quiet(name: str, value: object) -> None:
     return None
 
 
-def _from_scratch(ours: Ours, ground: Ground) -> Callable[[], float]:
-    graph = ours.Graph.read(ours.spark, edges=ground.stream.parquet, partitions=1)
+def _from_scratch(ours: Ours, context: Context) -> Callable[[], float]:
+    graph = ours.Graph.read(ours.spark, edges=context.stream.parquet, partitions=1)
     graph.materialise(("out", "float64", "combined"))
-    params = {"origin": ground.stream.origin}
+    params = {"origin": context.stream.origin}
 
     def run() -> float:
         return seconds(lambda: ours._result("shortest_paths", graph, params))

@@ -8,11 +8,11 @@ from typing import Any
 
 from benchmarks import report
 from benchmarks.document import Chart, Document, Section, Series, Table
-from benchmarks.evolving.parent import Found
 from benchmarks.ported import lines
 from benchmarks.ported.catalogue import HERE, PROGRAMS
 from benchmarks.ported.sizes import Sizes
 from benchmarks.ported.systems import SYSTEMS
+from benchmarks.runner import CaseResult
 
 __all__ = ["document"]
 
@@ -21,7 +21,10 @@ TITLES = {name: system.title for name, system in SYSTEMS.items()}
 
 
 def document(
-    machine: Mapping[str, Any], command: Sequence[str], sizes: Sizes, cases: Mapping[str, Found]
+    machine: Mapping[str, Any],
+    command: Sequence[str],
+    sizes: Sizes,
+    cases: Mapping[str, CaseResult],
 ) -> Document:
     """The tables of lines and seconds, and the programs themselves."""
     others = max([0.0, *(case.others for case in cases.values())])
@@ -48,7 +51,7 @@ def document(
     )
 
 
-def _seconds(sizes: Sizes, cases: Mapping[str, Found]) -> Section:
+def _seconds(sizes: Sizes, cases: Mapping[str, CaseResult]) -> Section:
     there = [name for name, case in cases.items() if _times(case)]
     rows, series = [], {name: Series(TITLES[name], []) for name in there}
     for program in sizes.programs:
@@ -70,7 +73,7 @@ def _seconds(sizes: Sizes, cases: Mapping[str, Found]) -> Section:
     return Section("Time", text, [chart, Table(head, rows)])
 
 
-def _times(case: Found) -> Mapping[str, list[float]]:
+def _times(case: CaseResult) -> Mapping[str, list[float]]:
     wrong = (case.problem or "").startswith("wrong")
     return {} if wrong else case.figures
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.evolving import answers
+from benchmarks import answers
 from benchmarks.graphs import BenchGraph
 from benchmarks.profile import event_log, runs
 from benchmarks.profile.phases import placed

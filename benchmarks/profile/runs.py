@@ -9,31 +9,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import vertexsdk
-from benchmarks.evolving import answers
-from benchmarks.evolving.ground import changes_of
+from benchmarks import answers
+from benchmarks.evolving.context import changes_of
 from benchmarks.evolving.stream import EdgeStream
 from benchmarks.graphs import BenchGraph
-from benchmarks.measures import BY_NAME
-from vertexsdk.algorithms.bfs import BreadthFirstSearch
-from vertexsdk.algorithms.pagerank import PageRank
+from benchmarks.programs import PROGRAMS, check, params_of
 from vertexsdk.algorithms.sssp import ShortestPaths
-from vertexsdk.algorithms.wcc import ConnectedComponents
 from vertexsdk.graph import Graph
 from vertexsdk.main_loop import MainLoop
 
-__all__ = ["ALGORITHMS", "CHANGES", "Sample", "main_loop", "of_partitions"]
+__all__ = ["CHANGES", "Sample", "main_loop", "of_partitions"]
 
 CHANGES = 1000  # to a main loop, between queries
-_UNREACHED = np.iinfo(np.int64).max
-ALGORITHMS: dict[str, tuple[Any, str]] = {
-    "pagerank": (PageRank, "rank"),
-    "components": (ConnectedComponents, "component"),
-    "shortest_paths": (ShortestPaths, "length"),
-    "bfs": (BreadthFirstSearch, "depth"),
-}
 
 
 @dataclass(slots=True)
@@ -70,16 +58,13 @@ def of_partitions(
         loaded = Graph.read(spark, edges=graph.parquet, multi=True, partitions=partitions)
         yield _timed("load", partitions, k > 0, partial(_load, loaded))
     assert loaded is not None
-    given: dict[str, dict[str, Any]] = {
-        "pagerank": {"iterations": 10},
-        "shortest_paths": {"origin": graph.origin},
-        "bfs": {"origin": graph.origin},
-    }
-    for name, (program, column) in ALGORITHMS.items():
+    for name, (program, _) in PROGRAMS.items():
         for k in range(repeats + 1):
-            sample, result = _run(name, program, loaded, given.get(name), folder, k > 0)
+            sample, result = _run(
+                name, program, loaded, params_of(name, graph.origin), folder, k > 0
+            )
             if k == 0:
-                _check(graph, name, result.columns(), column)
+                check(name, result.columns(), graph)
             yield sample
     loaded.unpersist()
 
@@ -132,12 +117,3 @@ def _timed(name: str, partitions: int, warm: bool, call: Callable[[], dict[str, 
     began = time.time()
     phases = call()
     return Sample(name, partitions, warm, began, time.time(), phases)
-
-
-def _check(graph: BenchGraph, name: str, columns: Any, field: str) -> None:
-    value = columns[field]
-    if field == "depth":
-        value = np.where(value == _UNREACHED, np.inf, value)
-    wrong = BY_NAME[name].check(graph, {"ids": columns["id"], "value": value})
-    if wrong is not None:
-        raise answers.Wrong(f"{name}: {wrong}")

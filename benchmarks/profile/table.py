@@ -9,9 +9,9 @@ from benchmarks.document import Chart, Document, Section, Series, Table
 from benchmarks.profile.phases import REST, SHOWN
 from benchmarks.profile.runs import CHANGES
 
-__all__ = ["document", "median", "unaccounted"]
+__all__ = ["document", "median", "shown", "unaccounted"]
 
-Found = dict[str, Any]
+Row = dict[str, Any]
 _TITLES = {
     "load": "load",
     "pagerank": "PageRank, 10 iterations",
@@ -25,7 +25,7 @@ MOST = 0.15  # of the wall time that may be not accounted for
 
 
 def document(
-    samples: Sequence[Found], graph: str, command: str, machine: dict[str, Any], settings: str
+    samples: Sequence[Row], graph: str, command: str, machine: dict[str, Any], settings: str
 ) -> Document:
     """What the samples say."""
     sections = [_section("Warm", "The median run of each.", [s for s in samples if s["warm"]])]
@@ -54,22 +54,26 @@ def document(
     )
 
 
-def median(samples: Sequence[Found]) -> list[Found]:
+def median(samples: Sequence[Row]) -> list[Row]:
     """Of the samples of one kind, the one whose seconds are their median; in their order."""
-    kinds: dict[tuple[str, int], list[Found]] = {}
+    kinds: dict[tuple[str, int], list[Row]] = {}
     for sample in samples:
         kinds.setdefault((sample["name"], sample["partitions"]), []).append(sample)
     ordered = (sorted(kind, key=lambda s: float(s["seconds"])) for kind in kinds.values())
     return [kind[(len(kind) - 1) // 2] for kind in ordered]
 
 
-def unaccounted(samples: Sequence[Found]) -> list[str]:
+def shown(samples: Sequence[Row]) -> list[Row]:
+    """Of the warm samples the median ones, and all first ones."""
+    return [*median([s for s in samples if s["warm"]]), *(s for s in samples if not s["warm"])]
+
+
+def unaccounted(samples: Sequence[Row]) -> list[str]:
     """The runs of which too much is not accounted for."""
-    shown = [*median([s for s in samples if s["warm"]]), *(s for s in samples if not s["warm"])]
-    return [_title(s) for s in shown if s["shown"][REST] > MOST * s["seconds"]]
+    return [_title(s) for s in shown(samples) if s["shown"][REST] > MOST * s["seconds"]]
 
 
-def _section(title: str, text: str, samples: Sequence[Found]) -> Section:
+def _section(title: str, text: str, samples: Sequence[Row]) -> Section:
     chosen = median(samples)
     used = [name for name in SHOWN if any(s["shown"][name] >= 5e-5 for s in chosen)]
     unit, factor = ("s", 1.0) if title == "First" else ("ms", 1e3)
@@ -91,7 +95,7 @@ def _section(title: str, text: str, samples: Sequence[Found]) -> Section:
     return Section(title, text, [chart, table, _spark(chosen, factor, unit, digits)])
 
 
-def _spark(chosen: Sequence[Found], factor: float, unit: str, digits: int) -> Table:
+def _spark(chosen: Sequence[Row], factor: float, unit: str, digits: int) -> Table:
     """The same runs as Spark's event log has them."""
     names = ["submitted to ended", "queued", "deserialised", "ran"]
     rows = [
@@ -106,6 +110,6 @@ def _spark(chosen: Sequence[Found], factor: float, unit: str, digits: int) -> Ta
     return Table([unit, "jobs", *names], rows, "Spark's own count", note)
 
 
-def _title(sample: Found) -> str:
+def _title(sample: Row) -> str:
     title, partitions = _TITLES[sample["name"]], sample["partitions"]
     return title if sample["name"] in ("ingest", "query") else f"{title}, P = {partitions}"

@@ -1,4 +1,4 @@
-"""The cases: each is one function of a `Ground`, run in a process of its own."""
+"""The cases: each is one function of a `Context`, run in a process of its own."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from functools import partial
 from typing import Any
 
 from benchmarks import graphs
-from benchmarks.evolving import ground as evolving
+from benchmarks.case_process import CaseProcess
+from benchmarks.evolving import context as evolving
 from benchmarks.evolving.sizes import Sizes as Evolving
 from benchmarks.scaling import costs
-from benchmarks.scaling.ground import PROGRAMS, Ground
+from benchmarks.scaling.context import PROGRAMS, Context
 from benchmarks.scaling.sizes import Sizes
 
-__all__ = ["CASES", "MASTERS", "master_of", "needed"]
+__all__ = ["CASES", "MASTERS", "needed", "run_case"]
 
-Case = Callable[[Ground], None]
+Case = Callable[[Context], None]
 
 MASTERS = {
     "local-1": "local[1]",
@@ -26,79 +27,79 @@ MASTERS = {
 """By case: one or two cores of one process, one or two executors of one core each."""
 
 
-def grown(ground: Ground) -> None:
+def grown(context: Context) -> None:
     """Time against edges, in one partition; then against partitions."""
-    ground.warm(1)
-    for scale in ground.sizes.scales:
-        _measured(ground, "edges", scale, 1)
-    divided(ground)
+    context.warm(1)
+    for scale in context.sizes.scales:
+        _measured(context, "edges", scale, 1)
+    divided(context)
 
 
-def divided(ground: Ground) -> None:
+def divided(context: Context) -> None:
     """Time against partitions, of one graph."""
-    for partitions in ground.sizes.partitions:
-        ground.warm(partitions)
-        _measured(ground, "partitions", ground.sizes.scale, partitions)
+    for partitions in context.sizes.partitions:
+        context.warm(partitions)
+        _measured(context, "partitions", context.sizes.scale, partitions)
 
 
-def _measured(ground: Ground, what: str, scale: int, partitions: int) -> None:
+def _measured(context: Context, what: str, scale: int, partitions: int) -> None:
     """Every program on one graph: load, run, check; then run again, and only then tell."""
-    told = graphs.of_scale(scale, ground.cache)
+    told = graphs.of_scale(scale, context.cache)
     at = told.edges if what == "edges" else partitions
     for program in PROGRAMS:
-        loaded, info = ground.load(told, program, partitions)
+        loaded, info = context.load(told, program, partitions)
         found: list[dict[str, Any]] = []
         spent = 0.0
-        while len(found) < ground.sizes.repeats and (not found or spent < ground.sizes.budget):
-            result = ground.once(program, loaded, told)
+        while len(found) < context.sizes.repeats and (not found or spent < context.sizes.budget):
+            result = context.once(program, loaded, told)
             if not found:
-                ground.check(program, result, told)
+                context.check(program, result, told)
             found.append(result.statistics)
             spent += result.statistics["total_seconds"]
         for statistics in found:
-            _tell(ground, f"{what} {program}", statistics, at)
-        ground.note(f"{what} {program} load", info.seconds, at)
-        ground.note(f"{what} {program} vertices", info.num_vertices, at)
-        ground.note(f"{what} {program} ghosts", sum(size[2] for size in info.sizes), at)
+            _tell(context, f"{what} {program}", statistics, at)
+        context.note(f"{what} {program} load", info.seconds, at)
+        context.note(f"{what} {program} vertices", info.num_vertices, at)
+        context.note(f"{what} {program} ghosts", sum(size[2] for size in info.sizes), at)
         loaded.unpersist()
 
 
-def _tell(ground: Ground, name: str, statistics: dict[str, Any], at: float) -> None:
-    ground.note(f"{name} seconds", statistics["total_seconds"], at)
-    ground.note(f"{name} loop", statistics["seconds"], at)
-    ground.note(f"{name} kernel", statistics["phases"]["kernel"], at)
+def _tell(context: Context, name: str, statistics: dict[str, Any], at: float) -> None:
+    context.note(f"{name} seconds", statistics["total_seconds"], at)
+    context.note(f"{name} loop", statistics["seconds"], at)
+    context.note(f"{name} kernel", statistics["phases"]["kernel"], at)
     for count in ("iterations", "hops", "messages", "bytes", "worker_memory"):
-        ground.note(f"{name} {count}", statistics[count], at)
+        context.note(f"{name} {count}", statistics[count], at)
 
 
-def changed(ground: Ground) -> None:
+def changed(context: Context) -> None:
     """Time of a query against the number of changes since the one before."""
     for program in PROGRAMS:
-        sizes = Evolving(scale=ground.sizes.scale, cores=ground.sizes.cores)
-        own = evolving.Ground(
-            sizes, ground.cache, ground.scratch / program, lambda name, value: None
+        sizes = Evolving(scale=context.sizes.scale, cores=context.sizes.cores)
+        own = evolving.Context(
+            sizes, context.cache, context.scratch / program, lambda name, value: None
         )
         with own.main(program, None) as main:
-            ground.note(f"first {program}", evolving.timed(main.query)[0])
+            context.note(f"first {program}", evolving.timed(main.query)[0])
             main.ingest(evolving.changes_of(own.stream.take(2)))
             main.query()  # the first that goes on from an answer: it compiles what that needs
-            for count in ground.sizes.changes:
-                _asked(ground, own, main, program, count)
+            for count in context.sizes.changes:
+                _asked(context, own, main, program, count)
 
 
-def _asked(ground: Ground, own: evolving.Ground, main: Any, program: str, count: int) -> None:
+def _asked(context: Context, own: evolving.Context, main: Any, program: str, count: int) -> None:
     found: list[tuple[float, float, dict[str, Any]]] = []
-    while len(found) < ground.sizes.repeats and sum(f[1] for f in found) < ground.sizes.budget:
+    while len(found) < context.sizes.repeats and sum(f[1] for f in found) < context.sizes.budget:
         batch = evolving.changes_of(own.stream.take(count))
         took = evolving.timed(partial(main.ingest, batch))[0]
         seconds, result = evolving.timed(main.query)
         found.append((took, seconds, result.statistics))
     own.check(program, result)
-    ground.note("checked", 1)
+    context.note("checked", 1)
     for took, seconds, statistics in found:
-        ground.note(f"ingest {program}", took, count)
-        ground.note(f"query {program}", seconds, count)
-        ground.note(f"updates {program}", statistics["updates"], count)
+        context.note(f"ingest {program}", took, count)
+        context.note(f"query {program}", seconds, count)
+        context.note(f"updates {program}", statistics["updates"], count)
 
 
 CASES: dict[str, Case] = {
@@ -128,3 +129,13 @@ def needed(cases: Sequence[str], sizes: Sizes) -> list[int]:
     if any(case in MASTERS for case in cases):
         found.add(sizes.scale)
     return sorted(found)
+
+
+def run_case(process: CaseProcess) -> None:
+    """Do one case."""
+    sizes = process.sizes(Sizes)
+    context = Context(process, sizes, master_of(process.case, sizes))
+    process.ready()
+    with process.measuring():
+        CASES[process.case](context)
+    context.spark.stop()

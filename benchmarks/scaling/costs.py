@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks import processes
 from benchmarks.scaling import blocks
-from benchmarks.scaling.ground import PROGRAMS, Ground, made_ready
+from benchmarks.scaling.context import PROGRAMS, Context, prepare
 from vertexsdk.exchange import Exchange
 from vertexsdk.graph import Graph
 from vertexsdk.running import run
@@ -34,54 +34,54 @@ _WARM = 3
 _ROUNDS = 12  # iterations of the runs whose messages are counted
 
 
-def on_one_machine(ground: Ground) -> None:
+def on_one_machine(context: Context) -> None:
     """All that needs no executors of its own."""
-    _settle(ground)
-    for partitions in _counts(ground):
+    _settle(context)
+    for partitions in _counts(context):
         for via in WAYS:
-            for seconds in _hops(ground, partitions, via, 8):
-                ground.note(f"hop {via}", seconds, partitions)
+            for seconds in _hops(context, partitions, via, 8):
+                context.note(f"hop {via}", seconds, partitions)
     for via in WAYS:
-        for size in _sizes(ground):
-            for seconds in _hops(ground, 2, via, size // 4):
-                ground.note(f"bytes {via}", seconds, size)
-    _committing(ground)
-    _messages(ground)
-    _memory(ground)
+        for size in _sizes(context):
+            for seconds in _hops(context, 2, via, size // 4):
+                context.note(f"bytes {via}", seconds, size)
+    _committing(context)
+    _messages(context)
+    _memory(context)
 
 
-def of_the_driver(ground: Ground) -> None:
+def of_the_driver(context: Context) -> None:
     """Processor time of the driver alone, its Python and its JVM, when the tasks run elsewhere."""
-    jvm = int(ground.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    jvm = int(context.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     mine = [os.getpid(), jvm]
-    _settle(ground)
-    for partitions in _counts(ground):
+    _settle(context)
+    for partitions in _counts(context):
         # Ticks of a clock that are 10 ms apart: only the sum tells.
-        spent = list(_hops(ground, partitions, "shuffle", 8, lambda: processes.spent(mine)))
-        ground.note("driver hop", sum(spent) / len(spent), partitions)
+        spent = list(_hops(context, partitions, "shuffle", 8, lambda: processes.spent(mine)))
+        context.note("driver hop", sum(spent) / len(spent), partitions)
 
 
-def _settle(ground: Ground) -> None:
+def _settle(context: Context) -> None:
     """Hops before the first that counts: the JVM compiles what is called often meanwhile."""
-    for _round in range(1 + ground.sizes.hops // 2):
-        for _seconds in _hops(ground, 4, "shuffle", 8):
+    for _round in range(1 + context.sizes.hops // 2):
+        for _seconds in _hops(context, 4, "shuffle", 8):
             pass
 
 
-def _counts(ground: Ground) -> Iterator[int]:
+def _counts(context: Context) -> Iterator[int]:
     count = 1
-    while count <= ground.sizes.tasks:
+    while count <= context.sizes.tasks:
         yield count
         count *= 2
 
 
-def _sizes(ground: Ground) -> Iterator[int]:
-    most = ground.sizes.megabytes << 20
+def _sizes(context: Context) -> Iterator[int]:
+    most = context.sizes.megabytes << 20
     yield from (0, most // 8, most // 4, most // 2, most)
 
 
 def _hops(
-    ground: Ground,
+    context: Context,
     partitions: int,
     via: Via,
     size: int,
@@ -90,40 +90,40 @@ def _hops(
     """Seconds of hops in which every partition sends ``size`` bytes to every one, as often as
     sizes say, once those which warm are done."""
     cloudpickle.register_pickle_by_value(blocks)  # executors need not have the benchmarks
-    with Exchange(ground.spark, partitions, task=blocks.sending) as exchange:
-        for number in range(_WARM + ground.sizes.hops):
+    with Exchange(context.spark, partitions, task=blocks.sending) as exchange:
+        for number in range(_WARM + context.sizes.hops):
             begin = clock()
             exchange.hop((partitions, size), via=via)
             if number >= _WARM:
                 yield clock() - begin
 
 
-def _committing(ground: Ground) -> None:
+def _committing(context: Context) -> None:
     """Seconds of putting a state of 16 bytes a vertex into a store and committing it."""
-    _commits(ground, "lmdb", f"lmdb://{ground.scratch}/commits")
+    _commits(context, "lmdb", f"lmdb://{context.scratch}/commits")
     try:
         server = RedisServer()
         with server:
-            _commits(ground, "redis", server.url())
+            _commits(context, "redis", server.url())
     except NotInstalled:
         return
 
 
-def _commits(ground: Ground, name: str, url: str) -> None:
+def _commits(context: Context, name: str, url: str) -> None:
     with open_store(url) as store:
         for fraction in COMMIT_FRACTIONS:
-            count = (ground.sizes.megabytes << 20) // fraction // 16
+            count = (context.sizes.megabytes << 20) // fraction // 16
             columns = {"id": np.arange(count), "value": np.random.default_rng(0).random(count)}
-            for number in range(ground.sizes.repeats + 1):
+            for number in range(context.sizes.repeats + 1):
                 begin = time.perf_counter()
                 ref = store.put_segment("costs", 0, number, "base", columns)
                 store.commit("costs", iteration=number, segments=[ref], parent=None)
                 if number:  # the first one finds the store cold
-                    ground.note(f"commit {name}", time.perf_counter() - begin, ref.bytes)
+                    context.note(f"commit {name}", time.perf_counter() - begin, ref.bytes)
                 store.delete("costs")
 
 
-def _random(ground: Ground, edges: int, vertices: int, across: float, partitions: int) -> Graph:
+def _random(context: Context, edges: int, vertices: int, across: float, partitions: int) -> Graph:
     """A random graph, vertices dealt out in turn, of whose edges a share leads to another
     partition, the next one."""
     random = np.random.default_rng(1)
@@ -134,41 +134,41 @@ def _random(ground: Ground, edges: int, vertices: int, across: float, partitions
     target[turned] ^= 1
     ids = np.arange(vertices)
     return Graph.from_arrays(
-        source, target, spark=ground.spark, vertices=ids, multi=True, partitions=partitions,
+        source, target, spark=context.spark, vertices=ids, multi=True, partitions=partitions,
         partitioner=(ids, ids % partitions) if partitions > 1 else "hash",
     )  # fmt: skip
 
 
-def _pagerank(ground: Ground, graph: Graph) -> dict[str, Any]:
+def _pagerank(context: Context, graph: Graph) -> dict[str, Any]:
     return run(
-        PROGRAMS["pagerank"][0], graph, params={"iterations": _ROUNDS}, backend=ground.backend,
+        PROGRAMS["pagerank"][0], graph, params={"iterations": _ROUNDS}, backend=context.backend,
         exchange="shuffle", progress=False, threads=1,
     ).statistics  # fmt: skip
 
 
-def _messages(ground: Ground) -> None:
+def _messages(context: Context) -> None:
     """Seconds of an iteration of PageRank by how many combined messages cross."""
-    edges = 1 << ground.sizes.log_edges
+    edges = 1 << context.sizes.log_edges
     for share in SHARES:
-        graph = _random(ground, edges, edges // _DEGREE, share, 2)
-        info = made_ready(graph, "pagerank")
+        graph = _random(context, edges, edges // _DEGREE, share, 2)
+        info = prepare(graph, "pagerank")
         crossing = sum(ghosts for _, _, ghosts in info.sizes)
-        for number in range(ground.sizes.repeats + 1):
-            found = _pagerank(ground, graph)
+        for number in range(context.sizes.repeats + 1):
+            found = _pagerank(context, graph)
             if number:
-                ground.note("messages", found["seconds"] / found["hops"], crossing)
-        ground.note("message bytes", found["bytes"] / found["iterations"], crossing)
+                context.note("messages", found["seconds"] / found["hops"], crossing)
+        context.note("message bytes", found["bytes"] / found["iterations"], crossing)
         graph.unpersist()
 
 
-def _memory(ground: Ground) -> None:
+def _memory(context: Context) -> None:
     """Bytes of a graph by entries, vertices and ghosts."""
-    most = 1 << ground.sizes.log_edges
+    most = 1 << context.sizes.log_edges
     for edges, degree, share in _graphs_of(most):
-        graph = _random(ground, edges, edges // degree, share, 2)
-        info = made_ready(graph, "pagerank")
+        graph = _random(context, edges, edges // degree, share, 2)
+        info = prepare(graph, "pagerank")
         entries, ghosts = (sum(size[k] for size in info.sizes) for k in (1, 2))
-        ground.note("memory", info.bytes, entries, info.num_vertices, ghosts)
+        context.note("memory", info.bytes, entries, info.num_vertices, ghosts)
         graph.unpersist()
 
 

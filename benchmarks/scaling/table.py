@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks import report
 from benchmarks.document import Chart, Document, Section, Series, Table
+from benchmarks.scaling.context import PROGRAMS
 from benchmarks.scaling.fit import power
-from benchmarks.scaling.ground import PROGRAMS
 from benchmarks.scaling.results import Points, Results
 from benchmarks.scaling.unit_costs import section as unit_costs
 
@@ -110,7 +110,7 @@ def _partitions(r: Results) -> Iterator[Section]:
         for case, place in PLACES.items():
             points = r.points(case, f"partitions {program} seconds")
             if points:
-                hops = [r.median(case, f"partitions {program} hops", p) for p in counts]
+                hops = [r.median_at(case, f"partitions {program} hops", p) for p in counts]
                 told = " / ".join("–" if h is None else f"{h:.0f}" for h in hops)
                 rows.append([f"{TITLES[program]}, {place}", *_cells(points, counts), told])
                 series.append(Series(place, _medians(points, counts)))

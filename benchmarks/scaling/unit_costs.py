@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.document import Section, Table
+from benchmarks.scaling.context import ITERATIONS
 from benchmarks.scaling.fit import Fit, least_squares
-from benchmarks.scaling.ground import ITERATIONS
 from benchmarks.scaling.results import Results
 
 __all__ = ["UnitCost", "section", "unit_costs"]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks import reference
-from benchmarks.evolving.answers import Wrong, compact
+from benchmarks.answers import Wrong, compact
 from benchmarks.evolving.stream import Block
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks import edge_text, reference
-from benchmarks.evolving.answers import EPSILON, compact
+from benchmarks.answers import EPSILON, compact
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.evolving.stream import REMOVE, Batch, Block, Source
 

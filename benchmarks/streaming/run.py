@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 from benchmarks import processes
-from benchmarks.child import Others
-from benchmarks.evolving.answers import Wrong
-from benchmarks.evolving.parent import Found, Limits
+from benchmarks.answers import Wrong
+from benchmarks.events import Others
+from benchmarks.processes import Limits
+from benchmarks.runner import CaseResult
 from benchmarks.streaming import Job, Streamer, said
 from benchmarks.streaming.checking import check
 from benchmarks.streaming.plan import Plan
@@ -31,7 +32,7 @@ class _Heard:
 def run(
     system: Streamer, case: str, plan: Plan, cores: int, seconds: float, scratch: Path,
     limits: Limits, say: Callable[[str], None],
-) -> Found:  # fmt: skip
+) -> CaseResult:  # fmt: skip
     """Run a case; its times stay only if every answer that it kept is right."""
     program = case.split("-")[1]
     out = scratch / "out"
@@ -41,7 +42,7 @@ def run(
         program, plan.base, plan.changes, plan.batches, str(out), plan.origin, surfers[1],
         cores, plan.start, seconds,
     )  # fmt: skip
-    found, heard, began = Found(case), _Heard(), time.monotonic()
+    found, heard, began = CaseResult(case), _Heard(), time.monotonic()
     load = Others()
     _watch(system, job, scratch, limits, found, heard)
     found.seconds = time.monotonic() - began
@@ -64,39 +65,26 @@ def run(
 
 
 def _watch(
-    system: Streamer, job: Job, scratch: Path, limits: Limits, found: Found, heard: _Heard
+    system: Streamer, job: Job, scratch: Path, limits: Limits, found: CaseResult, heard: _Heard
 ) -> None:
-    printed, log = scratch / "printed", scratch / "log"
-    began, part, ended = time.monotonic(), "", False
-    with printed.open("wb") as output, log.open("wb") as errors:
-        child = subprocess.Popen(
-            system.command(job), stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
-            start_new_session=True, env=os.environ | system.environment(job), cwd=scratch,
+    printed, log, began = scratch / "printed", scratch / "log", time.monotonic()
+
+    def look(session: int) -> bool:
+        total = processes.held(processes.members(session)).total
+        found.peak = max(found.peak, total)
+        exceeded = limits.exceeded(time.monotonic() - began, total)
+        if exceeded:
+            found.problem = f"{exceeded}: {len(heard.seconds)} answers"
+        return exceeded is not None
+
+    with printed.open("wb") as output:
+        status = processes.follow(
+            system.command(job), None, printed, log, partial(_hear, heard), look, lambda: _LOOK,
+            stdout=output, env=os.environ | system.environment(job), cwd=scratch,
         )  # fmt: skip
-    try:
-        with printed.open() as lines:
-            while not ended and not found.problem:
-                ended = child.poll() is not None
-                *whole, part = (part + lines.read()).split("\n")
-                for line in whole:
-                    _hear(heard, line)
-                total = processes.held(processes.members(child.pid)).total
-                found.peak = max(found.peak, total)
-                if ended:
-                    break
-                if total > limits.memory:
-                    found.problem = f"did not finish: more than {limits.memory / 1e9:.0f} GB"
-                elif time.monotonic() - began > limits.seconds:
-                    found.problem = (
-                        f"did not finish in {limits.seconds:.0f} s: {len(heard.seconds)} answers"
-                    )
-                time.sleep(_LOOK)
-    finally:
-        processes.end(child.pid)
-        child.wait()
-    if not found.problem and child.returncode:
+    if not found.problem and status:
         last = log.read_text(errors="replace").strip().splitlines()[-1:]
-        found.problem = f"its process ended with status {child.returncode}: {said(' '.join(last))}"
+        found.problem = f"its process ended with status {status}: {said(' '.join(last))}"
 
 
 def _hear(heard: _Heard, line: str) -> None:
@@ -108,7 +96,7 @@ def _hear(heard: _Heard, line: str) -> None:
             heard.seconds.append(event["seconds"])
 
 
-def _note(found: Found, plan: Plan, seconds: list[float]) -> None:
+def _note(found: CaseResult, plan: Plan, seconds: list[float]) -> None:
     """Figures by the names that our own cases give them."""
     figures = found.figures
     figures["first"] = seconds[:1]

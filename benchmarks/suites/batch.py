@@ -9,15 +9,14 @@ long on a graph of the size that is asked for is measured on a smaller one.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
-import time
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import batch_document, graphs, machine, processes, report, turns
+from benchmarks import batch_document, graphs, machine, report, turns
 from benchmarks.measures import BY_NAME
+from benchmarks.options import add_common, cache_of, memory_of, publish, quotable, say, scales
 from benchmarks.peers import SYSTEMS, peer
 
 QUICK = (
@@ -42,12 +41,10 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    cache = Path(options.cache)
-    cache.mkdir(parents=True, exist_ok=True)
+    cache = cache_of(options)
     tiny = graphs.of_scale(_TINY_SCALE, cache)
-    memory = options.memory * 10**9 if options.memory else processes.available() * 4 // 5
     limits = turns.Limits(
-        options.time_limit, int(memory), options.repeats, options.budget, options.cores
+        options.time_limit, memory_of(options), options.repeats, options.budget, options.cores
     )
     run = report.Run(machine.describe(), ["bench", "batch", *quotable(arguments)], asdict(limits))
     asked = _graphs(options, cache)
@@ -60,9 +57,7 @@ def main(arguments: list[str]) -> int:
     if smaller:
         graph = graphs.of_scale(_SMALL_SCALE, cache)
         run.small = graph, _standings(options, graph, tiny, smaller, limits)
-    for path in batch_document.save(run, Path(options.out)):
-        say(f"written: {path}")
-    print(batch_document.markdown(run))
+    publish(batch_document.of_run(run), batch_document.plain(run), options, f"batch-{run.name()}")
     return 1 if run.wrong() else 0
 
 
@@ -97,48 +92,15 @@ def _graphs(options: argparse.Namespace, cache: Path) -> list[graphs.BenchGraph]
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks batch", description=__doc__)
     add = parser.add_argument
-    add("--scale", type=_scales, default=[20], help="R-MAT scale, or a range as 16..22")
+    add("--scale", type=scales, default=(20,), help="R-MAT scale, or a range as 16..22")
     add("--edges", metavar="FILE", help="edges with whole-number ids instead of R-MAT")
     add("--repeats", type=int, default=5, help="runs of each measure (default 5)")
     add("--budget", type=float, default=15, help="seconds after which no repeat is begun")
-    add("--time-limit", type=float, default=120, help="seconds for one run of one measure")
-    add("--memory", type=float, help="GB that a system may use (default: 4/5 of what is free)")
-    add("--cores", type=int, default=len(os.sched_getaffinity(0)), help="cores for each system")
     add("--systems", type=_names, default=list(SYSTEMS), help=f"of {','.join(SYSTEMS)}")
     add("--measures", type=_names, default=list(BY_NAME), help="only these")
-    add("--out", metavar="DIR", default="benchmarks/results", help="where the tables go")
-    add("--cache", metavar="DIR", default=default_cache(), help="where graphs are kept")
+    add_common(parser, 120, "one run of one measure")
     return parser
-
-
-def default_cache() -> str:
-    """Where graphs are kept if the user does not say."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(base, "vertexsdk-benchmarks")
-
-
-def _scales(text: str) -> list[int]:
-    first, _, last = text.partition("..")
-    try:
-        scales = list(range(int(first), int(last or first) + 1))
-    except ValueError:
-        scales = []
-    if not scales or not 1 <= scales[0] <= scales[-1] <= 26:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no scale from 1 to 26, nor a range as 16..22"
-        )
-    return scales
 
 
 def _names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
-
-
-def quotable(arguments: list[str]) -> list[str]:
-    """The arguments for a reader: not where this machine keeps its files."""
-    return [os.path.basename(word) if os.path.isabs(word) else word for word in arguments]
-
-
-def say(line: str) -> None:
-    """Tell how far the run is, on standard error."""
-    print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)

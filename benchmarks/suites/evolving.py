@@ -12,14 +12,17 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import machine, processes, turns
-from benchmarks.evolving import beside, instants, parent, table
-from benchmarks.evolving.options import parser_of, sizes_of
+from benchmarks import machine, turns
+from benchmarks.evolving import beside, instants, table
+from benchmarks.evolving.cases import SUITE
+from benchmarks.evolving.options import parser_of
 from benchmarks.evolving.own_files import FileStream
 from benchmarks.evolving.results import SCRATCH, Results
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.graphs import BenchGraph
-from benchmarks.suites.batch import quotable, say
+from benchmarks.options import cache_of, memory_of, publish, quotable, say, sizes_of
+from benchmarks.processes import Limits
+from benchmarks.runner import run_case
 
 _TINY_SCALE = 8
 QUICK = (
@@ -34,10 +37,8 @@ def main(arguments: list[str]) -> int:
     """Run the suite. Exit status 0, 1 when an answer is wrong or ours failed, 2 bad arguments."""
     parser = parser_of(__doc__)
     options = parser.parse_args(arguments)
-    cache = Path(options.cache)
-    cache.mkdir(parents=True, exist_ok=True)
-    sizes, files = sizes_of(options), ""
-    memory = int(options.memory * 10**9) if options.memory else processes.available() * 4 // 5
+    cache, memory = cache_of(options), memory_of(options)
+    sizes, files = sizes_of(Sizes, options), ""
     with tempfile.TemporaryDirectory(prefix="vertexsdk-bench-") as scratch:
         if options.changes_files or options.edges_file:
             try:
@@ -47,15 +48,13 @@ def main(arguments: list[str]) -> int:
         command = ["bench", "evolving", *quotable(arguments)]
         results = Results(machine.describe(), command, sizes, files=files)
         for case in options.parts:
-            folder, limits = Path(scratch) / case, parent.Limits(options.time_limit, memory)
-            results.cases[case] = parent.run(case, sizes, cache, folder, limits, say)
+            folder, limits = Path(scratch) / case, Limits(options.time_limit, memory)
+            results.cases[case] = run_case(SUITE, case, sizes, cache, folder, limits, say)
         _beside(results, options, cache, Path(scratch), memory)
         if options.systems:
             _from_scratch(results, options, cache, Path(scratch), memory)
             _at_shares(results, options, cache, Path(scratch), memory)
-    for path in table.save(results, Path(options.out)):
-        say(f"written: {path}")
-    print(table.markdown(results))
+    publish(table.document(results), results.plain(), options, table.stem(results))
     return 1 if results.wrong() else 0
 
 
@@ -87,11 +86,11 @@ def _beside(
     results: Results, options: argparse.Namespace, cache: Path, scratch: Path, memory: int
 ) -> None:
     """The systems for changing graphs, and ours on the sizes that they finish."""
-    limits = parent.Limits(options.peer_time_limit, memory)
+    limits = Limits(options.peer_time_limit, memory)
     setting = beside.Setting(results.sizes, cache, scratch, limits, say)
     for name in options.peers:
         results.beside[name] = beside.streamed(name, options.parts, options.peer_scales, setting)
-    setting = replace(setting, limits=parent.Limits(options.time_limit, memory))
+    setting = replace(setting, limits=Limits(options.time_limit, memory))
     results.ours = beside.ours_there(results.beside.values(), setting)
 
 

@@ -15,9 +15,8 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import graphs, machine
-from benchmarks.document import markdown, save
+from benchmarks.options import add_folders, cache_of, numbers, publish, quotable, say
 from benchmarks.profile import table
-from benchmarks.suites.batch import default_cache, quotable, say
 
 __all__ = ["QUICK", "main"]
 
@@ -27,8 +26,7 @@ QUICK: tuple[str, ...] = ("--scale", "10", "--partitions", "1,2", "--repeats", "
 def main(arguments: list[str]) -> int:
     """Run the suite. Exit status 0, 1 when an answer is wrong or a run failed, 2 bad arguments."""
     options = _parser().parse_args(arguments)
-    cache = Path(options.cache)
-    cache.mkdir(parents=True, exist_ok=True)
+    cache = cache_of(options)
     if options.edges:
         graph = graphs.of_file(options.edges, cache)
     else:
@@ -62,9 +60,7 @@ def main(arguments: list[str]) -> int:
     settings = f"{options.cores} of {os.cpu_count()} cores used"
     made = table.document(found["samples"], graph.name, command, about, settings)
     stem = f"profile-{graph.name.lower().replace(' ', '-')}"
-    for path in save(made, {"samples": found["samples"]}, Path(options.out), stem):
-        say(f"written: {path}")
-    print(markdown(made))
+    publish(made, {"samples": table.shown(found["samples"])}, options, stem)
     return 0
 
 
@@ -73,21 +69,10 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--scale", type=int, choices=range(4, 27), default=20, metavar="4..26")
     add("--edges", metavar="FILE", help="instead of R-MAT; without the main loop")
-    add("--partitions", type=_numbers, default=[1, 2, 4], help="1,2,4")
+    add("--partitions", type=numbers, default=(1, 2, 4), help="1,2,4")
     add("--repeats", type=int, default=7, help="warm runs of each")
     add("--seconds", type=float, default=150, help="after which no more partitions are begun")
     add("--time-limit", type=float, default=900, help="seconds for all of it")
     add("--cores", type=int, default=len(os.sched_getaffinity(0)), help="cores to use")
-    add("--out", metavar="DIR", default="benchmarks/results", help="where the tables go")
-    add("--cache", metavar="DIR", default=default_cache(), help="where graphs are kept")
+    add_folders(parser)
     return parser
-
-
-def _numbers(text: str) -> list[int]:
-    try:
-        found = [int(part) for part in text.split(",")]
-    except ValueError:
-        found = []
-    if not found or min(found) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: numbers of partitions are like 1,2,4")
-    return found

@@ -11,12 +11,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import document, machine, processes
-from benchmarks.evolving import parent, soak_table
-from benchmarks.evolving.options import add_sizes, sizes_of
+from benchmarks import machine
+from benchmarks.evolving import soak_table
+from benchmarks.evolving.cases import SUITE
+from benchmarks.evolving.options import add_sizes
 from benchmarks.evolving.results import Results
 from benchmarks.evolving.sizes import Sizes
-from benchmarks.suites.batch import quotable, say
+from benchmarks.options import add_common, cache_of, limits_of, publish, quotable, say, sizes_of
+from benchmarks.runner import run_case
 
 CASE = "g-shortest_paths"
 
@@ -27,21 +29,16 @@ def main(arguments: list[str]) -> int:
     if options.every > options.total:
         print("--every must not exceed --changes", file=sys.stderr)
         return 2
-    cache = Path(options.cache)
-    cache.mkdir(parents=True, exist_ok=True)
-    command = ["soak", *quotable(arguments)]
-    results = Results(machine.describe(), command, sizes_of(options))
-    memory = int(options.memory * 10**9) if options.memory else processes.available() * 4 // 5
-    limits = parent.Limits(options.time_limit, memory)
+    sizes = sizes_of(Sizes, options)
+    results = Results(machine.describe(), ["soak", *quotable(arguments)], sizes)
+    limits, cache = limits_of(options), cache_of(options)
     with tempfile.TemporaryDirectory(prefix="vertexsdk-bench-") as scratch:
-        found = parent.run(CASE, results.sizes, cache, Path(scratch), limits, say, True)
-    results.cases[CASE] = found
-    told = soak_table.told(results, found)
-    stem = f"soak-r-mat-{results.sizes.scale}"
-    for path in document.save(told, results.plain(), Path(options.out), stem):
-        say(f"written: {path}")
-    print(document.markdown(told))
-    return 1 if found.problem or not soak_table.flat(found) else 0
+        result = run_case(SUITE, CASE, sizes, cache, Path(scratch), limits, say, watch_memory=True)
+    results.cases[CASE] = result
+    publish(
+        soak_table.document(results, result), results.plain(), options, f"soak-r-mat-{sizes.scale}"
+    )
+    return 1 if result.problem or not soak_table.flat(result) else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -51,6 +48,6 @@ def _parser() -> argparse.ArgumentParser:
     add("what", choices=["evolving"])
     add("--changes", dest="total", type=int, default=plain.total, help="in all")
     add("--every", type=int, default=plain.every, help="changes between queries")
-    add("--time-limit", type=float, default=3600, help="seconds")
     add_sizes(parser)
+    add_common(parser, 3600)
     return parser

@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks import graphs, machine
-from benchmarks.document import markdown, save
+from benchmarks.options import add_folders, publish, quotable, say
 from benchmarks.state import cold, table
 from benchmarks.state.cells import Cell, cell
 from benchmarks.state.floors import floor_of
-from benchmarks.suites.batch import default_cache, quotable, say
 from vertexsdk.state import Store, open_store
 from vertexsdk.testing.servers import NotInstalled, PostgresServer, RedisServer
 
@@ -54,8 +53,7 @@ def main(arguments: list[str]) -> int:
     add("--backends", default=",".join(BUILT_IN), help="of lmdb,redis,postgres,memory, or NAME=URL")
     add("--scale", type=int, default=20, help="R-MAT scale of the graph for PageRank; 0: leave out")
     add("--runs", default="lmdb", help="backends on which PageRank runs")
-    add("--cache", metavar="DIR", default=default_cache(), help="where graphs are kept")
-    add("--out", metavar="DIR", default="benchmarks/results", help="where the tables go")
+    add_folders(parser)
     options = parser.parse_args(arguments)
     sizes = [int(size) for size in options.sizes.split(",")]
     result: dict[str, Any] = {"machine": machine.describe()}
@@ -79,10 +77,7 @@ def main(arguments: list[str]) -> int:
             say(f"{name}: not available: {error}")
             missing[name] = str(error)
     result |= {"cells": cells, "missing": missing}
-    document = table.document(result)
-    for path in save(document, result, Path(options.out), "state"):
-        say(f"written: {path}")
-    print(markdown(document))
+    publish(table.document(result), {"deltas": options.deltas, "cells": cells}, options, "state")
     return 0
 
 

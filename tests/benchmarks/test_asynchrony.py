@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import document
 from benchmarks.asynchrony import grid, table, targets
 from benchmarks.asynchrony.results import Results
 from benchmarks.asynchrony.sizes import Sizes
 from benchmarks.asynchrony.straggler import SlowTask, Spell, Straggler, idle, read_log
-from benchmarks.evolving.parent import Found
+from benchmarks.runner import CaseResult
 from benchmarks.suites import asynchrony
 from vertexsdk.task import HopTask
 
@@ -82,7 +83,7 @@ def _results(sizes: Sizes | None = None, others: float = 0.0, problem: str | Non
     def case(name: str, *runs: tuple[str, dict[str, float]]) -> None:
         figures = {f"{run} {k}": [v] for run, found in runs for k, v in found.items()}
         figures |= {"vertices": [9.0]} | {f"{run} checked": [1.0] for run, _ in runs}
-        results.cases[name] = Found(name, figures, problem, 5, 1, others)
+        results.cases[name] = CaseResult(name, figures, problem, 5, 1, others)
 
     slow = {"seconds": 8.0, "hops": 2000.0, "prepares": 0.0, "updates": 50.0, "idle": 0.9}
     fast = {"seconds": 2.0, "hops": 200.0, "prepares": 40.0, "updates": 50.0, "idle": 0.2}
@@ -96,7 +97,7 @@ def _results(sizes: Sizes | None = None, others: float = 0.0, problem: str | Non
                      for k in ("even", "straggler")))  # fmt: skip
     timed = {"seconds": 1.0, "kernel": 1.0}
     case("d-components", ("B=1 alone", timed), ("B=256 beside", timed | {"kernel": 1.1}))
-    return table.markdown(results)
+    return document.markdown(table.document(results))
 
 
 def test_tables_say_what_was_found():

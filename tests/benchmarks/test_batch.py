@@ -18,6 +18,7 @@ import pytest
 
 from benchmarks import (
     batch_document,
+    document,
     edge_files,
     edge_text,
     graphs,
@@ -166,7 +167,7 @@ def test_smoke_run_without_spark(
     assert text in capsys.readouterr().out
     assert "## R-MAT 8, for what takes too long on R-MAT 9" in text
     assert str(tmp_path) not in text + path.read_text()
-    assert batch_document.document.markdown(opened(saved["document"])) == text
+    assert document.markdown(opened(saved["document"])) == text
 
 
 @pytest.mark.parametrize("system", ["scipy", "igraph", "networkx", "networkit"])
@@ -196,7 +197,7 @@ def test_a_disturbed_run_is_not_quotable(graph: graphs.BenchGraph):
         standing = turns.Standing("ours", "ours", "", outcomes={"load_text": outcome})
         run = report.Run(MACHINE, ["bench", "batch"], {"cores": 2})
         run.results.append((replace(graph, scale=20), [standing]))
-        return batch_document.markdown(run)
+        return document.markdown(batch_document.of_run(run))
 
     assert "⚠ 45%" in text(0.45)
     assert "Not to be quoted" in text(0.45)

@@ -11,11 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import document
-from benchmarks.evolving import answers, instants, parent, soak_table, table, targets
+from benchmarks import answers, document
+from benchmarks.evolving import instants, soak_table, table, targets
+from benchmarks.evolving.cases import SUITE
 from benchmarks.evolving.results import Results
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.evolving.stream import ADD, REMOVE, EdgeStream, blocks_after
+from benchmarks.processes import Limits
+from benchmarks.runner import CaseResult, run_case
 from benchmarks.suites import evolving, soak
 
 ROOT = Path(__file__).parents[2]
@@ -92,9 +95,9 @@ def test_aims_are_judged_at_their_sizes_on_a_quiet_machine_only():
     def text(sizes: Sizes | None = None, others: float = 0.0, problem: str | None = None) -> str:
         results = Results(MACHINE, ["bench", "evolving"], sizes or Sizes())
         figures = {"query": [0.1] * 28 + [0.2, 0.5], "touched": [3.0]}
-        case = parent.Found("a-components", figures, problem, 5, 1, others)
+        case = CaseResult("a-components", figures, problem, 5, 1, others)
         results.cases["a-components"] = case
-        return table.markdown(results)
+        return document.markdown(table.document(results))
 
     whole = text()
     assert "Fewer queries" not in whole
@@ -111,7 +114,7 @@ def test_aims_are_judged_at_their_sizes_on_a_quiet_machine_only():
 
 
 def test_memory_that_grows_is_not_flat():
-    def found(per_change: float) -> parent.Found:
+    def found(per_change: float) -> CaseResult:
         done = [float(n) for n in range(0, 1001, 10)]
         figures = {"done": done, "heap bytes": done}
         held = [dict.fromkeys(soak_table._KINDS, 0) for _ in done]
@@ -119,7 +122,7 @@ def test_memory_that_grows_is_not_flat():
             one["jvm own"] = 10**6
             one["workers own"] = int(1e6 + per_change * at + (5e5 if at < 100 else 0))
         memory = list(zip(done, held, strict=True))
-        return parent.Found("g", figures, memory=memory)
+        return CaseResult("g", figures, memory=memory)
 
     assert soak_table.flat(found(0))
     assert soak_table.flat(found(-10))
@@ -149,12 +152,12 @@ def test_smoke_run(cache: Path, tmp_path: Path):
 
 def test_a_case_that_fails_or_hangs_is_told(cache: Path, tmp_path: Path):
     sizes = Sizes(scale=8, cores=1)
-    limits = parent.Limits(seconds=60, memory=4 << 30)
-    found = parent.run("no-such-case", sizes, cache, tmp_path / "a", limits, print)
+    limits = Limits(seconds=60, memory=4 << 30)
+    found = run_case(SUITE, "no-such-case", sizes, cache, tmp_path / "a", limits, print)
     assert found.problem is not None
     assert "KeyError" in found.problem
-    limits = parent.Limits(seconds=0.5, memory=4 << 30)
-    found = parent.run("a-components", sizes, cache, tmp_path / "b", limits, print)
+    limits = Limits(seconds=0.5, memory=4 << 30)
+    found = run_case(SUITE, "a-components", sizes, cache, tmp_path / "b", limits, print)
     assert found.problem is not None
     assert "did not finish in 0 s" in found.problem
 

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import document, graphs
-from benchmarks.evolving.parent import Found
 from benchmarks.ported import catalogue, lines, table
 from benchmarks.ported.catalogue import PROGRAMS, Ported, right, wrong
 from benchmarks.ported.sizes import Sizes
+from benchmarks.runner import CaseResult
 from benchmarks.suites import examples
 from vertexsdk.program import Program
 from vertexsdk.testing.reference import reference
@@ -142,9 +142,9 @@ def test_every_program_is_there_in_every_language(program: Ported):
 def test_the_document_has_lines_seconds_and_ratios():
     sizes = Sizes(("heat", "two_hops"), scale=12)
     cases = {
-        "ours": Found("ours", {"heat": [0.5, 0.25, 0.25], "two_hops": [0.2]}),
-        "graphx": Found("graphx", {"heat": [1.0]}, "its process ended with status 1"),
-        "graphframes": Found("graphframes", {}, "not available: no jar"),
+        "ours": CaseResult("ours", {"heat": [0.5, 0.25, 0.25], "two_hops": [0.2]}),
+        "graphx": CaseResult("graphx", {"heat": [1.0]}, "its process ended with status 1"),
+        "graphframes": CaseResult("graphframes", {}, "not available: no jar"),
     }
     made = table.document(MACHINE, ["bench", "examples"], sizes, cases)
     text = document.markdown(made)
@@ -165,4 +165,4 @@ def test_unknown_programs_are_refused(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:
         examples.main(["--programs", "heat,nosuch"])
     assert ended.value.code == 2
-    assert "no nosuch; choose from shortest_paths" in capsys.readouterr().err
+    assert "unknown 'nosuch'; choose from shortest_paths" in capsys.readouterr().err

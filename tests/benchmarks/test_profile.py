@@ -159,4 +159,4 @@ def test_bad_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as ended:
             profile.main(arguments)
         assert ended.value.code == 2
-    assert "numbers of partitions are like 1,2,4" in capsys.readouterr().err
+    assert "give numbers of at least 1, as 1,2,4" in capsys.readouterr().err

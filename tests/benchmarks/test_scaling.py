@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import document
-from benchmarks.evolving.parent import Found
+from benchmarks.runner import CaseResult
 from benchmarks.scaling import table
 from benchmarks.scaling.fit import least_squares, power
 from benchmarks.scaling.results import Results
@@ -66,13 +66,13 @@ def test_an_exponent_is_found_and_what_cannot_be_told_is_refused():
     assert values == pytest.approx((1, 2e-9))
 
 
-def _found(case: str, **figures: dict[Any, float]) -> Found:
+def _found(case: str, **figures: dict[Any, float]) -> CaseResult:
     named = {
         f"{name.replace('__', ' ')} @{','.join(map(str, at)) if isinstance(at, tuple) else at}": [y]
         for name, points in figures.items()
         for at, y in points.items()
     }
-    return Found(case, named)
+    return CaseResult(case, named)
 
 
 def _results(others: float = 0.0) -> Results:
@@ -196,7 +196,7 @@ def test_figures_beside_a_wrong_answer_are_not_shown():
         (["--scales", "20..14"], "give scales from 4 to 26"),
         (["--scales", "3..9"], "give scales from 4 to 26"),
         (["--partitions", "0"], "give numbers of at least 1"),
-        (["--parts", "nosuch"], "no part 'nosuch'"),
+        (["--parts", "nosuch"], "unknown 'nosuch'; choose from"),
     ],
 )
 def test_bad_arguments_end_with_one_line(

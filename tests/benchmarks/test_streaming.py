@@ -9,14 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import reference
+from benchmarks import document, reference
 from benchmarks.evolving import beside, instants, table
 from benchmarks.evolving.own_files import FileStream
-from benchmarks.evolving.parent import Found, Limits
 from benchmarks.evolving.results import Results
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.evolving.stream import EdgeStream
 from benchmarks.peers import Unavailable
+from benchmarks.processes import Limits
+from benchmarks.runner import CaseResult
 from benchmarks.streaming import Job, Streamer, run, words
 from benchmarks.streaming.dataflow import Dataflow
 from benchmarks.streaming.pathway import Pathway
@@ -121,7 +122,7 @@ def test_a_plan_asks_at_the_instants_of_our_own_cases(tmp_path: Path):
 
 
 def test_an_answer_is_checked_before_its_time_is_kept(tmp_path: Path):
-    def ended(how: str, seconds: float = 30) -> Found:
+    def ended(how: str, seconds: float = 30) -> CaseResult:
         stream = EdgeStream(4, tmp_path)
         steps = [Step(4), Step(6, 1, "query", True), Step(6, 1, "query")]
         plan = Plan(stream, [*steps, Step(6, 2, "0.1", True)], tmp_path / how / "plan")
@@ -166,8 +167,8 @@ def test_what_cannot_be_had_says_how_to_have_it(tmp_path: Path, monkeypatch: pyt
 
 
 def test_ratios_are_of_the_same_graph_in_the_same_run():
-    def found(case: str, seconds: float, problem: str | None = None) -> Found:
-        return Found(case, {"query": [seconds], "ingest": [seconds]}, problem)
+    def found(case: str, seconds: float, problem: str | None = None) -> CaseResult:
+        return CaseResult(case, {"query": [seconds], "ingest": [seconds]}, problem)
 
     results = Results(MACHINE, ["bench", "evolving"], Sizes(shares=(0.01,)))
     case = "a-shortest_paths"
@@ -177,7 +178,7 @@ def test_ratios_are_of_the_same_graph_in_the_same_run():
     one.tried["R-MAT 18"] = {case: found(case, 9.0, "did not finish in 600 s: 2 answers")}
     results.beside["other"] = one
     results.ours = {"R-MAT 16": {case: found(case, 0.01)}}
-    text = table.markdown(results)
+    text = document.markdown(table.document(results))
     assert "did not finish in 600 s: 2 answers; the largest that it finished is R-MAT 16" in text
     row = next(line for line in text.splitlines() if line.startswith("| Other: shortest paths"))
     assert "R-MAT 16" in row

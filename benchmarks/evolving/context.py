@@ -10,13 +10,11 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
-from benchmarks.evolving import answers
+from benchmarks import answers
 from benchmarks.evolving.own_files import FileStream
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.evolving.stream import Batch, EdgeStream, Source
-from vertexsdk.algorithms.pagerank import PageRank
-from vertexsdk.algorithms.sssp import ShortestPaths
-from vertexsdk.algorithms.wcc import ConnectedComponents
+from benchmarks.programs import PROGRAMS
 from vertexsdk.changes import Changes
 from vertexsdk.engine import Budget
 from vertexsdk.graph import Graph
@@ -24,16 +22,10 @@ from vertexsdk.main_loop import MainLoop
 from vertexsdk.results import Result
 from vertexsdk.session import session
 
-PROGRAMS: dict[str, Any] = {
-    "shortest_paths": ShortestPaths,
-    "components": ConnectedComponents,
-    "pagerank": PageRank,
-}
-
 Tell = Callable[..., None]
 
 
-class Ground:
+class Context:
     """One case's own; ``note`` tells a figure to the parent, where it joins a list of its name."""
 
     def __init__(
@@ -69,7 +61,7 @@ class Ground:
         params = every.get(program)
         graph = Graph.read(self.spark, edges=self.stream.parquet, partitions=1)
         return MainLoop(
-            PROGRAMS[program], graph, params=params, backend=self.backend, budget=budget
+            PROGRAMS[program][0], graph, params=params, backend=self.backend, budget=budget
         )
 
     def check(self, program: str, result: Result, at: Source | None = None) -> None:

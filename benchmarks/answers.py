@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks import reference
-from benchmarks.child import Events
 from benchmarks.evolving.stream import Source
 
 EPSILON = 1e-6
@@ -26,18 +24,6 @@ _DENSE = 1 << 27  # ids below are numbered by a table of all of them
 
 class Wrong(Exception):
     """An answer differs from the reference; the message says how."""
-
-
-@contextlib.contextmanager
-def ending(events: Events) -> Iterator[None]:
-    """Tell the parent as an event that a case failed, and why."""
-    try:
-        yield
-    except Wrong as wrong:
-        events.tell("failed", why=f"wrong answer: {wrong}")
-    except Exception as error:  # told to the parent, which shows it in the table
-        events.tell("failed", why=" ".join(f"{type(error).__name__}: {error}".split())[:300])
-        raise
 
 
 def check(program: str, stream: Source, columns: Mapping[str, Any]) -> None:
