@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from benchmarks import batch_targets
+from benchmarks.cells import seconds
 from benchmarks.document import Chart, Series, Table
 from benchmarks.measures import MEASURES, Measure
-from benchmarks.report import Run, median, seconds
+from benchmarks.report import Run, median
 from benchmarks.turns import Standing
 
 

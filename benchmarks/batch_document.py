@@ -6,9 +6,10 @@ from dataclasses import asdict
 from typing import Any
 
 from benchmarks import batch_charts, batch_tables
+from benchmarks.cells import QUIET
 from benchmarks.document import Document, Section
 from benchmarks.graphs import BenchGraph
-from benchmarks.report import QUIET, Run
+from benchmarks.report import Run
 
 
 def plain(run: Run) -> dict[str, Any]:

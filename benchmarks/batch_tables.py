@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from benchmarks import batch_charts, batch_targets
+from benchmarks.cells import QUIET, seconds, spread
 from benchmarks.document import Chart, Table
 from benchmarks.graphs import BenchGraph
 from benchmarks.measures import BY_NAME, MEASURES, Measure
-from benchmarks.report import OURS, QUIET, Run, median, seconds
+from benchmarks.report import OURS, Run, median
 from benchmarks.turns import Outcome, Standing
 
 
@@ -80,10 +81,9 @@ def _cell(outcome: Outcome | None, mine: float | None) -> str:
         return "–"
     if outcome.problem:
         return outcome.problem.replace("|", "/")
-    middle, least, most = median(outcome) or 0.0, min(outcome.seconds), max(outcome.seconds)
-    text = f"**{seconds(middle)}** ({len(outcome.seconds)}, {seconds(least)} to {seconds(most)})"
+    text = spread(outcome.seconds)
     if mine:
-        text += f" {middle / mine:.3g}×"
+        text += f" {(median(outcome) or 0.0) / mine:.3g}×"
     # A ratio of times that were taken beside different loads says nothing.
     return f"{text} ⚠ {outcome.others:.0%}" if outcome.others > QUIET else text
 

@@ -7,9 +7,7 @@ worst of theirs: 0, 1 when an answer is wrong or a suite failed, 2 for bad argum
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -117,18 +115,7 @@ def arguments_for(suite: Suite, options: argparse.Namespace) -> list[str]:
 def _run(suite: Suite, arguments: list[str], out: Path, limit: float) -> Ran:
     before, began = _files(out), time.monotonic()
     # What it prints is in its Markdown file; what it says on standard error goes on to ours.
-    child = subprocess.Popen(
-        command_of(suite, arguments),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    status: int | None = None
-    try:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            status = child.wait(limit)
-    finally:
-        _end(child)
+    status = processes.run_until(command_of(suite, arguments), limit)
     after = _files(out)
     written = sorted(path for path, when in after.items() if before.get(path) != when)
     return Ran(suite.name, status, time.monotonic() - began, limit, written)
@@ -137,16 +124,6 @@ def _run(suite: Suite, arguments: list[str], out: Path, limit: float) -> Ran:
 def command_of(suite: Suite, arguments: list[str]) -> list[str]:
     """What starts a suite."""
     return [sys.executable, "-m", "benchmarks", suite.name, *arguments]
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """Let it end the processes which it started in sessions of their own, then end it."""
-    if child.poll() is None:
-        child.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(15)
-    processes.end(child.pid)
-    child.wait()
 
 
 def _files(out: Path) -> dict[Path, int]:

@@ -181,6 +181,32 @@ def follow(
     return child.returncode
 
 
+def run_until(command: list[str], limit: float) -> int | None:
+    """Run a command in a session of its own; its exit status, None where its time was up.
+
+    It is told to end first, and has 15 seconds to end the sessions that it started.
+    """
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        cwd=Path(__file__).parent.parent,
+        start_new_session=True,
+    )
+    status: int | None = None
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            status = child.wait(limit)
+    finally:
+        if child.poll() is None:
+            child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(15)
+        end(child.pid)
+        child.wait()
+    return status
+
+
 def end(session: int) -> None:
     """End every process of a session which this harness started."""
     for process in members(session):

@@ -1,4 +1,4 @@
-"""What a run of the suite ``batch`` found; and words that all suites share."""
+"""What a run of the suite ``batch`` found."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.document import grid
 from benchmarks.graphs import BenchGraph
 from benchmarks.turns import Outcome, Standing
 
-__all__ = ["OURS", "QUIET", "Run", "disturbed", "grid", "median", "seconds", "where"]
+__all__ = ["OURS", "Run", "median"]
 
 OURS = "ours"
-QUIET = 0.1  # share of the cores that others may use before a time is not to be quoted
 
 Result = tuple[BenchGraph, list[Standing]]
 
@@ -65,34 +63,6 @@ class Run:
         return names[0] + (f"-to-{names[-1]}" if len(names) > 1 else "")
 
 
-def where(m: dict[str, Any], command: list[str], cores: int) -> str:
-    """The command, and the machine as `machine.describe` gives it."""
-    versions = ", ".join(f"{name} {version}" for name, version in m["versions"].items())
-    return (
-        f"`./dev {' '.join(command)}`  \n"
-        f"{m['date']}; {m['processor']}, {cores} of {m['cores']} cores used, "
-        f"{m['memory'] / 2**30:.0f} GiB; {m['system']}, Python {m['python']}; {versions}; "
-        f"revision {m['revision']}; load "
-        f"average at the start {m['load_average']}."
-    )
-
-
-def disturbed(others: float, when: str) -> str:
-    """A warning where other programs used more of the cores than is quiet; or empty."""
-    if others <= QUIET:
-        return ""
-    return (
-        f"**Not to be quoted: the machine was not quiet.** Other programs used up to "
-        f"{others:.0%} of its cores {when}."
-    )
-
-
 def median(outcome: Outcome | None) -> float | None:
     """Seconds, None where there are none."""
     return statistics.median(outcome.seconds) if outcome and outcome.seconds else None
-
-
-def seconds(value: float) -> str:
-    """Three significant digits, without an exponent."""
-    digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
-    return f"{value:.{digits if value >= 0.1 else 4}f}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from benchmarks import report
+from benchmarks import cells
 from benchmarks.asynchrony import charts, targets
 from benchmarks.asynchrony.cases import named
 from benchmarks.asynchrony.results import Results
@@ -23,7 +23,7 @@ def document(r: Results) -> Document:
         f"./dev {' '.join(r.command)}",
         r.machine,
         f"{r.sizes.cores} cores used",
-        report.disturbed(r.others(), "during a case"),
+        cells.disturbed(r.others(), "during a case"),
         notes=_notes(r),
     )
     text = "\n".join([*_graphs(r), *(f"- **Not measured:** {p}" for p in r.problems())])
@@ -73,7 +73,7 @@ def _paper(r: Results) -> Table | None:
         for bound in r.sizes.paper:
             if not _ran(r, case, named(bound)):
                 continue
-            counts = [_number(r.median(case, f"{named(bound)} {n}")) for n in names]
+            counts = [cells.number(r.median(case, f"{named(bound)} {n}")) for n in names]
             share = r.ratio(case, f"{named(bound)} prepares", f"{named(bound)} updates")
             rows.append([
                 str(many), bound, _seconds(r, case, named(bound)), *counts,
@@ -97,9 +97,11 @@ def _bounds(r: Results) -> Table | None:
                 rows.append([
                     f"{'R-MAT' if graph == 'rmat' else 'grid'}, {partitioner}, "
                     f"{share:.2%} of vertices at a boundary",
-                    _bound(r, case, name), _number(r.median(case, f"{name} hops")), _times(fewer),
-                    _seconds(r, case, name), _times(less),
-                    *(_number(r.median(case, f"{name} {n}")) for n in ("iterations", "updates")),
+                    _bound(r, case, name),
+                    cells.number(r.median(case, f"{name} hops")), cells.times(fewer),
+                    _seconds(r, case, name), cells.times(less),
+                    cells.number(r.median(case, f"{name} iterations")),
+                    cells.number(r.median(case, f"{name} updates")),
                     _answer(r, case, name),
                 ])  # fmt: skip
     return _table(rows)
@@ -118,8 +120,8 @@ def _straggler(r: Results) -> Table | None:
             rows.append([
                 "R-MAT" if case == "c-rmat" else "grid", name,
                 _seconds(r, case, f"{name} even"), _seconds(r, case, slow),
-                _times(r.ratio(case, f"{slow} seconds", f"{name} even seconds")),
-                _times(r.ratio(case, f"{first} straggler seconds", f"{slow} seconds")),
+                cells.times(r.ratio(case, f"{slow} seconds", f"{name} even seconds")),
+                cells.times(r.ratio(case, f"{first} straggler seconds", f"{slow} seconds")),
                 *("–" if share is None else f"{share:.0%}" for share in idle),
             ])  # fmt: skip
     return _table(rows)
@@ -136,11 +138,11 @@ def _cost(r: Results) -> Table | None:
                     continue
                 rows.append([
                     program, said, bound, _seconds(r, case, name),
-                    _times(r.ratio(case, f"{name} seconds", f"B=1 {where} seconds")),
-                    report.seconds(r.median(case, f"{name} kernel") or 0),
-                    _times(r.ratio(case, f"{name} kernel", "B=1 alone kernel")),
-                    _number(r.median(case, f"{name} hops")),
-                    _number(r.median(case, f"{name} iterations")),
+                    cells.times(r.ratio(case, f"{name} seconds", f"B=1 {where} seconds")),
+                    cells.seconds(r.median(case, f"{name} kernel") or 0),
+                    cells.times(r.ratio(case, f"{name} kernel", "B=1 alone kernel")),
+                    cells.number(r.median(case, f"{name} hops")),
+                    cells.number(r.median(case, f"{name} iterations")),
                 ])  # fmt: skip
     return _table(rows)
 
@@ -187,15 +189,5 @@ def _seconds(r: Results, case: str, name: str) -> str:
     found = r.figures(case, f"{name} seconds")
     if not found:
         late = r.figures(case, f"{name} late")
-        return f"> {report.seconds(late[0])}" if late else "–"
-    middle = report.seconds(r.median(case, f"{name} seconds") or 0)
-    spread = f"{report.seconds(min(found))} to {report.seconds(max(found))}"
-    return f"**{middle}** ({len(found)}, {spread})"
-
-
-def _times(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}×"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}"
+        return f"> {cells.seconds(late[0])}" if late else "–"
+    return cells.spread(found)

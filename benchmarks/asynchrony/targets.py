@@ -8,8 +8,8 @@ from functools import partial
 from benchmarks import targets
 from benchmarks.asynchrony.results import Results
 from benchmarks.asynchrony.sizes import Sizes
+from benchmarks.cells import QUIET
 from benchmarks.document import Table
-from benchmarks.report import QUIET
 from benchmarks.targets import Target
 
 __all__ = ["TARGETS", "table"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 
-from benchmarks import report
+from benchmarks import cells
 from benchmarks.document import Chart, Section, Series, Table
 from benchmarks.evolving.beside import Beside
 from benchmarks.evolving.results import TITLES, Results, ratio
@@ -81,8 +81,8 @@ def _queries(r: Results) -> list[Table | Chart]:
         taken = ours.of("ingest")[: len(alone)] if ours else []
         mine = [sum(pair) for pair in zip(taken, alone, strict=True)]
         rows.append([
-            f"{one.title}: {TITLES[_QUERIES[case]]}", graph, _middle(its), _most(its),
-            _middle(theirs.of("first")), _middle(mine), _most(mine), _middle(alone),
+            f"{one.title}: {TITLES[_QUERIES[case]]}", graph, cells.middle(its), _most(its),
+            cells.middle(theirs.of("first")), cells.middle(mine), _most(mine), cells.middle(alone),
             _times(its, mine),
         ])  # fmt: skip
         names.append(f"{one.title}, {TITLES[_QUERIES[case]]}, {graph}")
@@ -112,8 +112,8 @@ def _shares(r: Results) -> list[Table | Chart]:
                 for name in ("last", "query")
             )
             rows.append([
-                f"{one.title}: {TITLES[case[2:]]}, {share:.0%}", graph, _middle(its),
-                _middle(last), _middle(query), _middle(late), _middle(later), _times(its, last),
+                f"{one.title}: {TITLES[case[2:]]}, {share:.0%}", graph, cells.middle(its),
+                *map(cells.middle, (last, query, late, later)), _times(its, last),
             ])  # fmt: skip
             for name, value in ((one.title, its), ("ours", last), ("ours, batch", late)):
                 lines.setdefault(name, []).append(_median(value))
@@ -137,12 +137,10 @@ def shares(r: Results) -> list[Table | Chart]:
             lines[title] = [r.arrived_seconds(name, program, s) for s in r.sizes.shares]
         for number, share in enumerate(r.sizes.shares):
             values = [each[number] for each in lines.values()]
-            cells = ["–" if v is None else report.seconds(v) for v in values]
-            times = [ratio(value, values[0]) for value in values[2:]]
             if any(value is not None for value in values[2:]):
                 rows.append([
-                    f"{TITLES[program]}, {share:.0%}", *cells,
-                    *("–" if t is None else f"{t:.3g}×" for t in times),
+                    f"{TITLES[program]}, {share:.0%}", *map(cells.seconds, values),
+                    *(cells.times(ratio(value, values[0])) for value in values[2:]),
                 ])  # fmt: skip
         if any(value is not None for each in lines.values() for value in each):
             title = f"{TITLES[program]}, {r.graph}: from the last changes to the answer"
@@ -169,9 +167,8 @@ def _ingest(r: Results) -> list[Table | Chart]:
     for one, _, graph, theirs, _ in _pairs(r, ["c-shortest_paths"]):
         mine = r.ours_on(graph, "d-shortest_paths")
         its, own = (_rate(found.of("rate")) if found else None for found in (theirs, mine))
-        times = ratio(own, its)
-        cells = ["–" if value is None else f"{value:,.0f}" for value in (its, own)]
-        rows.append([one.title, graph, *cells, "–" if times is None else f"{times:.3g}×"])
+        counts = map(cells.number, (its, own))
+        rows.append([one.title, graph, *counts, cells.times(ratio(own, its))])
         names.append(f"{one.title}, {graph}")
         bars["theirs"].append(its)
         bars["ours"].append(own)
@@ -190,15 +187,10 @@ def _rate(found: list[float]) -> float | None:
     return statistics.harmonic_mean(found) if found else None
 
 
-def _middle(found: list[float]) -> str:
-    return f"**{report.seconds(statistics.median(found))}** ({len(found)})" if found else "–"
-
-
 def _most(found: list[float]) -> str:
     at = math.ceil(0.99 * len(found)) - 1
-    return report.seconds(sorted(found)[at]) if found else "–"
+    return cells.seconds(sorted(found)[at]) if found else "–"
 
 
 def _times(its: list[float], mine: list[float]) -> str:
-    times = ratio(_median(its), _median(mine))
-    return "–" if times is None else f"{times:.3g}×"
+    return cells.times(ratio(_median(its), _median(mine)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from benchmarks import report
+from benchmarks import cells
 from benchmarks.document import Chart, Series, Table
 from benchmarks.evolving import beside_table
 from benchmarks.evolving.results import Results
@@ -39,7 +39,7 @@ def ingest(r: Results) -> list[Table | Chart]:
 def branches(r: Results) -> str:
     """How long the forks took that were asked meanwhile."""
     found = r.figures("f-shortest_paths", "branch")
-    middle = _seconds(r.median("f-shortest_paths", "branch"))
+    middle = cells.seconds(r.median("f-shortest_paths", "branch"))
     told = f"{len(found)} branches; from fork to answer, median: {middle} s."
     return told if found else ""
 
@@ -50,9 +50,14 @@ def singles(r: Results) -> list[Table | Chart]:
     found = r.figures(case, "touched")
     if not found:
         return []
-    cells = [f"{r.percentile(case, 'touched', share):,.0f}" for share in (0.5, 0.9, 0.99)]
+    touched = [f"{r.percentile(case, 'touched', share):,.0f}" for share in (0.5, 0.9, 0.99)]
     head = ["vertices touched: median", "90 %", "99 %", "most", "query, median"]
-    row = [f"**{cells[0]}**", *cells[1:], f"{max(found):,.0f}", _seconds(r.median(case, "query"))]
+    row = [
+        f"**{touched[0]}**",
+        *touched[1:],
+        f"{max(found):,.0f}",
+        cells.seconds(r.median(case, "query")),
+    ]
     return [Table(head, [row])]
 
 
@@ -95,7 +100,3 @@ def notes(r: Results) -> list[str]:
     every = {s.title: s for s in [*r.standings.values(), *r.from_scratch()]}
     lines += [f"{title}: {s.about}" for title, s in every.items() if not s.unavailable]
     return [*lines, *beside_table.notes(r)]
-
-
-def _seconds(value: float | None) -> str:
-    return "–" if value is None else report.seconds(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks import report
+from benchmarks import cells
 from benchmarks.document import Chart, Document, Section, Series, Table
 from benchmarks.evolving.results import Results
 from benchmarks.runner import CaseResult
@@ -58,7 +58,7 @@ def document(r: Results, found: CaseResult) -> Document:
         command=f"./dev {' '.join(r.command)}",
         machine=r.machine,
         settings=f"{r.sizes.cores} of {r.machine['cores']} cores used",
-        warning=report.disturbed(r.others(), "meanwhile"),
+        warning=cells.disturbed(r.others(), "meanwhile"),
         sections=[_memory(found), _over_time(found)] if queries else [],
     )
 
@@ -119,7 +119,7 @@ def _over_time(found: CaseResult) -> Section:
     megabytes = [held[done] / 1e6 if done in held else None for done, _, _ in lines]
     rows = [
         [f"{done:,.0f}", "–" if mb is None else f"{mb:,.0f}", f"{state / 1e6:,.0f}",
-         report.seconds(query)]
+         cells.seconds(query)]
         for (done, state, query), mb in zip(lines, megabytes, strict=True)
     ]  # fmt: skip
     chart = Chart(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import report
+from benchmarks import cells
 from benchmarks.document import Chart, Document, Section, Series, Table
 from benchmarks.evolving import beside_table, ingest_table, targets
 from benchmarks.evolving.results import TITLES, Results, ratio
@@ -41,7 +41,7 @@ def document(r: Results) -> Document:
         command=f"./dev {' '.join(r.command)}",
         machine=r.machine,
         settings=f"{r.sizes.cores} of {r.machine['cores']} cores used",
-        warning=report.disturbed(r.others(), "during a measure"),
+        warning=cells.disturbed(r.others(), "during a measure"),
         sections=[Section("The graph", text), *(one for one in sections if one.parts)],
         notes=ingest_table.notes(r),
     )
@@ -86,12 +86,12 @@ def _queries(r: Results) -> list[Table | Chart]:
         starts = [f"{n.removeprefix('start ')} {len(r.figures(case, n))}" for n in _starts(r, case)]
         rows.append([
             TITLES[program],
-            f"**{report.seconds(r.median(case, 'query') or 0)}** ({len(found)})",
-            report.seconds(r.percentile(case, "query", 0.99) or 0),
-            report.seconds(max(found)),
-            _seconds(r.median(case, "ingest")),
-            _number(r.median(case, "touched")),
-            _number(r.median(case, "iterations")),
+            cells.middle(found),
+            cells.seconds(r.percentile(case, "query", 0.99)),
+            cells.seconds(max(found)),
+            cells.seconds(r.median(case, "ingest")),
+            cells.number(r.median(case, "touched")),
+            cells.number(r.median(case, "iterations")),
             ", ".join(starts),
         ])  # fmt: skip
     return [Table(head, rows)] if rows else []
@@ -109,17 +109,17 @@ def _scratch(r: Results) -> list[Table | Chart]:
     names: list[str] = []
     for case, program in _QUERIES.items():
         mine = r.median(case, "query")
-        cells = [f"**{report.seconds(mine)}**" if mine else "–"]
+        row = [f"**{cells.seconds(mine)}**" if mine else "–"]
         for system in there:
             outcome, found = r.outcome(system, program), r.scratch(system, program)
             if outcome is None or found is None:
-                cells.append("–")
+                row.append("–")
                 continue
             times = ratio(found, mine)
-            text = f"**{report.seconds(found)}** ({len(outcome.seconds)})"
-            cells.append(text + (f" {times:.3g}×" if times else ""))
-        if set(cells) != {"–"}:
-            rows.append([TITLES[program], *cells])
+            text = f"**{cells.seconds(found)}** ({len(outcome.seconds)})"
+            row.append(text + (f" {times:.3g}×" if times else ""))
+        if set(row) != {"–"}:
+            rows.append([TITLES[program], *row])
             names.append(TITLES[program])
             values = [mine, *(r.scratch(system, program) for system in there)]
             for bar, value in zip(bars.values(), values, strict=True):
@@ -137,20 +137,10 @@ def _arriving(r: Results) -> list[Table | Chart]:
     rows = []
     for program in ("shortest_paths", "pagerank"):
         for share in r.sizes.shares:
-            cells = []
+            row = []
             for case in (f"c-{program}", f"c-{program}-batch"):
-                many = r.figures(case, f"query {share:g}")
-                middle = _seconds(r.median(case, f"query {share:g}"))
-                cells.append(f"**{middle}** ({len(many)})" if many else "–")
-                cells += [_seconds(r.median(case, f"{n} {share:g}")) for n in ("last", "ingest")]
-            if set(cells) != {"–"}:
-                rows.append([f"{TITLES[program]}, {share:.0%}", *cells])
+                row.append(cells.middle(r.figures(case, f"query {share:g}")))
+                row += [cells.seconds(r.median(case, f"{n} {share:g}")) for n in ("last", "ingest")]
+            if set(row) != {"–"}:
+                rows.append([f"{TITLES[program]}, {share:.0%}", *row])
     return [Table(head, rows), *beside_table.shares(r)] if rows else []
-
-
-def _seconds(value: float | None) -> str:
-    return "–" if value is None else report.seconds(value)
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from benchmarks import targets
+from benchmarks.cells import QUIET
 from benchmarks.document import Table
 from benchmarks.evolving.results import TITLES, Results, ratio
 from benchmarks.evolving.sizes import Sizes
-from benchmarks.report import QUIET
 from benchmarks.targets import Target
 
 

@@ -8,9 +8,7 @@ wide; 2: bad arguments, or nothing stored.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -68,20 +66,7 @@ def measured(cache: Path, limit: float) -> list[Found]:
     with tempfile.TemporaryDirectory(prefix="vertexsdk-check-") as scratch:
         result = Path(scratch) / "result.json"
         command = [sys.executable, "-m", "benchmarks.guard.measuring"]
-        child = subprocess.Popen(
-            [*command, str(cache), scratch, str(result)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            cwd=Path(__file__).parent.parent.parent,
-            start_new_session=True,
-        )
-        status: int | None = None
-        try:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                status = child.wait(limit)
-        finally:
-            processes.end(child.pid)
-            child.wait()
+        status = processes.run_until([*command, str(cache), scratch, str(result)], limit)
         found = json.loads(result.read_text()) if result.exists() else []
     lines = [Found(**each) for each in found]
     if status != 0:

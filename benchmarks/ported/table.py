@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks import report
+from benchmarks import cells
 from benchmarks.document import Chart, Document, Section, Series, Table
 from benchmarks.ported import lines
 from benchmarks.ported.catalogue import HERE, PROGRAMS
@@ -40,7 +40,7 @@ def document(
         command=" ".join(["./dev", *command]),
         machine=dict(machine),
         settings=f"{sizes.cores} of {machine['cores']} cores used",
-        warning=report.disturbed(others, "during a system's turn"),
+        warning=cells.disturbed(others, "during a system's turn"),
         sections=[
             *([Section("Not measured", "\n".join(missing))] if missing else []),
             _seconds(sizes, cases),
@@ -57,12 +57,12 @@ def _seconds(sizes: Sizes, cases: Mapping[str, CaseResult]) -> Section:
     for program in sizes.programs:
         found = {name: _times(cases[name]).get(program, []) for name in there}
         mine = statistics.median(found["ours"]) if found.get("ours") else None
-        cells = []
+        row = []
         for name in there:
             middle = statistics.median(found[name]) if found[name] else None
-            cells.append(_cell(found[name], None if name == "ours" else mine))
+            row.append(_cell(found[name], None if name == "ours" else mine))
             series[name].values.append(middle)
-        rows.append([PROGRAMS[program].title, *cells])
+        rows.append([PROGRAMS[program].title, *row])
     titles = [program.replace("_", " ") for program in sizes.programs]
     chart = Chart("bars", "Seconds", "s", titles, list(series.values()), log=True)
     text = (
@@ -74,17 +74,12 @@ def _seconds(sizes: Sizes, cases: Mapping[str, CaseResult]) -> Section:
 
 
 def _times(case: CaseResult) -> Mapping[str, list[float]]:
-    wrong = (case.problem or "").startswith("wrong")
-    return {} if wrong else case.figures
+    return {} if case.wrong else case.figures
 
 
 def _cell(found: list[float], mine: float | None) -> str:
-    if not found:
-        return "–"
-    middle = statistics.median(found)
-    spread = f"{report.seconds(min(found))} to {report.seconds(max(found))}"
-    ratio = f" {middle / mine:.3g}×" if mine else ""
-    return f"**{report.seconds(middle)}** ({len(found)}, {spread}){ratio}"
+    ratio = f" {statistics.median(found) / mine:.3g}×" if found and mine else ""
+    return cells.spread(found) + ratio
 
 
 def _lines(sizes: Sizes) -> Section:

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from benchmarks import report
+from benchmarks import cells
 from benchmarks.document import Chart, Document, Section, Series, Table
 from benchmarks.scaling.context import PROGRAMS
 from benchmarks.scaling.fit import power
@@ -48,7 +48,7 @@ def document(r: Results) -> Document:
         command=" ".join(["./dev", *r.command]),
         machine=r.machine,
         settings=f"{r.sizes.cores} of {r.machine['cores']} cores used",
-        warning=report.disturbed(r.others(), "during a case"),
+        warning=cells.disturbed(r.others(), "during a case"),
         sections=[section for section in sections if section.parts or section.text],
         notes=_notes(r),
     )
@@ -144,7 +144,7 @@ def _changes(r: Results) -> Iterator[Section]:
             told = exponent(*r.medians("changes", f"query {program}"))
             rows.append([f"query: {said}", *_cells(points, x), told])
             updates = _medians(r.points("changes", f"updates {program}"), x)
-            counts = ["–" if y is None else f"{y:,.0f}" for y in updates]
+            counts = map(cells.number, updates)
             rows.append([f"updates of vertices: {said}", *counts, "–"])
     taken = r.points("changes", f"ingest {next(iter(PROGRAMS))}")
     if taken:
@@ -173,13 +173,7 @@ def _medians(points: Points, x: Sequence[float]) -> list[float | None]:
 
 
 def _cell(found: list[float]) -> str:
-    if not found:
-        return "–"
-    middle = statistics.median(found)
-    if len(found) == 1:
-        return f"**{report.seconds(middle)}**"
-    spread = f"{report.seconds(min(found))} to {report.seconds(max(found))}"
-    return f"**{report.seconds(middle)}** ({len(found)}, {spread})"
+    return f"**{cells.seconds(found[0])}**" if len(found) == 1 else cells.spread(found)
 
 
 def _notes(r: Results) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from benchmarks.cells import disturbed
 from benchmarks.document import Chart, Document, Section, Series, Table
-from benchmarks.report import disturbed
 from benchmarks.state.cells import ABOUT, Cell
 
 __all__ = ["document"]
