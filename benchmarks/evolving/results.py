@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.batch.runner import MeasureResult, SystemResult
 from benchmarks.evolving.beside import Beside, graph_name
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.runner import CaseResult, SuiteResults
-from benchmarks.turns import Outcome, Standing
 
 TITLES = {
     "shortest_paths": "shortest paths",
@@ -38,8 +38,8 @@ class Results(SuiteResults[Sizes]):
 
     instant: str = ""
     files: str = ""
-    standings: dict[str, Standing] = field(default_factory=dict)
-    arrived: dict[str, dict[str, Standing]] = field(default_factory=dict)
+    standings: dict[str, SystemResult] = field(default_factory=dict)
+    arrived: dict[str, dict[str, SystemResult]] = field(default_factory=dict)
     beside: dict[str, Beside] = field(default_factory=dict)
     ours: dict[str, dict[str, CaseResult]] = field(default_factory=dict)
 
@@ -62,7 +62,7 @@ class Results(SuiteResults[Sizes]):
         outcome = self.outcome(system, program)
         return statistics.median(outcome.seconds) if outcome and outcome.seconds else None
 
-    def outcome(self, system: str, program: str) -> Outcome | None:
+    def outcome(self, system: str, program: str) -> MeasureResult | None:
         standing = self.standings.get(system)
         return standing.outcomes.get(SCRATCH[program]) if standing else None
 
@@ -102,11 +102,11 @@ class Results(SuiteResults[Sizes]):
                         found.append(f"{one.title}, {name} on {graph}: {case.problem}{least}")
         return list(dict.fromkeys(found))
 
-    def from_scratch(self) -> list[Standing]:
+    def from_scratch(self) -> list[SystemResult]:
         """What others found after each of the shares."""
         return [s for standings in self.arrived.values() for s in standings.values()]
 
-    def _standings(self) -> list[Standing]:
+    def _standings(self) -> list[SystemResult]:
         return [*self.standings.values(), *self.from_scratch()]
 
     def _streamed(self) -> list[CaseResult]:

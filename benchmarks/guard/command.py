@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from benchmarks import machine, processes
-from benchmarks.guard.comparing import Found, better, compared, failed, read, stored_as
+from benchmarks.guard.comparing import Comparison, better, compared, failed, read, stored_as
 from benchmarks.options import default_cache, say
 
 __all__ = ["main"]
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
     return 1 if broken else 0
 
 
-def measured(cache: Path, limit: float) -> list[Found]:
+def measured(cache: Path, limit: float) -> list[Comparison]:
     """What `measuring` finds, in a process of its own; ended when its time is up."""
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="vertexsdk-check-") as scratch:
@@ -68,8 +68,8 @@ def measured(cache: Path, limit: float) -> list[Found]:
         command = [sys.executable, "-m", "benchmarks.guard.measuring"]
         status = processes.run_until([*command, str(cache), scratch, str(result)], limit)
         found = json.loads(result.read_text()) if result.exists() else []
-    lines = [Found(**each) for each in found]
+    lines = [Comparison(**each) for each in found]
     if status != 0:
         why = f"not done in {limit:g} s" if status is None else f"ended with status {status}"
-        lines.append(Found("the rest", "–", problem=f"the measuring process {why}"))
+        lines.append(Comparison("the rest", "–", problem=f"the measuring process {why}"))
     return lines

@@ -1,4 +1,4 @@
-"""Found ratios beside stored ones, and whether any is beyond its margin."""
+"""Comparison ratios beside stored ones, and whether any is beyond its margin."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from benchmarks.document import grid
 
-__all__ = ["FACTOR", "Found", "Stored", "better", "compared", "failed", "read", "stored_as"]
+__all__ = ["FACTOR", "Comparison", "Stored", "better", "compared", "failed", "read", "stored_as"]
 
 FACTOR = 3.0
 """How many times the stored ratio the found one may be, where a line says nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Comparison:
     """One line as measured: the least seconds of ours and of its peer, or why there are none."""
 
     title: str
@@ -58,7 +58,7 @@ def read(path: Path) -> dict[str, Stored]:
 
 
 def stored_as(
-    found: list[Found], before: Mapping[str, Stored], machine: Mapping[str, Any]
+    found: list[Comparison], before: Mapping[str, Stored], machine: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What to write for the next time; a margin that was set for a line stays."""
     lines = {
@@ -76,7 +76,7 @@ def stored_as(
     }
 
 
-def better(first: list[Found], second: list[Found]) -> list[Found]:
+def better(first: list[Comparison], second: list[Comparison]) -> list[Comparison]:
     """Of each line the measurement with the smaller ratio; one that has none stays as it was."""
     again = {each.title: each for each in second if not each.problem}
     found = []
@@ -87,7 +87,7 @@ def better(first: list[Found], second: list[Found]) -> list[Found]:
     return [*found, *again.values()]
 
 
-def failed(found: list[Found], stored: Mapping[str, Stored]) -> list[str]:
+def failed(found: list[Comparison], stored: Mapping[str, Stored]) -> list[str]:
     """Why the check fails: a line beyond its margin, without a figure, or not there any more."""
     missing = set(stored) - {each.title for each in found}
     reasons = [f"{title}: stored, but not measured" for title in sorted(missing)]
@@ -100,11 +100,11 @@ def failed(found: list[Found], stored: Mapping[str, Stored]) -> list[str]:
     return reasons
 
 
-def _factor(each: Found, stored: Mapping[str, Stored]) -> float:
+def _factor(each: Comparison, stored: Mapping[str, Stored]) -> float:
     return stored[each.title].factor
 
 
-def compared(found: list[Found], stored: Mapping[str, Stored]) -> str:
+def compared(found: list[Comparison], stored: Mapping[str, Stored]) -> str:
     """All lines as a table in Markdown."""
     rows = [["", "peer", "ours, s", "peer, s", "ratio", "stored", "at most", ""]]
     for each in found:

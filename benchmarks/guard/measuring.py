@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import graphs, processes
-from benchmarks.child import Turn
-from benchmarks.guard.comparing import Found
-from benchmarks.guard.plain import commits, hops, interpreted
+from benchmarks.batch.system_process import Turn
+from benchmarks.guard.comparing import Comparison
+from benchmarks.guard.fixed_costs import commits, hops, interpreted
 from benchmarks.guard.queries import queries
-from benchmarks.guard.turns import in_turns
+from benchmarks.guard.timing import in_turns
 from benchmarks.measures import BY_NAME
 from benchmarks.options import say
 from benchmarks.peers import Peer, Settings, Unavailable
@@ -45,14 +45,14 @@ def main() -> None:
     settings = Settings(cores, processes.available() // 2, str(scratch))
     ours = Ours(settings)
     ours.start()
-    lines: list[Callable[[], Iterable[Found]]] = [
+    lines: list[Callable[[], Iterable[Comparison]]] = [
         lambda: batch(ours, SciPy(settings), cache),
         lambda: queries(ours, cache, scratch, cores),
         lambda: [hops(ours)],
         lambda: [interpreted(ours)],
         lambda: commits(scratch),
     ]
-    found: list[Found] = []
+    found: list[Comparison] = []
     for line in lines:
         for each in line():
             found.append(each)
@@ -61,13 +61,13 @@ def main() -> None:
     ours.stop()
 
 
-def batch(ours: Peer, peer: Peer, cache: Path) -> Iterator[Found]:
+def batch(ours: Peer, peer: Peer, cache: Path) -> Iterator[Comparison]:
     """Load and three algorithms, beside SciPy, on R-MAT 16; their answers are compared first."""
     graph = graphs.of_scale(SCALE, cache)
     try:
         peer.start()
     except Unavailable as reason:
-        yield from (Found(title, peer.title, [], str(reason)) for title, _ in BATCH.values())
+        yield from (Comparison(title, peer.title, [], str(reason)) for title, _ in BATCH.values())
         return
     sides = [Turn(ours, graph.folder), Turn(peer, graph.folder)]
     for name, (title, rounds) in BATCH.items():
@@ -79,7 +79,7 @@ def batch(ours: Peer, peer: Peer, cache: Path) -> Iterator[Found]:
             if wrong:
                 problem = f"wrong answer of {side.system.title}: {wrong}"
         least = in_turns(rounds, [partial(_took, side, name) for side in sides])
-        yield Found(title, peer.title, least, problem)
+        yield Comparison(title, peer.title, least, problem)
 
 
 def _took(side: Turn, name: str) -> float:

@@ -8,8 +8,8 @@ from pathlib import Path
 from benchmarks.answers import Wrong
 from benchmarks.evolving.context import Context, changes_of
 from benchmarks.evolving.sizes import Sizes
-from benchmarks.guard.comparing import Found
-from benchmarks.guard.turns import in_turns, seconds
+from benchmarks.guard.comparing import Comparison
+from benchmarks.guard.timing import in_turns, seconds
 from benchmarks.peers.ours import Ours
 
 __all__ = ["queries"]
@@ -17,7 +17,7 @@ __all__ = ["queries"]
 SCALE, CHANGES, ROUNDS = 16, 200, 8
 
 
-def queries(ours: Ours, cache: Path, scratch: Path, cores: int) -> list[Found]:
+def queries(ours: Ours, cache: Path, scratch: Path, cores: int) -> list[Comparison]:
     """Shortest paths on R-MAT 16 without parallel edges, by a main loop and by `run`."""
     context = Context(Sizes(scale=SCALE, cores=cores), cache, scratch / "queries", _quiet)
     problem = None
@@ -36,7 +36,7 @@ def queries(ours: Ours, cache: Path, scratch: Path, cores: int) -> list[Found]:
         except Wrong as wrong:
             problem = f"wrong answer of ours: {wrong}"
     title = f"query after {CHANGES} changes, shortest paths"
-    return [Found(title, "run() from scratch", least, problem)]
+    return [Comparison(title, "run() from scratch", least, problem)]
 
 
 def _quiet(name: str, value: object) -> None:

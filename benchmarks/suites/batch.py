@@ -14,7 +14,8 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import batch_document, graphs, machine, report, turns
+from benchmarks import graphs, machine
+from benchmarks.batch import document, results, runner
 from benchmarks.measures import BY_NAME
 from benchmarks.options import add_common, cache_of, memory_of, publish, quotable, say, scales
 from benchmarks.peers import SYSTEMS, peer
@@ -43,10 +44,10 @@ def main(arguments: list[str]) -> int:
         return 2
     cache = cache_of(options)
     tiny = graphs.of_scale(_TINY_SCALE, cache)
-    limits = turns.Limits(
+    limits = runner.Limits(
         options.time_limit, memory_of(options), options.repeats, options.budget, options.cores
     )
-    run = report.Run(machine.describe(), ["bench", "batch", *quotable(arguments)], asdict(limits))
+    run = results.Run(machine.describe(), ["bench", "batch", *quotable(arguments)], asdict(limits))
     asked = _graphs(options, cache)
     for graph in asked:
         wanted = [name for name in options.measures if BY_NAME[name].offered(graph)]
@@ -57,7 +58,7 @@ def main(arguments: list[str]) -> int:
     if smaller:
         graph = graphs.of_scale(_SMALL_SCALE, cache)
         run.small = graph, _standings(options, graph, tiny, smaller, limits)
-    publish(batch_document.of_run(run), batch_document.plain(run), options, f"batch-{run.name()}")
+    publish(document.of_run(run), document.plain(run), options, f"batch-{run.name()}")
     return 1 if run.wrong() else 0
 
 
@@ -66,8 +67,8 @@ def _standings(
     graph: graphs.BenchGraph,
     tiny: graphs.BenchGraph,
     measures: list[str],
-    limits: turns.Limits,
-) -> list[turns.Standing]:
+    limits: runner.Limits,
+) -> list[runner.SystemResult]:
     """Every system's turn on one graph."""
     say(f"{graph.name}: {graph.vertices:,} vertices, {graph.edges:,} edges")
     for name in measures:  # found now, so that nobody is timed beside it
@@ -75,7 +76,7 @@ def _standings(
     standings = []
     for system in options.systems:
         with tempfile.TemporaryDirectory(prefix="vertexsdk-bench-") as scratch:
-            standings.append(turns.run(system, graph, tiny, measures, limits, Path(scratch), say))
+            standings.append(runner.run(system, graph, tiny, measures, limits, Path(scratch), say))
     return standings
 
 

@@ -12,7 +12,8 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import machine, turns
+from benchmarks import machine
+from benchmarks.batch import runner as batch
 from benchmarks.evolving import beside, instants, table
 from benchmarks.evolving.cases import SUITE
 from benchmarks.evolving.options import parser_of
@@ -109,7 +110,7 @@ def _from_scratch(
         graph = instants.graph_after(sizes.scale, cache, [sizes.changes] * (sizes.warm + 1))
     results.instant = f"{graph.name}: {graph.vertices:,} vertices, {graph.edges:,} edges."
     measures = [SCRATCH[program] for program in programs]
-    limits = turns.Limits(options.time_limit, memory, 3, options.seconds, sizes.cores)
+    limits = batch.Limits(options.time_limit, memory, 3, options.seconds, sizes.cores)
     for system in options.systems:
         folder = scratch / system
         folder.mkdir()
@@ -123,7 +124,7 @@ def _at_shares(
     cases = [case for case in ("c-shortest_paths", "c-pagerank") if case in options.parts]
     others = [system for system in options.systems if system != "ours"]
     sizes, arrived = results.sizes, [results.sizes.changes]
-    limits = turns.Limits(options.time_limit, memory, 3, options.seconds, sizes.cores)
+    limits = batch.Limits(options.time_limit, memory, 3, options.seconds, sizes.cores)
     edges = results.cases[cases[0]].edges if cases else 0
     for share in sizes.shares if edges and others else ():
         arrived.append(int(share * edges))
@@ -139,8 +140,8 @@ def _at_shares(
 
 
 def _turn(
-    system: str, graph: BenchGraph, measures: list[str], limits: turns.Limits, folder: Path,
+    system: str, graph: BenchGraph, measures: list[str], limits: batch.Limits, folder: Path,
     cache: Path,
-) -> turns.Standing:  # fmt: skip
+) -> batch.SystemResult:  # fmt: skip
     tiny = instants.graph_after(_TINY_SCALE, cache, [])
-    return turns.run(instants.SYSTEMS[system], graph, tiny, measures, limits, folder, say)
+    return batch.run(instants.SYSTEMS[system], graph, tiny, measures, limits, folder, say)

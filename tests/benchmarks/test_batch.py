@@ -17,17 +17,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import (
-    batch_document,
     document,
     edge_files,
     edge_text,
     graphs,
     measures,
     processes,
-    report,
     rmat,
-    turns,
 )
+from benchmarks.batch import document as batch_document
+from benchmarks.batch import results, runner
 from benchmarks.document import Chart, Table, opened
 from benchmarks.measures import BY_NAME
 from benchmarks.peers import Settings, Unavailable, peer
@@ -193,9 +192,9 @@ def test_every_answer_of_a_system_on_arrays_is_right(
 
 def test_a_disturbed_run_is_not_quotable(graph: graphs.BenchGraph):
     def text(others: float) -> str:
-        outcome = turns.Outcome([0.1, 0.2], others=others)
-        standing = turns.Standing("ours", "ours", "", outcomes={"load_text": outcome})
-        run = report.Run(MACHINE, ["bench", "batch"], {"cores": 2})
+        outcome = runner.MeasureResult([0.1, 0.2], others=others)
+        standing = runner.SystemResult("ours", "ours", "", outcomes={"load_text": outcome})
+        run = results.Run(MACHINE, ["bench", "batch"], {"cores": 2})
         run.results.append((replace(graph, scale=20), [standing]))
         return document.markdown(batch_document.of_run(run))
 
@@ -207,14 +206,14 @@ def test_a_disturbed_run_is_not_quotable(graph: graphs.BenchGraph):
 
 
 def test_tables_and_charts_say_the_same(graph: graphs.BenchGraph):
-    def standing(system: str, times: float, unavailable: str | None = None) -> turns.Standing:
+    def standing(system: str, times: float, unavailable: str | None = None) -> runner.SystemResult:
         outcomes = {
-            name: turns.Outcome([0.1 * times, 0.2 * times, 0.4 * times])
+            name: runner.MeasureResult([0.1 * times, 0.2 * times, 0.4 * times])
             for name in ("load_text", "pagerank", "components")
         }
-        return turns.Standing(system, system, "", {}, unavailable, outcomes, 1 << 30)
+        return runner.SystemResult(system, system, "", {}, unavailable, outcomes, 1 << 30)
 
-    run = report.Run(MACHINE, ["bench", "batch"], {"cores": 2})
+    run = results.Run(MACHINE, ["bench", "batch"], {"cores": 2})
     small = replace(graph, scale=20, edges=2_000_000, vertices=1_000_000)
     everyone = [standing("ours", 1), standing("other", 10), standing("none", 1, "nobody has it")]
     run.results.append((small, everyone))
@@ -339,11 +338,11 @@ def test_limits_and_failures_leave_the_rest(
     (tmp_path / "slow_peer.py").write_text(PEER)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(str(tmp_path))
-    limits = turns.Limits(seconds=10, memory=4 << 30, repeats=1, budget=1, cores=1)
+    limits = runner.Limits(seconds=10, memory=4 << 30, repeats=1, budget=1, cores=1)
 
-    def run(system: str) -> turns.Standing:
+    def run(system: str) -> runner.SystemResult:
         bigger = graphs.of_scale(9, cache)
-        return turns.run(system, bigger, graph, list(BY_NAME), limits, tmp_path, print)
+        return runner.run(system, bigger, graph, list(BY_NAME), limits, tmp_path, print)
 
     outcomes = run("slow_peer:Slow").outcomes
     assert outcomes["load_text"].problem is not None

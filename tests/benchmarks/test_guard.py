@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.guard import command
-from benchmarks.guard.comparing import Found, Stored, better, compared, failed, read, stored_as
-from benchmarks.guard.turns import in_turns
+from benchmarks.guard.comparing import Comparison, Stored, better, compared, failed, read, stored_as
+from benchmarks.guard.timing import in_turns
 
 MACHINE = {"date": "2026-01-02 03:04 UTC", "processor": "P", "cores": 2, "revision": "abc"}
 
@@ -22,7 +22,9 @@ def stored(tmp_path: Path) -> Path:
     return path
 
 
-def run(monkeypatch: pytest.MonkeyPatch, path: Path, *found: list[Found], more: str = "") -> int:
+def run(
+    monkeypatch: pytest.MonkeyPatch, path: Path, *found: list[Comparison], more: str = ""
+) -> int:
     """The command, with what its process would have measured the first and the second time."""
     turns = iter(found)
     monkeypatch.setattr(command, "measured", lambda cache, limit: next(turns))
@@ -32,9 +34,9 @@ def run(monkeypatch: pytest.MonkeyPatch, path: Path, *found: list[Found], more: 
 
 def test_a_line_fails_only_beyond_its_own_margin(stored: Path):
     lines = read(stored)
-    within = [Found("rank", "SciPy", [5.9, 1.0]), Found("load", "SciPy", [0.74, 1.0])]
+    within = [Comparison("rank", "SciPy", [5.9, 1.0]), Comparison("load", "SciPy", [0.74, 1.0])]
     assert failed(within, lines) == []
-    beyond = [Found("rank", "SciPy", [6.1, 1.0]), Found("load", "SciPy", [0.76, 1.0])]
+    beyond = [Comparison("rank", "SciPy", [6.1, 1.0]), Comparison("load", "SciPy", [0.76, 1.0])]
     assert failed(beyond, lines) == [
         "rank: 3.0 times the stored ratio",
         "load: 1.5 times the stored ratio",
@@ -43,40 +45,40 @@ def test_a_line_fails_only_beyond_its_own_margin(stored: Path):
 
 def test_a_line_which_is_not_measured_or_wrong_fails(stored: Path):
     lines = read(stored)
-    found = [Found("load", "SciPy", [0.1, 1.0], "wrong answer: 3 distances differ")]
+    found = [Comparison("load", "SciPy", [0.1, 1.0], "wrong answer: 3 distances differ")]
     assert failed(found, lines) == [
         "rank: stored, but not measured",
         "load: wrong answer: 3 distances differ",
     ]
     new = [
-        Found("rank", "SciPy", [1, 1]),
-        Found("load", "SciPy", [0, 1]),
-        Found("new", "x", [9, 1]),
+        Comparison("rank", "SciPy", [1, 1]),
+        Comparison("load", "SciPy", [0, 1]),
+        Comparison("new", "x", [9, 1]),
     ]
     assert failed(new, lines) == []
 
 
 def test_the_table_shows_stored_and_found(stored: Path):
     found = [
-        Found("rank", "SciPy", [0.25, 0.1]),
-        Found("load", "SciPy", [0.8, 1.0]),
-        Found("new", "x", [1, 2]),
-        Found("lost", "x", [], "did not start"),
+        Comparison("rank", "SciPy", [0.25, 0.1]),
+        Comparison("load", "SciPy", [0.8, 1.0]),
+        Comparison("new", "x", [1, 2]),
+        Comparison("lost", "x", [], "did not start"),
     ]
     rows = [line.strip("| ").split(" | ") for line in compared(found, read(stored)).splitlines()]
     assert rows[2] == ["rank", "SciPy", "0.25", "0.1", "2.5", "2", "6", "good"]
     assert rows[3][-1] == "**beyond its margin**"
     assert rows[4][-1] == "not stored yet"
     assert rows[5][-1] == "**did not start**"
-    faster = compared([Found("rank", "SciPy", [0.05, 0.1])], read(stored))
+    faster = compared([Comparison("rank", "SciPy", [0.05, 0.1])], read(stored))
     assert "better by more than its margin" in faster
 
 
 def test_the_exit_status_and_a_second_look(
     stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    good = [Found("rank", "SciPy", [2, 1]), Found("load", "SciPy", [0.5, 1])]
-    slow = [Found("rank", "SciPy", [7, 1]), Found("load", "SciPy", [0.5, 1])]
+    good = [Comparison("rank", "SciPy", [2, 1]), Comparison("load", "SciPy", [0.5, 1])]
+    slow = [Comparison("rank", "SciPy", [7, 1]), Comparison("load", "SciPy", [0.5, 1])]
     assert run(monkeypatch, stored, good) == 0
     assert run(monkeypatch, stored, slow, good) == 0
     assert run(monkeypatch, stored, slow, slow) == 1
@@ -84,12 +86,12 @@ def test_the_exit_status_and_a_second_look(
 
 
 def test_store_keeps_margins_and_is_read_again(stored: Path, monkeypatch: pytest.MonkeyPatch):
-    found = [Found("load", "SciPy", [0.12345, 1]), Found("new", "x", [3, 1])]
+    found = [Comparison("load", "SciPy", [0.12345, 1]), Comparison("new", "x", [3, 1])]
     assert run(monkeypatch, stored, found, more="--store") == 0
     assert read(stored) == {"load": Stored(0.123, 1.5), "new": Stored(3.0, 3.0)}
     assert json.loads(stored.read_text())["machine"]
     before = stored.read_text()
-    wrong = [Found("load", "SciPy", [], "wrong answer")]
+    wrong = [Comparison("load", "SciPy", [], "wrong answer")]
     assert run(monkeypatch, stored, wrong, more="--store") == 1
     assert stored.read_text() == before
     assert stored_as(found, {}, MACHINE)["stored"] == MACHINE["date"]
@@ -107,8 +109,16 @@ def test_a_bad_file_is_one_line(
 
 
 def test_the_better_of_two_and_turns():
-    first = [Found("a", "x", [4, 1]), Found("b", "x", [1, 1]), Found("c", "x", [], "wrong")]
-    second = [Found("a", "x", [2, 1]), Found("b", "x", [3, 1]), Found("c", "x", [1, 1])]
+    first = [
+        Comparison("a", "x", [4, 1]),
+        Comparison("b", "x", [1, 1]),
+        Comparison("c", "x", [], "wrong"),
+    ]
+    second = [
+        Comparison("a", "x", [2, 1]),
+        Comparison("b", "x", [3, 1]),
+        Comparison("c", "x", [1, 1]),
+    ]
     best = better(first, second)
     assert [(f.title, f.problem, f.seconds) for f in best] == [
         ("a", None, [2, 1]),

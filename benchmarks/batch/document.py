@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks import batch_charts, batch_tables
+from benchmarks.batch import charts, tables
+from benchmarks.batch.results import Run
 from benchmarks.cells import QUIET
 from benchmarks.document import Document, Section
 from benchmarks.graphs import BenchGraph
-from benchmarks.report import Run
 
 
 def plain(run: Run) -> dict[str, Any]:
@@ -31,14 +31,14 @@ def of_run(run: Run) -> Document:
     """All that the run says."""
     cores = run.limits["cores"]
     sections = [
-        Section(graph.name, batch_tables.graph(graph, standings), batch_tables.parts(run, k))
+        Section(graph.name, tables.graph(graph, standings), tables.parts(run, k))
         for k, (graph, standings) in enumerate(run.every())
     ]
     if run.small:
         asked = ", ".join(graph.name for graph, _ in run.results)
         sections[-1].title += f", for what takes too long on {asked}"
     if len(run.results) > 1:
-        sections.append(Section("Time against edges", parts=batch_charts.against_edges(run)))
+        sections.append(Section("Time against edges", parts=charts.against_edges(run)))
     return Document(
         "batch",
         f"The whole answer, from scratch: {', '.join(graph.name for graph, _ in run.results)}",
@@ -49,7 +49,7 @@ def of_run(run: Run) -> Document:
         f"{cores} of {run.machine['cores']} cores used",
         _disturbed(run),
         sections,
-        batch_tables.notes(run),
+        tables.notes(run),
     )
 
 

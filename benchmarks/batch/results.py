@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.batch.runner import MeasureResult, SystemResult
 from benchmarks.graphs import BenchGraph
-from benchmarks.turns import Outcome, Standing
 
 __all__ = ["OURS", "Run", "median"]
 
 OURS = "ours"
 
-Result = tuple[BenchGraph, list[Standing]]
+Result = tuple[BenchGraph, list[SystemResult]]
 
 
 @dataclass(slots=True)
@@ -37,11 +37,11 @@ class Run:
         if self.small:
             yield self.small
 
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[SystemResult]:
         """What all systems did on all graphs."""
         return [standing for _, found in self.every() for standing in found]
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[MeasureResult]:
         """All measures of all systems on all graphs."""
         return [outcome for standing in self.standings() for outcome in standing.outcomes.values()]
 
@@ -63,6 +63,6 @@ class Run:
         return names[0] + (f"-to-{names[-1]}" if len(names) > 1 else "")
 
 
-def median(outcome: Outcome | None) -> float | None:
+def median(outcome: MeasureResult | None) -> float | None:
     """Seconds, None where there are none."""
     return statistics.median(outcome.seconds) if outcome and outcome.seconds else None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from benchmarks import batch_targets
+from benchmarks.batch import targets
+from benchmarks.batch.results import Run, median
+from benchmarks.batch.runner import SystemResult
 from benchmarks.cells import seconds
 from benchmarks.document import Chart, Series, Table
 from benchmarks.measures import MEASURES, Measure
-from benchmarks.report import Run, median
-from benchmarks.turns import Standing
 
 
-def of_measures(there: list[Standing], rows: list[Measure]) -> list[Chart]:
+def of_measures(there: list[SystemResult], rows: list[Measure]) -> list[Chart]:
     """For each measure a bar of seconds for every system that has it."""
     charts = []
     for measure in rows:
@@ -31,7 +31,7 @@ def against_edges(run: Run) -> list[Table | Chart]:
     rows: list[list[str]] = []
     charts: list[Table | Chart] = []
     for measure in MEASURES:
-        if measure.name in batch_targets.OWN:
+        if measure.name in targets.OWN:
             continue
         lines = [line for line in _lines(run, measure) if any(v is not None for v in line.values)]
         for line in lines:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import batch_charts, batch_targets
+from benchmarks.batch import charts, targets
+from benchmarks.batch.results import OURS, Run, median
+from benchmarks.batch.runner import MeasureResult, SystemResult
 from benchmarks.cells import QUIET, seconds, spread
 from benchmarks.document import Chart, Table
 from benchmarks.graphs import BenchGraph
 from benchmarks.measures import BY_NAME, MEASURES, Measure
-from benchmarks.report import OURS, Run, median
-from benchmarks.turns import Outcome, Standing
 
 
-def graph(graph: BenchGraph, standings: list[Standing]) -> str:
+def graph(graph: BenchGraph, standings: list[SystemResult]) -> str:
     """What the graph is, and which systems are not there."""
     text = (
         f"{graph.vertices:,} vertices (ids with an edge), {graph.edges:,} edges: "
@@ -34,37 +34,37 @@ def parts(run: Run, k: int) -> list[Table | Chart]:
     rows = list(_measured(there))
     tables = [
         _seconds(there, rows),
-        *batch_charts.of_measures(there, rows),
+        *charts.of_measures(there, rows),
         _rates(graph, there, rows),
         _memory(graph, there),
         _prepared(there),
-        batch_targets.table(graph, standings),
-        batch_targets.beside_limits(graph, standings, run.limits["cores"]),
+        targets.table(graph, standings),
+        targets.beside_limits(graph, standings, run.limits["cores"]),
     ]
     return [each for each in tables if isinstance(each, Chart) or (each and each.rows)]
 
 
-def _measured(there: list[Standing]) -> Iterator[Measure]:
+def _measured(there: list[SystemResult]) -> Iterator[Measure]:
     for measure in MEASURES:
-        if measure.name not in batch_targets.OWN and any(measure.name in s.outcomes for s in there):
+        if measure.name not in targets.OWN and any(measure.name in s.outcomes for s in there):
             yield measure
 
 
 def _table(
     title: str,
     note: str,
-    there: list[Standing],
+    there: list[SystemResult],
     rows: list[Measure],
-    cell: Callable[[Standing, Measure], str],
+    cell: Callable[[SystemResult, Measure], str],
 ) -> Table:
     body = [[measure.title, *(cell(s, measure) for s in there)] for measure in rows]
     return Table(["", *(s.title for s in there)], body, title, note)
 
 
-def _seconds(there: list[Standing], rows: list[Measure]) -> Table:
+def _seconds(there: list[SystemResult], rows: list[Measure]) -> Table:
     ours = next((s for s in there if s.system == OURS), None)
 
-    def cell(s: Standing, measure: Measure) -> str:
+    def cell(s: SystemResult, measure: Measure) -> str:
         outcome = s.outcomes.get(measure.name)
         mine = median(ours.outcomes.get(measure.name)) if ours else None
         return _cell(outcome, mine if s is not ours else None)
@@ -76,7 +76,7 @@ def _seconds(there: list[Standing], rows: list[Measure]) -> Table:
     return _table("Seconds", note, there, rows, cell)
 
 
-def _cell(outcome: Outcome | None, mine: float | None) -> str:
+def _cell(outcome: MeasureResult | None, mine: float | None) -> str:
     if outcome is None:
         return "–"
     if outcome.problem:
@@ -88,8 +88,8 @@ def _cell(outcome: Outcome | None, mine: float | None) -> str:
     return f"{text} ⚠ {outcome.others:.0%}" if outcome.others > QUIET else text
 
 
-def _rates(graph: BenchGraph, there: list[Standing], rows: list[Measure]) -> Table:
-    def cell(s: Standing, measure: Measure) -> str:
+def _rates(graph: BenchGraph, there: list[SystemResult], rows: list[Measure]) -> Table:
+    def cell(s: SystemResult, measure: Measure) -> str:
         middle = median(s.outcomes.get(measure.name))
         if not middle:
             return "–"
@@ -103,7 +103,7 @@ def _rates(graph: BenchGraph, there: list[Standing], rows: list[Measure]) -> Tab
     return _table("Processed per second, in millions", note, there, rows, cell)
 
 
-def _memory(graph: BenchGraph, there: list[Standing]) -> Table:
+def _memory(graph: BenchGraph, there: list[SystemResult]) -> Table:
     rows = [
         [s.title, f"{s.peak / 2**30:.2f}", f"{s.peak / graph.edges:,.0f}"] for s in there if s.peak
     ]
@@ -111,7 +111,7 @@ def _memory(graph: BenchGraph, there: list[Standing]) -> Table:
     return Table(["", "GiB", "bytes per edge"], rows, "Memory at the peak", note)
 
 
-def _prepared(there: list[Standing]) -> Table:
+def _prepared(there: list[SystemResult]) -> Table:
     rows = []
     for s in there:
         for name, outcome in s.outcomes.items():

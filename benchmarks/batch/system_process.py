@@ -1,9 +1,9 @@
 """One system in a process of its own: a job as JSON on standard input, events as JSON lines.
 
-Run as ``python -m benchmarks.child``. Events go to the file which the job names, because Spark
-writes to standard output; answers go to ``.npz`` files in the job's scratch folder. The parent sees
-what is being measured from the events, so it can end a measure that takes too long and still keep
-the ones before it.
+Run as ``python -m benchmarks.batch.system_process``. Events go to the file which the job names,
+because Spark writes to standard output; answers go to ``.npz`` files in the job's scratch folder.
+The parent sees what is being measured from the events, so it can end a measure that takes too long
+and still keep the ones before it.
 """
 
 from __future__ import annotations

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks import processes
-from benchmarks.child import Job
+from benchmarks.batch.system_process import Job
 from benchmarks.graphs import BenchGraph
 from benchmarks.measures import BY_NAME, facts_only
 from benchmarks.peers import Settings, peer
 
 
 @dataclass(slots=True)
-class Outcome:
+class MeasureResult:
     """One measure of one system: its seconds, one per repeat, or why there are none.
 
     ``prepared``: seconds of what was made for it before the clock, once. ``others``: share of
@@ -39,7 +39,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Standing:
+class SystemResult:
     """All that is known of one system on one graph. ``peak`` is the largest resident sum seen."""
 
     system: str
@@ -47,7 +47,7 @@ class Standing:
     about: str
     versions: dict[str, str] = field(default_factory=dict)
     unavailable: str | None = None
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, MeasureResult] = field(default_factory=dict)
     peak: int = 0
 
 
@@ -68,10 +68,10 @@ def run(
     limits: Limits,
     scratch: Path,
     say: Callable[[str], None],
-) -> Standing:
+) -> SystemResult:
     """Measure one system on one graph, and check each answer before its time is kept."""
     kind = peer(system)
-    standing = Standing(system, kind.title, " ".join(kind.about.split()))
+    standing = SystemResult(system, kind.title, " ".join(kind.about.split()))
     todo = [name for name in measures if name in kind.offers()]
     while todo and standing.unavailable is None:
         for name in _turn(standing, graph, tiny, todo, limits, scratch, say):
@@ -80,7 +80,7 @@ def run(
 
 
 def _turn(
-    standing: Standing,
+    standing: SystemResult,
     graph: BenchGraph,
     tiny: BenchGraph,
     todo: list[str],
@@ -103,7 +103,7 @@ def _turn(
     )
     watch = _Watch(standing, graph, limits, say)
     status = processes.follow(
-        [sys.executable, "-m", "benchmarks.child"],
+        [sys.executable, "-m", "benchmarks.batch.system_process"],
         asdict(job),
         events,
         scratch / f"{standing.system}.log",
@@ -118,7 +118,7 @@ class _Watch:
     """Hears a child's events, looks at its memory and time, and keeps what was checked."""
 
     def __init__(
-        self, standing: Standing, graph: BenchGraph, limits: Limits, say: Callable[[str], None]
+        self, standing: SystemResult, graph: BenchGraph, limits: Limits, say: Callable[[str], None]
     ) -> None:
         self.standing, self.graph, self.limits, self.say = standing, graph, limits, say
         self.current = "start"
@@ -144,11 +144,11 @@ class _Watch:
                 self.seconds, self.prepared = event["seconds"], event["prepared"]
                 self.others = event["others"]
             case "failed":
-                self.keep(event["measure"], Outcome(problem=event["why"]))
+                self.keep(event["measure"], MeasureResult(problem=event["why"]))
             case "end":
                 self.keep(event["measure"], self._checked(event["measure"], event["answer"]))
 
-    def _checked(self, name: str, path: str) -> Outcome:
+    def _checked(self, name: str, path: str) -> MeasureResult:
         with np.load(path) as answer:
             wrong = BY_NAME[name].check(self.graph, answer)
             own = BY_NAME[name].check is facts_only
@@ -156,12 +156,12 @@ class _Watch:
             facts = {k: float(answer[k]) for k in names}
         Path(path).unlink()
         if wrong:
-            return Outcome(problem=f"wrong answer: {wrong}")
+            return MeasureResult(problem=f"wrong answer: {wrong}")
         if name == "memory":
             facts |= self.memory
-        return Outcome(self.seconds, facts=facts, prepared=self.prepared, others=self.others)
+        return MeasureResult(self.seconds, facts=facts, prepared=self.prepared, others=self.others)
 
-    def keep(self, name: str, outcome: Outcome) -> None:
+    def keep(self, name: str, outcome: MeasureResult) -> None:
         """Write down how a measure ended."""
         self.standing.outcomes[name] = outcome
         result = outcome.problem or f"{np.median(outcome.seconds):.3f} s"
@@ -191,7 +191,7 @@ class _Watch:
             alone = self.current in loads and len(peer_loads(self.standing.system)) == 1
             blamed = [self.current] if self.current in left and not alone else left
             for name in blamed:
-                self.keep(name, Outcome(problem=problem))
+                self.keep(name, MeasureResult(problem=problem))
         return [name for name in todo if name in self.standing.outcomes]
 
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks import rmat
-from benchmarks.guard.comparing import Found
-from benchmarks.guard.turns import in_turns, seconds
+from benchmarks.guard.comparing import Comparison
+from benchmarks.guard.timing import in_turns, seconds
 from benchmarks.peers.ours import Ours
 from benchmarks.state.floors import floor_of
 from vertexsdk.state import open_store
@@ -23,7 +23,7 @@ _CHAIN, _SMALL, _ITERATIONS = 20, 11, 5
 _VERTICES, _CHANGED = 1_000_000, 1000
 
 
-def hops(ours: Ours) -> Found:
+def hops(ours: Ours) -> Comparison:
     """A hop over two partitions that carries next to nothing, beside a job of two Python tasks."""
     context = ours.spark.sparkContext
     along = np.arange(_CHAIN)
@@ -42,10 +42,10 @@ def hops(ours: Ours) -> Found:
 
     least = in_turns(3, [hop, job])
     graph.unpersist()
-    return Found("a hop over 2 partitions", "a Spark job of 2 Python tasks", least)
+    return Comparison("a hop over 2 partitions", "a Spark job of 2 Python tasks", least)
 
 
-def interpreted(ours: Ours) -> Found:
+def interpreted(ours: Ours) -> Comparison:
     """PageRank by the interpreter, beside a loop over lists in plain Python."""
     source, target = rmat.pairs(_SMALL, 0, 16 << _SMALL)
     graph = ours.Graph.from_arrays(source, target, spark=ours.spark, multi=True, partitions=1)
@@ -59,7 +59,7 @@ def interpreted(ours: Ours) -> Found:
     in_turns(1, [program])
     least = in_turns(3, [program, lambda: seconds(lambda: _loop(pairs, 1 << _SMALL))])
     graph.unpersist()
-    return Found("PageRank, interpreted", "a loop in plain Python", least)
+    return Comparison("PageRank, interpreted", "a loop in plain Python", least)
 
 
 def _loop(pairs: list[tuple[int, int]], n: int) -> list[float]:
@@ -75,7 +75,7 @@ def _loop(pairs: list[tuple[int, int]], n: int) -> list[float]:
     return rank
 
 
-def commits(scratch: Path) -> list[Found]:
+def commits(scratch: Path) -> list[Comparison]:
     """A base and a delta, put and committed to LMDB, beside the same bytes written and synced."""
     random = np.random.default_rng(0)
     numbers = count()
@@ -110,6 +110,6 @@ def commits(scratch: Path) -> list[Found]:
         floor.clear()
     peer = "the same bytes written and synced"
     return [
-        Found("commit of a base of 1,000,000 vertices", peer, bases),
-        Found("commit of a delta of 1,000 vertices", peer, deltas),
+        Comparison("commit of a base of 1,000,000 vertices", peer, bases),
+        Comparison("commit of a delta of 1,000 vertices", peer, deltas),
     ]

@@ -6,11 +6,11 @@ import statistics
 from dataclasses import dataclass
 
 from benchmarks import targets
+from benchmarks.batch.runner import SystemResult
 from benchmarks.document import Table
 from benchmarks.graphs import BenchGraph
 from benchmarks.measures import BY_NAME
 from benchmarks.targets import Target
-from benchmarks.turns import Standing
 
 OWN = ("interpreted", "hop", "memory")
 """Measures of ours alone, shown here and not beside the other systems."""
@@ -19,7 +19,7 @@ OWN = ("interpreted", "hop", "memory")
 @dataclass(frozen=True, slots=True)
 class _Results:
     graph: BenchGraph
-    standings: dict[str, Standing]
+    standings: dict[str, SystemResult]
 
     def seconds(self, system: str, measure: str) -> float | None:
         standing = self.standings.get(system)
@@ -91,7 +91,7 @@ _GAP = {
 _GAP_SCALE, _GAP_CORES, _GAP_RATIO = 20, 2, 3.0
 
 
-def table(graph: BenchGraph, standings: list[Standing]) -> Table:
+def table(graph: BenchGraph, standings: list[SystemResult]) -> Table:
     """The aims that something was measured for; they are stated for R-MAT 20."""
     unjudged = _unjudged(standings)
     if graph.scale != 20:
@@ -99,7 +99,7 @@ def table(graph: BenchGraph, standings: list[Standing]) -> Table:
     return targets.table(targets.rows(TARGETS, _of(graph, standings), unjudged), "Aims")
 
 
-def beside_limits(graph: BenchGraph, standings: list[Standing], cores: int) -> Table | None:
+def beside_limits(graph: BenchGraph, standings: list[SystemResult], cores: int) -> Table | None:
     """Ours with one partition beside C++, on the graph that the limits are known for."""
     if graph.scale != _GAP_SCALE:
         return None
@@ -124,10 +124,10 @@ def beside_limits(graph: BenchGraph, standings: list[Standing], cores: int) -> T
     )
 
 
-def _of(graph: BenchGraph, standings: list[Standing]) -> _Results:
+def _of(graph: BenchGraph, standings: list[SystemResult]) -> _Results:
     return _Results(graph, {s.system: s for s in standings})
 
 
-def _unjudged(standings: list[Standing]) -> str | None:
+def _unjudged(standings: list[SystemResult]) -> str | None:
     loud = any(o.others > 0.1 for s in standings for o in s.outcomes.values())
     return "machine not quiet" if loud else None
