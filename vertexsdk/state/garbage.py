@@ -68,9 +68,11 @@ def collect(store: Snapshots, grace: float) -> Collected:
     waste = [key for key in segments if key not in used]
     old = [key for key in waste if written_at(key.attempt) <= cut]
     stale = [name for name in idle if written_at(name) <= cut]
-    _, released = _release(store, stale)
     store.forget_tables()
-    removed = len(_in_parts(backend.delete_unreferenced, old))
+    gone = {*_in_parts(backend.delete_unreferenced, old)}  # first: files need no room to go
+    _, released = _release(store, stale)
+    rest = [key for key in old if key not in gone] if released else []
+    removed = len(gone) + len(_in_parts(backend.delete_unreferenced, rest))
     young = len(waste) - len(old) + len(idle) - len(stale)
     return Collected(removed, released, young)
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import astuple, dataclass
 
 from vertexsdk.encoded import damaged
 from vertexsdk.state.contract import Backend, SegmentKey, new_attempt
+from vertexsdk.state.errors import FullError
 
 __all__ = ["Lease", "is_record", "leased"]
 
@@ -73,7 +75,8 @@ def leased(backend: Backend) -> tuple[set[str], set[SegmentKey]]:
         with damaged(f"{name} in {backend.location}"):
             record = json.loads(data)
             if record["until"] < backend.now():
-                backend.delete_manifests([name])
+                with suppress(FullError):
+                    backend.delete_manifests([name])
                 continue
             segments.update(SegmentKey(*key) for key in record["segments"])
             manifests.update(record["manifests"])
