@@ -63,9 +63,9 @@ def test_lmdb_is_refused_where_executors_are_on_other_hosts(tmp_path: Path, host
     )
     with open_store(f"lmdb://{tmp_path}/store") as store:
         with pytest.raises(InputError, match=f"one host, but executors are on {host}.*shared"):
-            refuse_other_hosts(spark, store, f"lmdb://{tmp_path}/store")
+            refuse_other_hosts(spark, store)
         infos.pop()
-        refuse_other_hosts(spark, store, f"lmdb://{tmp_path}/store")
+        refuse_other_hosts(spark, store)
 
 
 def test_redis_and_postgres_are_for_several_hosts(redis_url: str, postgres_url: str) -> None:
@@ -81,7 +81,7 @@ def test_redis_and_postgres_are_for_several_hosts(redis_url: str, postgres_url: 
     spark: Any = Cluster()
     for url in (redis_url, postgres_url):
         with open_store(url) as store:
-            refuse_other_hosts(spark, store, url)
+            refuse_other_hosts(spark, store)
     assert asked == []  # where executors are makes no difference to these
     with open_store("memory://") as store, pytest.raises(InputError, match="sparkContext"):
-        refuse_other_hosts(spark, store, "memory://")
+        refuse_other_hosts(spark, store)
