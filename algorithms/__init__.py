@@ -1,5 +1,6 @@
 """Built-in algorithms, one file each; `ALGORITHMS` has them by the name the command line takes."""
 
+from vertexsdk import Vertex
 from vertexsdk.algorithms.bfs import BreadthFirstSearch
 from vertexsdk.algorithms.cdlp import LabelPropagation
 from vertexsdk.algorithms.degree import Degree
@@ -9,7 +10,6 @@ from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.algorithms.scc import StronglyConnectedComponents
 from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.algorithms.wcc import ConnectedComponents
-from vertexsdk.vertex import Vertex
 
 __all__ = [
     "ALGORITHMS",

@@ -1,7 +1,7 @@
 """Breadth-first search: the number of edges from an origin."""
 
 from vertexsdk import INT_MAX, Min, Vertex, VertexId, param, state
-from vertexsdk.vertex import Delta
+from vertexsdk.program.vertex import Delta
 
 __all__ = ["BreadthFirstSearch"]
 
@@ -16,7 +16,7 @@ class BreadthFirstSearch(Vertex):
         64-bit integer to a vertex that is not reached.
 
     Example:
-        >>> from vertexsdk.testing.reference import reference
+        >>> from tests.support.reference import reference
         >>> reference(BreadthFirstSearch, [(1, 2), (2, 3)], params={"origin": 1}).values("depth")
         {1: 0, 2: 1, 3: 2}
     """

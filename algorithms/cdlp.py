@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk import Latest, Vertex, VertexId, param, state
-from vertexsdk.vertex import Aggregates, Delta
+from vertexsdk.program.vertex import Aggregates, Delta
 
 __all__ = ["LabelPropagation"]
 
@@ -41,7 +41,7 @@ class LabelPropagation(Vertex):
     Source: Raghavan, Albert and Kumara (2007), made deterministic as CDLP of LDBC Graphalytics.
 
     Example:
-        >>> from vertexsdk.testing.reference import reference
+        >>> from tests.support.reference import reference
         >>> edges = [(1, 2), (2, 3), (3, 1), (4, 5), (5, 6), (6, 4)]
         >>> reference(LabelPropagation, edges).values("label")
         {1: 1, 2: 1, 3: 1, 4: 4, 5: 4, 6: 4}

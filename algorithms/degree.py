@@ -1,7 +1,7 @@
 """Degree: how many edges meet at a vertex."""
 
 from vertexsdk import Sum, Vertex, state
-from vertexsdk.vertex import Delta
+from vertexsdk.program.vertex import Delta
 
 __all__ = ["Degree"]
 
@@ -17,7 +17,7 @@ class Degree(Vertex):
     Source: degree centrality before division, as in Freeman (1979).
 
     Example:
-        >>> from vertexsdk.testing.reference import reference
+        >>> from tests.support.reference import reference
         >>> reference(Degree, [(1, 2), (1, 3), (2, 3)]).state[1]
         {'degree': 2, 'in_degree': 0, 'out_degree': 2}
     """

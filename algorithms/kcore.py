@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk import Latest, Vertex, state
-from vertexsdk.vertex import Delta
+from vertexsdk.program.vertex import Delta
 
 __all__ = ["Coreness"]
 
@@ -41,7 +41,7 @@ class Coreness(Vertex):
         Communications 7, 2016, theorem 1.
 
     Example:
-        >>> from vertexsdk.testing.reference import reference
+        >>> from tests.support.reference import reference
         >>> edges = [(1, 2), (2, 3), (3, 1), (3, 4)]
         >>> reference(Coreness, edges).values("core")
         {1: 2, 2: 2, 3: 2, 4: 1}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from vertexsdk import Latest, Vertex, state
-from vertexsdk.vertex import Delta
+from vertexsdk.program.vertex import Delta
 
 __all__ = ["ClusteringCoefficient"]
 
@@ -23,7 +23,7 @@ class ClusteringCoefficient(Vertex):
     Source: Watts and Strogatz (1998); LCC of LDBC Graphalytics.
 
     Example:
-        >>> from vertexsdk.testing.reference import reference
+        >>> from tests.support.reference import reference
         >>> edges = [(1, 2), (2, 3), (3, 1), (3, 4)]
         >>> reference(ClusteringCoefficient, edges).state[1]
         {'coefficient': 0.5, 'triangles': 1}

@@ -1,7 +1,7 @@
 """PageRank, and PageRank personalised for one vertex."""
 
 from vertexsdk import INT_MAX, Sum, Vertex, VertexId, aggregate, param, state
-from vertexsdk.vertex import Aggregates, Delta
+from vertexsdk.program.vertex import Aggregates, Delta
 
 __all__ = ["PageRank"]
 
@@ -23,7 +23,7 @@ class PageRank(Vertex):
     Source: Page, Brin, Motwani and Winograd (1999); PR of LDBC Graphalytics.
 
     Example:
-        >>> from vertexsdk.testing.reference import reference
+        >>> from tests.support.reference import reference
         >>> ranks = reference(PageRank, [(1, 2), (2, 1), (3, 1)]).values("rank")
         >>> [round(rank, 3) for rank in ranks.values()]
         [0.486, 0.464, 0.05]

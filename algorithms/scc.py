@@ -1,7 +1,7 @@
 """Strongly connected components, by trimming and forward-backward colouring."""
 
 from vertexsdk import INT_MAX, Min, Vertex, VertexId, aggregate, state
-from vertexsdk.vertex import Delta
+from vertexsdk.program.vertex import Delta
 
 __all__ = ["StronglyConnectedComponents"]
 
@@ -28,7 +28,7 @@ class StronglyConnectedComponents(Vertex):
         connected components", IPDPS 2014.
 
     Example:
-        >>> from vertexsdk.testing.reference import reference
+        >>> from tests.support.reference import reference
         >>> edges = [(1, 2), (2, 3), (3, 2), (3, 4)]
         >>> reference(StronglyConnectedComponents, edges).values("component")
         {1: 1, 2: 2, 3: 2, 4: 4}

@@ -1,7 +1,7 @@
 """Single-source shortest paths, along edge values as lengths."""
 
 from vertexsdk import Min, Vertex, VertexId, inf, param, state
-from vertexsdk.vertex import Delta
+from vertexsdk.program.vertex import Delta
 
 __all__ = ["ShortestPaths"]
 
@@ -18,7 +18,7 @@ class ShortestPaths(Vertex):
         section 5.2. The same as SSSP of LDBC Graphalytics.
 
     Example:
-        >>> from vertexsdk.testing.reference import reference
+        >>> from tests.support.reference import reference
         >>> edges = [(1, 2, 0.5), (2, 3, 0.25), (1, 3, 9.0)]
         >>> reference(ShortestPaths, edges, params={"origin": 1}).values("length")
         {1: 0.0, 2: 0.5, 3: 0.75}

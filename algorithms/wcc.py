@@ -1,7 +1,7 @@
 """Weakly connected components."""
 
 from vertexsdk import Min, Vertex, VertexId, state
-from vertexsdk.vertex import Delta
+from vertexsdk.program.vertex import Delta
 
 __all__ = ["ConnectedComponents"]
 
@@ -18,7 +18,7 @@ class ConnectedComponents(Vertex):
         components as WCC of LDBC Graphalytics.
 
     Example:
-        >>> from vertexsdk.testing.reference import reference
+        >>> from tests.support.reference import reference
         >>> reference(ConnectedComponents, [(4, 2), (4, 3), (8, 9)]).values("component")
         {2: 2, 3: 2, 4: 2, 8: 8, 9: 8}
     """

@@ -28,8 +28,8 @@ import lmdb
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.column_table import damaged
 from vertexsdk.backends._lmdb_pages import check_data_file, free_pages
-from vertexsdk.encoded import damaged
 from vertexsdk.state.errors import FullError, StateError
 
 __all__ = ["Environment", "open_environment"]

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.column_table import damaged
 from vertexsdk.backends import _redis_scripts as scripts
 from vertexsdk.backends._redis_server import Server
-from vertexsdk.encoded import damaged
 from vertexsdk.state.contract import Backend, CanReadParts, Parts, SegmentKey, new_attempt
 from vertexsdk.state.errors import MissingError
 

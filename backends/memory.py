@@ -19,8 +19,8 @@ import shutil
 import tempfile
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from vertexsdk.arrays.private_files import NotPrivateError, open_directory, open_file
 from vertexsdk.backends.lmdb import LmdbBackend
-from vertexsdk.private_files import NotPrivateError, open_directory, open_file
 from vertexsdk.state.errors import StateInputError
 
 __all__ = ["MemoryBackend"]

@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from vertexsdk.arrays.column_table import damaged
 from vertexsdk.backends import _redis_scripts as scripts
 from vertexsdk.backends._redis_segments import RedisSegments, segment_field
 from vertexsdk.backends._redis_server import Server
 from vertexsdk.backends._retry import Clock
-from vertexsdk.encoded import damaged
 from vertexsdk.state.address import Address
 from vertexsdk.state.contract import Head, SegmentKey, new_attempt
 from vertexsdk.state.errors import FormatError, MissingError, StateInputError

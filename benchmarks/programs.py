@@ -11,13 +11,12 @@ import numpy as np
 from benchmarks.answers import Wrong
 from benchmarks.graphs import BenchGraph
 from benchmarks.measures import BY_NAME
+from vertexsdk import Graph, Program, session
 from vertexsdk.algorithms.bfs import BreadthFirstSearch
 from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.algorithms.wcc import ConnectedComponents
-from vertexsdk.graph import Graph, VariantInfo
-from vertexsdk.program import Program
-from vertexsdk.session import session
+from vertexsdk.graph.graph import VariantInfo
 
 __all__ = ["ITERATIONS", "PROGRAMS", "TINY_SCALE", "Context", "check", "params_of", "prepare"]
 

@@ -15,9 +15,8 @@ import time
 from collections import Counter, deque
 from datetime import UTC, datetime
 
-from vertexsdk import INT_MAX, Graph, MainLoop
+from vertexsdk import INT_MAX, Graph, MainLoop, session
 from vertexsdk.algorithms import BreadthFirstSearch, ConnectedComponents, PageRank
-from vertexsdk.session import session
 
 DAY = 86_400  # seconds
 

@@ -86,7 +86,7 @@ def edges(centres=2):
 
 if __name__ == "__main__":
     import vertexsdk
-    from vertexsdk.session import session
+    from vertexsdk import session
 
     spark = session("local[2]")
     source, target = zip(*edges(), strict=True)

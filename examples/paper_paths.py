@@ -70,7 +70,7 @@ if __name__ == "__main__":
     from pathlib import Path
 
     import vertexsdk
-    from vertexsdk.session import session
+    from vertexsdk import session
 
     spark = session("local[2]")
     imports = Path(__file__).parent / "data" / "stdlib-imports.txt"

@@ -57,7 +57,7 @@ program = Program(User, Item, name="ratings")
 
 if __name__ == "__main__":
     import vertexsdk
-    from vertexsdk.session import session
+    from vertexsdk import session
 
     honest, spammer, items = [1, 2, 3, 4], 9, [101, 102, 103]
     ratings = [(u, i, float(i - 100 + u % 2 * 0.5)) for u in honest for i in items]

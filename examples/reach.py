@@ -62,7 +62,7 @@ class Reach(Vertex):
 
 if __name__ == "__main__":
     import vertexsdk
-    from vertexsdk.session import session
+    from vertexsdk import session
 
     rng = np.random.default_rng(1)
     source = rng.integers(0, 5000, 6000)

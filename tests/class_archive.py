@@ -19,7 +19,7 @@ from pathlib import Path
 _WORK = """
 import sys, tempfile
 from pyspark.sql import functions
-from vertexsdk.session import session
+from vertexsdk import session
 spark = session("local[2]", "classes")
 pairs = spark.sparkContext.parallelize([(k % 3, bytes(8)) for k in range(9)], 2)
 assert len(pairs.groupByKey(2).mapValues(len).collect()) == 3

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 
+# Workers, drivers and other processes that tests start import `tests.support` too.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
+
 # Every JVM that a test starts lives for seconds or minutes: what its second compiler and its
 # parallel collector do to make it fast later is never won back, and takes the cores from others.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -26,14 +31,14 @@ os.environ["JAVA_TOOL_OPTIONS"] = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {S
 
 # Files that take long come first, so that in the end no worker is left alone with one of them.
 FIRST = (
-    "algorithms/test_engine_parity.py",
-    "test_readme.py",
-    "test_demo.py",
-    "test_session.py",
+    "engine/test_engine_parity.py",
+    "docs/test_readme.py",
+    "docs/test_demo.py",
+    "transport/test_session.py",
     "benchmarks/test_evolving.py",
-    "test_docs.py",
-    "stream/test_killed_streams.py",
-    "algorithms/test_engine_examples.py",
+    "docs/test_docs.py",
+    "loops/test_killed_streams.py",
+    "examples/test_engine_examples.py",
     "algorithms/test_engine_algorithms.py",
     "benchmarks/test_batch.py",
 )
@@ -48,7 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A session on `local[2]`, as the SDK itself starts one. Tests must not stop it."""
-    from vertexsdk.session import session
+    from vertexsdk.transport.session import session
 
     started = session("local[2]", app="tests")
     yield started

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 # First: importing the package `state` binds that name, which then becomes the function below.
 from vertexsdk import state as _package  # noqa: F401
-from vertexsdk.algebra import INT_MAX, INT_MIN, Algebra, Latest, Max, Min, Sum, VertexId, inf
 from vertexsdk.errors import (
     InputError,
     ProgramError,
@@ -18,8 +17,19 @@ from vertexsdk.errors import (
     StateInputError,
     VertexError,
 )
-from vertexsdk.program import Program
-from vertexsdk.vertex import (
+from vertexsdk.program.algebra import (
+    INT_MAX,
+    INT_MIN,
+    Algebra,
+    Latest,
+    Max,
+    Min,
+    Sum,
+    VertexId,
+    inf,
+)
+from vertexsdk.program.program import Program
+from vertexsdk.program.vertex import (
     ADD_TARGET,
     MAIN_LOOP,
     REMOVE_TARGET,
@@ -66,6 +76,7 @@ __all__ = [
     "producers",
     "read",
     "run",
+    "session",
     "state",
 ]
 
@@ -73,28 +84,30 @@ __version__ = "0.1.0"
 
 # What needs Spark or a store is imported when it is first used.
 _LATER = {
-    "BranchLoop": "vertexsdk.branch_loop",
-    "Budget": "vertexsdk.engine",
-    "Changes": "vertexsdk.changes",
-    "Deltas": "vertexsdk.deltas",
-    "Graph": "vertexsdk.graph",
-    "Ingester": "vertexsdk.ingester",
-    "MainLoop": "vertexsdk.main_loop",
-    "Result": "vertexsdk.results",
-    "read": "vertexsdk.results",
-    "run": "vertexsdk.running",
+    "BranchLoop": "vertexsdk.loops.branch_loop",
+    "Budget": "vertexsdk.engine.engine",
+    "Changes": "vertexsdk.graph.changes.changes",
+    "Deltas": "vertexsdk.graph.changes.deltas",
+    "Graph": "vertexsdk.graph.graph",
+    "Ingester": "vertexsdk.graph.changes.ingester",
+    "MainLoop": "vertexsdk.loops.main_loop",
+    "Result": "vertexsdk.loops.result",
+    "read": "vertexsdk.loops.result",
+    "run": "vertexsdk.loops.run",
+    "session": "vertexsdk.transport.session",
 }
 
 if TYPE_CHECKING:
-    from vertexsdk.branch_loop import BranchLoop
-    from vertexsdk.changes import Changes
-    from vertexsdk.deltas import Deltas
-    from vertexsdk.engine import Budget
-    from vertexsdk.graph import Graph
-    from vertexsdk.ingester import Ingester
-    from vertexsdk.main_loop import MainLoop
-    from vertexsdk.results import Result, read
-    from vertexsdk.running import run
+    from vertexsdk.engine.engine import Budget
+    from vertexsdk.graph.changes.changes import Changes
+    from vertexsdk.graph.changes.deltas import Deltas
+    from vertexsdk.graph.changes.ingester import Ingester
+    from vertexsdk.graph.graph import Graph
+    from vertexsdk.loops.branch_loop import BranchLoop
+    from vertexsdk.loops.main_loop import MainLoop
+    from vertexsdk.loops.result import Result, read
+    from vertexsdk.loops.run import run
+    from vertexsdk.transport.session import session
 
 
 def __getattr__(name: str) -> Any:

@@ -18,9 +18,8 @@ from benchmarks.asynchrony import grid
 from benchmarks.asynchrony.sizes import Sizes
 from benchmarks.graphs import BenchGraph
 from benchmarks.programs import PROGRAMS, TINY_SCALE, Context, check, params_of
-from vertexsdk import read
-from vertexsdk.graph import Graph
-from vertexsdk.loops import Branch
+from vertexsdk import Graph, read
+from vertexsdk.engine.batch_run import Branch
 
 __all__ = ["COUNTED", "Run", "graph_of", "take_turns"]
 

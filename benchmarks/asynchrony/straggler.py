@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from vertexsdk import loops
-from vertexsdk.plan import Plan
-from vertexsdk.task import Command, HopTask
+from vertexsdk.compile.plan import Plan
+from vertexsdk.engine import batch_run
+from vertexsdk.engine.task import Command, HopTask
 
 __all__ = ["SlowTask", "Spell", "Straggler", "idle", "read_log", "straggling"]
 
@@ -88,7 +88,7 @@ class SlowTask(HopTask):
 @contextlib.contextmanager
 def straggling(straggler: Straggler) -> Iterator[None]:
     """Have runs that begin in this block run `SlowTask`."""
-    with mock.patch.object(loops, "HopTask", partial(SlowTask, straggler)):
+    with mock.patch.object(batch_run, "HopTask", partial(SlowTask, straggler)):
         yield
 
 

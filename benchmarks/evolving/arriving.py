@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from benchmarks.evolving.context import Context, changes_of, pieces, timed
-from vertexsdk.engine import Budget
+from vertexsdk import Budget
 
 
 def arriving(program: str, approximating: bool, context: Context) -> None:

@@ -15,12 +15,7 @@ from benchmarks.evolving.own_files import FileStream
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.evolving.stream import Batch, EdgeStream, Source
 from benchmarks.programs import PROGRAMS
-from vertexsdk.changes import Changes
-from vertexsdk.engine import Budget
-from vertexsdk.graph import Graph
-from vertexsdk.main_loop import MainLoop
-from vertexsdk.results import Result
-from vertexsdk.session import session
+from vertexsdk import Budget, Changes, Graph, MainLoop, Result, session
 
 Tell = Callable[..., None]
 

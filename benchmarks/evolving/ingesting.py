@@ -8,8 +8,8 @@ from copy import copy
 from functools import partial
 
 from benchmarks.evolving.context import Context, changes_of, pieces, timed
-from vertexsdk.engine import QUIET
-from vertexsdk.main_loop import MainLoop
+from vertexsdk import MainLoop
+from vertexsdk.engine.engine import QUIET
 
 _WINDOW = 4.0  # seconds for which batches are made before the clock runs
 _MOST = 64  # batches

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.evolving.context import Context, pieces, timed
-from vertexsdk.engine import QUIET
+from vertexsdk.engine.engine import QUIET
 
 HEAP = {
     "spark.driver.memory": "2g",

@@ -22,7 +22,7 @@ from benchmarks import rmat
 IntArray = npt.NDArray[np.int64]
 Block = tuple[IntArray, IntArray, IntArray]
 
-ADD, REMOVE = 0, 1  # as in vertexsdk.changes
+ADD, REMOVE = 0, 1  # as in vertexsdk.graph.changes.changes
 _SEED = 20160627
 _DRAWS = 1 << 16
 

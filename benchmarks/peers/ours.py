@@ -32,12 +32,12 @@ class _Loops(Peer):
     def start(self) -> dict[str, str]:
         # By name, so that this file can be read where vertexsdk is not installed.
         self.vertexsdk: Any = require("vertexsdk", "vertexsdk")
-        self.Graph: Any = importlib.import_module("vertexsdk.graph").Graph
+        self.Graph: Any = importlib.import_module("vertexsdk").Graph
         self.programs: dict[str, Any] = {
             measure: getattr(importlib.import_module(f"vertexsdk.algorithms.{module}"), name)
             for measure, (module, name) in _PROGRAMS.items()
         }
-        session = importlib.import_module("vertexsdk.session").session
+        session = importlib.import_module("vertexsdk").session
         self.spark = session(f"local[{self.settings.cores}]", "vertexsdk-benchmark")
         self.loaded: Any = None
         return {"spark": self.spark.version}

@@ -12,7 +12,7 @@ from benchmarks import answers
 from benchmarks.graphs import BenchGraph
 from benchmarks.profile import event_log, runs
 from benchmarks.profile.phases import placed
-from vertexsdk.session import session
+from vertexsdk import session
 
 
 def main() -> int:

@@ -15,9 +15,8 @@ from benchmarks.evolving.context import changes_of
 from benchmarks.evolving.stream import EdgeStream
 from benchmarks.graphs import BenchGraph
 from benchmarks.programs import PROGRAMS, check, params_of
+from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms.sssp import ShortestPaths
-from vertexsdk.graph import Graph
-from vertexsdk.main_loop import MainLoop
 
 __all__ = ["CHANGES", "Sample", "main_loop", "of_partitions"]
 

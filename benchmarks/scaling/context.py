@@ -12,9 +12,7 @@ from benchmarks.case_process import CaseProcess
 from benchmarks.graphs import BenchGraph
 from benchmarks.programs import ITERATIONS, TINY_SCALE, check, params_of, prepare
 from benchmarks.scaling.sizes import Sizes
-from vertexsdk.graph import Graph
-from vertexsdk.results import Result
-from vertexsdk.running import run
+from vertexsdk import Graph, Result, run
 
 __all__ = ["ITERATIONS", "PROGRAMS", "Context", "prepare"]
 

@@ -17,11 +17,10 @@ import numpy as np
 from benchmarks import processes
 from benchmarks.scaling import blocks
 from benchmarks.scaling.context import PROGRAMS, Context, prepare
-from vertexsdk.exchange import Exchange
-from vertexsdk.graph import Graph
-from vertexsdk.running import run
+from tests.support.servers import NotInstalled, RedisServer
+from vertexsdk import Graph, run
 from vertexsdk.state import open_store
-from vertexsdk.testing.servers import NotInstalled, RedisServer
+from vertexsdk.transport.exchange import Exchange
 
 __all__ = ["COMMIT_FRACTIONS", "of_the_driver", "on_one_machine"]
 

@@ -12,7 +12,7 @@ __all__ = ["floor", "read"]
 
 _COLD = """
 import importlib, sys, time
-import vertexsdk.backends, vertexsdk.partition
+import vertexsdk.backends, vertexsdk.graph.topology
 from vertexsdk.state import open_store
 for module in sys.argv[3].split(","):
     importlib.import_module(module)

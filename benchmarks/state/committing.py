@@ -11,8 +11,8 @@ import sys
 from typing import Any
 
 import vertexsdk
+from vertexsdk import session
 from vertexsdk.algorithms.pagerank import PageRank
-from vertexsdk.session import session
 from vertexsdk.state import open_store
 
 ITERATIONS = 30

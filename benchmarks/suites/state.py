@@ -28,8 +28,8 @@ from benchmarks.options import add_folders, publish, quotable, say
 from benchmarks.state import cold, table
 from benchmarks.state.cells import Cell, cell
 from benchmarks.state.floors import floor_of
+from tests.support.servers import NotInstalled, PostgresServer, RedisServer
 from vertexsdk.state import Store, open_store
-from vertexsdk.testing.servers import NotInstalled, PostgresServer, RedisServer
 
 BUILT_IN = ("lmdb", "redis", "postgres", "memory")
 QUICK = (

@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import vertexsdk
+from tests.support.graphs import SmallGraph, random_graph
+from tests.support.inprocess import InProcess
 from vertexsdk.algorithms import ALGORITHMS
-from vertexsdk.program import Program
-from vertexsdk.testing.graphs import SmallGraph, random_graph
-from vertexsdk.testing.inprocess import InProcess
+from vertexsdk.program.program import Program
 from vertexsdk.testing.oracles import disagreements, expected
 
 CASES: dict[str, dict[str, Any]] = {

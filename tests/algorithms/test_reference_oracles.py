@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.graphs import random_graph
+from tests.support.reference import reference
 from vertexsdk.algorithms import ALGORITHMS
-from vertexsdk.testing.graphs import random_graph
 from vertexsdk.testing.oracles import disagreements, expected
-from vertexsdk.testing.reference import reference
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("bfs", {"origin": ...}),

@@ -20,7 +20,7 @@ from benchmarks.asynchrony.sizes import Sizes
 from benchmarks.asynchrony.straggler import SlowTask, Spell, Straggler, idle, read_log
 from benchmarks.runner import CaseResult
 from benchmarks.suites import asynchrony
-from vertexsdk.task import HopTask
+from vertexsdk.engine.task import HopTask
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}

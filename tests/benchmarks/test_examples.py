@@ -19,9 +19,9 @@ from benchmarks.ported.catalogue import PROGRAMS, Ported, right, wrong
 from benchmarks.ported.sizes import Sizes
 from benchmarks.runner import CaseResult
 from benchmarks.suites import examples
-from vertexsdk.program import Program
-from vertexsdk.testing.reference import reference
-from vertexsdk.vertex import Vertex
+from tests.support.reference import reference
+from vertexsdk.program.program import Program
+from vertexsdk.program.vertex import Vertex
 
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
 MACHINE |= {"system": "", "revision": "", "python": "", "load_average": 0}

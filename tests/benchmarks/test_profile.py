@@ -13,8 +13,8 @@ from benchmarks.profile import event_log, table
 from benchmarks.profile.phases import REST, SHOWN, placed
 from benchmarks.profile.runs import Sample
 from benchmarks.suites import profile
-from vertexsdk.spent import Spent
-from vertexsdk.stamps import Clock, HopTimes, Stamp
+from vertexsdk.engine.phases import Spent
+from vertexsdk.transport.task_times import Clock, HopTimes, Stamp
 
 START = 1000.0
 

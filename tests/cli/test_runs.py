@@ -243,7 +243,7 @@ def test_unreachable_is_inf_in_every_output(vertexsdk) -> None:
 
 TWO = """
 from vertexsdk import Sum, Vertex, state
-from vertexsdk.program import Program
+from vertexsdk.program.program import Program
 
 class Reader(Vertex):
     books: int = state(0)

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Call
+from tests.support.loop_engine import DictGraph, without_spark
 from vertexsdk import MainLoop
 from vertexsdk.algorithms import PageRank
-from vertexsdk.engine import Budget
-from vertexsdk.ledger import Ledger
-from vertexsdk.staleness import staleness
+from vertexsdk.engine.engine import Budget
+from vertexsdk.loops._ledger import Ledger
+from vertexsdk.loops.staleness import staleness
 from vertexsdk.state import open_store
-from vertexsdk.testing.loop_engine import DictGraph, without_spark
 
 CHANGES = "+ 1 4 0.5\n- 2 3\n~ 3 4 9\nbad line\n- 9 9\n+ 7 1 3 # comment\n+ 4 5 0.25\n- 5 6\n"
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from vertexsdk.testing.clusters import Driver, Hosts, standalone
+from tests.support.clusters import Driver, Hosts, standalone
 
 
 @pytest.fixture(scope="session")

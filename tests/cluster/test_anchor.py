@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.clusters import Driver, Hosts, await_executors, executor
 from vertexsdk.algorithms import PageRank, ShortestPaths
-from vertexsdk.anchor import Anchor
-from vertexsdk.exchange import DRIVER, Exchange
-from vertexsdk.frames import Blocks
-from vertexsdk.graph import Graph
-from vertexsdk.running import run
-from vertexsdk.testing.clusters import Driver, Hosts, await_executors, executor
+from vertexsdk.graph.graph import Graph
+from vertexsdk.loops.run import run
 from vertexsdk.testing.oracles import disagreements, expected
+from vertexsdk.transport.exchange import DRIVER, Exchange
+from vertexsdk.transport.locality import Anchor
+from vertexsdk.transport.wire import Blocks
 
 pytestmark = pytest.mark.cluster
 
@@ -45,7 +45,7 @@ def parent(process: int) -> int:
 
 def resident_files(application: str, partition: int) -> int:
     """How many files of this application are kept where this task runs."""
-    from vertexsdk import resident
+    from vertexsdk.arrays import shared_memory as resident
 
     kept = [list(root.glob(f"vertexsdk-{application}/**/*.columns")) for root in resident._roots()]
     return sum(map(len, kept))
@@ -96,7 +96,7 @@ def answers(
             found[name] = {v: result.lookup([v])[v] for v in range(0, 60, 7)}
     finally:
         Exchange.hop = hop  # type: ignore[method-assign]
-    from vertexsdk import resident
+    from vertexsdk.arrays import shared_memory as resident
 
     files = partial(resident_files, resident.application(spark.sparkContext.applicationId))
     assert graph._anchor is not None

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.clusters import Driver, await_executors, executor
 from vertexsdk.errors import RunError
-from vertexsdk.exchange import DRIVER, Exchange
-from vertexsdk.frames import Blocks
-from vertexsdk.testing.clusters import Driver, await_executors, executor
+from vertexsdk.transport.exchange import DRIVER, Exchange
+from vertexsdk.transport.wire import Blocks
 
 pytestmark = pytest.mark.cluster
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tests.support.clusters import Driver
 from vertexsdk.algorithms import PageRank
-from vertexsdk.graph import Graph
-from vertexsdk.running import run
-from vertexsdk.testing.clusters import Driver
+from vertexsdk.graph.graph import Graph
+from vertexsdk.loops.run import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from tests.support.clusters import Driver, await_executors
 from vertexsdk.cli import main
 from vertexsdk.state import open_store
-from vertexsdk.testing.clusters import Driver, await_executors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

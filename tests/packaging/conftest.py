@@ -17,6 +17,12 @@ PACKAGES = ("vertexsdk", "backends", "algorithms")
 SOURCES = (*PACKAGES, "setup.py", "pyproject.toml", "README.md", "LICENSE")
 
 
+@pytest.fixture(autouse=True)
+def installed_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have processes import what is installed, not the checkout."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+
 @pytest.fixture(scope="session")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the package is built from, away from the checkout, where builds would leave files."""

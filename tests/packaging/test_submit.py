@@ -9,7 +9,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from vertexsdk.testing.clusters import standalone
+from tests.support.clusters import standalone
 
 pytestmark = [pytest.mark.packaging, pytest.mark.cluster, pytest.mark.timeout(280)]
 
@@ -18,7 +18,7 @@ JOB = """
 import runpy
 import sys
 
-from vertexsdk.session import session
+from vertexsdk import session
 
 
 def places(partition):

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from vertexsdk.testing.servers import PostgresServer, RedisServer
+from tests.support.servers import PostgresServer, RedisServer
 
 _number = count()
 

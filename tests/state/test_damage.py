@@ -21,13 +21,13 @@ import pytest
 import redis
 
 import vertexsdk
-from vertexsdk.columns import encode, pack_strings
-from vertexsdk.encoded import PREFIX
+from tests.support.servers import RedisServer
+from vertexsdk.arrays.column_codec import encode, pack_strings
+from vertexsdk.arrays.column_table import PREFIX
 from vertexsdk.errors import VertexError
 from vertexsdk.state import CorruptError, SegmentRef, StateError, Store, open_store
 from vertexsdk.state.contract import Head, SegmentKey, new_attempt
 from vertexsdk.state.manifests import Manifest
-from vertexsdk.testing.servers import RedisServer
 
 MUTATIONS = 400
 JUNK: list[Any] = [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from vertexsdk.state import MissingError, open_store
-from vertexsdk.testing.model import StoreMachine
+from vertexsdk.testing._model import StoreMachine
 
 
 class Machine(StoreMachine):

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vertexsdk.arrow_strings import unpacked
-from vertexsdk.columns import encode_bytes
-from vertexsdk.encoded import Table
-from vertexsdk.input_log import InputLog
-from vertexsdk.results import Result
+from vertexsdk.arrays.arrow_strings import unpacked
+from vertexsdk.arrays.column_codec import encode_bytes
+from vertexsdk.arrays.column_table import Table
+from vertexsdk.loops._change_log import InputLog
+from vertexsdk.loops.result import Result
 from vertexsdk.state import CorruptError, Store, open_store
 
 WRONG = {

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vertexsdk.columns import encode_bytes
-from vertexsdk.encoded import Table
+from vertexsdk.arrays.column_codec import encode_bytes
+from vertexsdk.arrays.column_table import Table
 from vertexsdk.state import CorruptError, open_store
+from vertexsdk.state._remote_segment import RemoteTable
 from vertexsdk.state.contract import CanReadParts
-from vertexsdk.state.remote import RemoteTable
 
 
 @pytest.mark.parametrize("spread", ["even", "lumps", "powers", "equal"])

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 import redis
 
+from tests.support.servers import PostgresServer, RedisServer
 from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import Store, open_store
-from vertexsdk.testing.servers import PostgresServer, RedisServer
 
 SYSTEM = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "oid")
 

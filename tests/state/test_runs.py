@@ -12,8 +12,8 @@ import pytest
 
 import vertexsdk
 from vertexsdk.algorithms.pagerank import PageRank
+from vertexsdk.engine.batch_run import refuse_other_hosts
 from vertexsdk.errors import InputError
-from vertexsdk.loops import refuse_other_hosts
 from vertexsdk.state import open_store
 
 if TYPE_CHECKING:

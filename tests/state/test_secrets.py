@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from tests.support.servers import PostgresServer, RedisServer
 from vertexsdk import backends
 from vertexsdk.backends._postgres_server import Server as PostgresConnection
 from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import open_store
 from vertexsdk.state.address import Address, redacted, scrubbed
-from vertexsdk.testing.servers import PostgresServer, RedisServer
 
 SECRET = "s3cret"
 URLS = {

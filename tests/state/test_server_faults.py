@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.servers import PostgresServer, RedisServer
 from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import FencedError, FormatError, FullError, Manifest, Store, open_store
-from vertexsdk.testing.servers import PostgresServer, RedisServer
 
 SECRET = "s3cret/p@ss:w"
 Server = RedisServer | PostgresServer

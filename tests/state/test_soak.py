@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.soak import soak
+from tests.support.soak_runs import check, soak_runs
 from vertexsdk.state import open_store
-from vertexsdk.testing.soak import soak
-from vertexsdk.testing.soak_runs import check, soak_runs
 
 
 def test_a_few_kills(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ import psycopg
 import pytest
 
 import vertexsdk
-from vertexsdk import loops
 from vertexsdk.algorithms.sssp import ShortestPaths
+from vertexsdk.arrays.id_hash import owner
+from vertexsdk.arrays.packed_strings import pack_strings
 from vertexsdk.backends._postgres_schema import MIGRATIONS
-from vertexsdk.owner import owner
+from vertexsdk.engine import batch_run
 from vertexsdk.state import FormatError, Store, open_store
-from vertexsdk.strings import pack_strings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,7 +131,7 @@ def test_rows_of_each_commit_during_a_run(
     edges = tmp_path / "edges.txt"
     edges.write_text("\n".join(path) + "\n")
     seen: dict[int, dict[int, float]] = {}
-    commit = loops.Branch._commit
+    commit = batch_run.Branch._commit
 
     def committed(*given: Any) -> Any:
         manifest = commit(*given)
@@ -140,7 +140,7 @@ def test_rows_of_each_commit_during_a_run(
         seen[manifest.iteration] = {vertex: length for vertex, _, length in rows}
         return manifest
 
-    monkeypatch.setattr(loops.Branch, "_commit", committed)
+    monkeypatch.setattr(batch_run.Branch, "_commit", committed)
     graph = vertexsdk.Graph.read(spark, str(edges), partitions=1)
     vertexsdk.run(
         ShortestPaths, graph, params={"origin": 0}, backend=postgres_url, loop="paths",

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from vertexsdk.arrays.id_hash import owner
+from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
 from vertexsdk.errors import StateError, StateInputError
-from vertexsdk.owner import owner
 from vertexsdk.state import Manifest, MissingError, OwnerError, SegmentRef, Store, open_store
 from vertexsdk.state.manifests import DEEPEST, live
 from vertexsdk.state.reading import overlay
-from vertexsdk.strings import pack_strings, unpack_strings
 
 
 @pytest.fixture
@@ -288,7 +288,8 @@ def test_refs_and_stores_travel(store: Store) -> None:
 def test_reading_imports_little() -> None:
     heavy = "[m for m in ('numba', 'pyspark', 'pandas', 'pyarrow') if m in sys.modules]"
     code = (
-        f"import sys, vertexsdk.backends.lmdb, vertexsdk.state, vertexsdk.partition; print({heavy})"
+        "import sys, vertexsdk.backends.lmdb, vertexsdk.state, vertexsdk.graph.topology; "
+        f"print({heavy})"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -14,9 +14,9 @@ import pyspark
 import pytest
 
 import vertexsdk
+from tests.support.clusters import standalone
+from tests.support.servers import RedisServer
 from vertexsdk.state import open_store
-from vertexsdk.testing.clusters import standalone
-from vertexsdk.testing.servers import RedisServer
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.servers import PostgresServer, RedisServer
+from tests.support.tls import TlsProxy
 from vertexsdk.errors import StateError
 from vertexsdk.state import Store, open_store
-from vertexsdk.testing.servers import PostgresServer, RedisServer
-from vertexsdk.testing.tls import TlsProxy
 
 PLACE = Path(__file__).parent / "tls"
 OURS, OTHER = PLACE / "server.pem", PLACE / "other.pem"

@@ -1,1 +1,13 @@
 """From a program to kernels: Numba where it compiles, an interpreter where it does not."""
+
+__all__ = [
+    "adjacency_kernels",
+    "delivery",
+    "interpreter",
+    "kernel_cache",
+    "module_cache",
+    "mutation_log",
+    "native",
+    "plan",
+    "vertex_arrays",
+]

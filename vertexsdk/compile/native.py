@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.algebra import dtype_of
-from vertexsdk.compile.kernels import BLOCK
-from vertexsdk.delivery import Delivery
-from vertexsdk.log import Log
-from vertexsdk.program import ClassSpec
-from vertexsdk.space import Space
-from vertexsdk.threads import run_all
-from vertexsdk.vertices import Vertices
+from vertexsdk.arrays.scratch import Space
+from vertexsdk.arrays.threads import run_all
+from vertexsdk.compile._method_kernels import BLOCK
+from vertexsdk.compile.delivery import Delivery
+from vertexsdk.compile.mutation_log import Log
+from vertexsdk.compile.vertex_arrays import Vertices
+from vertexsdk.program.algebra import dtype_of
+from vertexsdk.program.program import ClassSpec
 
 __all__ = ["NativeMethods"]
 

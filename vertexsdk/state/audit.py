@@ -12,7 +12,7 @@ from vertexsdk.state.leases import is_record
 from vertexsdk.state.manifests import SegmentRef
 
 if TYPE_CHECKING:
-    from vertexsdk.state.snapshots import Snapshots
+    from vertexsdk.state._snapshots import Snapshots
 
 __all__ = ["Audit", "audit"]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.encoded import Column
+from vertexsdk.arrays.column_table import Column
 from vertexsdk.state.manifests import Manifest, SegmentRef
 from vertexsdk.state.reading import NAME_COLUMNS, overlay
 
 if TYPE_CHECKING:
-    from vertexsdk.state.snapshots import Snapshots
+    from vertexsdk.state._snapshots import Snapshots
 
 __all__ = ["Difference", "compare", "unequal"]
 

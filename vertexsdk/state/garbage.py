@@ -18,8 +18,8 @@ from vertexsdk.state.errors import FullError, MissingError
 from vertexsdk.state.leases import is_record, leased
 
 if TYPE_CHECKING:
+    from vertexsdk.state._snapshots import Snapshots
     from vertexsdk.state.manifests import Manifest
-    from vertexsdk.state.snapshots import Snapshots
 
 __all__ = ["Collected", "collect", "marked", "sweep"]
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.encoded import Column, CorruptError, Table
+from vertexsdk.arrays.column_table import Column, CorruptError, Table
+from vertexsdk.arrays.packed_strings import hash_strings, index_strings, pack_strings, take_strings
 from vertexsdk.errors import StateError
-from vertexsdk.strings import hash_strings, index_strings, pack_strings, take_strings
 
 __all__ = ["FEW", "GONE", "NAME_COLUMNS", "find_ids", "find_names", "name_of", "overlay"]
 __all__ += ["refuse_pickled", "with_name_index"]

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from vertexsdk.state._commits import Commits
+from vertexsdk.state._compaction import compact
+from vertexsdk.state._inspection import Inspection
+from vertexsdk.state._merging import merge
+from vertexsdk.state._sql_view import show
+from vertexsdk.state._transfer import Copied, copy_loop
+from vertexsdk.state._validation import check_name
 from vertexsdk.state.address import Address
-from vertexsdk.state.commits import Commits
-from vertexsdk.state.compaction import compact
 from vertexsdk.state.contract import CanQuery, Head
 from vertexsdk.state.errors import StateInputError
 from vertexsdk.state.garbage import Collected, collect
-from vertexsdk.state.inspection import Inspection
 from vertexsdk.state.manifests import Manifest
-from vertexsdk.state.merging import merge
-from vertexsdk.state.names import check_name
-from vertexsdk.state.rows import show
-from vertexsdk.state.transfer import Copied, copy_loop
 
 __all__ = ["Store", "open_store"]
 

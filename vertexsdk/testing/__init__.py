@@ -1,4 +1,6 @@
-"""Shipped tests: what a backend of one's own has to pass (`vertexsdk.testing.backends`).
+"""For authors of backends and programs: the conformance suite (`backends`), and oracles.
 
 Needs pytest and hypothesis.
 """
+
+__all__ = ["backends", "oracles"]

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 import pytest
 
 from vertexsdk.state import Backend, Store, open_store
-from vertexsdk.testing.contract_suite import HOSTILE_NAMES, ContractSuite
-from vertexsdk.testing.crash_suite import CrashSuite
-from vertexsdk.testing.store_suite import StoreSuite
+from vertexsdk.testing._contract_suite import HOSTILE_NAMES, ContractSuite
+from vertexsdk.testing._crash_suite import CrashSuite
+from vertexsdk.testing._store_suite import StoreSuite
 
 __all__ = ["HOSTILE_NAMES", "BackendSuite"]
 

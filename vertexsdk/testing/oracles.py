@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from vertexsdk.algebra import INT_MAX
-from vertexsdk.testing.values import near
+from vertexsdk.program.algebra import INT_MAX
+from vertexsdk.testing._values import near
 
 __all__ = ["ORACLES", "disagreements", "expected", "graph_of"]
 

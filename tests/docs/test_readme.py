@@ -1,0 +1,77 @@
+"""What the README shows is what runs: its program, its commands, its Python."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+PROGRAM, FROM_PYTHON, CHANGING, STREAM = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
+COMMANDS = re.findall(r"^vertexsdk (run examples/.*|query distance .*)$", README, re.M)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A directory with the README's program and the examples, to run things in."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    (tmp_path / "examples" / "distance.py").write_text(PROGRAM)
+    return tmp_path
+
+
+def python(*arguments: str | Path, cwd: Path) -> str:
+    done = subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def distances(edges: Path, origin: str) -> dict[str, float]:
+    """The oracle: every vertex's distance from `origin`, by NetworkX."""
+    graph = nx.read_edgelist(edges, create_using=nx.DiGraph)
+    reached = nx.single_source_shortest_path_length(graph, origin)
+    return {vertex: float(reached.get(vertex, "inf")) for vertex in graph}
+
+
+def test_the_program_is_the_example() -> None:
+    assert (ROOT / "examples" / "distance.py").read_text() == PROGRAM
+
+
+def test_the_program_has_ten_lines() -> None:
+    body = re.sub(r'""".*?"""', "", PROGRAM)
+    assert len([line for line in body.splitlines() if line.strip()]) <= 10
+
+
+def test_commands(checkout: Path) -> None:
+    state = f"lmdb://{checkout / 'state'}"
+    ran, asked = (
+        shlex.split(line.replace("lmdb:///tmp/vertexsdk-state", state)) for line in COMMANDS
+    )
+    python("-m", "vertexsdk", *ran, "--master", "local[2]", cwd=checkout)
+    with (checkout / "distance.csv").open(newline="") as file:
+        values = {row["vertex"]: float(row["value"]) for row in csv.DictReader(file)}
+    expected = distances(ROOT / "examples" / "data" / "stdlib-imports.txt", "asyncio")
+    assert values == expected
+    assert f"{expected['sys']}" in python("-m", "vertexsdk", *asked, cwd=checkout)
+
+
+def test_from_python(checkout: Path) -> None:
+    script = checkout / "examples" / "script.py"
+    inbox = checkout / "examples" / "inbox"
+    inbox.mkdir()
+    (inbox / "1.csv").write_text("+,json,re\n-,asyncio,asyncio.events\n")
+    script.write_text(FROM_PYTHON.replace("spark.stop()", CHANGING + STREAM + "spark.stop()"))
+    printed = python(script, cwd=checkout / "examples")
+    expected = distances(ROOT / "examples" / "data" / "stdlib-imports.txt", "asyncio")
+    assert str(expected["sys"]) in printed
+    assert expected["json"] != 1.0  # or the change below would change nothing
+    assert "{'json': {'steps': 1.0}}" in printed
+    assert "asyncio" in printed
+    assert re.search(r"^2 changes .* 0 behind \{'re': \{'steps': 2.0\}\}$", printed, re.M)

@@ -1,0 +1,62 @@
+"""Answers at any delay bound are those of the oracles, and both engines go the same way."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+
+from tests.support.bounded import BOUNDED, draw
+from vertexsdk.algorithms import ALGORITHMS
+from vertexsdk.program.analysis.delay_bound import why_synchronous
+from vertexsdk.program.program import Program
+from vertexsdk.testing._values import near
+
+PARAMS: dict[str, dict[str, Any]] = {"sssp": {"origin": 1}, "bfs": {"origin": 1}}
+
+
+def test_which_algorithms_allow_a_bound() -> None:
+    allowed = {
+        name
+        for name, cls in ALGORITHMS.items()
+        if why_synchronous(Program(cls), Program(cls).bind(PARAMS.get(name, {}))) is None
+    }
+    assert allowed == set(BOUNDED)
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_interpreted(name: str) -> None:
+    bounds = [2, 16] if name == "pagerank" else [1, 2, 16, 1000]
+    for seed, (bound, partitions) in enumerate(itertools.product(bounds, [1, 2, 7])):
+        for k in range(1 if name == "pagerank" else 2):
+            case = draw(random.Random(100 * seed + k), name, bound, partitions)
+            got, _, _ = case.run()
+            assert not case.wrong(got), (seed, k, bound, partitions)
+
+
+@pytest.mark.parametrize("name", [n for n in BOUNDED if n != "lcc"])  # of which tuples are sent
+def test_compiled_does_what_interpreted_does(name: str) -> None:
+    bounds = [2, 9] if name == "pagerank" else [2, 3, 16, 1000]
+    for seed, (bound, partitions) in enumerate(itertools.product(bounds, [2, 7])):
+        case = draw(random.Random(5000 + seed), name, bound, partitions)
+        case.seed = seed if seed % 4 else None
+        a, total, iterations = case.run()
+        rounds, hops = case.runs.rounds, case.runs.hops
+        b, other, theirs = case.run(compiled="require")
+        assert not case.wrong(b), seed
+        assert (a, iterations, hops) == (b, theirs, case.runs.hops), seed
+        assert (total.updates, total.messages) == (other.updates, other.messages), seed
+        again = case.runs.rounds
+        assert rounds is not None
+        assert again is not None
+        assert rounds.delays.tolist() == again.delays.tolist(), seed
+
+
+def test_blocks_of_a_large_bound() -> None:
+    case = draw(random.Random(77), "pagerank", 1000, 2)
+    case.params["epsilon"] = 1e-3
+    got, _, _ = case.run(compiled="require")
+    wanted, _, _ = case.run(delay_bound=1)
+    assert all(near(got[v]["rank"], row["rank"], 1e-2) for v, row in wanted.items())

@@ -1,0 +1,244 @@
+"""A live partition: whatever changed, in forks too, its answer is that of a run from scratch."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.engine.programs import Widest
+from tests.support.live import LiveInProcess
+from tests.support.random_changes import Edges, Row, random_rows
+from tests.support.reference import reference
+from vertexsdk import Min, Vertex, VertexId, inf, param, state
+from vertexsdk.algorithms import (
+    BreadthFirstSearch,
+    ConnectedComponents,
+    PageRank,
+    ShortestPaths,
+)
+from vertexsdk.engine.incremental import _incremental_task as incremental_task
+from vertexsdk.engine.incremental import _partition as partition
+from vertexsdk.engine.incremental import _renumber as renumber
+from vertexsdk.program.program import Program
+from vertexsdk.program.vertex import Delta
+from vertexsdk.testing.oracles import disagreements, expected
+
+ORIGIN = 3
+
+
+class Clamped(Vertex):
+    """Messages get better around a cycle, and states do not: levels cannot tell what stands."""
+
+    origin: VertexId = param()
+    length: float = state(inf)
+    messages = Min(float)
+
+    def init(self) -> None:
+        self.length = 0.0 if self.id == self.origin else inf
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.length = 0.0 if self.id == self.origin else max(delta.value, -4.0)
+
+    def scatter(self, iteration: int) -> None:
+        for target in self.targets:
+            self.emit(target, self.length - target.value)
+
+
+class Falling(Vertex):
+    """Who hears of a rank passes on another one: no monotone program, each answer begins anew."""
+
+    origin: VertexId = param()
+    rank: float = state(0.0)
+    messages = Min(float)
+
+    def init(self) -> None:
+        self.rank = 9.0
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.rank = 1.0 if self.id == self.origin else min(delta.value, 50.0)
+
+    def scatter(self, iteration: int) -> None:
+        for target in self.targets:
+            self.emit(target, self.rank + target.value)
+
+
+BUILT_IN: dict[str, tuple[type[Vertex], dict[str, Any]]] = {
+    "bfs": (BreadthFirstSearch, {"origin": ORIGIN}),
+    "sssp": (ShortestPaths, {"origin": ORIGIN}),
+    "wcc": (ConnectedComponents, {}),
+    "pagerank": (PageRank, {"epsilon": 1e-12}),
+}
+
+
+@cache
+def program(cls: type[Vertex]) -> Program:
+    return Program(cls)
+
+
+class History:
+    """A random stream of changes, made to a live partition and to a model of its edges."""
+
+    def __init__(self, cls: type[Vertex], params: dict[str, Any], seed: int, undirected: bool):
+        self.rng = random.Random(seed)
+        self.cls, self.params, self.undirected = cls, params, undirected
+        self.size = self.rng.choice([4, 8, 14])
+        self.edges: Edges = {}
+        for _ in range(self.rng.randint(1, 3 * self.size)):
+            self.edges[self.pair()] = self.value()
+        self.named = [ORIGIN] if "origin" in params else []
+        self.live = LiveInProcess(
+            program(cls),
+            [(a, b, x) for (a, b), x in self.edges.items()],
+            self.named,
+            params=params,
+            undirected=undirected,
+            threads=1 + seed % 2,
+            workers=seed % 3,
+        )
+
+    def pair(self) -> tuple[int, int]:
+        a, b = self.rng.randrange(self.size + 2), self.rng.randrange(self.size + 2)
+        return (min(a, b), max(a, b)) if self.undirected else (a, b)
+
+    def value(self) -> float:
+        return float(self.rng.choice([0, 1, 1, 2, 5]))
+
+    def changes(self, edges: Edges) -> list[Row]:
+        """Make changes of any kind to `edges`, also of edges that are not there."""
+        return random_rows(
+            self.rng, edges, self.rng.randint(1, self.rng.choice([1, 3, 12])),
+            undirected=self.undirected, vertices=range(self.size + 2), values=(0, 1, 1, 2, 5),
+        )  # fmt: skip
+
+    def check(self, live: LiveInProcess, edges: Edges) -> None:
+        """The answer of `live` is that of a run from scratch on `edges`."""
+        got = live.answer()
+        rows = [(a, b, x) for (a, b), x in sorted(edges.items())]
+        name = next((k for k, (cls, _) in BUILT_IN.items() if cls is self.cls), None)
+        if not rows and not self.named:
+            assert got == {}
+        elif name is None:
+            wanted = reference(
+                self.cls, rows, self.named, params=self.params, undirected=self.undirected
+            )
+            assert got == wanted.state
+        else:
+            oracle = expected(name, rows, self.named, self.params, undirected=self.undirected)
+            assert not disagreements(oracle, got, 1e-8)
+
+    def run(self, steps: int) -> None:
+        forks: list[tuple[LiveInProcess, Edges]] = []
+        rng, live = self.rng, self.live
+        for _ in range(steps):
+            before = len(self.edges)
+            counts = live.take(self.changes(self.edges))
+            assert len(self.edges) - before == counts["added"] - counts["removed"]
+            if rng.random() < 0.3:
+                live.answer(rng.randint(0, 2))
+            if rng.random() < 0.3:
+                forks.append((live.fork(), dict(self.edges)))
+            if rng.random() < 0.6:
+                self.check(live, self.edges)
+            if forks and rng.random() < 0.4:
+                fork, edges = rng.choice(forks)
+                fork.take(self.changes(edges))  # hypothetical
+                self.check(fork, edges)
+        if forks and rng.random() < 0.5:
+            fork, edges = forks[-1]
+            live.job(adopt=fork.key)
+            self.check(live, edges)
+        for fork, edges in forks:
+            self.check(fork, edges)
+            fork.close()
+        live.close()
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_answers_equal_the_oracle(
+    name: str, undirected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cls, params = BUILT_IN[name]
+    for seed in range(15):
+        # places are given anew at once, or never
+        monkeypatch.setattr(renumber, "SPARE", 0 if seed % 2 else 1 << 16)
+        History(cls, params, seed, undirected).run(8)
+
+
+@pytest.mark.parametrize("cls", [Widest, Clamped, Falling])
+def test_other_programs_equal_the_reference(cls: type[Vertex]) -> None:
+    for seed in range(15):
+        History(cls, {"origin": ORIGIN}, seed, False).run(8)
+
+
+@pytest.fixture
+def restarts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The reasons why partitions began anew."""
+    found: list[str] = []
+    restart = partition.LivePartition.restart
+
+    def noted(self: partition.LivePartition, reason: str) -> None:
+        found.append(reason)
+        restart(self, reason)
+
+    monkeypatch.setattr(partition.LivePartition, "restart", noted)
+    return found
+
+
+def test_programs_begin_anew_only_where_they_must(restarts: list[str]) -> None:
+    for seed in range(5):
+        History(ShortestPaths, {"origin": ORIGIN}, seed, False).run(8)
+    assert restarts == []
+    for seed in range(10):
+        History(Clamped, {"origin": ORIGIN}, seed, False).run(8)
+    assert {*restarts} == {"levels cannot tell which values support each other"}
+
+
+def test_values_do_not_support_each_other_around_a_cycle() -> None:
+    edges = [(1, 2), (2, 3), (3, 4), (4, 2)]
+    live = LiveInProcess(program(BreadthFirstSearch), edges, [1], params={"origin": 1})
+    assert live.answer()[4] == {"depth": 3}
+    live.take([("-", 1, 2)])
+    assert {row["depth"] for v, row in live.answer().items() if v != 1} == {2**63 - 1}
+    live.close()
+
+
+def test_the_work_is_that_of_what_changed() -> None:
+    edges = [(k, k + 1) for k in range(2000)]
+    live = LiveInProcess(program(BreadthFirstSearch), edges, [0], params={"origin": 0})
+    live.answer()
+    live.take([("-", 1990, 1991)])
+    assert live.last is not None
+    withdrawn = live.last.touched
+    live.answer()
+    assert withdrawn + live.last.touched < 30
+    live.close()
+
+
+def test_places_of_vertices_that_went_are_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renumber, "SPARE", 10)
+    live = LiveInProcess(program(ConnectedComponents), [(0, 1)])
+    for k in range(1, 200):
+        live.take([("+", k, k + 1), ("-", k - 1, k)])
+    assert live.answer() == {199: {"component": 199}, 200: {"component": 199}}
+    assert incremental_task._held[live.key].index.n < 20
+    live.close()
+
+
+def test_no_iterations_are_none() -> None:
+    live = LiveInProcess(program(ConnectedComponents), [(1, 2)])
+    assert live.job(iterate=True, iterations=0).iterations == 0
+    assert live.answer()[2] == {"component": 1}
+    live.close()
+
+
+def test_strict_takes_in_nothing_of_a_batch_with_an_absent_edge() -> None:
+    live = LiveInProcess(program(ConnectedComponents), [(1, 2), (3, 4)])
+    live.take([("+", 2, 3), ("-", 7, 8)], strict=True)
+    assert live.last is not None
+    assert live.last.absent == [1]
+    assert live.answer()[4] == {"component": 3}
+    live.close()

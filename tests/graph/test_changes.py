@@ -1,0 +1,158 @@
+"""Changes: read from files, given as tuples, applied to a sorted set of edges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from vertexsdk.errors import InputError
+from vertexsdk.graph.changes.change_files import ChangeFiles
+from vertexsdk.graph.changes.changes import ADD, CHANGE, REMOVE, Changes
+from vertexsdk.graph.changes.line import Form
+from vertexsdk.graph.edge_kernels import apply_changes
+
+END = st.integers(0, 4)
+CHANGE_ = st.tuples(st.sampled_from([ADD, REMOVE, CHANGE]), END, END, st.integers(1, 3))
+
+
+def columns(rows: list[tuple[int, int, float]]) -> tuple[Any, Any, Any]:
+    table = np.array(rows, np.float64).reshape(len(rows), 3)
+    return table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(st.tuples(END, END), st.integers(1, 3)), st.lists(CHANGE_, max_size=20))
+def test_the_kernel_does_as_a_dictionary(
+    edges: dict[tuple[int, int], int], changes: list[tuple[int, int, int, int]]
+) -> None:
+    model = {k: float(v) for k, v in edges.items()}
+    wanted, absent = dict.fromkeys(("added", "removed", "changed", "unchanged", "absent"), 0), []
+    for number, (kind, a, b, value) in enumerate(changes):
+        there = (a, b) in model
+        if kind == ADD and not there:
+            did = "added"
+        elif not there:
+            did = "absent"
+            absent.append(number)
+        elif kind == REMOVE:
+            did = "removed"
+        else:
+            did = "unchanged" if model[a, b] == value else "changed"
+        wanted[did] += 1
+        if did == "removed":
+            del model[a, b]
+        elif did != "absent":
+            model[a, b] = float(value)
+    base = columns([(*k, v) for k, v in sorted(edges.items())])
+    kinds = np.array([c[0] for c in changes], np.uint8)
+    after, gone, counts = apply_changes(base, kinds, columns([c[1:] for c in changes]))
+    assert counts == wanted
+    assert np.flatnonzero(gone).tolist() == absent
+    got = list(zip(*(c.tolist() for c in after), strict=True))
+    assert got == [(*k, v) for k, v in sorted(model.items())]
+
+
+def read(text: str, tmp_path: Path, **options: Any) -> list[tuple[Changes, list[str]]]:
+    path = tmp_path / "changes.txt"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    form = Form(options.pop("integers", True), options.pop("value", "float64"))
+    return [
+        (batch.changes, [str(bad).removeprefix(f"{path}, ") for bad in batch.bad.first])
+        for batch in ChangeFiles([str(path)], form, **options)
+    ]
+
+
+def test_a_change_file(tmp_path: Path) -> None:
+    text = "# head\n+ 1 2\n\n+\t-3,4 0.5 # more\n~ 1 2 1e3\n- 1 2\n- 1 2 7\n"
+    [(batch, bad)] = read(text, tmp_path)
+    assert bad == []
+    assert batch.kind.tolist() == [ADD, ADD, CHANGE, REMOVE, REMOVE]
+    assert batch.source.to_pylist() == [1, -3, 1, 1, 1]
+    assert batch.target.to_pylist() == [2, 4, 2, 2, 2]
+    assert batch.value.tolist() == [1, 0.5, 1000, 1, 1]
+    assert batch.places[2].endswith("changes.txt, line 5")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("* 1 2", "'*' is no sign of a change; a line begins with +, - or ~"),
+        ("1 2 3", "'1' is no sign of a change; a line begins with +, - or ~"),
+        ("+ 1", "2 fields; write + source target [value]"),
+        ("+ 1 2 3 4", "5 fields; write + source target [value]"),
+        ("-", "1 fields; write - source target"),
+        ("~ 1 2", "3 fields; write ~ source target value"),
+        ("+ 1 2 x", "value 'x' is no number"),
+        ("+ 1 2 nan", "value NaN is no number"),
+        ("+ a 2", "id 'a' is no integer, but those of the graph are"),
+        ("+ 1_0 2", "id '1_0' is no integer, but those of the graph are"),
+        ("+ 9223372036854775808 2", "id '9223372036854775808' is beyond int64"),
+    ],
+)
+def test_bad_lines_are_told_and_left_out(tmp_path: Path, line: str, reason: str) -> None:
+    [(batch, bad)] = read(f"+ 1 2\n{line}\n- 1 2\n", tmp_path)
+    assert bad == [f"line 2: {reason}"]
+    assert batch.kind.tolist() == [ADD, REMOVE]
+
+
+def test_strings_and_batches(tmp_path: Path) -> None:
+    text = "".join(f"+ v{k} w\n" for k in range(5)) + "bad\n"
+    read_ = read(text, tmp_path, integers=False, at_once=2)
+    assert [len(batch) for batch, _ in read_] == [2, 2, 1]
+    assert [len(bad) for _, bad in read_] == [0, 0, 1]
+    assert read_[1][0].source.to_pylist() == ["v2", "v3"]
+    [(_, bad)] = read("+ \udcff w\n", tmp_path, integers=False)
+    assert len(bad) == 1
+    assert bad[0].endswith("is no text in UTF-8")
+
+
+def test_whole_values(tmp_path: Path) -> None:
+    [(batch, bad)] = read(f"+ 1 2 {2**53 + 1}\n+ 1 3 0.5\n", tmp_path, value="int64")
+    assert batch.value.tolist() == [2**53 + 1]
+    assert bad == ["line 2: value '0.5' is no number"]
+    [(batch, bad)] = read(f"+ 1 2 {2**63}\n", tmp_path, value="int64")
+    assert bad == [f"line 1: value '{2**63}' is beyond int64"]
+    assert len(batch) == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([("*", 1, 2)], "is no change"),
+        ([("+", 1)], "is no change"),
+        ([("~", 1, 2)], "is no change"),
+        ([("+", 1.5, 2)], "ids of changes must be integers or strings"),
+        ([("+", 1, 2**63)], "beyond int64"),
+        ([("+", 1, 2, float("nan"))], "none of them NaN"),
+        ([("+", 1, 2, "x")], "must be numbers"),
+    ],
+)
+def test_rows_that_are_no_changes(rows: list[Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Changes.of(rows)
+
+
+def test_a_dataframe(spark: SparkSession) -> None:
+    rows = [("+", 1, 2, 0.5), ("remove", 1, 2, None), ("~", 3, 4, 2.0)]
+    frame = spark.createDataFrame(rows, "kind string, source long, target long, value double")
+    batch = Changes.from_dataframe(frame.coalesce(1))
+    assert batch.kind.tolist() == [ADD, REMOVE, CHANGE]
+    assert batch.value.tolist() == [0.5, 1, 2]
+    with pytest.raises(InputError, match="there is no target"):
+        Changes.from_dataframe(frame.drop("target"))
+    with pytest.raises(InputError, match="the changes, row 1: kind 'x'"):
+        Changes.from_dataframe(frame.selectExpr("'x' kind", "source", "target"))
+    with pytest.raises(InputError, match="the changes, row 1: target is null"):
+        Changes.from_dataframe(frame.selectExpr("kind", "source", "null + target as target"))
+    named = frame.selectExpr("kind", "source", "'v' || target as target", "int(value) as value")
+    batch = Changes.from_dataframe(named.coalesce(1))
+    assert (batch.source.to_pylist(), batch.target.to_pylist()) == (
+        ["1", "1", "3"], ["v2", "v2", "v4"],
+    )  # fmt: skip
+    assert batch.value.dtype == np.int64

@@ -1,0 +1,233 @@
+"""Branches beside a main loop, on Spark: what they share, how they end, what a merge keeps."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from vertexsdk import Graph, InputError, MainLoop, RunError, Sum, Vertex, aggregate, state
+from vertexsdk.algorithms import ConnectedComponents, PageRank, ShortestPaths
+from vertexsdk.program.vertex import Aggregates, Delta
+from vertexsdk.state import StateInputError
+from vertexsdk.testing.oracles import disagreements, expected
+
+ROWS = [(1, 2, 1.0), (2, 3, 1.0), (3, 4, 1.0), (7, 8, 1.0)]
+inf = float("inf")
+
+
+class Endless(Vertex):
+    """It never ends by itself, and says how far it is from doing so."""
+
+    count: int = state(0)
+    messages = Sum(int)
+    left = aggregate(Sum(int))
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.count = self.count + 1
+        self.left.contribute(3)
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.count)
+
+    def converged(self, iteration: int, aggregates: Aggregates) -> bool:
+        return bool(aggregates.left == 0)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"lmdb://{tmp_path}/state"
+
+
+@pytest.fixture
+def roads(spark: SparkSession, url: str) -> Iterator[MainLoop]:
+    graph = Graph.from_arrays(*zip(*ROWS, strict=True), spark=spark)
+    with MainLoop(ShortestPaths, graph, params={"origin": 1}, backend=url, loop="roads") as main:
+        yield main
+
+
+def lengths(result: Any) -> dict[Any, float]:
+    with contextlib.closing(result):
+        found: dict[Any, float] = result.to_dict()
+        return found
+
+
+def test_what_if(roads: MainLoop) -> None:
+    roads.query().close()
+    with roads.fork("what-if") as branch, branch.fork() as other:
+        assert branch.apply([("+", 1, 4, 0.5), ("-", 9, 9)])["absent"] == 1
+        roads.ingest([("-", 1, 2)])
+        other.apply([("+", 8, 9, 1)])
+        now = {1: 0.0, 2: 1.0, 3: 2.0, 4: 0.5, 7: inf, 8: inf}
+        assert lengths(branch.result(60)) == now
+        assert branch.progress()["state"] == "done"
+        assert lengths(other.result(60)) == {**now, 4: 3.0, 9: inf}
+        found = branch.diff(other)
+        assert (found.field, found.ids.tolist()) == ("length", [4, 9])
+        assert found.mine.tolist() == [0.5, None]
+        assert found.theirs.tolist() == [3.0, inf]
+        gone = [2, 3, 4]
+        assert lengths(roads.query()) == {**now, **dict.fromkeys(gone, inf)}
+        assert roads.diff(branch).ids.tolist() == gone
+        with pytest.raises(InputError, match="no field 'width'"):
+            roads.diff(branch, "width")
+    with pytest.raises(StateInputError, match="already"):
+        roads.fork("what-if")
+
+
+def test_a_merge_keeps_what_came(roads: MainLoop) -> None:
+    first, second = roads.fork(), roads.fork()
+    with pytest.raises(InputError, match="is not at its fixed point"):
+        first.merge()
+    first.result(60).close()
+    first.apply([("+", 4, 5, 1)])
+    first.result(60).close()
+    before = roads.iteration
+    first.merge()  # before any input: main goes on from it, at its next iteration
+    assert first.merged
+    assert roads.iteration == before + 1
+    assert roads.lookup([5])[5]["length"] == 4.0
+    assert roads.changes == 1
+    second.result(60).close()
+    with pytest.raises(InputError, match="1 changes came to loop 'roads' since"):
+        second.merge()
+    with pytest.raises(InputError, match="was merged into 'roads'"):
+        first.apply([("+", 1, 2)])
+    assert lengths(first.result(60))[5] == 4.0
+    roads.ingest([("+", 1, 9, 1)])
+    third = roads.fork(merge="auto")
+    assert third.result(60).statistics["merged"]
+    roads.ingest([("-", 1, 9)])
+    late = roads.fork(merge="auto")
+    roads.ingest([("+", 5, 6, 1)])
+    result = late.result(60)
+    assert not result.statistics["merged"]
+    assert 6 not in lengths(result)
+    assert roads.lookup([5])[5]["behind"] == 1  # the fork brought it to its fixed point
+    assert lengths(roads.query())[6] == 5.0
+    for branch in (first, second, third, late):
+        branch.close()
+
+
+def test_merges_and_input_in_any_order(roads: MainLoop) -> None:
+    """Both at once, again and again: whichever is first, no change is lost."""
+    for number in range(4):
+        roads.query().close()
+        with roads.fork() as branch:
+            branch.result(60).close()
+            ready = threading.Barrier(2)
+            refused: list[Exception] = []
+
+            def merge(branch: Any = branch, ready: Any = ready, refused: Any = refused) -> None:
+                ready.wait()
+                try:
+                    branch.merge()
+                except InputError as error:
+                    refused.append(error)
+
+            thread = threading.Thread(target=merge)
+            thread.start()
+            ready.wait()
+            if number % 2:
+                time.sleep(0.02)
+            roads.ingest([("+", 4, 20 + number, 1)])
+            thread.join(60)
+            assert branch.merged != bool(refused)
+        assert {20 + k for k in range(number + 1)} < set(lengths(roads.query()))
+    assert roads.changes == 4
+
+
+def test_an_earlier_version(roads: MainLoop) -> None:
+    graphs = {roads.iteration: 3.0}
+    for value in (0.5, 0.25):
+        roads.ingest([("+", 1, 4, value)])
+        graphs[roads.iteration] = value
+    roads._versions.checkpoint()
+    roads.ingest([("-", 1, 4)])
+    graphs[roads.iteration] = 3.0
+    for at, length in graphs.items():
+        with roads.fork(at=at) as branch:
+            result = branch.result(60)
+            assert result.statistics["start"] == "init"
+            assert lengths(result)[4] == length
+            with pytest.raises(InputError, match="stands at an earlier version"):
+                branch.merge()
+
+
+def test_limits_and_cancelling(spark: SparkSession, url: str) -> None:
+    graph = Graph.from_arrays([1, 2], [2, 1], spark=spark, partitions=2)
+    with MainLoop(Endless, graph, backend=url, compiled=False) as main:
+        with pytest.raises(
+            RunError, match=r"met its limit of iterations.* 5 iterations, residual 6"
+        ):
+            main.query(max_iterations=5)
+        assert main.read().statistics["exact"] is False
+        with main.fork() as branch:
+            with pytest.raises(RunError, match=r"met its time limit after \d"):
+                branch.start(timeout=0.3).result(60)
+            branch.start()
+            with pytest.raises(InputError, match="is running"):
+                branch.start()
+            with pytest.raises(RunError, match="still running after"):
+                branch.result(0.2)
+            while branch.progress()["iterations"] < 3:
+                time.sleep(0.01)
+            branch.cancel()
+            with pytest.raises(RunError, match="was cancelled"):
+                branch.result(60)
+            assert branch.progress()["state"] == "failed"
+            assert branch.read().lookup([1])[1]["count"] >= 3
+
+
+def test_many_beside_a_loop_that_goes_on(spark: SparkSession, url: str) -> None:
+    rows = [(k, (7 * k + 3) % 20) for k in range(20)]
+    graph = Graph.from_arrays(*zip(*rows, strict=True), spark=spark)
+    with MainLoop(PageRank, graph, params={"epsilon": 1e-12}, backend=url) as main:
+        main.shared = True
+        wanted, branches = [], []
+        for k in range(4):
+            main.ingest([("+", k, 30 + k), ("-", *rows[0])])
+            rows = [*rows[1:], (k, 30 + k)]
+            wanted.append(expected("pagerank", rows, [], {"epsilon": 1e-12}))
+            branches.append(main.fork().start(timeout=60))
+        for branch, answer in zip(branches, wanted, strict=True):
+            ranks = lengths(branch.result(60))
+            assert not disagreements(answer, {v: {"rank": x} for v, x in ranks.items()}, 1e-9)
+            branch.close(forget=True)
+        result = main.query()
+        assert result.loop == "pagerank-1"
+        assert result.statistics["start"] == "init"  # no branch was merged before
+        ranks = lengths(result)
+        assert not disagreements(wanted[-1], {v: {"rank": x} for v, x in ranks.items()}, 1e-9)
+        assert main.lookup([30])[30]["behind"] == 0  # as it was merged
+        main.ingest([("+", 5, 6)])
+        assert main.query().statistics["start"] == "warm"
+
+
+def test_the_memory_of_branches_is_freed(spark: SparkSession, url: str) -> None:
+    graph = Graph.from_arrays([1, 2], [2, 3], spark=spark)
+    main = MainLoop(ConnectedComponents, graph, backend=url)
+    main.query().close()
+    place = Path("/dev/shm") / f"vertexsdk-{graph.key.split('/')[0]}" / graph.key.split("/")[1]
+
+    def kept() -> int:
+        return len([p for p in place.rglob("*") if p.is_file()])
+
+    before = kept()
+    for _ in range(3):
+        with main.fork() as branch:
+            branch.apply([("+", 8, 9)])
+            branch.result(60).close()
+    assert kept() == before
+    branch = main.fork()
+    main.close()  # the branch outlives it
+    assert branch.apply([("+", 8, 9)])["added"] == 1
+    assert branch.result(60).lookup([9])[9] == {"component": 8}
+    branch.close()
+    assert kept() == 0

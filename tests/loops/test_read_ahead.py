@@ -1,0 +1,100 @@
+"""Batches read ahead: in order, bounded, and what the source fails of reaches the reader."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vertexsdk.loops.streams.read_ahead import Feed
+
+
+@dataclass
+class Piece:
+    size: int
+    bytes: int
+
+    def __len__(self) -> int:
+        return self.size
+
+
+class Source:
+    """Gives pieces until it is stopped; then may fail."""
+
+    def __init__(self, pieces: list[Piece], error: Exception | None = None) -> None:
+        self.pieces, self.error = pieces, error
+        self.given = 0
+        self.stopped = threading.Event()
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+    def __iter__(self) -> Iterator[Piece]:
+        for piece in self.pieces:
+            if self.stopped.is_set():
+                return
+            self.given += 1
+            yield piece
+        if self.error is not None:
+            raise self.error
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.builds(Piece, st.integers(0, 9), st.integers(1, 99)), max_size=30),
+    st.integers(1, 20), st.integers(1, 200),
+)  # fmt: skip
+def test_everything_in_order_within_bounds(pieces: list[Piece], most: int, most_bytes: int) -> None:
+    got = []
+    with Feed(Source(pieces), changes=most, bytes=most_bytes) as feed:
+        for piece in feed:
+            with feed._moved:
+                waiting = list(feed._waiting)
+            assert len(waiting) <= 1 or sum(map(len, waiting)) <= most
+            assert len(waiting) <= 1 or sum(p.bytes for p in waiting) <= most_bytes
+            assert feed.behind <= max([most, *map(len, pieces)])
+            got.append(piece)
+    assert got == pieces
+    assert feed.received == sum(map(len, pieces))
+
+
+@pytest.mark.parametrize("limits", [{"changes": 100}, {"bytes": 80}])
+def test_a_fast_source_waits_for_a_slow_reader(limits: dict[str, int]) -> None:
+    source = Source([Piece(10, 8)] * 1000)
+    with Feed(source, **limits) as feed:
+        end = time.monotonic() + 60
+        while feed.behind < 100 or source.given < 11:
+            assert time.monotonic() < end
+            time.sleep(0.001)
+        time.sleep(0.02)
+        assert feed.behind == 100
+        assert source.given == 11  # ten wait, one is held until there is room
+        taken = iter(feed)
+        for _ in range(5):
+            next(taken)
+        time.sleep(0.02)
+        assert source.given <= 16
+    assert not feed._thread.is_alive()
+    assert source.given <= 17
+
+
+def test_what_came_before_a_failure_is_given_first() -> None:
+    with Feed(Source([Piece(1, 1)] * 3, ValueError("gone"))) as feed:
+        taken = iter(feed)
+        assert len([next(taken) for _ in range(3)]) == 3
+        with pytest.raises(ValueError, match="gone"):
+            next(taken)
+
+
+def test_stop_lets_what_waits_through() -> None:
+    source = Source([Piece(1, 1)] * 1000)
+    with Feed(source, changes=5) as feed:
+        taken = iter(feed)
+        next(taken)
+        feed.stop()
+        assert 1 <= len(list(taken)) <= 7

@@ -1,0 +1,121 @@
+"""A sum goes on from the answer before only where it has one fixed point."""
+
+from __future__ import annotations
+
+import pytest
+
+from vertexsdk import Max, Sum, Vertex, aggregate, param, state
+from vertexsdk.algorithms import PageRank
+from vertexsdk.program.analysis._linearity import why_not_linear
+from vertexsdk.program.analysis.warm_start import why_from_init
+from vertexsdk.program.program import Program
+from vertexsdk.program.vertex import Aggregates, Delta
+
+
+class Katz(Vertex):
+    rank: float = state(0.0)
+    messages = Sum(float)
+    change = aggregate(Sum(float))
+    total = aggregate(Sum(float))
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        rank = 1.0 + 0.03 * self.heard(1.0) * delta.value
+        rank += self.total.value / self.num_vertices / 100
+        self.change.contribute(abs(rank - self.rank))
+        self.total.contribute(rank)
+        self.rank = rank
+
+    def heard(self, share: float) -> float:
+        return share if len(self.targets) > 0 else 0.5
+
+    def scatter(self, iteration: int) -> None:
+        share = -self.rank / 2
+        self.emitAll(share)
+
+    def converged(self, iteration: int, aggregates: Aggregates) -> bool:
+        return bool(aggregates.change <= 1e-13)
+
+
+class Core(Katz):
+    """Whoever hears of k others stays: from all, the k-core; from none, none."""
+
+    k: float = param(2.0)
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        inside = 1.0 if delta.value >= self.k else 0.0
+        self.change.contribute(abs(inside - self.rank))
+        self.rank = inside
+
+
+class Squared(Katz):
+    def scatter(self, iteration: int) -> None:
+        rank = self.rank
+        self.emitAll(rank * self.rank)
+
+
+class Least(Katz):
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        heard = delta.value
+        heard += 1.0
+        self.rank = min(heard, 1.0)
+
+
+class Helped(Katz):
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.square())
+
+    def square(self) -> float:
+        return self.rank * self.rank
+
+
+class Loudest(Katz):
+    """The aggregate which gather reads is none that is added up."""
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.total.contribute(abs(delta.value))
+        self.rank = delta.value + self.total.value
+
+
+class Halved(Katz):
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.rank = 1.0 / (1.0 + delta.value)
+
+
+class Scaled(Katz):
+    total = aggregate(Max(float))
+
+
+class Whole(Katz):
+    count: int = state(0)
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.rank = delta.value
+        self.count = 1
+
+
+@pytest.mark.parametrize(
+    ("cls", "reason"),
+    [
+        (PageRank, None),
+        (Katz, None),
+        (Core, "Core.gather does more than add and scale"),
+        (Squared, "Squared.scatter does more than add and scale"),
+        (Least, "Least.gather does more than add and scale"),
+        (Helped, "Helped.scatter calls a method that reads state"),
+        (Loudest, "Loudest.gather does more than add and scale"),
+        (Halved, "Halved.gather does more than add and scale"),
+        (Scaled, "Scaled reads total, which is no sum"),
+        (Whole, "Whole has fields that are no floats"),
+    ],
+)
+def test_only_what_adds_and_scales_is_linear(cls: type[Vertex], reason: str | None) -> None:
+    program = Program(cls)
+    assert why_not_linear(program.classes[0]) == reason
+    assert why_from_init(program, program.bind({}), 0.0, 1) == reason
+
+
+def test_an_undamped_pagerank_begins_anew() -> None:
+    """The sum of its ranks stays what it was, so vertices that go would take their share along."""
+    program = Program(PageRank)
+    reason = why_from_init(program, program.bind({"damping": 1.0}), 0.0, 1)
+    assert reason == "PageRank.converged reads the iteration"

@@ -1,0 +1,375 @@
+"""A program run by the engine's own tasks in this process, without Spark: for many small runs.
+
+Topologies are built here from rows in plain Python; hops are calls, one partition after the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from tests.support.adjacency import Edge, adjacency
+from vertexsdk.arrays import shared_memory
+from vertexsdk.compile._compile_program import with_kernels
+from vertexsdk.compile.plan import Plan, shape_of, shippable
+from vertexsdk.engine import task
+from vertexsdk.engine._master import Master, Progress
+from vertexsdk.engine._precompile import compile_plan
+from vertexsdk.engine.bounded._rounds import Rounds, end_block
+from vertexsdk.engine.task import DRIVER, Command, HopTask, Report, make_master
+from vertexsdk.errors import RunError
+from vertexsdk.graph._placement import Placement
+from vertexsdk.graph.topology import Topology
+from vertexsdk.program.analysis.delay_bound import by_blocks
+from vertexsdk.program.analysis.warm_start import Kept
+from vertexsdk.program.program import Program
+
+__all__ = ["InProcess", "topologies"]
+
+_numbers = itertools.count()
+
+
+def topologies(
+    rows: Mapping[int, list[Edge]],
+    partitions: int,
+    *,
+    each: bool,
+    placement: Placement | None = None,
+) -> list[Topology]:
+    """Build every partition's topology from the targets of every vertex.
+
+    Args:
+        rows: from `adjacency`.
+        partitions: how many.
+        each: a ghost per remote edge, instead of one per remote target.
+        placement: which partition owns each vertex; by the hash if None.
+    """
+    ids = np.array(sorted(rows), np.int64)
+    found = (placement or Placement(partitions)).of(ids)
+    owners = dict(zip(ids.tolist(), found.tolist(), strict=True))
+    local = [[v for v in ids.tolist() if owners[v] == p] for p in range(partitions)]
+    index = [{v: k for k, v in enumerate(mine)} for mine in local]
+    ghosts = []  # (owner, target, source's local index, edge number), in ghost order
+    for p, mine in enumerate(local):
+        edges = enumerate((u, e) for u in mine for e in rows[u])
+        remote = [(owners[e.id], e.id, index[p][u], k) for k, (u, e) in edges if owners[e.id] != p]
+        ghosts.append(sorted(remote))
+    slots = [_slots(g, len(mine), each) for g, mine in zip(ghosts, local, strict=True)]
+    made = []
+    for p, mine in enumerate(local):
+        edges_ = [(u, e) for u in mine for e in rows[u]]
+        slot_of, ghost_ids = slots[p]
+        target = [index[p].get(e.id, slot_of.get(k, -1)) for k, (_, e) in enumerate(edges_)]
+        inbound = [[v for v in slots[q][1] if owners[v] == p] for q in range(partitions)]
+        into: list[list[int]] = [[] for _ in range(len(mine) + len(ghost_ids))]
+        for (u, _), slot in zip(edges_, target, strict=True):
+            into[slot].append(index[p][u])
+        for j, v in enumerate(v for q in inbound for v in q):
+            into[index[p][v]].append(len(mine) + j)
+        counts = np.bincount([owners[v] for v in ghost_ids], minlength=partitions)
+        made.append(
+            Topology(
+                partition=p,
+                partitions=partitions,
+                ids=np.array(mine, np.int64),
+                start=_starts([len(rows[u]) for u in mine]),
+                target=np.array(target, np.int32),
+                ghost_ids=np.array(ghost_ids, np.int64),
+                ghost_start=_starts(counts.tolist()),
+                inbound=np.array([index[p][v] for q in inbound for v in q], np.int32),
+                inbound_start=_starts([len(q) for q in inbound]),
+                in_start=_starts([len(row) for row in into]),
+                in_source=np.array([u for row in into for u in row], np.int32),
+                value=np.array([e.value for _, e in edges_]),
+                reverse=np.array([e.reverse for _, e in edges_], np.bool_),
+                placement=placement,
+            )
+        )
+    return made
+
+
+def _slots(
+    ghosts: list[tuple[int, int, int, int]], n: int, each: bool
+) -> tuple[dict[int, int], list[int]]:
+    """The slot of every remote edge, and the ghosts' ids."""
+    slot_of: dict[int, int] = {}
+    ids: list[int] = []
+    for _, target, _, edge in ghosts:
+        if each or not ids or ids[-1] != target:
+            ids.append(target)
+        slot_of[edge] = n + len(ids) - 1
+    return slot_of, ids
+
+
+def _starts(counts: list[int]) -> Any:
+    return np.concatenate([[0], np.cumsum(np.array(counts, np.int64))]).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Order:
+    """In which order partitions run, and how many hops at most."""
+
+    bound: int
+    patient: bool
+    rng: random.Random | None
+    most: int
+
+
+class InProcess:
+    """A program over a small graph, to be run on any number of partitions, in any way.
+
+    Args:
+        program: its vertices' ids must be int.
+        edges, vertices, undirected: as for `reference`.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        edges: Iterable[Sequence[Any]],
+        vertices: Iterable[Any] = (),
+        *,
+        undirected: bool = False,
+    ) -> None:
+        self.program, self.undirected = program, undirected
+        names = {spec.name: k for k, spec in enumerate(program.classes)}
+        first = program.classes[0].name
+        self.kinds = {
+            v[0] if isinstance(v, tuple) else v: names[v[1] if isinstance(v, tuple) else first]
+            for v in vertices
+        }
+        dtype = np.dtype(program.value_dtype or "float64")
+        typed = [(s, t, dtype.type(x[0] if x else 1)) for s, t, *x in edges]
+        self.rows = adjacency(typed, self.kinds, program.direction, undirected=undirected)
+        self._topologies: dict[tuple[int, Placement | None], list[Topology]] = {}
+        self.trace: Callable[[Report], None] | None = None  # of asynchronous hops
+        self.kept: Kept | None = None  # the last answer, where `run` was to keep it
+        # Of the last asynchronous run:
+        self.hops = 0
+        self.rounds: Rounds | None = None
+        self.inbox: list[list[tuple[int, bytes]]] = []  # by partition, what is on its way to it
+
+    def run(
+        self,
+        params: Mapping[str, Any] | None = None,
+        *,
+        partitions: int = 1,
+        compiled: bool | Literal["require"] = False,
+        threads: int = 1,
+        forget: bool = False,
+        warm: Kept | None = None,
+        keep: bool = False,
+        placement: Placement | None = None,
+        delay_bound: int = 1,
+        patient: bool = False,
+        rng: random.Random | None = None,
+        max_hops: int = 10_000,
+    ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
+        """Run to the end; return the state by vertex, the sums of progress, and iterations.
+
+        With `forget` every task loads its partition as a new worker would; `warm` is an answer
+        to go on from, and with `keep` this one stays, as `kept`, until `drop`. Vertices are
+        where `placement` says. With `rng` and a `delay_bound` above 1 partitions take turns at
+        random, instead of all in each hop; `patient` is for `asynchronous.sweeps`.
+
+        Raises:
+            RunError: so many asynchronous hops were no end.
+        """
+        plan = self._plan(params or {}, partitions, threads, placement)
+        if keep:
+            kept = f"inprocess-{os.getpid()}/kept-{next(_numbers)}"
+            plan = replace(plan, keep=kept, warm=warm)
+        plan = with_kernels(plan, compiled, False, lambda text: None, compile_plan)
+        plan = replace(plan, program=shippable(self.program))
+        try:
+            order = _Order(delay_bound, patient, rng, max_hops)
+            return self._loop(plan, partitions, forget, order)
+        finally:
+            shared_memory.drop(plan.run)
+            for key in [k for k in task._kept if k[0] == plan.run]:
+                del task._kept[key]
+
+    def _plan(
+        self,
+        params: Mapping[str, Any],
+        partitions: int,
+        threads: int,
+        placement: Placement | None = None,
+    ) -> Plan:
+        algebra = self.program.algebra
+        each = algebra is not None and algebra.kind == "latest" and partitions > 1
+        made = self._topologies.setdefault((partitions, placement), [])
+        if not made:
+            made += topologies(self.rows, partitions, each=each, placement=placement)
+        run = f"inprocess-{os.getpid()}/run-{next(_numbers)}"
+        kept = None if placement is None else placement.keep(f"{run}/placement")
+        keys = []
+        for t in made:
+            t = replace(t, placement=kept)
+            if len(self.program.classes) > 1:
+                last = len(self.program.classes) - 1  # codes of a file need not be class numbers
+                codes_ = [last - self.kinds.get(v, 0) for v in t.ids.tolist()]
+                t = replace(t, kind=np.array(codes_, np.uint8))
+            if self.program.value_dtype is None:
+                t = replace(t, value=None)
+            if self.program.direction != "both" or self.undirected:
+                t = replace(t, reverse=None)
+            keys.append(f"{run}/graph-{t.partition}")
+            shared_memory.save(keys[-1], *t.to_columns())
+        bound = self.program.bind(params)
+        named = {n: int(x) for n, x in self.program.named_vertices(bound).items()}
+        return Plan(
+            program=self.program,
+            kernels=tuple(None for _ in self.program.classes),
+            shape="many" if algebra is None else shape_of(self.program.classes),
+            params=bound | named,
+            tolerance=float(self.program.classes[0].cls.tolerance),
+            threads=threads,
+            topologies=tuple(keys),
+            run=run,
+            loop="main",
+            store=None,
+            max_iterations=self.program.classes[0].cls.max_iterations,
+            each=each,
+            kinds=tuple(reversed(range(len(self.program.classes)))),
+        )
+
+    def _loop(
+        self, plan: Plan, partitions: int, forget: bool, order: _Order
+    ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
+        hop = HopTask(plan)
+        vertices = len(self.rows)
+        master = make_master(replace(plan, program=self.program), vertices)
+        total = Progress(aggregates=master.identity())
+        inbox: list[list[tuple[int, bytes]]] = [[] for _ in range(partitions)]
+        version = 0
+        while master.reason is None:
+            command = Command(
+                version, master.iteration, dict(master.aggregates), vertices, None, 1.0
+            )
+            reports = self._hop(hop, command, inbox, forget)
+            for k in range(len(reports[0].history)):
+                step = Progress(aggregates=master.identity())
+                for report in reports:
+                    step.add(report.history[k], self.program.aggregators)
+                master.advance(step)
+                total.add(step, self.program.aggregators)
+            version = reports[0].version
+            vertices = sum(report.vertices for report in reports)
+            if order.bound > 1 and partitions > 1 and master.reason is None:
+                return self._asynchronous(plan, hop, master, inbox, total, order, forget)
+        self.kept = plan.kept(master.iteration - 1, master.aggregates) or self.kept
+        return self._state(plan, partitions, version), total, master.iteration - 1
+
+    def _asynchronous(
+        self,
+        plan: Plan,
+        hop: HopTask,
+        master: Master,
+        inbox: list[list[tuple[int, bytes]]],
+        total: Progress,
+        order: _Order,
+        forget: bool,
+    ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
+        """Go on after iteration 0: partitions take turns, all of them or some at random."""
+        partitions = len(inbox)
+        versions = [1] * partitions
+        bound, rng = order.bound, order.rng
+        rounds = Rounds(partitions, bound, plan.max_iterations)
+        blocks = by_blocks(self.program)
+        self.rounds, self.inbox = rounds, inbox
+        self.hops = 1
+        while master.reason is None and (blocks or rounds.reason is None):
+            if self.hops >= order.most:
+                raise RunError(f"no end after {self.hops} hops")
+            turn = list(range(partitions))
+            if rng is not None and not blocks:
+                turn = rng.sample(turn, rng.randint(1, partitions))
+            told = {p: rounds.start(p) for p in turn}
+            done = []
+            came = {p: inbox[p] for p in turn}
+            for p in turn:
+                inbox[p] = []
+            for p in turn:
+                frontier, room = told[p]
+                command = Command(
+                    versions[p], frontier, dict(master.aggregates), len(self.rows), None,
+                    0.0 if rng is not None and rng.random() < 0.3 else 600.0,
+                    bound=room, blocks=blocks, patient=order.patient,
+                )  # fmt: skip
+                if forget:
+                    task._kept.clear()
+                for destination, block in hop(p, command, came[p]):
+                    if destination == DRIVER:
+                        done.append(pickle.loads(block))
+                    else:
+                        inbox[destination].append((p, bytes(block)))
+            self.hops += 1
+            for report in done:
+                assert report.swept is not None
+                versions[report.partition] = report.version
+                rounds.finish(report.partition, report.swept)
+                for progress in report.history:
+                    total.add(progress, self.program.aggregators)
+                if self.trace is not None:
+                    self.trace(report)
+            if blocks:
+                end_block(master, done, self.program.aggregators, rounds.iteration)
+        self.versions = versions
+        self.kept = plan.kept(rounds.iteration, master.aggregates) or self.kept
+        return self._state(plan, partitions, versions), total, rounds.iteration
+
+    def _hop(
+        self,
+        hop: HopTask,
+        command: Command,
+        inbox: list[list[tuple[int, bytes]]],
+        forget: bool,
+    ) -> list[Report]:
+        """Run one on every partition; what they send each other replaces the inbox."""
+        sent: list[list[tuple[int, bytes]]] = [[] for _ in inbox]
+        reports: list[Report] = []
+        for p, blocks in enumerate(inbox):
+            if forget:
+                task._kept.clear()
+            for destination, block in hop(p, command, blocks):
+                if destination == DRIVER:
+                    reports.append(pickle.loads(block))
+                else:
+                    sent[destination].append((p, bytes(block)))
+        inbox[:] = sent
+        return reports
+
+    def _state(
+        self, plan: Plan, partitions: int, version: int | list[int]
+    ) -> dict[int, dict[str, Any]]:
+        state: dict[int, dict[str, Any]] = {}
+        for p in range(partitions):
+            kept = task._kept.get((plan.run, p))
+            if kept is None:
+                at = version if isinstance(version, int) else version[p]
+                command = Command(at, 0, {}, len(self.rows), None, 1.0, step=False)
+                processor = HopTask(plan)._processor(p, command)
+            else:
+                processor = kept[1]
+            if plan.keep is not None:
+                processor.keep()
+            columns = processor.result()
+            kinds = columns.get("kind", np.zeros(len(columns["id"]), np.uint8)).tolist()
+            for k, v in enumerate(columns["id"].tolist()):
+                spec = self.program.classes[kinds[k]]
+                state[v] = {
+                    f: _plain(columns[self.program.column(kinds[k], f)][k]) for f in spec.states
+                }
+        return state
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

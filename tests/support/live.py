@@ -1,0 +1,133 @@
+"""A live partition driven in this process, without Spark: for many small streams of changes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tests.support.adjacency import adjacency
+from tests.support.inprocess import InProcess
+from vertexsdk.arrays import shared_memory
+from vertexsdk.arrays.column_codec import encode_bytes
+from vertexsdk.compile._compile_program import with_kernels
+from vertexsdk.compile.plan import Plan, shippable
+from vertexsdk.engine._precompile import compile_plan
+from vertexsdk.engine.incremental import _incremental_task as incremental_task
+from vertexsdk.engine.incremental._incremental_task import Create, LiveCommand, LiveReport, LiveTask
+from vertexsdk.engine.incremental._partition import LivePartition
+from vertexsdk.graph.changes.changes import Changes
+from vertexsdk.program.analysis.incremental_rules import layout_of, why_not_live
+from vertexsdk.program.program import Program
+
+__all__ = ["LiveInProcess"]
+
+_numbers = itertools.count()
+_turns = itertools.count()
+_held: list[dict[str, LivePartition]] = [{}, {}, {}]  # by worker
+
+
+class LiveInProcess:
+    """A program over a small graph that changes, run by the tasks of `live`.
+
+    Args:
+        program: its vertices' ids must be int.
+        edges: `(source, target[, value])`, no pair twice.
+        named: vertices which are there without edges too.
+        threads: of kernels.
+        workers: processes which are given the tasks in turn, as far as what they hold goes; 0 is a
+            new one for every task.
+
+    >>> from vertexsdk.algorithms import ConnectedComponents
+    >>> live = LiveInProcess(Program(ConnectedComponents), [(1, 2), (3, 4)])
+    >>> live.take([("+", 2, 3)])["added"], live.answer()[4]
+    (1, {'component': 1})
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        edges: Iterable[Sequence[Any]],
+        named: Iterable[int] = (),
+        *,
+        params: Mapping[str, Any] | None = None,
+        undirected: bool = False,
+        threads: int = 1,
+        workers: int = 1,
+    ) -> None:
+        why = why_not_live(
+            program, partitions=1, undirected=undirected, strings=False, compiled=True
+        )
+        assert why is None, why
+        layout = layout_of(program, undirected=undirected)
+        assert layout is not None
+        names = sorted({int(v) for v in named})
+        edges = [tuple(e) for e in edges]
+        whole = InProcess(program, edges, names, undirected=undirected)
+        dtype = np.dtype(program.value_dtype or "float64")
+        typed = [(s, t, dtype.type(x[0] if x else 1)) for s, t, *x in edges]
+        whole.rows = adjacency(typed, whole.kinds, "out", undirected=undirected)
+        plan = whole._plan(params or {}, 1, threads)
+        plan = with_kernels(plan, "require", False, lambda text: None, compile_plan)
+        self.plan: Plan = replace(plan, program=shippable(program))
+        self.layout, self.workers = layout, workers
+        key = f"inprocess-{os.getpid()}/live-{next(_numbers)}"
+        self._begin(key, 0)
+        create = Create(plan.topologies[0], len(edges), np.array(names, np.int64))
+        self.job(create=create)
+        shared_memory.drop(plan.run)
+
+    def _begin(self, key: str, version: int) -> None:
+        self.key, self.version = key, version
+        self.task = LiveTask(self.plan, self.layout, key)
+        self.last: LiveReport | None = None
+
+    def job(self, **orders: Any) -> LiveReport:
+        """Run one task; see `LiveCommand`."""
+        incremental_task._held = _held[next(_turns) % self.workers] if self.workers else {}
+        [(_, block)] = self.task(0, LiveCommand(self.version, **orders), [])
+        report: LiveReport = pickle.loads(block)
+        assert report.lost is None, report.lost
+        if report.failure is not None:
+            raise report.failure
+        self.version, self.last = report.version, report
+        return report
+
+    def take(self, rows: Iterable[Sequence[Any]], *, strict: bool = False) -> dict[str, int]:
+        """Take in changes, as `Changes.of` takes them; return their counts."""
+        changes = Changes.of(rows)
+        changes = changes.canonical() if self.layout == "undirected" else changes
+        ids = (np.asarray(changes.source, np.int64), np.asarray(changes.target, np.int64))
+        columns = dict(zip(("source", "target"), ids, strict=True))
+        data = encode_bytes({"kind": changes.kind, **columns, "value": changes.value})
+        return self.job(changes=data, strict=strict).counts
+
+    def answer(self, iterations: int | None = None) -> dict[int, dict[str, Any]]:
+        """Iterate, to the end or so often; return the state by vertex."""
+        self.job(iterate=True, iterations=iterations, seconds=20.0)
+        live = incremental_task._held[self.key]
+        order = live.arena["order"]
+        rows = order[live.arena["alive"][order] != 0]
+        ids = live.arena["ids"][rows].tolist()
+        states = {name: column[rows].tolist() for name, column in live.v.states.items()}
+        return {v: {name: states[name][k] for name in states} for k, v in enumerate(ids)}
+
+    def fork(self) -> LiveInProcess:
+        """Return one that stands here."""
+        key = f"inprocess-{os.getpid()}/live-{next(_numbers)}"
+        self.job(fork=key)
+        made = object.__new__(LiveInProcess)
+        made.plan, made.layout, made.workers = self.plan, self.layout, self.workers
+        made._begin(key, 1)
+        return made
+
+    def close(self) -> None:
+        """Free its memory."""
+        for held in _held:
+            held.pop(self.key, None)
+        shared_memory.drop(self.key)

@@ -1,0 +1,397 @@
+"""Arrays kept on a worker's host, shared by all its processes.
+
+A key is a path whose first part is the run's Spark application; its arrays are one file which
+every process of the host maps. The file lies in shared memory where there is room, else in the
+temporary directory; or in the directory that the environment variable VERTEXSDK_RESIDENT_DIR
+names, relative to the process's own (on an executor, Spark's work directory). All of it is for
+this user alone, see `private_files`.
+
+An application's directory stays while a process that owns it lives, which is the driver, or the
+executor on a host where there is no driver. An owner holds the lock of a file `lock-*`, which the
+kernel releases however it ends, and which processes in other containers see too. When no owner's
+lock is held, the next process to start removes the directory.
+
+A key's arrays never change: what is saved again under a key is equal to what was there.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import logging
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.column_codec import map_file, write_file
+from vertexsdk.arrays.private_files import NotPrivateError, open_directory, open_file
+from vertexsdk.errors import RunError
+
+__all__ = ["application", "claim", "directory", "drop", "open", "release", "release_at_exit"]
+__all__ += ["save"]
+
+Columns = dict[str, NDArray[Any]]
+_Made = TypeVar("_Made")
+
+_log = logging.getLogger("vertexsdk")
+
+_PREFIX = "vertexsdk-"
+_HEADROOM = 64 << 20  # bytes to leave free in shared memory for others
+_OPEN_FILES = 256
+
+_opened: OrderedDict[str, tuple[int, Columns, dict[str, Any]]] = OrderedDict()
+_applications: dict[str, str] = {}
+_locks: dict[str, int] = {}  # of directories this process has claimed; -1: another process holds it
+_released: set[str] = set()
+
+
+def application(spark_id: str) -> str:
+    """The first part of an application's keys: Spark's id and what nobody else can guess.
+
+    A directory of that name cannot be there before, made by another user of the host.
+    """
+    return _applications.setdefault(spark_id, f"{spark_id}-{secrets.token_hex(8)}")
+
+
+def save(key: str, columns: Mapping[str, NDArray[Any]], meta: Mapping[str, Any] | None) -> int:
+    """Keep `columns` and `meta` under `key`, and return the bytes used.
+
+    Raises:
+        RunError: there is no room in shared memory nor in the temporary directory.
+    """
+    size = sum(a.nbytes for a in columns.values())
+    return _kept(key, size, lambda path: write_file(path, columns, meta))
+
+
+def open(key: str) -> tuple[Columns, dict[str, Any]] | None:
+    """Return the read-only arrays and the meta under `key`, or None if this host has none.
+
+    Raises:
+        NotPrivateError: the file under that name is another user's, or others can write it.
+    """
+    run, _, rest = key.partition("/")
+    for root in _roots():
+        folder = _own(root, run)
+        if folder is None:
+            continue
+        try:
+            file = open_file(f"{rest}.columns", os.O_RDONLY, parent=folder)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        finally:
+            os.close(folder)
+        inode = os.fstat(file).st_ino
+        held = _opened.get(key)
+        if held is None or held[0] != inode:
+            held = (inode, *_mapped(_path(root, key), file))
+            _opened[key] = held
+            while len(_opened) > _OPEN_FILES:
+                _opened.popitem(last=False)
+        else:
+            os.close(file)
+        _opened.move_to_end(key)
+        return held[1], held[2]
+    _opened.pop(key, None)
+    return None
+
+
+def _mapped(path: Path, file: int) -> tuple[Columns, dict[str, Any]]:
+    """Map an open file, which is closed then."""
+    return map_file(path, trusted=True, opener=lambda *_: file)
+
+
+def directory(key: str, size: int = 0) -> Path:
+    """Return the directory of `key`, for files that are written in place; see `_arena`.
+
+    It is where it is found, else made where `size` bytes fit. `drop` removes it.
+
+    Raises:
+        RunError: it cannot be made.
+    """
+    run = key.split("/")[0]
+    for root in _roots():
+        folder = _own(root, run)
+        if folder is not None:
+            os.close(folder)
+            with contextlib.suppress(FileNotFoundError):
+                path = _path(root, key).with_suffix("")
+                os.close(open_directory(path))
+                return path
+
+    def make(path: Path) -> Path:
+        path = path.with_suffix("")
+        os.close(open_directory(path, make=True))
+        return path
+
+    return _kept(key, size, make)
+
+
+def _kept(key: str, size: int, make: Callable[[Path], _Made]) -> _Made:
+    """Call `make` with the path of a key, in the first place that has room and is this user's."""
+    roots = _roots()
+    run = key.split("/")[0]
+    refused: Exception | None = None
+    for root in [r for r in roots if _free(r) > size + _HEADROOM] or roots[-1:]:
+        path = _path(root, key)
+        try:
+            claim(run, root)
+            for above in reversed(path.relative_to(root / (_PREFIX + run)).parents[:-1]):
+                (root / (_PREFIX + run) / above).mkdir(0o700, exist_ok=True)
+            return make(path)
+        except NotPrivateError as error:
+            refused = error
+        except OSError as error:
+            refused = RunError(
+                f"cannot keep {size >> 20} MB of graph in {root}: {error.strerror}; "
+                "free some room there, or set VERTEXSDK_RESIDENT_DIR to a larger disk"
+            )
+    assert refused is not None
+    raise refused from None
+
+
+def drop(prefix: str) -> None:
+    """Forget every key that is `prefix` or lies below it, on this host."""
+    for key in [k for k in _opened if k == prefix or k.startswith(prefix + "/")]:
+        del _opened[key]
+    for root in _roots():
+        path = _path(root, prefix)
+        shutil.rmtree(path.parent / path.stem, ignore_errors=True)
+        path.unlink(missing_ok=True)
+
+
+def claim(run: str, root: Path | None = None) -> None:
+    """Make this process's run an owner of its directory, and sweep those which have none.
+
+    Without a `root` that is done wherever this user can have a directory.
+
+    Raises:
+        NotPrivateError: another user made a directory of that name (in every place).
+        OSError: it cannot be made there.
+    """
+    refused: list[NotPrivateError] = []
+    roots = [root] if root else _roots()
+    for base in roots:
+        place = base / (_PREFIX + run)
+        if str(place) in _locks:
+            continue
+        try:
+            _locks[str(place)] = _lock(place)
+        except NotPrivateError as error:
+            refused.append(error)
+            _log.warning("%s", error)
+            continue
+        _sweep(base)
+    if len(refused) == len(roots):
+        raise refused[0]
+
+
+def release(run: str) -> None:
+    """Remove everything of a run on this host."""
+    for root in _roots():
+        place = root / (_PREFIX + run)
+        shutil.rmtree(place, ignore_errors=True)
+        lock = _locks.pop(str(place), -1)
+        if lock >= 0:
+            os.close(lock)
+    for key in [k for k in _opened if k.startswith(run + "/")]:
+        del _opened[key]
+
+
+def release_at_exit(run: str) -> None:
+    """Call `release` when this process, the driver, ends."""
+    pid = os.getpid()  # a fork must not clean up for its parent
+    if run not in _released:
+        _released.add(run)
+        atexit.register(lambda: release(run) if os.getpid() == pid else None)
+
+
+def _roots() -> list[Path]:
+    chosen = os.environ.get("VERTEXSDK_RESIDENT_DIR")
+    if chosen:
+        root = Path(chosen).absolute()
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(
+                f"VERTEXSDK_RESIDENT_DIR is {root}, which cannot be made: {error.strerror}; "
+                "name a directory on every host"
+            ) from None
+        return [root]
+    shared = Path("/dev/shm")
+    temporary = Path(os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir())
+    if temporary.parent != temporary and not temporary.is_dir():
+        temporary = Path(tempfile.gettempdir())
+    return [r for r in (shared, temporary) if os.access(r, os.W_OK)] or [temporary]
+
+
+def _path(root: Path, key: str) -> Path:
+    run, _, rest = key.partition("/")
+    return root / (_PREFIX + run) / f"{rest}.columns"
+
+
+def _own(root: Path, run: str) -> int | None:
+    """A descriptor of a run's directory; None if there is none, or it is not this user's."""
+    try:
+        return open_directory(root / (_PREFIX + run))
+    except (FileNotFoundError, NotPrivateError):
+        return None
+
+
+def _free(root: Path) -> int:
+    status = os.statvfs(root)
+    return status.f_bavail * status.f_frsize
+
+
+def _lock(place: Path) -> int:
+    """Make a run's directory, and lock an owner's file in it until the owner ends.
+
+    The descriptor of the lock, or -1 where this process need not hold it: a worker comes and goes,
+    so the lock is that of the driver or, where there is none on this host, of its executor.
+    """
+    while True:
+        with _opened_directory(place, make=True) as folder, _gate(folder):
+            if not _is_same(place, folder):
+                continue  # it was swept, and has another name by now
+            owner, role = _owner(), "driver"
+            if owner != os.getpid():
+                role = f"executor{_started(owner)}"
+                if _is_owned(folder, "driver"):
+                    return -1
+            name = f"lock-{owner}-{role}-{_namespace()}"
+            lock = open_file(name, os.O_RDWR | os.O_CREAT, parent=folder)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # by another process for the same executor
+                os.close(lock)
+                return -1
+            return lock if owner == os.getpid() else _entrusted(lock, owner)
+
+
+def _entrusted(lock: int, owner: int) -> int:
+    """Have a small process hold a lock until another process ends; returns as `_lock`."""
+    try:
+        alive = os.pidfd_open(owner)
+    except (AttributeError, OSError):  # no Linux, or an old one: held while this worker lives
+        return lock
+    wait = f"import select; p = select.poll(); p.register({alive}, select.POLLIN); p.poll()"
+    subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", wait],
+        pass_fds=(lock, alive),
+        start_new_session=True,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ).returncode = 0  # never waited for: it outlives this worker
+    os.close(alive)
+    os.close(lock)
+    return -1
+
+
+@contextlib.contextmanager
+def _gate(folder: int) -> Iterator[None]:
+    """Let one process at a time become an owner of a directory, or sweep it."""
+    gate = open_file(".gate", os.O_RDWR | os.O_CREAT, parent=folder)
+    try:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(gate)
+
+
+def _is_same(place: Path, folder: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(place, follow_symlinks=False), os.fstat(folder))
+    except FileNotFoundError:
+        return False
+
+
+def _owners(folder: int) -> list[str]:
+    """The names of owners' files in a directory."""
+    return [name for name in os.listdir(folder) if name.startswith("lock-")]
+
+
+def _is_owned(folder: int, role: str = "") -> bool:
+    """Whether an owner of a directory lives; `role`: one of these."""
+    return any(_is_locked(folder, name) for name in _owners(folder) if f"-{role}" in name)
+
+
+def _is_locked(folder: int, name: str) -> bool:
+    """Whether an owner's file is locked, so that the owner lives."""
+    try:
+        lock = open_file(name, os.O_RDWR, parent=folder)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def _namespace() -> int:
+    """Which processes a process id is one of: equal ids in two containers are two processes."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
+def _started(pid: int) -> int:
+    """When a process started, in clock ticks since boot; -1 if it does not run, 0 unknown."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except FileNotFoundError:
+        return -1 if Path("/proc/self/stat").exists() else 0
+    except OSError:
+        return 0
+
+
+def _owner() -> int:
+    """The Spark executor above a worker's daemon, or this process if it is no worker."""
+    try:
+        command = Path("/proc/self/cmdline").read_bytes()
+        if b"pyspark.daemon" not in command and b"pyspark.worker" not in command:
+            return os.getpid()
+        parent = os.getppid()
+        above = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1]
+        is_daemon = b"pyspark.daemon" in Path(f"/proc/{parent}/cmdline").read_bytes()
+        return int(above) if is_daemon else parent
+    except OSError:
+        return os.getpid()
+
+
+def _sweep(root: Path) -> None:
+    """Remove the directories of this user whose owners have all ended."""
+    for place in root.glob(_PREFIX + "*"):
+        with contextlib.suppress(OSError, NotPrivateError), _opened_directory(place) as folder:
+            if not _owners(folder):
+                continue
+            with _gate(folder):
+                if not _is_same(place, folder) or _is_owned(folder):
+                    continue
+                # Under another name, so that who waits at the gate makes the directory anew.
+                swept = place.with_name(f"{place.name}-{secrets.token_hex(4)}")
+                place.rename(swept)
+            shutil.rmtree(swept, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _opened_directory(path: Path, *, make: bool = False) -> Iterator[int]:
+    descriptor = open_directory(path, make=make)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

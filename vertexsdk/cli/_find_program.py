@@ -1,0 +1,95 @@
+"""PROGRAM on the command line: a built-in's name, `module:Class`, or `path.py:Class`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import cloudpickle
+
+from vertexsdk.errors import InputError, VertexError
+from vertexsdk.program.program import Program
+from vertexsdk.program.vertex import Vertex
+
+__all__ = ["load_program"]
+
+
+def load_program(text: str) -> Program:
+    """Return the program which `text` names.
+
+    Raises:
+        InputError: there is none, or its file cannot be imported.
+    """
+    if ":" not in text and not text.endswith(".py"):
+        from vertexsdk import algorithms
+
+        built_in = algorithms.ALGORITHMS
+        if text not in built_in:
+            raise InputError(
+                f"no built-in program {text!r}; there are: {', '.join(sorted(built_in))}; for one "
+                "of your own give module:Class or path.py:Class"
+            )
+        return Program(built_in[text], name=text)
+    place, _, name = text.rpartition(":") if ":" in text else (text, "", "")
+    module = _from_file(place) if place.endswith(".py") else _from_module(place)
+    found = getattr(module, name, None)
+    if isinstance(found, Program):
+        return found
+    if isinstance(found, type) and issubclass(found, Vertex) and found is not Vertex:
+        return Program(found)
+    programs = [
+        key
+        for key, value in vars(module).items()
+        if isinstance(value, Program)
+        or (isinstance(value, type) and issubclass(value, Vertex) and value is not Vertex)
+    ]
+    said = f"{place} has no Vertex subclass {name!r}" if name else f"{place}: write {place}:Class"
+    raise InputError(f"{said}; it has: {', '.join(sorted(programs)) or 'none'}")
+
+
+def _from_file(path: str) -> ModuleType:
+    """Import a file which no package holds, under a name of its own."""
+    if not os.path.isfile(path):
+        raise InputError(f"no such file: {path}")
+    directory = os.path.dirname(os.path.abspath(path))
+    name = "vertexsdk_program_" + Path(path).stem.replace("-", "_")
+    spec = importlib.util.spec_from_file_location(name, os.path.abspath(path))
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    before = set(sys.modules)
+    sys.modules[name] = module
+    sys.path.insert(0, directory)
+    try:
+        spec.loader.exec_module(module)
+    except VertexError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{path}: {type(error).__name__}: {error}") from error
+    _ship_neighbours(directory, set(sys.modules) - before)
+    return module
+
+
+def _ship_neighbours(directory: str, names: set[str]) -> None:
+    """Have cloudpickle carry the modules beside the program, which workers cannot import."""
+    for name in names:
+        place = os.path.join(directory, *name.split("."))
+        file = getattr(sys.modules[name], "__file__", None)
+        ours = name.split(".")[0] == "vertexsdk"
+        if not ours and file in (f"{place}.py", os.path.join(place, "__init__.py")):
+            cloudpickle.register_pickle_by_value(sys.modules[name])
+
+
+def _from_module(name: str) -> ModuleType:
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.import_module(name)
+    except VertexError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(f"cannot import {name!r}: {error}") from error

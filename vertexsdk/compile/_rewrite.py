@@ -1,0 +1,607 @@
+"""A user's methods rewritten as functions over a partition's arrays.
+
+`self.rank` becomes `S_rank[i]`, a loop over `self.targets` becomes a loop over the row of
+vertex i, `self.emit(target, x)` becomes a call of the delivery kernels. Nothing else of the
+method is touched, so what Numba compiles is what the user wrote.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from vertexsdk.program.algebra import VertexId, dtype_of
+from vertexsdk.program.analysis.message_shape import is_call, is_targets, loop_kind
+from vertexsdk.program.program import ClassSpec, Method, declaration, self_name
+
+__all__ = [
+    "EMIT_ARGS",
+    "LOG_ARGS",
+    "CannotCompile",
+    "Globals",
+    "Place",
+    "Rewritten",
+    "functions_text",
+    "rewrite_method",
+]
+
+
+class CannotCompile(Exception):
+    """Why a program runs interpreted: the reason, with file and line."""
+
+    def __init__(self, method: Method, node: ast.AST | None, reason: str) -> None:
+        line = getattr(node, "lineno", method.line)
+        super().__init__(f"{method.file}:{line}: {method.name}: {reason}")
+
+    @classmethod
+    def in_class(cls, spec: ClassSpec, reason: str, field: str = "") -> CannotCompile:
+        """The reason lies in a declaration, not in a method."""
+        line = declaration(spec, field) if field else spec.line
+        error = cls.__new__(cls)
+        Exception.__init__(error, f"{spec.file}:{line}: {spec.name}: {reason}")
+        return error
+
+
+Place = tuple[str, str, tuple[int, ...]]  # file, method, and the line each line was made of
+
+
+@dataclass
+class Rewritten:
+    """One method as source text, and which engine services it calls."""
+
+    name: str
+    head: str  # its own arguments
+    body: str  # with a mark ARGS_name where the arrays are passed on to another method
+    place: Place
+    logs: bool = False
+    message: tuple[str, str] | None = None  # derived shape: (edge, expression)
+
+
+@dataclass
+class Globals:
+    """Module-level names which the methods read, as lines of the generated module."""
+
+    lines: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, str] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
+
+    def bind(self, method: Method, node: ast.AST, name: str, value: Any) -> None:
+        """Make `value` available to the generated code as U_`name`, or say why that cannot be."""
+        name = user_name(name)
+        if name in self.values:
+            if self.values[name] is not value and self.values[name] != value:
+                raise CannotCompile(method, node, f"{name[2:]} means two things in two modules")
+            return
+        self.values[name] = value
+        if isinstance(value, ModuleType):
+            if value.__name__.split(".")[0] not in ("math", "numpy"):
+                raise CannotCompile(method, node, f"module {value.__name__} does not compile")
+            self.lines[name] = f"import {value.__name__} as {name}"
+        elif isinstance(value, (bool, int, str)) and not isinstance(value, VertexId):
+            self.lines[name] = f"{name} = {value!r}"
+        elif isinstance(value, float):
+            self.lines[name] = f"{name} = float({str(value)!r})"
+        elif isinstance(value, np.generic) and value.dtype.kind in "ifb":
+            self.lines[name] = f"{name} = np.{value.dtype}({str(value)!r})"
+        elif isinstance(value, tuple) and all(isinstance(v, (int, float)) for v in value):
+            items = "".join(f"float({str(v)!r}), " if isinstance(v, float) else f"{v!r}, "
+                            for v in value)  # fmt: skip
+            self.lines[name] = f"{name} = ({items})"
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "ifb" and value.size <= 4096:
+            data = value.tobytes().hex()
+            self.lines[name] = (
+                f"{name} = np.frombuffer(bytes.fromhex('{data}'), '{value.dtype}')"
+                f".reshape({value.shape!r})"
+            )
+        elif hasattr(value, "py_func"):
+            self._function(method, node, name, value.py_func)
+        elif isinstance(value, FunctionType):
+            self._function(method, node, name, value)
+        elif getattr(value, "__module__", "") in ("math", "numpy") or isinstance(value, np.ufunc):
+            self.lines[name] = (
+                f"from {value.__module__ or 'numpy'} import {value.__name__} as {name}"
+            )
+        else:
+            raise CannotCompile(
+                method, node, f"{name} is a {type(value).__name__}, not a number or function"
+            )
+
+    def _function(self, method: Method, node: ast.AST, name: str, function: FunctionType) -> None:
+        try:
+            source = textwrap.dedent(inspect.getsource(function))
+            tree = ast.parse(source).body[0]
+        except (OSError, TypeError, SyntaxError, IndentationError):
+            raise CannotCompile(method, node, f"the source of {name} cannot be read") from None
+        if not isinstance(tree, ast.FunctionDef):
+            raise CannotCompile(method, node, f"{name} is not a plain function")
+        if function.__closure__:
+            raise CannotCompile(method, node, f"{name} is a closure")
+        if function.__name__ in {g for g, _ in free_names(tree)}:
+            raise CannotCompile(method, node, f"{function.__name__} is recursive")
+        inner = Method(name, function, tree, function.__code__.co_filename, method.line)
+        for global_name, at in free_names(tree):
+            self.bind(inner, at, global_name, lookup(inner, at, global_name))
+        _rename(tree, {g for g, _ in free_names(tree)})
+        tree.name = name
+        tree.decorator_list = []
+        _drop_annotations(tree)
+        text = ast.unparse(tree)
+        ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
+        whole = ast.Module(body=[tree], type_ignores=[])
+        code = function.__code__
+        self.places[name] = (code.co_filename, function.__name__, _lines(whole, text)[1:])
+        self.functions[name] = "@_jit\n" + text
+
+    def text(self) -> str:
+        """The lines, functions last."""
+        return "\n".join([*self.lines.values(), *self.functions.values()])
+
+
+def free_names(tree: ast.FunctionDef) -> list[tuple[str, ast.AST]]:
+    """Names which a function loads and does not bind itself, builtins excluded."""
+    bound = {a.arg for a in [*tree.args.args, *tree.args.kwonlyargs, *tree.args.posonlyargs]}
+    bound |= {
+        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
+    }
+    bound |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n is not tree}
+    body = ast.Module(body=tree.body, type_ignores=[])
+    return [
+        (n.id, n)
+        for n in ast.walk(body)
+        if isinstance(n, ast.Name)
+        and isinstance(n.ctx, ast.Load)
+        and n.id not in bound
+        and not hasattr(builtins, n.id)
+    ]
+
+
+def user_name(name: str) -> str:
+    """The name of a user's global in generated code; engine names never start with U_."""
+    return name if name.startswith(("U_", "_c", "_i")) else f"U_{name}"
+
+
+def _rename(tree: ast.AST, names: set[str]) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in names:
+            node.id = user_name(node.id)
+
+
+def lookup(method: Method, node: ast.AST, name: str) -> Any:
+    """The value of a global or closure name of a method."""
+    function = method.function
+    if name in function.__globals__:
+        return function.__globals__[name]
+    if function.__closure__ and name in function.__code__.co_freevars:
+        cell = function.__closure__[function.__code__.co_freevars.index(name)]
+        try:
+            return cell.cell_contents
+        except ValueError:
+            pass
+    raise CannotCompile(method, node, f"name {name!r} is not defined")
+
+
+def _lines(tree: ast.Module, text: str) -> tuple[int, ...]:
+    """For each line of `text`, which is `tree` unparsed, the line on which its statement was."""
+    lines = [0] * (text.count("\n") + 1)
+    for old, new in zip(_statements(tree), _statements(ast.parse(text)), strict=True):
+        lines[new.lineno - 1] = getattr(old, "lineno", 0)
+    for k in range(1, len(lines)):
+        lines[k] = lines[k] or lines[k - 1]
+    return tuple(lines)
+
+
+def _statements(tree: ast.AST) -> list[ast.stmt]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+
+
+def _drop_annotations(tree: ast.FunctionDef) -> None:
+    tree.returns = None
+    for a in [*tree.args.args, *tree.args.kwonlyargs, *tree.args.posonlyargs]:
+        a.annotation = None
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(
+        self,
+        spec: ClassSpec,
+        method: Method,
+        shape: str,
+        root: str,
+        strings: bool,
+        globals_: Globals,
+    ) -> None:
+        self.spec, self.method, self.shape = spec, method, shape
+        self.root = root
+        self.strings = strings
+        self.globals = globals_
+        self.me = self_name(method)
+        self.loops: dict[str, str] = {}
+        self.count = 0
+        self.logs = False
+        self.messages: list[tuple[str, str]] = []  # (edge, message at the last scatter)
+        names = method.function.__code__.co_varnames
+        self.delta = names[3] if method.name == "gather" else ""
+
+    def fail(self, node: ast.AST, reason: str) -> CannotCompile:
+        return CannotCompile(self.method, node, reason)
+
+    def expr(self, text: str) -> ast.expr:
+        node = ast.parse(text, mode="eval").body
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        base = node.value
+        if isinstance(base, ast.Name):
+            if base.id == self.me:
+                return self._self(node)
+            if base.id in self.loops:
+                return self._target(node, self.loops[base.id])
+            if base.id == self.delta and self.delta:
+                if node.attr not in ("value", "values"):
+                    raise self.fail(node, f"delta.{node.attr} with a declared algebra")
+                return self.expr("_delta")
+        if isinstance(base, ast.Attribute) and isinstance(base.value, ast.Name):
+            if base.value.id == self.me and base.attr in self.spec.aggregators:
+                if node.attr == "value" and isinstance(node.ctx, ast.Load):
+                    return self.expr(f"A_{base.attr}")
+                raise self.fail(node, f"self.{base.attr}.{node.attr}")
+        return self.generic_visit(node)
+
+    def _self(self, node: ast.Attribute) -> ast.AST:
+        name = node.attr
+        if name in self.spec.states:
+            if self.spec.states[name].dtype == object:
+                raise self.fail(node, f"self.{name} is no number")
+            return ast.copy_location(
+                ast.Subscript(
+                    value=ast.Name(id=f"S_{name}", ctx=ast.Load()),
+                    slice=ast.Name(id="_i", ctx=ast.Load()),
+                    ctx=node.ctx,
+                ),
+                node,
+            )
+        if name in self.spec.params:
+            kind = self.spec.params[name][0]
+            if dtype_of(kind) == object:
+                raise self.fail(node, f"parameter {name} is no number")
+            return self.expr(f"P_{name}")
+        if name == "id":
+            if self.strings:
+                self._check_opaque(node)
+            return self.expr("G_ids[_i]")
+        if name == "num_vertices":
+            return self.expr("G_vertices")
+        if name in ("addedTargets", "removedTargets", "retainedTargets", "loop"):
+            raise self.fail(node, f"self.{name} is interpreted")
+        if name == "targets":
+            raise self.fail(node, "self.targets other than in a for loop or len()")
+        if isinstance(node.ctx, ast.Load) and name not in self.spec.methods:
+            value = inspect.getattr_static(self.spec.cls, name, None)
+            if isinstance(value, (bool, int, float)):
+                alias = f"U_K_{name}"
+                self.globals.bind(self.method, node, alias, value)
+                return self.expr(alias)
+        raise self.fail(node, f"self.{name}")
+
+    def _check_opaque(self, node: ast.AST) -> None:
+        parent = self.parents.get(id(node))
+        fine = isinstance(parent, (ast.Compare, ast.Assign, ast.IfExp)) or (
+            isinstance(parent, ast.Call)
+            and (
+                (isinstance(parent.func, ast.Name) and parent.func.id in ("min", "max"))
+                or (isinstance(parent.func, ast.Attribute))
+            )
+        )
+        if not fine:
+            raise self.fail(node, "ids are strings and self.id is used as a number")
+
+    def _target(self, node: ast.Attribute, edge: str) -> ast.AST:
+        if not isinstance(node.ctx, ast.Load):
+            raise self.fail(node, "a target is read-only")
+        if node.attr == "value":
+            return self.expr(f"G_value[{edge}]")
+        if node.attr == "reverse":
+            if not self.spec.reads_reverse:
+                return self.expr("False")
+            return self.expr(f"(G_reverse.shape[0] > 0 and G_reverse[{edge}])")
+        if node.attr == "id":
+            return self.expr(f"_target_id({edge}, G_target, G_ids, G_ghost_ids)")
+        raise self.fail(node, f"a target has no {node.attr}")
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        value = self.visit(node.value)
+        if len(node.targets) == 1:
+            to = node.targets[0]
+            name = self._vector_state(to)
+            if name is not None:
+                store = ast.parse(f"S_{name}[_i][:] = 0").body[0]
+                assert isinstance(store, ast.Assign)
+                store.value = value
+                return ast.copy_location(store, node)
+            if isinstance(to, ast.Name) and self._vector_state(node.value) is not None:
+                value = ast.Call(
+                    ast.Attribute(value=value, attr="copy", ctx=ast.Load()), args=[], keywords=[]
+                )
+        value = self._typed(node.targets, value)
+        return ast.copy_location(
+            ast.Assign(targets=[self.visit(t) for t in node.targets], value=value), node
+        )
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        name = self._state_name(node.target)
+        if name is not None and self.spec.states[name].size is None:
+            load = ast.copy_location(
+                ast.Attribute(
+                    value=ast.Name(id=self.me, ctx=ast.Load()), attr=name, ctx=ast.Load()
+                ),
+                node,
+            )
+            plain = ast.Assign(
+                targets=[node.target], value=ast.BinOp(left=load, op=node.op, right=node.value)
+            )
+            return self.visit_Assign(ast.copy_location(plain, node))
+        return self.generic_visit(node)
+
+    def _typed(self, targets: list[ast.expr], value: ast.expr) -> ast.expr:
+        """Refuse a float in an int field when it is compiled, instead of truncating it."""
+        for to in targets:
+            name = self._state_name(to)
+            if name is not None and self.spec.states[name].size is None:
+                kind = self.spec.states[name].dtype.kind
+                if kind in "ib":
+                    cast = "_as_int" if kind == "i" else "_as_bool"
+                    return ast.Call(ast.Name(cast, ctx=ast.Load()), args=[value], keywords=[])
+        return value
+
+    def _state_name(self, node: ast.AST) -> str | None:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id == self.me and node.attr in self.spec.states:
+                return node.attr
+        return None
+
+    def _vector_state(self, node: ast.AST) -> str | None:
+        name = self._state_name(node)
+        return name if name is not None and self.spec.states[name].size is not None else None
+
+    def visit_For(self, node: ast.For) -> Any:
+        if not is_targets(node.iter, self.me):
+            return self.generic_visit(node)
+        if not isinstance(node.target, ast.Name):
+            raise self.fail(node, "unpacking targets")
+        if self.shape == "uniform" and loop_kind(node, self.me) == "uniform":
+            call = node.body[0].value  # type: ignore[attr-defined]
+            return self._emit_all(call.args[1], node)
+        edge = f"_e{self.count}"
+        self.count += 1
+        outer = self.loops.get(node.target.id)
+        self.loops[node.target.id] = edge
+        body = [self._statement(s) for s in node.body]
+        if outer is None:
+            del self.loops[node.target.id]
+        else:
+            self.loops[node.target.id] = outer
+        loop = ast.parse(f"for {edge} in range(G_start[_i], G_stop[_i]):\n    pass").body[0]
+        assert isinstance(loop, ast.For)
+        loop.body = body
+        loop.orelse = [self._statement(s) for s in node.orelse]
+        return ast.copy_location(loop, node)
+
+    def _statement(self, node: ast.stmt) -> ast.stmt:
+        done: ast.stmt = self.visit(node)
+        return done
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        call = node.value
+        if is_call(call, self.me, "emitAll"):
+            assert isinstance(call, ast.Call)
+            if len(call.args) != 1:
+                raise self.fail(node, "emitAll takes one value")
+            return self._emit_all(call.args[0], node)
+        return self.generic_visit(node)
+
+    def _emit_all(self, value: ast.expr, node: ast.AST) -> ast.stmt:
+        x = ast.unparse(self.visit(value))
+        if self.shape == "uniform":
+            text = f"if G_stop[_i] > G_start[_i]:\n    _emit_uniform({x}, E_out, E_has)"
+        else:
+            edge = f"_e{self.count}"
+            self.count += 1
+            text = (
+                f"if G_stop[_i] > G_start[_i]:\n    _x{edge} = {x}\n"
+                f"    for {edge} in range(G_start[_i], G_stop[_i]):\n"
+                f"        _emit_edge({edge}, _x{edge}, EMIT_ARGS)"
+            )
+        made = ast.parse(text).body[0]
+        for statement in _statements(made):
+            ast.copy_location(statement, node)
+        return made
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        me = self.me
+        if (
+            isinstance(node.func, ast.Name)
+            and node.func.id == "len"
+            and len(node.args) == 1
+            and is_targets(node.args[0], me)
+        ):
+            return self.expr("(G_stop[_i] - G_start[_i])")
+        if is_call(node, me, "emit"):
+            if len(node.args) != 2 or node.keywords:
+                raise self.fail(node, "emit takes a target and a value")
+            to, x = node.args[0], ast.unparse(self.visit(node.args[1]))
+            if isinstance(to, ast.Name) and to.id in self.loops:
+                edge = self.loops[to.id]
+                if self.shape == "derived":
+                    before = re.sub(r"\bS_(\w+)\[", r"T_\1[", x)
+                    self.messages.append((edge, before))
+                    return self.expr(f"_emit_derived({edge}, {x}, {before}, EMIT_ARGS)")
+                return self.expr(f"_emit_edge({edge}, {x}, EMIT_ARGS)")
+            self.logs = True
+            vertex = ast.unparse(self.visit(to))
+            return self.expr(f"_emit_id(_i, {vertex}, {x}, {', '.join(ROW_ARGS)}, LOG_ARGS)")
+        if is_call(node, me, "addTarget", "removeTarget"):
+            return self._change(node)
+        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Attribute):
+            holder = node.func.value
+            if isinstance(holder.value, ast.Name) and holder.value.id == me:
+                if holder.attr in self.spec.aggregators:
+                    if node.func.attr != "contribute" or len(node.args) != 1:
+                        raise self.fail(node, f"self.{holder.attr}.{node.func.attr}")
+                    x = ast.unparse(self.visit(node.args[0]))
+                    return self.expr(f"_contribute_{holder.attr}(C_{holder.attr}, _b, {x})")
+        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+            if node.func.value.id == me and node.func.attr in self.spec.methods:
+                called = self.spec.methods[node.func.attr]
+                static = inspect.getattr_static(self.spec.cls, node.func.attr)
+                if isinstance(static, (staticmethod, classmethod)) or node.keywords:
+                    raise self.fail(node, f"self.{node.func.attr}() with this signature")
+                args = ", ".join(ast.unparse(self.visit(a)) for a in node.args)
+                prefix = f"{args}, " if args else ""
+                return self.expr(f"_{self.root}_{called.name}({prefix}_i, _b, ARGS_{called.name})")
+        return self.generic_visit(node)
+
+    def _change(self, node: ast.Call) -> ast.AST:
+        self.logs = True
+        assert isinstance(node.func, ast.Attribute)
+        to = node.args[0]
+        if isinstance(to, ast.Name) and to.id in self.loops:
+            vertex = f"_target_id({self.loops[to.id]}, G_target, G_ids, G_ghost_ids)"
+        else:
+            vertex = ast.unparse(self.visit(to))
+        if node.func.attr == "removeTarget":
+            return self.expr(f"_log_change(_i, 2, {vertex}, 0, LOG_ARGS)")
+        value = [*node.args[1:], *(k.value for k in node.keywords)]
+        x = ast.unparse(self.visit(value[0])) if value else "None"
+        if x == "None":
+            return self.expr(f"_log_change(_i, 3, {vertex}, 0, LOG_ARGS)")
+        return self.expr(f"_log_change(_i, 1, {vertex}, {x}, LOG_ARGS)")
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id in self.loops:
+            raise self.fail(node, f"the target {node.id!r} used as a value; use {node.id}.id")
+        if node.id == self.me:
+            raise self.fail(node, "self used as a value")
+        if node.id == self.delta and self.delta:
+            raise self.fail(node, "delta used as a value")
+        return node
+
+    parents: Mapping[int, ast.AST]
+
+
+def rewrite_method(
+    spec: ClassSpec,
+    method: Method,
+    root: str,
+    shape: str,
+    globals_: Globals,
+    strings: bool,
+) -> Rewritten:
+    """Return a method as a function of (its arguments, _i, _b, the partition's arrays)."""
+    if method.tree is None:
+        raise CannotCompile(method, None, "its source cannot be read")
+    tree = method.tree
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.ClassDef)):
+            raise CannotCompile(method, node, f"{type(node).__name__.lower()} does not compile")
+    if tree.args.vararg or tree.args.kwarg or tree.args.kwonlyargs:
+        raise CannotCompile(method, tree, "*args and **kwargs do not compile")
+    rewriter = _Rewriter(spec, method, shape, root, strings, globals_)
+    rewriter.parents = {
+        id(child): parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)
+    }
+    body = []
+    for statement in tree.body:
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            continue
+        body.append(rewriter.visit(_copy(statement, rewriter)))
+    own = [a.arg for a in tree.args.args[1:]]
+    if tree.args.defaults:
+        raise CannotCompile(method, tree, "default arguments do not compile")
+    if method.name == "gather":
+        own = [own[0], own[1], "_delta"]
+    elif method.name == "init":
+        own = []
+    inner = ast.Module(body=body or [ast.Pass()], type_ignores=[])
+    free = {n: at for n, at in free_names(tree) if n not in own and n != rewriter.delta}
+    for name, at in free.items():
+        globals_.bind(method, at, name, lookup(method, at, name))
+    _rename(inner, set(free))
+    text = ast.unparse(ast.fix_missing_locations(inner))
+    place = (method.file, method.name, _lines(inner, text))
+    emit = {"many": MANY_ARGS, "derived": DERIVED_ARGS}.get(shape, EMIT_ARGS)
+    text = text.replace("EMIT_ARGS", ", ".join(emit)).replace("LOG_ARGS", ", ".join(LOG_ARGS))
+    return Rewritten(method.name, ", ".join([*own, "_i", "_b"]), text, place, rewriter.logs,
+                     rewriter.messages[0] if rewriter.messages else None)  # fmt: skip
+
+
+def functions_text(root: str, methods: list[Rewritten], args: list[str]) -> tuple[str, list[str]]:
+    """Return the methods as functions which take only the arrays they use.
+
+    The second result are the arrays of the method `root` itself. CPython compiles calls of more
+    than 30 arguments in a way which Numba does not inline, hence the pruning.
+    """
+    direct = {m.name: {a for a in args if re.search(rf"\b{a}\b", m.body)} for m in methods}
+    calls = {m.name: set(re.findall(r"\bARGS_(\w+)", m.body)) for m in methods}
+    used = {name: set(names) for name, names in direct.items()}
+    for _ in methods:
+        for name in used:
+            for callee in calls[name]:
+                used[name] |= used.get(callee, set())
+    ordered = {name: [a for a in args if a in names] for name, names in used.items()}
+    texts = []
+    for m in methods:
+        body = re.sub(
+            r",? ?\bARGS_(\w+)",
+            lambda found: "".join(f", {a}" for a in ordered[found.group(1)]),
+            m.body,
+        )
+        head = ", ".join([m.head, *ordered[m.name]])
+        few = len(head.split(", ")) <= 30
+        decorator = "@_jit(inline='always')" if few else "@_jit"
+        texts.append(
+            f"{decorator}\ndef _{root}_{m.name}({head}):\n{textwrap.indent(body, '    ')}\n"
+        )
+    return "\n".join(texts), ordered[root]
+
+
+EMIT_ARGS = [
+    "G_target",
+    "E_msg",
+    "E_agg",
+    "E_ch",
+    "E_list",
+    "E_lc",
+    "E_t",
+    "E_bt",
+    "E_bo",
+    "E_bn",
+    "E_bc",
+    "E_me",
+]
+DERIVED_ARGS = ["E_first", *EMIT_ARGS[:1], *EMIT_ARGS[2:]]
+MANY_ARGS = ["E_sx", "E_sh", "G_start[_i]"]
+ROW_ARGS = ["G_start", "G_stop", "G_target", "G_ids", "G_ghost_ids", "E_sx", "E_sh"]
+LOG_ARGS = ["L_k", "L_v", "L_i", "L_x", "L_w", "L_n"]
+
+
+def _copy(statement: ast.stmt, rewriter: _Rewriter) -> ast.stmt:
+    """Copy a statement (trees are shared between paths), keeping the parent table right."""
+    import copy
+
+    fresh = copy.deepcopy(statement)
+    parents = dict(rewriter.parents)
+    for parent in ast.walk(fresh):
+        for child in ast.iter_child_nodes(parent):
+            parents[id(child)] = parent
+    rewriter.parents = parents
+    return fresh

@@ -1,0 +1,100 @@
+"""Kernels over the adjacency: rows counted, transposed in terms of edges, put in order.
+
+And over marks of slots, which are listed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.jit import njit
+
+__all__ = ["edge_count", "edge_index", "marked", "order_rows"]
+
+
+@njit
+def edge_count(start, stop, vertices):  # type: ignore[no-untyped-def]
+    """Return the number of edges out of the vertices."""
+    edges = 0
+    for k in range(vertices.shape[0]):
+        u = vertices[k]
+        edges += stop[u] - start[u]
+    return edges
+
+
+@njit
+def _marked(marks, bits, out):  # type: ignore[no-untyped-def]
+    found = 0
+    for s in range(marks.shape[0]):
+        out[found] = s
+        found += (marks[s] & bits) != 0
+    return found
+
+
+def marked(marks: NDArray[np.uint8], bits: int = 255) -> NDArray[np.int32]:
+    """The slots, ascending, whose mark has one of some bits.
+
+    >>> marked(np.array([0, 2, 1, 3], np.uint8), 2)
+    array([1, 3], dtype=int32)
+    """
+    out = np.empty(len(marks) + 1, np.int32)
+    kernel: Any = _marked
+    return out[: kernel(marks, np.uint8(bits), out)]
+
+
+@njit
+def _fill(start, target, fill, out, inbound, n, m):  # type: ignore[no-untyped-def]
+    for u in range(n):
+        for e in range(start[u], start[u + 1]):
+            s = target[e]
+            out[fill[s]] = e
+            fill[s] += 1
+    for j in range(inbound.shape[0]):
+        s = inbound[j]
+        out[fill[s]] = m + j
+        fill[s] += 1
+
+
+def edge_index(
+    start: NDArray[np.int64],
+    target: NDArray[np.int32],
+    in_start: NDArray[np.int64],
+    n: int,
+    m: int,
+    b: int,
+    inbound: NDArray[np.int32],
+) -> NDArray[Any]:
+    """Return int32[m + b] (int64 beyond 2^31): row of slot s lists its in-edges by number.
+
+    Edges ascend by source; inbound message j follows as m + j.
+    """
+    out = np.empty(m + b, np.int32 if m + b < 2**31 else np.int64)
+    fill: Any = _fill
+    fill(start, target, in_start[:-1].copy(), out, inbound, n, m)
+    return out
+
+
+@njit
+def order_rows(in_start, in_source, in_index, ids, producers):  # type: ignore[no-untyped-def]
+    """Order every row of the transposed adjacency by its producers' ids, in place.
+
+    `in_source` names local vertices, then inbound ghosts, whose producers' ids are given.
+    """
+    n = ids.shape[0]
+    for s in range(in_start.shape[0] - 1):
+        lo, hi = in_start[s], in_start[s + 1]
+        if hi - lo < 2 or in_source[hi - 1] < n:
+            continue  # local producers alone are in order
+        key = np.empty(hi - lo, np.int64)
+        for k in range(lo, hi):
+            u = in_source[k]
+            key[k - lo] = ids[u] if u < n else producers[u - n]
+        order = np.argsort(key, kind="mergesort")
+        sources = in_source[lo:hi].copy()
+        places = in_index[lo:hi].copy()
+        for k in range(hi - lo):
+            in_source[lo + k] = sources[order[k]]
+            in_index[lo + k] = places[order[k]]

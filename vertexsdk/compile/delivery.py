@@ -1,0 +1,367 @@
+"""Messages on their way to aggregates inside one partition: direct, by buckets, or by pull.
+
+Few changes are applied as they come. Many are put into buckets by target range, which threads
+then apply side by side. When most vertices send, every row is recomputed from the messages
+instead, at once or, where the loop does not ask what changed, when the aggregates are next read.
+All leave the same aggregates.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.threads import run_all, spread
+from vertexsdk.compile.adjacency_kernels import edge_count, edge_index, marked, order_rows
+from vertexsdk.graph.topology import Topology
+from vertexsdk.program.algebra import Algebra
+
+__all__ = ["Delivery", "filled", "message_count"]
+
+ROUND = 1 << 18  # edges per thread between two barriers
+LINE = 16  # counters of a thread apart from another's, or caches would fight for them
+PARALLEL = 1 << 15  # edges below which one thread is quicker to pull
+BUCKETS = 1 << 17  # and to push
+PULL = 8  # a pull costs about an eighth per edge of a push
+
+BLOCK = 8  # bits of a producer's place within its block, see `pull_better`
+PARTS = 8  # of a pull, per thread: they differ in work, so threads take one after the other
+
+Array = NDArray[Any]
+ScatterChunk = Callable[[int, int, int, int], None]  # lo, hi, threads, me
+
+
+def filled(count: int, algebra: Algebra) -> Array:
+    """Return `count` messages, all the identity."""
+    shape = (count,) if algebra.size is None else (count, algebra.size)
+    array: Array = np.empty(shape, algebra.dtype)
+    array[...] = algebra.identity
+    return array
+
+
+def message_count(t: Topology, shape: str) -> int:
+    """How many messages of its own a partition keeps: per vertex, per edge, or none."""
+    return {"uniform": t.n, "derived": 0}.get(shape, t.m)
+
+
+class Delivery:
+    """The arrays and kernels with which one partition's messages reach its slots."""
+
+    def __init__(
+        self, topology: Topology, algebra: Algebra, shape: str, module: ModuleType, threads: int
+    ) -> None:
+        self.topology, self.algebra, self.shape = topology, algebra, shape
+        self.module = module
+        self.threads = 1 if algebra.dtype == object else threads
+        slots = topology.n + topology.ghosts
+        self.ch: Array = np.zeros(slots, np.uint8)
+        # a region per thread, then one for changes which are applied directly
+        self.list: Array = np.empty(2 * slots, np.int32)
+        self.counts: Array = np.zeros((self.threads + 1) * LINE, np.int64)[::LINE]
+        self._in_index: Array | None = topology.in_source if shape == "uniform" else None
+        none = self._buckets(1, 0)
+        self._small, self._large = none, none
+        self._capacity = 0
+        self.pulled = False
+        self.lazy = False  # a pull may wait for `settle`, as nobody asks what it changes
+        self.due = False  # a pull waits
+        self.pulls = True  # whether many messages may become a pull
+        self.withdrawn: Array = self.list[:0]  # slots whose winner the last `finish` found gone
+        self.derived: Callable[[Array], None] | None = None  # repair where no message is kept
+
+    @property
+    def base(self) -> int:
+        """Where inbound messages begin in the message array."""
+        return message_count(self.topology, self.shape)
+
+    @property
+    def in_index(self) -> Array:
+        """For each entry of the transposed adjacency, its place in the message array."""
+        if self._in_index is None:
+            self._in_index = _transposed_edges(self.topology)
+            self._in_index.flags.writeable = False  # as in_source: kernels compile once
+        return self._in_index
+
+    def order(self, producers: Array) -> None:
+        """Have rows ascend by producer id; `producers` are the ids behind inbound ghosts."""
+        t = self.topology
+        uniform = self.shape == "uniform"
+        index = t.in_source.copy() if uniform else _transposed_edges(t)
+        reorder: Any = order_rows
+        reorder(t.in_start, t.in_source.copy(), index, t.ids, producers)
+        index.flags.writeable = False
+        self._in_index = index
+
+    def degrees(self, vertices: Array) -> Array:
+        """Out-degrees (int64) of the vertices."""
+        t = self.topology
+        if len(vertices) == t.n:  # all of them, for they are distinct and ascending
+            return t.stop - t.start[: t.n]
+        return t.stop[vertices] - t.start[vertices]
+
+    def arguments(self, msg: Array, agg: Array, threads: int, me: int) -> tuple[Any, ...]:
+        """The trailing arguments of every sending kernel (`EMIT_ARGS` after the target)."""
+        buckets = self._large if threads > 1 else self._small
+        return (msg, agg, self.ch, self.list, self.counts, threads, *buckets, me)
+
+    def edges_of(self, vertices: Array) -> int:
+        """The number of edges out of the vertices."""
+        count: Any = edge_count
+        t = self.topology
+        return t.m if len(vertices) == t.n else int(count(t.start, t.stop, vertices))
+
+    def push(self, parts: Sequence[tuple[Array, Array]], msg: Array, agg: Array) -> int:
+        """Deliver changed messages, of (senders, what they replace) by thread; uniform shape."""
+        counts: list[int] = run_all([partial(self.edges_of, senders) for senders, _ in parts])
+        edges = sum(counts)
+        many = edges * PULL > len(self.topology.in_source)
+        if self.pulls and many and self.algebra.kind != "latest":
+            if not self._pull_better(parts, msg, agg):
+                self.pull(msg, agg)
+            return edges
+        senders = np.concatenate([p[0] for p in parts])
+        old = np.concatenate([p[1] for p in parts])
+        degrees = self.degrees(senders)
+
+        def chunk(lo: int, hi: int, threads: int, me: int) -> None:
+            self.module.push(
+                senders, lo, hi, old, self.topology.start, self.topology.stop,
+                self.topology.target,
+                *self.arguments(msg, agg, threads, me),
+            )  # fmt: skip
+
+        self.rounds(degrees, edges, chunk, agg)
+        return edges
+
+    def dense(self, edges: int) -> bool:
+        """Whether so many edges carry a new message that a pull is the quicker way."""
+        return self.algebra.kind not in ("min", "max", "latest") and edges * 4 > self.topology.m
+
+    def rounds(self, degrees: Array, edges: int, chunk: ScatterChunk, agg: Array) -> None:
+        """Run `chunk` over all senders: at once, or in rounds of buckets side by side."""
+        threads = self.threads
+        if threads == 1 or edges < BUCKETS:
+            chunk(0, len(degrees), 1, 0)
+            return
+        ends = np.cumsum(degrees)
+        cuts = np.searchsorted(ends, np.arange(ROUND, edges + ROUND, ROUND), side="left") + 1
+        cuts = np.unique(np.concatenate([[0], np.minimum(cuts, len(degrees)), [len(degrees)]]))
+        self._reserve(ROUND + int(degrees.max()) + 1)
+        counts = self._large[3]
+        for first in range(0, len(cuts) - 1, threads):
+            mine = cuts[first : first + threads + 1]
+            counts[...] = 0
+            run_all(
+                [
+                    partial(chunk, int(lo), int(hi), threads, k)
+                    for k, (lo, hi) in enumerate(zip(mine[:-1], mine[1:], strict=True))
+                ]
+            )
+            run_all(
+                [
+                    partial(
+                        self.module.apply_buckets,
+                        r,
+                        threads,
+                        agg,
+                        self.ch,
+                        self.list,
+                        self.counts,
+                        *self._large,
+                    )
+                    for r in range(threads)
+                ]
+            )
+
+    def pull(self, msg: Array, agg: Array) -> None:
+        """Recompute every slot's aggregate, or have `settle` do it."""
+        if self.lazy:
+            self.due = True
+        else:
+            self._pull(msg, agg)
+
+    def settle(self, msg: Array, agg: Array) -> None:
+        """Make the aggregates fit to be read, where a pull waits."""
+        if self.due:
+            self._pull(msg, agg)
+            self.ch[...] = self.counts[...] = 0
+            self.pulled = False
+
+    def _pull(self, msg: Array, agg: Array) -> None:
+        t = self.topology
+        slots = t.n + t.ghosts
+        cuts = t.in_cuts(self.threads * PARTS if len(t.in_source) > PARALLEL else 1)
+        spread(
+            [
+                partial(
+                    self.module.pull,
+                    int(lo), int(hi), t.in_start, t.in_stop, self.in_index, msg, agg, self.ch,
+                    self.algebra.identity,
+                )
+                for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)
+            ],
+            self.threads,
+        )  # fmt: skip
+        assert cuts[-1] == slots
+        self.pulled, self.due = True, False
+
+    def _pull_better(self, parts: Sequence[tuple[Array, Array]], msg: Array, agg: Array) -> bool:
+        """Pull what got better by changed messages, see `push`; False: not all of them did.
+
+        Aggregates must hold the messages of before.
+        """
+        algebra = self.algebra
+        if not self.ordered or self.lazy:
+            return False
+        if self.counts.any():  # some may have lost their winner
+            return False
+        shift = BLOCK if isinstance(self.topology, Topology) else 31  # else rows may not ascend
+        best = np.full((len(parts), (len(msg) >> shift) + 1), algebra.identity, algebra.dtype)
+        calls = [
+            partial(self.module.better, senders, old, msg, b, shift)
+            for (senders, old), b in zip(parts, best, strict=True)
+        ]
+        if not all(run_all(calls)):
+            return False
+        rule = np.fmin if algebra.kind == "min" else np.fmax
+        rest = rule.accumulate(rule.reduce(best)[::-1])[::-1].copy()
+        self.read_better(rest, shift, msg, agg)
+        return True
+
+    @property
+    def ordered(self) -> bool:
+        """Whether of two messages to a slot only the better one counts."""
+        return self.algebra.kind in ("min", "max") and self.algebra.size is None
+
+    def read_better(self, rest: Array, shift: int, msg: Array, agg: Array) -> None:
+        """Read the rows of slots that can get better.
+
+        `rest` has the best changed message of the producers from each block of 2^shift on.
+        """
+        t = self.topology
+        slots = t.n + t.ghosts
+        parallel = len(t.in_source) > PARALLEL
+        cuts = np.linspace(0, slots, (self.threads * PARTS if parallel else 1) + 1).astype(int)
+        spread(
+            [
+                partial(
+                    self.module.pull_better,
+                    lo, hi, t.in_start, t.in_stop, self.in_index, msg, agg, self.ch, rest, shift,
+                )
+                for lo, hi in itertools.pairwise(cuts.tolist())
+            ],
+            self.threads,
+        )  # fmt: skip
+        self.pulled = True
+
+    def finish(self, msg: Array, agg: Array) -> Array:
+        """Return the slots (int32, ascending) whose aggregate changed since the last call."""
+        slots = len(self.ch)
+        self.withdrawn = self.list[:0]
+        if self.due:
+            self._pull(msg, agg)
+        if self.pulled:
+            changed = marked(self.ch)
+            self.ch[...] = 0
+        else:
+            regions = [
+                self.list[first : first + int(count)]
+                for first, count in zip(self._regions(), self.counts, strict=True)
+                if count
+            ]
+            found = sum(len(r) for r in regions)
+            many = found > slots // 16
+            if many:
+                changed = marked(self.ch)
+            else:
+                changed = np.sort(np.concatenate([*regions, np.empty(0, np.int32)]))
+            if self.algebra.kind != "latest" and found:
+                dirty = changed[:0]
+                if not many:
+                    dirty = changed[(self.ch[changed] & 2) != 0]
+                elif (self.ch & 2).any():
+                    dirty = marked(self.ch, 2)
+                if len(dirty):
+                    self.withdrawn = dirty
+                    self._repair(dirty, msg, agg)
+            self.ch[... if many else changed] = 0
+        self.pulled = False
+        self.counts[...] = 0
+        return changed
+
+    def forget(self) -> None:
+        """Take no notice of what changed since the last `finish`, as a pull is due."""
+        self.ch[...] = self.counts[...] = 0
+
+    def _repair(self, slots: Array, msg: Array, agg: Array) -> None:
+        if self.derived is not None:
+            self.derived(slots)
+            return
+        self.module.repair(
+            slots,
+            self.topology.in_start,
+            self.topology.in_stop,
+            self.in_index,
+            msg,
+            agg,
+            self.algebra.identity,
+        )
+
+    def mark(self, slots: Array) -> None:
+        """Count slots as changed, as if a message had changed them."""
+        fresh = slots[self.ch[slots] == 0]
+        self.ch[slots] |= 1
+        last, first = len(self.counts) - 1, len(self.ch)
+        at = first + int(self.counts[last])
+        self.list[at : at + len(fresh)] = fresh
+        self.counts[last] += len(fresh)
+
+    def recompute(self, slots: Array, msg: Array, agg: Array) -> None:
+        """Recompute slots which lost a producer, and mark those which that changed."""
+        slots = np.unique(slots)
+        if self.algebra.kind != "latest" and len(slots):
+            before = agg[slots]
+            self._repair(slots, msg, agg)
+            same = agg[slots] == before
+            slots = slots[~(same if same.ndim == 1 else same.all(axis=1))]
+        self.mark(slots)
+
+    def inbound(self, source: int, index: Array, values: Array, msg: Array, agg: Array) -> None:
+        """Take in updates of partition `source`: values[k] from its ghost number index[k]."""
+        t = self.topology
+        offset = int(t.inbound_start[source])
+        self.module.inbound(
+            index, values, offset, self.base, t.inbound, msg, agg, self.ch, self.list, self.counts
+        )
+
+    def _regions(self) -> list[int]:
+        slots, threads = len(self.ch), self.threads
+        return [*((r * slots + threads - 1) // threads for r in range(threads)), slots]
+
+    def _reserve(self, capacity: int) -> None:
+        if capacity > self._capacity:
+            self._capacity = capacity
+            self._large = self._buckets(self.threads, capacity)
+
+    def _buckets(self, threads: int, capacity: int) -> tuple[Array, Array, Array, Array]:
+        algebra = self.algebra
+        shape: tuple[int, ...] = (threads, threads, capacity)
+        values = shape if algebra.size is None else (*shape, algebra.size)
+        return (
+            np.empty(shape, np.int32),
+            np.empty(values, algebra.dtype),
+            np.empty(values, algebra.dtype),
+            np.zeros((threads, max(threads, LINE)), np.int64),
+        )
+
+
+def _transposed_edges(t: Topology) -> Array:
+    """Like `in_source`, but naming the edge instead of its source; inbound j is m + j."""
+    result: Array = edge_index(t.start, t.target, t.in_start, t.n, t.m, len(t.inbound), t.inbound)
+    return result

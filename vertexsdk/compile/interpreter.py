@@ -1,0 +1,503 @@
+"""The methods of one class run as plain Python: what does not compile still runs, and agrees.
+
+Only the user's code is interpreted. Messages are delivered by the same kernels as on the
+compiled path, contributions are combined per block of the same size, so results are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.compile._method_kernels import BLOCK
+from vertexsdk.compile.delivery import Delivery
+from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, Entry, Log
+from vertexsdk.compile.vertex_arrays import Vertices
+from vertexsdk.errors import ProgramError, RunError, VertexError
+from vertexsdk.graph.code_names import Names
+from vertexsdk.program.algebra import Algebra, VertexId
+from vertexsdk.program.program import ClassSpec, StateField
+from vertexsdk.program.vertex import Aggregator, Delta, Target, Vertex
+
+__all__ = ["Cursor", "InterpretedMethods", "combiner", "equal", "read_column", "write_column"]
+
+Array = NDArray[Any]
+
+
+class Cursor:
+    """The services behind `self` while one vertex's method runs (`Vertex._runtime`)."""
+
+    def __init__(self, v: Vertices, names: Names | None, log: Log) -> None:
+        t = v.topology
+        self.start = t.start
+        self.target = t.target
+        self.value = t.value
+        self.reverse = t.reverse
+        self.slot_ids = np.concatenate([t.ids, t.ghost_ids])
+        self.names = names
+        self.log = log
+        self.index = -1
+        self.sent: dict[int, Any] | None = None
+        self.edges: list[int] = []
+        self.values: list[Any] = []
+        self.combine: Callable[[Any, Any], Any] | None = None
+        self.uniform = False
+        self._targets: list[Target] | None = None
+
+    def move(self, index: int) -> None:
+        """Stand at local vertex `index`."""
+        self.index = index
+        self._targets = None
+
+    def targets(self) -> list[Target]:
+        """The row of the current vertex."""
+        if self._targets is None:
+            lo, hi = int(self.start[self.index]), int(self.start[self.index + 1])
+            ids = self.slot_ids[self.target[lo:hi]].tolist()
+            if self.names is not None:
+                ids = [self.names.decode(i) for i in ids]
+            values = self.value[lo:hi].tolist() if self.value is not None else [None] * (hi - lo)
+            if self.reverse is not None:
+                back = self.reverse[lo:hi].tolist()
+                self._targets = [
+                    Target(*x) for x in zip(ids, values, back, range(lo, hi), strict=True)
+                ]
+            else:
+                self._targets = [
+                    Target(i, x, False, e)
+                    for i, x, e in zip(ids, values, range(lo, hi), strict=True)
+                ]
+        return self._targets
+
+    def _code(self, vertex: Any) -> int:
+        if isinstance(vertex, Target):
+            return self._code(vertex.id)
+        if self.names is not None:
+            return self.names.encode(vertex)
+        return int(vertex)
+
+    def emit(self, target: Any, value: Any) -> None:
+        """Send along an edge, or by id."""
+        if type(target) is Target and target.edge >= 0:
+            self._edge(target.edge, value)
+            return
+        code = self._code(target)
+        lo, hi = int(self.start[self.index]), int(self.start[self.index + 1])
+        row = self.slot_ids[self.target[lo:hi]]
+        edge = int(np.searchsorted(row, code))
+        if edge < hi - lo and row[edge] == code:
+            self._edge(lo + edge, value)
+        else:
+            self.log.add(Entry(EMIT, self.index, code, message=value))
+
+    def _edge(self, edge: int, value: Any) -> None:
+        if self.uniform and edge != self.start[self.index]:
+            return  # one message per vertex is kept, so one edge speaks for all
+        if self.sent is not None:
+            if edge in self.sent and self.combine is not None:
+                value = self.combine(self.sent[edge], value)
+            self.sent[edge] = value
+        else:
+            self.edges.append(edge)
+            self.values.append(value)
+
+    def emit_all(self, value: Any) -> None:
+        """Send along every edge."""
+        lo, hi = int(self.start[self.index]), int(self.start[self.index + 1])
+        if self.uniform:
+            if lo < hi:
+                self._edge(lo, value)
+            return
+        for edge in range(lo, hi):
+            self._edge(edge, value)
+
+    def add_target(self, target: Any, value: Any) -> None:
+        """Note a new consumer."""
+        self.log.add(Entry(ADD, self.index, self._code(target), value=value))
+
+    def remove_target(self, target: Any) -> None:
+        """Note a consumer withdrawn."""
+        self.log.add(Entry(REMOVE, self.index, self._code(target)))
+
+    def _events_only(self) -> list[Target]:
+        raise ProgramError("addedTargets, removedTargets and retainedTargets need the events level")
+
+    added_targets = removed_targets = retained_targets = _events_only
+
+
+class InterpretedMethods:
+    """`init`, `gather` and `scatter` of one class over one partition, interpreted."""
+
+    def __init__(
+        self,
+        spec: ClassSpec,
+        column: Callable[[str], str],
+        module: ModuleType,
+        shape: str,
+        params: dict[str, Any],
+        num_vertices: int,
+        tolerance: float,
+        names: Names | None,
+        loop: str,
+    ) -> None:
+        self.spec, self.module, self.shape, self.column = spec, module, shape, column
+        self.tolerance = tolerance
+        self.names = names
+        self.vertex = new_cursor(spec, params, num_vertices, loop, names)
+
+    def _each(
+        self,
+        v: Vertices,
+        todo: Array,
+        aggregates: dict[str, Any],
+        into: dict[str, Any],
+        cursor: Cursor,
+        call: Callable[[int, int], None],
+    ) -> dict[str, tuple[list[Any], list[Any]]]:
+        """Run `call(k, i)` with the cursor on every vertex; return old and new state lists."""
+        vertex, space = self.vertex, self.vertex.__dict__
+        vertex._runtime = cursor
+        ids = v.topology.ids[todo].tolist()
+        if self.names is not None:
+            ids = [self.names.decode(i) for i in ids]
+        old: dict[str, list[Any]] = {}
+        new: dict[str, list[Any]] = {}
+        for name, f in self.spec.states.items():
+            old[name] = read_column(v.states[self.column(name)], todo, f, self.names)
+            new[name] = []
+        holders = {
+            name: Aggregator(a.combine, aggregates[name])
+            for name, a in self.spec.aggregators.items()
+        }
+        space.update(holders)
+        fields = [
+            # a method may write into a vector, and the old one is compared with it afterwards
+            (name, [x.copy() for x in old[name]] if f.size is not None else old[name],
+             new[name].append)
+            for name, f in self.spec.states.items()
+        ]  # fmt: skip
+        for k, i in enumerate(todo.tolist()):
+            if k % BLOCK == 0:
+                self._take(holders, into)
+            cursor.move(i)
+            space["id"] = ids[k]
+            for name, values, _ in fields:
+                space[name] = values[k]
+            call(k, i)
+            for name, _, append in fields:
+                append(space[name])
+        self._take(holders, into)
+        for name, f in self.spec.states.items():
+            write_column(v.states[self.column(name)], todo, new[name], f, self.names, self.spec)
+        return {name: (old[name], new[name]) for name in old}
+
+    def _take(self, holders: dict[str, Aggregator], into: dict[str, Any]) -> None:
+        for name, holder in holders.items():
+            algebra = self.spec.aggregators[name]
+            if holder._partial is not None:
+                into[name] = algebra.combine(into[name], holder._partial)
+            holder._partial = algebra.identity
+
+    def _guard(self, what: str, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except VertexError:
+            raise
+        except Exception as error:
+            raise user_error(self.spec, what, error) from error
+
+    def init(
+        self, v: Vertices, todo: Array, aggregates: dict[str, Any], into: dict[str, Any], log: Log
+    ) -> None:
+        """Initialise the vertices of `todo`."""
+        vertex = self.vertex
+        cursor = Cursor(v, self.names, log)
+        self._guard(
+            "init",
+            lambda: self._each(v, todo, aggregates, into, cursor, lambda k, i: vertex.init()),
+        )
+
+    def gather(
+        self,
+        v: Vertices,
+        delivery: Delivery,
+        todo: Array,
+        iteration: int,
+        aggregates: dict[str, Any],
+        into: dict[str, Any],
+        log: Log,
+    ) -> Array:
+        """Gather on the vertices of `todo`; return those which are to scatter."""
+        vertex, delta, algebra = self.vertex, Delta(), delivery.algebra
+        names = self.names if algebra.type is VertexId else None
+        cursor = Cursor(v, self.names, log)
+        own = self.spec.algebra
+        if algebra.kind == "latest" and own is not None and own.kind != "latest":
+            rows, index, msg = v.topology.in_start, delivery.in_index, v.msg
+
+            def call(k: int, i: int) -> None:
+                values = msg[index[rows[i] : rows[i + 1]]].tolist()
+                delta.value = fold(own, [x for x in values if x is not None])
+                vertex.gather(iteration, -1, delta)
+        elif algebra.kind == "latest":
+            rows, index, msg = v.topology.in_start, delivery.in_index, v.msg
+
+            def call(k: int, i: int) -> None:
+                values = msg[index[rows[i] : rows[i + 1]]]
+                if algebra.dtype == object:
+                    delta.values = [x for x in values.tolist() if x is not None]
+                elif algebra.dtype.kind == "f":
+                    delta.values = values[values == values]
+                else:
+                    delta.values = values[values != algebra.identity]
+                    if names is not None:
+                        delta.values = [names.decode(x) for x in delta.values.tolist()]
+                delta.value = delta.values
+                vertex.gather(iteration, -1, delta)
+        else:
+            taken = v.agg[todo]
+            inputs: Any = taken if taken.ndim > 1 else taken.tolist()
+            if names is not None:
+                inputs = [names.decode(x) for x in inputs]
+
+            def call(k: int, i: int) -> None:
+                delta.value = inputs[k]
+                vertex.gather(iteration, -1, delta)
+
+        lists = self._guard("gather", lambda: self._each(v, todo, aggregates, into, cursor, call))
+        if self.spec.volatile:
+            return todo
+        result: Array = todo[self._changed(v, todo, lists)]
+        return result
+
+    def _changed(
+        self, v: Vertices, todo: Array, lists: dict[str, tuple[list[Any], list[Any]]]
+    ) -> Array:
+        changed: Array = np.zeros(len(todo), np.bool_)
+        for name, f in self.spec.states.items():
+            old, new = lists[name]
+            if f.dtype == object:
+                changed |= np.fromiter(
+                    (not equal(a, b) for a, b in zip(old, new, strict=True)), np.bool_, len(new)
+                )
+                continue
+            now = v.states[self.column(name)][todo]
+            then = (
+                v.tracked[self.column(name)][todo]
+                if self.tolerance > 0
+                else _as_array(old, f, self.names)
+            )
+            if f.dtype.kind == "f":
+                with np.errstate(invalid="ignore"):
+                    gap = now - then
+                    different = (now != then) & ((now == now) | (then == then))
+                    if self.tolerance > 0:
+                        far = np.abs(gap) > self.tolerance
+                        different = far | (different & (gap - gap != 0))
+            else:
+                different = now != then
+            changed |= different if different.ndim == 1 else different.any(axis=1)
+        return changed
+
+    def scatter(
+        self,
+        v: Vertices,
+        delivery: Delivery,
+        todo: Array,
+        iteration: int,
+        aggregates: dict[str, Any],
+        into: dict[str, Any],
+        log: Log,
+    ) -> int:
+        """Scatter from the vertices of `todo`; return the number of messages."""
+        vertex, algebra = self.vertex, delivery.algebra
+        cursor = Cursor(v, self.names, log)
+        cursor.uniform = self.shape == "uniform"
+        cursor.combine = None if algebra.kind == "latest" else combiner(algebra)
+        collect = self.shape != "edge"
+
+        def call(k: int, i: int) -> None:
+            if collect:
+                sent: dict[int, Any] = {}
+                cursor.sent = sent
+                vertex.scatter(iteration)
+                if not sent:
+                    return
+                if cursor.uniform:
+                    cursor.edges.append(i)
+                    cursor.values.append(next(iter(sent.values())))
+                else:
+                    for edge in sorted(sent):
+                        cursor.edges.append(edge)
+                        cursor.values.append(sent[edge])
+            else:
+                vertex.scatter(iteration)
+
+        self._guard("scatter", lambda: self._each(v, todo, aggregates, into, cursor, call))
+        if self.tolerance > 0:
+            for name in self.spec.states:
+                column = self.column(name)
+                v.tracked[column][todo] = v.states[column][todo]
+        where = np.array(cursor.edges, np.int64)
+        values = messages_array(cursor.values, algebra, self.names, self.spec)
+        if not cursor.uniform:
+            edges = delivery.edges_of(todo)
+            quiet = delivery.dense(edges)
+            self.module.emit_edges(
+                where, values, v.topology.target,
+                *delivery.arguments(v.msg, v.agg, 0 if quiet else 1, 0),
+            )  # fmt: skip
+            if quiet:
+                delivery.pull(v.msg, v.agg)
+            return edges
+        old = v.msg[where]
+        if algebra.dtype == object:
+            changed = np.fromiter(
+                (not equal(a, b) for a, b in zip(old, values, strict=True)), np.bool_, len(old)
+            )
+        else:
+            same = (old == values) | ((old != old) & (values != values))
+            changed = ~(same if same.ndim == 1 else same.all(axis=1))
+        senders = where[changed].astype(np.int32)
+        old = old[changed]
+        v.msg[senders] = values[changed]
+        return delivery.push([(senders, old)], v.msg, v.agg)
+
+
+def combiner(algebra: Algebra) -> Callable[[Any, Any], Any]:
+    """Return combine for whole messages: element by element where they are vectors."""
+    if algebra.size is None:
+        return algebra.combine
+    combine = algebra.combine
+
+    def elements(a: Any, b: Any) -> Any:
+        pairs = zip(np.asarray(a).tolist(), np.asarray(b).tolist(), strict=True)
+        return np.array([combine(x, y) for x, y in pairs], algebra.dtype)
+
+    return elements
+
+
+def fold(algebra: Algebra, values: list[Any]) -> Any:
+    """Combine messages of a program whose classes have different algebras."""
+    combine = combiner(algebra)
+    if algebra.size is not None:
+        result = np.full(algebra.size, algebra.identity, algebra.dtype)
+        for x in values:
+            result = combine(result, x)
+        return result
+    value = algebra.identity
+    for x in values:
+        value = combine(value, x)
+    return float(value) if algebra.dtype.kind == "f" else value
+
+
+def new_cursor(
+    spec: ClassSpec, params: dict[str, Any], num_vertices: int, loop: str, names: Names | None
+) -> Vertex:
+    """Return the object of the user's class which moves from vertex to vertex."""
+    vertex: Vertex = object.__new__(spec.cls)
+    for name, (kind, _) in spec.params.items():
+        value = params[name]
+        if kind is VertexId and names is not None and isinstance(value, int):
+            value = names.decode(value)
+        vertex.__dict__[name] = value
+    vertex.num_vertices = num_vertices
+    vertex.loop = loop
+    return vertex
+
+
+def user_error(spec: ClassSpec, what: str, error: BaseException) -> RunError:
+    """Return the error of a user's method as one line with its file and line."""
+    place = ""
+    trace = error.__traceback__
+    files = {m.function.__code__.co_filename for m in spec.methods.values()} or {spec.file}
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename in files:
+            place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}: "
+        trace = trace.tb_next
+    return RunError(f"{place}{spec.name}.{what}: {type(error).__name__}: {error}")
+
+
+def read_column(column: Array, todo: Array, f: StateField, names: Names | None) -> list[Any]:
+    """Return a column's values at `todo` as Python values (NumPy rows for vectors)."""
+    if f.size is not None:
+        return [row.copy() for row in column[todo]]
+    values: list[Any] = column[todo].tolist()
+    if names is not None and f.type is VertexId:
+        values = [names.decode(x) for x in values]
+    return values
+
+
+def _as_array(values: list[Any], f: StateField, names: Names | None) -> Array:
+    if names is not None and f.type is VertexId:
+        values = [names.encode(x) for x in values]
+    result: Array = np.array(values, f.dtype).reshape(len(values), *f.shape)
+    return result
+
+
+def write_column(
+    column: Array,
+    todo: Array,
+    values: list[Any],
+    f: StateField,
+    names: Names | None,
+    spec: ClassSpec,
+) -> None:
+    """Store Python values, refusing what the declared type cannot hold."""
+    if f.dtype == object:
+        for i, x in zip(todo.tolist(), values, strict=True):
+            column[i] = x
+        return
+    if names is not None and f.type is VertexId:
+        values = [names.encode(x) for x in values]
+    if not values:
+        return
+    array = np.array(values) if f.size is None else np.array([np.asarray(x) for x in values])
+    allowed = {"f": "fiub", "i": "iub", "b": "b"}[f.dtype.kind]
+    if array.dtype.kind not in allowed or array.shape[1:] != f.shape:
+        bad = next(
+            (
+                x
+                for x in values
+                if np.asarray(x).dtype.kind not in allowed or np.shape(x) != f.shape
+            ),
+            values[0],
+        )
+        raise ProgramError(
+            f"{spec.file}:{spec.line}: {spec.name}: field {f.name} is {f.type.__name__}"
+            f"{'' if f.size is None else f'[{f.size}]'}, it was set to {bad!r}"
+        )
+    column[todo] = array
+
+
+def messages_array(values: list[Any], algebra: Any, names: Names | None, spec: ClassSpec) -> Array:
+    """Return messages as an array of the algebra's dtype, refusing what it cannot hold."""
+    if algebra.dtype == object:
+        out: Array = np.empty(len(values), object)
+        for k, x in enumerate(values):
+            out[k] = x
+        return out
+    if names is not None and algebra.type is VertexId:
+        values = [names.encode(x) for x in values]
+    size = () if algebra.size is None else (algebra.size,)
+    if not values:
+        return np.empty((0, *size), algebra.dtype)
+    array = np.array(values) if not size else np.array([np.asarray(x) for x in values])
+    allowed = {"f": "fiub", "i": "iub", "b": "b"}[algebra.dtype.kind]
+    if array.dtype.kind not in allowed or array.shape[1:] != size:
+        bad = next((x for x in values if np.asarray(x).dtype.kind not in allowed), values[0])
+        raise ProgramError(
+            f"{spec.file}:{spec.line}: {spec.name}: messages are {algebra}, scatter sent {bad!r}"
+        )
+    return array.astype(algebra.dtype)
+
+
+def equal(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    result = a == b
+    return bool(result) if not isinstance(result, np.ndarray) else bool(result.all())

@@ -1,0 +1,106 @@
+"""Generated modules on disk, so that Numba's cache finds them again in the next process.
+
+A module is named by the digest of its text, written once under the user's cache directory
+(`VERTEXSDK_CACHE_DIR` overrides it), and never changed: what Numba compiled for it stays valid.
+Both are run as they are read, so nobody but this user may write there, see `private_files`; where
+others may, a process has a directory of its own, and compiles anew.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import numba
+
+from vertexsdk.arrays.private_files import NotPrivateError, make_private, open_file
+from vertexsdk.compile import _delivery_kernels as delivery_kernels
+from vertexsdk.compile import _intrinsics as intrinsics
+from vertexsdk.compile import _method_kernels as method_kernels
+from vertexsdk.compile import _rewrite as rewrite
+
+__all__ = ["load_module", "load_python"]
+
+
+def _engine_digest() -> str:
+    digest = hashlib.sha256(numba.__version__.encode())
+    for module in (delivery_kernels, method_kernels, rewrite, intrinsics):
+        loader = getattr(module, "__loader__", None)
+        name = module.__name__
+        source = loader.get_source(name) if loader is not None else ""
+        digest.update((source or "").encode())
+    return digest.hexdigest()
+
+
+_DIGEST = _engine_digest()
+
+
+def cache_directory() -> Path:
+    """Return the directory for generated code, made if need be; this process's own as last resort.
+
+    It is warned of that, as every process of a run compiles then.
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    wanted = os.environ.get("VERTEXSDK_CACHE_DIR") or os.path.join(home, "vertexsdk")
+    try:
+        path = make_private(os.path.join(wanted, "kernels"))
+        if os.access(path, os.W_OK):
+            return path
+        reason = f"{path} cannot be written"
+    except (OSError, NotPrivateError) as error:
+        reason = str(error)
+    return _own_directory(reason)
+
+
+@cache
+def _own_directory(reason: str) -> Path:
+    warnings.warn(f"compiled code is not kept: {reason}", RuntimeWarning, stacklevel=2)
+    path, pid = tempfile.mkdtemp(prefix="vertexsdk-"), os.getpid()
+    atexit.register(lambda: shutil.rmtree(path, True) if os.getpid() == pid else None)
+    return Path(path)
+
+
+def load_module(source: str) -> ModuleType:
+    """Import the generated module with this text, writing it if it is new."""
+    digest = hashlib.sha256((_DIGEST + source).encode()).hexdigest()[:24]
+    name = f"vertexsdk_kernels_{digest}"
+    if name in sys.modules:
+        return sys.modules[name]
+    path = cache_directory() / f"{name}.py"
+    if not _is_there(path, source):
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "w") as f:
+            f.write(source)
+        os.replace(temporary, path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.modules[name] = module
+    return module
+
+
+def _is_there(path: Path, source: str) -> bool:
+    try:
+        with open(path, opener=open_file) as file:
+            return file.read() == source
+    except (OSError, UnicodeDecodeError, NotPrivateError):
+        return False
+
+
+def load_python(source: str, bound: dict[str, object]) -> ModuleType:
+    """Run the module text as plain Python, with `bound` as its first globals."""
+    module = ModuleType("vertexsdk_kernels_python")
+    vars(module).update(bound)
+    exec(compile(source, "<vertexsdk delivery>", "exec"), vars(module))
+    return module

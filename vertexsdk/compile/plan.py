@@ -1,0 +1,115 @@
+"""What a worker needs to know of a run: made once by the driver, shipped to every task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+from vertexsdk.compile._delivery_kernels import deliver_source
+from vertexsdk.compile._method_kernels import KernelText
+from vertexsdk.compile._rewrite import CannotCompile
+from vertexsdk.compile.module_cache import load_module, load_python
+from vertexsdk.program.algebra import Algebra
+from vertexsdk.program.analysis.message_shape import derivable, scatter_shape
+from vertexsdk.program.analysis.warm_start import Kept
+from vertexsdk.program.program import ClassSpec, Program
+from vertexsdk.state.address import Address
+
+__all__ = ["Plan", "delivery_module", "shippable"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A program bound to its parameters and to a loaded graph.
+
+    `kernels` holds the generated text per class, or None where a class runs interpreted.
+    """
+
+    program: Program
+    kernels: tuple[KernelText | None, ...]
+    shape: str
+    params: dict[str, Any]
+    tolerance: float
+    threads: int
+    topologies: tuple[str, ...]  # resident key per partition
+    run: str  # prefix of resident keys
+    loop: str
+    store: str | Address | None
+    max_iterations: int | None
+    each: bool  # a ghost per remote edge
+    names: Any = None  # broadcast of the names of string ids, for interpreted methods
+    kinds: tuple[int, ...] = ()  # class number for each class code of the vertex file
+    keep: str | None = None  # resident prefix under which the answer stays
+    warm: Kept | None = None  # the answer to go on from
+
+    @property
+    def trims(self) -> bool:
+        """Whether vertices keep the iteration of their last change, see `_trimming`."""
+        algebra = self.program.algebra
+        return self.keep is not None and algebra is not None and algebra.kind != "sum"
+
+    def kept(self, iterations: int, aggregates: Mapping[str, Any]) -> Kept | None:
+        """Describe the answer that stays after so many iterations; None where none does."""
+        if self.keep is None:
+            return None
+        return Kept(self.keep, self.level + iterations, dict(aggregates))
+
+    @property
+    def level(self) -> int:
+        """The level of a vertex which begins now: later than all that was kept."""
+        return 0 if self.warm is None else self.warm.level + 1
+
+    @property
+    def tracked(self) -> bool:
+        """Whether the last scattered state is kept."""
+        return self.tolerance > 0 or self.shape == "derived"
+
+    @property
+    def always(self) -> bool:
+        """Whether every vertex gathers in every iteration."""
+        return any(s.always for s in self.program.classes)
+
+
+def shippable(program: Program) -> Program:
+    """Return the program without syntax trees and sources, which no worker needs."""
+    light = object.__new__(Program)
+    light.__dict__.update(program.__dict__)
+    classes = tuple(replace(s, methods={}) for s in program.classes)
+    light.__dict__["classes"] = classes
+    return light
+
+
+def shape_of(specs: tuple[ClassSpec, ...], *, native: bool = False) -> str:
+    """Return the message layout which all classes of a program can share.
+
+    "uniform" keeps a message per vertex, "edge" and "many" one per edge, "derived" (compiled
+    programs only) none: messages are computed again from the state at the last scatter.
+    """
+    if native and len(specs) == 1 and derivable(specs[0]):
+        return "derived"
+    shapes = {scatter_shape(s) for s in specs}
+    return shapes.pop() if len(shapes) == 1 else "many"
+
+
+def _plain(function: Any = None, **options: Any) -> Any:
+    """Stands for the compiler where the text runs as plain Python."""
+    return (lambda f: f) if function is None else function
+
+
+def delivery_module(algebra: Algebra) -> ModuleType:
+    """Return the delivery kernels for an algebra, compiled where its messages are numbers."""
+    if algebra.dtype != object:
+        try:
+            jit = "light" if algebra.size is None else "njit"
+            head = f"from vertexsdk.arrays.jit import {jit} as _jit\n"
+            return load_module(head + deliver_source(algebra))
+        except CannotCompile:
+            pass
+    from vertexsdk.compile.interpreter import equal
+
+    bound: dict[str, object] = {"_equal": equal, "_jit": _plain, "_combine": algebra.combine}
+    if algebra.inverse is not None:
+        bound["_inverse"] = algebra.inverse
+    return load_python(deliver_source(algebra, python=True), bound)

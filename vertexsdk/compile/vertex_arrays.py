@@ -1,0 +1,120 @@
+"""One partition's vertices at one version: state columns, messages, aggregates, what is pending.
+
+A version is immutable once saved: a hop loads version v, works on copies, saves v + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.compile.delivery import filled, message_count
+from vertexsdk.graph.topology import Topology
+from vertexsdk.program.algebra import Algebra
+from vertexsdk.program.program import Program, StateField
+
+__all__ = ["Vertices"]
+
+Array = NDArray[Any]
+
+
+@dataclass
+class Vertices:
+    """The mutable arrays of one partition while a hop works on them.
+
+    `states` has a column per state field ((n,) or (n, k)); `msg` the latest message per vertex
+    or per edge, then per inbound ghost; `agg` the aggregate per slot (none for Latest).
+    `pending` are the vertices (int32, ascending) which gather in the next iteration.
+    """
+
+    topology: Topology
+    states: dict[str, Array]
+    msg: Array
+    agg: Array
+    pending: Array
+    tracked: dict[str, Array] = field(default_factory=dict)
+    once: dict[int, Any] = field(default_factory=dict)  # one-shot messages by local vertex
+    extra: dict[str, Any] = field(default_factory=dict)  # what the events level keeps
+    all_pending: bool = True
+    created: Array = field(default_factory=lambda: np.empty(0, np.int32))  # not yet initialised
+    moved: Array = field(default_factory=lambda: np.empty(0, np.int32))  # to scatter once more
+    producers: Array | None = None  # Latest: ids behind inbound ghosts
+    level: Array | None = None  # int32: where values are trimmed, when each last changed
+
+    @classmethod
+    def fresh(cls, topology: Topology, program: Program, shape: str, tracked: bool) -> Vertices:
+        """Return the vertices of a loop which has not begun, at their defaults."""
+        states = {name: default_column(topology.n, f) for name, f in program.states().items()}
+        algebra = program.algebra
+        if algebra is None:
+            msg = agg = np.empty(0, object)
+        else:
+            base = message_count(topology, shape)
+            msg = filled(base + len(topology.inbound), algebra)
+            slots = 0 if algebra.kind == "latest" else topology.n + topology.ghosts
+            agg = filled(slots, algebra)
+        kept = {k: v.copy() for k, v in states.items()} if tracked else {}
+        return cls(topology, states, msg, agg, np.arange(topology.n, dtype=np.int32), kept)
+
+    def to_columns(self, algebra: Algebra | None) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Return the version's arrays by name, and the rest as JSON."""
+        columns = {f"state.{k}": v for k, v in self.states.items()}
+        columns |= {f"tracked.{k}": v for k, v in self.tracked.items()}
+        columns |= {"msg": self.msg, "agg": self.agg, "pending": self.pending}
+        columns["created"], columns["moved"] = self.created, self.moved
+        if self.producers is not None:
+            columns["producers"] = self.producers
+        if self.level is not None:
+            columns["level"] = self.level
+        if self.once and algebra is not None:
+            columns["once.vertex"] = np.array(list(self.once), np.int32)
+            values = filled(len(self.once), algebra)
+            for k, value in enumerate(self.once.values()):
+                values[k] = value
+            columns["once.value"] = values
+        return columns, {"all_pending": self.all_pending}
+
+    @classmethod
+    def from_columns(
+        cls, topology: Topology, columns: Mapping[str, Array], meta: Mapping[str, Any]
+    ) -> Vertices:
+        """Build the vertices from what `to_columns` returned, with copies that may be written."""
+        part = {
+            prefix: {
+                k[len(prefix) + 1 :]: v.copy() for k, v in columns.items() if k.startswith(prefix)
+            }
+            for prefix in ("state", "tracked")
+        }
+        once: dict[int, Any] = {}
+        if "once.vertex" in columns:
+            values = columns["once.value"]
+            once = {int(v): values[k] for k, v in enumerate(columns["once.vertex"])}
+        return cls(
+            topology,
+            part["state"],
+            columns["msg"].copy(),
+            columns["agg"].copy(),
+            columns["pending"].copy(),
+            part["tracked"],
+            once,
+            all_pending=bool(meta["all_pending"]),
+            created=columns["created"].copy(),
+            moved=columns["moved"].copy(),
+            producers=columns["producers"].copy() if "producers" in columns else None,
+            level=columns["level"].copy() if "level" in columns else None,
+        )
+
+
+def default_column(n: int, f: StateField) -> Array:
+    """Return a column of n vertices at the field's default."""
+    column: Array = np.empty((n, *f.shape), f.dtype)
+    if f.dtype == object:
+        for k in range(n):
+            column[k] = f.default
+    else:
+        column[...] = f.default
+    return column

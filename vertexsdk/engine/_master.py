@@ -1,0 +1,86 @@
+"""What the driver decides after each iteration: go on, or stop and why. Pure, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vertexsdk.program.algebra import Algebra
+
+__all__ = ["Master", "Progress", "combine_aggregates"]
+
+
+@dataclass(slots=True)
+class Progress:
+    """What one iteration did, in one partition or in all."""
+
+    updates: int = 0  # vertices which gathered (events level: deltas gathered)
+    changed: int = 0  # vertices which scattered
+    messages: int = 0  # messages sent along edges or by id
+    pending: int = 0  # vertices with something to gather in the next iteration
+    sent: int = 0  # updates on their way to other partitions
+    aggregates: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, other: Progress, algebras: Mapping[str, Algebra]) -> None:
+        """Take in another partition's progress in the same iteration."""
+        for name in ("updates", "changed", "messages", "pending", "sent"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.aggregates = combine_aggregates(self.aggregates, other.aggregates, algebras)
+
+
+def combine_aggregates(
+    a: Mapping[str, Any], b: Mapping[str, Any], algebras: Mapping[str, Algebra]
+) -> dict[str, Any]:
+    """Combine two partial values of every aggregator."""
+    return {name: f.combine(a[name], b[name]) for name, f in algebras.items()}
+
+
+@dataclass
+class Master:
+    """The state of one synchronous loop: the next iteration, and what aggregators read in it.
+
+    `always`: every vertex gathers in every iteration, so quiet means that nothing changed.
+    """
+
+    algebras: Mapping[str, Algebra]
+    always: bool
+    max_iterations: int | None
+    converged: Callable[[int, Mapping[str, Any]], bool]
+    iteration: int = 0  # the next one to run
+    aggregates: dict[str, Any] = field(default_factory=dict)
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.aggregates:
+            self.aggregates = self.identity()
+
+    def identity(self) -> dict[str, Any]:
+        """What aggregators read when nobody has contributed."""
+        return {name: a.identity for name, a in self.algebras.items()}
+
+    def advance(self, progress: Progress) -> bool:
+        """Take in a finished iteration; return whether there is another one to run."""
+        done, before = self.iteration, self.aggregates
+        self.aggregates = dict(progress.aggregates)
+        self.iteration = done + 1
+        if done > 0 and self.converged(done, self.aggregates):
+            self.reason = "converged"
+        elif self.max_iterations is not None and done >= self.max_iterations:
+            self.reason = "max_iterations"
+        elif done > 0 and self._quiet(progress, before):
+            self.reason = "quiet"
+        return self.reason is None
+
+    def _quiet(self, progress: Progress, before: Mapping[str, Any]) -> bool:
+        if progress.pending or progress.sent:
+            return False
+        if not self.always:
+            return True
+        return progress.changed == 0 and all(
+            _same(before[k], v) for k, v in self.aggregates.items()
+        )
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(a == b or (a != a and b != b))

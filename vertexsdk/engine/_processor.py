@@ -1,0 +1,543 @@
+"""What a Spark task runs for one partition: messages in, iterations, messages and state out.
+
+A step is one iteration of all the partition's vertices: gather, change the graph, scatter,
+deliver. With a single partition a hop holds many steps; with several it holds one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays import shared_memory
+from vertexsdk.arrays.column_codec import decode, encode_bytes
+from vertexsdk.compile.delivery import Delivery, filled
+from vertexsdk.compile.interpreter import InterpretedMethods, combiner
+from vertexsdk.compile.module_cache import load_module
+from vertexsdk.compile.mutation_log import EMIT, Entry, Log
+from vertexsdk.compile.native import NativeMethods
+from vertexsdk.compile.plan import Plan, delivery_module
+from vertexsdk.compile.vertex_arrays import Vertices
+from vertexsdk.engine._master import Progress
+from vertexsdk.engine._mutation import Changes, restructure
+from vertexsdk.engine._trimming import kept_columns, restored, trim
+from vertexsdk.engine.bounded._boundary import Boundary
+from vertexsdk.errors import LostError, ProgramError, RunError
+from vertexsdk.graph.code_names import Names
+from vertexsdk.graph.topology import Topology
+
+__all__ = ["Processor", "load_topology", "merged", "methods_of", "names_of", "with_classes"]
+
+Array = NDArray[Any]
+Methods = NativeMethods | InterpretedMethods
+
+
+class Processor:
+    """The vertices of one partition at one version, and the means to move them on."""
+
+    def __init__(self, plan: Plan, partition: int, num_vertices: int) -> None:
+        topology = load_topology(plan.topologies[partition], partition)
+        self.prepare(plan, partition, num_vertices, with_classes(topology, plan))
+
+    def prepare(self, plan: Plan, partition: int, num_vertices: int, topology: Topology) -> None:
+        """Stand before iteration 0 of the plan's loop on a topology."""
+        self.plan, self.partition = plan, partition
+        assert plan.program.algebra is not None
+        self.algebra = plan.program.algebra
+        self.combine = combiner(self.algebra)
+        self.topology_key = plan.topologies[partition]
+        self.module = delivery_module(self.algebra)
+        self.methods = methods_of(plan, num_vertices, self.module)
+        self.delivery = self._delivery(topology)
+        self.v = Vertices.fresh(topology, plan.program, plan.shape, plan.tracked)
+        if plan.each:
+            self.v.producers = np.zeros(len(topology.inbound), np.int64)
+        if plan.trims:
+            self.v.level = np.full(topology.n, plan.level, np.int32)
+        self.boundary: Boundary | None = None  # where the delay bound is above 1
+        self.reading: Mapping[str, Any] = {}  # what aggregators read there
+        self._all: Array = np.empty(0, np.int32)  # see `_everyone`
+        self.outgoing: dict[int, dict[str, Any]] = {}
+        self.partial: dict[str, Any] = {}
+        self.restructured = False
+
+    def _delivery(self, topology: Topology) -> Delivery:
+        plan, methods = self.plan, self.methods[0]
+        made = Delivery(topology, self.algebra, plan.shape, self.module, plan.threads)
+        made.lazy = plan.always and topology.partitions == 1
+        if plan.shape == "derived" and isinstance(methods, NativeMethods):
+            # no messages are kept: rows are recomputed from the state of their sources
+            none = {k: a.identity for k, a in plan.program.aggregators.items()}
+            made.derived = lambda slots: methods.repair(self.v, self.delivery, slots, none)
+        return made
+
+    @property
+    def count(self) -> int:
+        """How many vertices the partition has; one which was just created counts once it ran."""
+        return self.v.topology.n - len(self.v.created)
+
+    def set_vertices(self, count: int) -> None:
+        """Tell the methods how many vertices the graph has now."""
+        for m in self.methods:
+            if isinstance(m, NativeMethods):
+                m.num_vertices = count
+            else:
+                m.vertex.num_vertices = count
+
+    # One iteration. -----------------------------------------------------------------------
+
+    def step(self, iteration: int, aggregates: Mapping[str, Any]) -> Progress:
+        """Run one iteration; what it sends to other partitions is left in `outgoing`."""
+        read = dict(aggregates)
+        self.outgoing = {}
+        self.partial = {k: a.identity for k, a in self.plan.program.aggregators.items()}
+        progress = Progress()
+        if iteration == 0:
+            if self.plan.each:
+                self._introductions()
+            senders = self._begin(read) if self.plan.warm is None else self._resume(read, progress)
+        else:
+            senders = self._gather(iteration, read, progress)
+            if self.v.level is not None:
+                self.v.level[senders] = self.plan.level + iteration
+        progress.changed = len(senders)
+        log = self.new_log()
+        for methods, part in self.by_class(senders):
+            progress.messages += methods.scatter(
+                self.v, self.delivery, part, iteration, read, self.partial, log
+            )
+        self._follow(log, progress)
+        n = self.v.topology.n
+        if self.delivery.due:  # and so everybody gathers, and nobody is elsewhere
+            progress.pending = n
+        else:
+            changed = self.delivery.finish(self.v.msg, self.v.agg)
+            cut = int(np.searchsorted(changed, n))
+            self._schedule(changed[:cut])
+            progress.sent = self._send(changed[cut:])
+            progress.pending = len(self.v.pending) + len(self.v.created) + len(self.v.moved)
+        progress.aggregates = self.partial
+        return progress
+
+    def _begin(self, read: dict[str, Any]) -> Array:
+        log = self.new_log()
+        for methods, part in self.by_class(self._everyone()):
+            methods.init(self.v, part, read, self.partial, log)
+        self._follow(log, None)
+        return self._everyone()
+
+    def _resume(self, read: dict[str, Any], progress: Progress) -> Array:
+        """Begin from an earlier answer: `init` on new vertices, and on those it is wrong for."""
+        plan, v = self.plan, self.v
+        assert plan.warm is not None
+        held = shared_memory.open(f"{plan.warm.key}/{self.partition}")
+        if held is None:
+            raise LostError(f"partition {self.partition} has lost the answer before")
+        fresh, before = restored(v, held[0])
+        methods = self.methods[0]
+        log = self.new_log()
+        methods.init(v, fresh, read, self.partial, log)
+        if self.partition == 0:
+            for name, algebra in plan.program.aggregators.items():
+                kept = plan.warm.aggregates[name]
+                self.partial[name] = algebra.combine(self.partial[name], kept)
+        progress.updates = len(fresh)
+        if plan.trims:
+            progress.updates += trim(v, self.delivery, methods, before, plan.level, log)
+        return self._everyone()
+
+    def keep(self) -> None:
+        """Leave the answer on this host, for a branch to begin from."""
+        assert self.plan.keep is not None
+        self.delivery.settle(self.v.msg, self.v.agg)
+        shared_memory.save(f"{self.plan.keep}/{self.partition}", kept_columns(self.v), None)
+
+    def _gather(self, iteration: int, read: dict[str, Any], progress: Progress) -> Array:
+        v = self.v
+        self.delivery.settle(v.msg, v.agg)
+        log = self.new_log()
+        created = v.created
+        if len(created):
+            for methods, part in self.by_class(created):
+                methods.init(v, part, read, self.partial, log)
+            v.created = created[:0]
+        moved, v.moved = v.moved, v.moved[:0]
+        todo = v.pending
+        if v.all_pending or self.plan.always:
+            todo = self._everyone()
+        elif len(created) or len(moved) or v.once:
+            extra = np.fromiter(v.once, np.int32, len(v.once))
+            todo = merged(todo, created, moved, extra)
+        v.all_pending = False
+        v.pending = todo[:0]
+        with _once(v, self) as again:
+            found = [
+                methods.gather(v, self.delivery, part, iteration, read, self.partial, log)
+                for methods, part in self.by_class(todo)
+            ]
+            senders = found[0] if len(found) == 1 else np.concatenate(found)
+        progress.updates = len(todo)
+        self._schedule(np.array(again, np.int32))
+        if len(created) or len(moved):
+            senders = merged(senders, created, moved)
+        if len(self.methods) > 1:
+            senders = np.sort(senders)
+        v.extra["senders"] = senders
+        if log:
+            self._follow(log, None)
+        result: Array = (
+            v.extra.pop("senders", senders) if self.v is v else self.v.extra.pop("senders")
+        )
+        return result.astype(np.int32, copy=False)
+
+    def _everyone(self) -> Array:
+        """All vertices; not to be written to."""
+        if len(self._all) != self.v.topology.n:
+            self._all = np.arange(self.v.topology.n, dtype=np.int32)
+        return self._all
+
+    def by_class(self, todo: Array) -> Sequence[tuple[Methods, Array]]:
+        """The vertices of each class, with its methods."""
+        kind = self.v.topology.kind
+        if len(self.methods) == 1 or kind is None:
+            return [(self.methods[0], todo)]
+        codes = kind[todo]
+        return [(m, todo[codes == c]) for c, m in enumerate(self.methods)]
+
+    def new_log(self) -> Log:
+        """What methods write down that goes beyond their own row."""
+        return Log(self.algebra, self.plan.program.value_dtype)
+
+    def _schedule(self, vertices: Array) -> None:
+        """Have the vertices gather in the next iteration."""
+        pending = self.v.pending
+        if len(vertices) and len(pending) < self.v.topology.n:  # else all of them do already
+            self.v.pending = merged(pending, vertices) if len(pending) else vertices
+
+    # What methods asked for beyond their own row. -------------------------------------------
+
+    def _follow(self, log: Log, progress: Progress | None) -> None:
+        if not log:
+            return
+        entries = log.entries()
+        once = self._one_shots([e for e in entries if e.what == EMIT])
+        if progress is not None:
+            progress.messages += len(once)
+        changes = Changes()
+        changes.note(entries, self.v.topology)
+        if changes:
+            self._restructure(changes)
+        self._send_once(once)
+
+    def _one_shots(self, entries: list[Entry]) -> list[tuple[int, Any]]:
+        """Return the (vertex id, message) pairs to vertices which are no targets."""
+        if entries and self.algebra.kind == "latest":
+            raise ProgramError(
+                f"{self.plan.program.name}: emit to vertex {entries[0].target}, which is no "
+                "target; with messages = Latest(...) call addTarget first"
+            )
+        names = names_of(self.plan)
+        once = []
+        for e in entries:
+            value = e.message
+            if names is not None and isinstance(value, str):
+                value = names.encode(value)
+            once.append((e.target, value))
+        return once
+
+    def _send_once(self, once: list[tuple[int, Any]]) -> None:
+        if not once:
+            return
+        t = self.v.topology
+        ids = np.array([target for target, _ in once], np.int64)
+        owners = t.owners(ids)
+        for (target, value), p in zip(once, owners.tolist(), strict=True):
+            if p == self.partition:
+                self._receive_once(target, value)
+            else:
+                block = self.outgoing.setdefault(p, {})
+                block.setdefault("once", []).append((target, value))
+
+    def _receive_once(self, target: int, value: Any) -> None:
+        k = int(np.searchsorted(self.v.topology.ids, target))
+        if k in self.v.once:
+            value = self.combine(self.v.once[k], value)
+        self.v.once[k] = value
+        self._schedule(np.array([k], np.int32))
+
+    def _restructure(self, changes: Changes) -> None:
+        pulled = self.delivery.finish(self.v.msg, self.v.agg)
+        old = self.v.topology
+        senders = self.v.extra.pop("senders", None)
+        done = restructure(self.v, changes, self.plan.program, self.plan.each)
+        self.v = done.vertices
+        t = self.v.topology
+        self.restructured = True
+        self.delivery = self._delivery(t)
+        if len(done.created):
+            self.v.created = merged(self.v.created, done.created)
+        if senders is None:  # by a scatter: the new targets are sent to in the next iteration
+            self.v.moved = merged(self.v.moved, done.touched)
+        else:
+            kept = done.moved[senders]
+            self.v.extra["senders"] = merged(kept, done.touched)
+        for p, ids in done.appended.items():
+            block = self.outgoing.setdefault(p, {})
+            block["register"] = np.concatenate([block.get("register", ids[:0]), ids])
+            if p in done.sources:
+                known = block.get("producers", ids[:0])
+                block["producers"] = np.concatenate([known, done.sources[p]])
+        if self.v.producers is not None:
+            self.delivery.order(self.v.producers)
+        shift = np.repeat((t.ghost_start[:-1] - old.ghost_start[:-1]), np.diff(old.ghost_start))
+        ghosts = pulled[pulled >= old.n].astype(np.int64) - old.n
+        slots = np.concatenate([done.moved[pulled[pulled < old.n]], t.n + ghosts + shift[ghosts]])
+        self.delivery.recompute(done.lost, self.v.msg, self.v.agg)
+        self.delivery.mark(slots)
+
+    # Between partitions. --------------------------------------------------------------------
+
+    def receive(self, blocks: Sequence[tuple[int, bytes]]) -> None:
+        """Take in what other partitions sent in the last hop."""
+        parts = [(p, *decode(b, trusted=True)) for p, b in blocks]
+        changes = Changes()
+        self._introduce(parts)
+        for p, columns, _ in parts:
+            if "register" in columns:
+                changes.registered[p] = columns["register"]
+                if "producers" in columns:
+                    changes.producers[p] = columns["producers"]
+            if "once.id" in columns:
+                ids = columns["once.id"]
+                changes.create |= set(ids[~np.isin(ids, self.v.topology.ids)].tolist())
+        if changes:
+            self._restructure(changes)
+        for p, columns, _ in parts:
+            if "index" in columns:
+                self.delivery.inbound(p, columns["index"], columns["value"], self.v.msg, self.v.agg)
+            if "once.id" in columns:
+                for target, value in zip(
+                    columns["once.id"].tolist(), list(columns["once.value"]), strict=True
+                ):
+                    self._receive_once(target, value)
+        changed = self.delivery.finish(self.v.msg, self.v.agg)
+        self._schedule(changed[changed < self.v.topology.n])
+
+    def _introduce(self, parts: Sequence[tuple[int, dict[str, Array], Any]]) -> None:
+        """Learn who is behind each inbound ghost, so that rows ascend by producer id."""
+        known, starts = self.v.producers, self.v.topology.inbound_start
+        first = [(p, c["introduce"]) for p, c, _ in parts if "introduce" in c]
+        if known is None or not first:
+            return
+        for p, ids in first:
+            known[int(starts[p]) : int(starts[p]) + len(ids)] = ids
+        self.delivery.order(known)
+
+    def _introductions(self) -> None:
+        """Tell every partition whose edges its ghosts of ours are; once, in iteration 0."""
+        t = self.v.topology
+        sources = t.ids[t.in_source[t.in_start[t.n : t.n + t.ghosts]]]
+        for p in range(t.partitions):
+            lo, hi = int(t.ghost_start[p]), int(t.ghost_start[p + 1])
+            if lo < hi:
+                self.outgoing.setdefault(p, {})["introduce"] = sources[lo:hi]
+
+    def _send(self, slots: Array) -> int:
+        """Queue the new aggregate of every changed ghost for its owner."""
+        for p, index, values in self.ghost_values(slots):
+            block = self.outgoing.setdefault(p, {})
+            block["index"], block["value"] = index, values
+        return len(slots)
+
+    def ghost_values(self, slots: Array) -> Iterator[tuple[int, Array, Array]]:
+        """For each partition that owns some of these ghosts: their numbers, and aggregates."""
+        if len(slots) == 0:
+            return
+        t = self.v.topology
+        numbers = slots.astype(np.int64) - t.n
+        if self.algebra.kind == "latest":
+            # a ghost which lost its edge sends the identity: the message is withdrawn
+            first = t.in_start[slots]
+            live = t.in_start[slots.astype(np.int64) + 1] > first
+            values = filled(len(slots), self.algebra)
+            values[live] = self.v.msg[self.delivery.in_index[first[live]]]
+        else:
+            values = self.v.agg[slots]
+        cuts = np.searchsorted(numbers, t.ghost_start)
+        for p in range(t.partitions):
+            lo, hi = int(cuts[p]), int(cuts[p + 1])
+            if lo < hi:
+                yield p, (numbers[lo:hi] - t.ghost_start[p]).astype(np.int32), values[lo:hi]
+
+    def blocks(self) -> list[tuple[int, bytes]]:
+        """Return what `step` left for other partitions, encoded."""
+        result = []
+        for p, block in sorted(self.outgoing.items()):
+            columns = {k: x for k, x in block.items() if k != "once"}
+            if "once" in block:
+                columns["once.id"] = np.array([target for target, _ in block["once"]], np.int64)
+                values = np.empty((len(block["once"]), *self.v.msg.shape[1:]), self.v.msg.dtype)
+                for k, (_, x) in enumerate(block["once"]):
+                    values[k] = x
+                columns["once.value"] = values
+            result.append((p, encode_bytes(columns)))
+        return result
+
+    # Versions. ------------------------------------------------------------------------------
+
+    def save(self, version: int) -> int:
+        """Keep this version on the host; return its bytes."""
+        key = self._key(version)
+        self.delivery.settle(self.v.msg, self.v.agg)
+        columns, meta = self.v.to_columns(self.algebra)
+        size = 0
+        if self.restructured:
+            self.topology_key = f"{key}-topology"
+            columns_, meta_ = self.v.topology.to_columns()
+            size += shared_memory.save(self.topology_key, columns_, meta_)
+            self.restructured = False
+        meta["topology"] = self.topology_key
+        if self.boundary is not None:
+            own, meta["boundary"] = self.boundary.to_columns()
+            columns |= {f"boundary.{k}": x for k, x in own.items()}
+        size += shared_memory.save(key, columns, meta)
+        if version > 1:
+            shared_memory.drop(self._key(version - 2))
+        return size
+
+    def load(self, version: int) -> None:
+        """Go to a version which was kept on this host.
+
+        Raises:
+            RunError: this host does not have it.
+        """
+        found = shared_memory.open(self._key(version))
+        if found is None:
+            raise RunError(f"partition {self.partition} has lost version {version}")
+        columns, meta = found
+        if meta["topology"] != self.topology_key:
+            self.topology_key = meta["topology"]
+            # saved by a run, so its kinds are class numbers already
+            topology = load_topology(self.topology_key, self.partition)
+            self.delivery = self._delivery(topology)
+        self.v = Vertices.from_columns(self.delivery.topology, columns, meta)
+        if self.v.producers is not None:
+            self.delivery.order(self.v.producers)
+        if "boundary" in meta:
+            head = "boundary."
+            own = {k.removeprefix(head): x for k, x in columns.items() if k.startswith(head)}
+            self.boundary = Boundary.from_columns(own, meta["boundary"])
+
+    def _key(self, version: int) -> str:
+        return f"{self.plan.run}/p{self.partition}-v{version}"
+
+    def result(self) -> dict[str, Array]:
+        """Return the state as a base segment's columns: id, fields, and names of string ids."""
+        t = self.v.topology
+        columns: dict[str, Array] = {"id": t.ids, **self.v.states}
+        if t.kind is not None:
+            columns["kind"] = t.kind
+        if len(self.v.created):  # the loop ended before they came to be
+            kept = np.ones(t.n, np.bool_)
+            kept[self.v.created] = False
+            columns = {name: column[kept] for name, column in columns.items()}
+        if t.names is not None:
+            columns["name.offsets"], columns["name.bytes"] = t.names
+        return columns
+
+
+def merged(*parts: Array) -> Array:
+    """Return the distinct vertices of all parts, ascending; int32."""
+    joined = np.sort(np.concatenate(parts).astype(np.int32, copy=False))
+    keep = np.ones(len(joined), np.bool_)
+    np.not_equal(joined[1:], joined[:-1], out=keep[1:])
+    result: Array = joined[keep]
+    return result
+
+
+def load_topology(key: str, partition: int) -> Topology:
+    """Map a partition's topology.
+
+    Raises:
+        RunError: this host does not have it.
+    """
+    found = shared_memory.open(key)
+    if found is None:
+        raise RunError(f"partition {partition} has lost its graph")
+    return Topology.from_columns(*found)
+
+
+def with_classes(topology: Topology, plan: Plan) -> Topology:
+    """Return the topology with class numbers of the program in place of the file's codes."""
+    if topology.kind is None or not plan.kinds:
+        return topology
+    table = np.zeros(256, np.uint8)
+    table[: len(plan.kinds)] = plan.kinds
+    return replace(topology, kind=table[topology.kind])
+
+
+class _once:
+    """Adds one-shot messages to aggregates while vertices gather, and takes them out again."""
+
+    def __init__(self, v: Vertices, processor: Processor) -> None:
+        self.v, self.combine = v, processor.combine
+        self.kept: list[tuple[int, Any]] = []
+        self.again: list[int] = []
+
+    def __enter__(self) -> list[int]:
+        agg = self.v.agg
+        for k, value in self.v.once.items():
+            old = agg[k].copy() if agg.ndim > 1 else agg[k]
+            self.kept.append((k, old))
+            agg[k] = self.combine(old, value)
+            if not np.all(agg[k] == old):
+                self.again.append(k)
+        self.v.once = {}
+        return sorted(self.again)
+
+    def __exit__(self, *error: object) -> None:
+        for k, old in self.kept:
+            self.v.agg[k] = old
+
+
+_decoders: dict[int, Names] = {}
+
+
+def names_of(plan: Plan) -> Names | None:
+    """The names of string ids for interpreted methods; one object per process and broadcast."""
+    if plan.names is None:
+        return None
+    key = plan.names.id if hasattr(plan.names, "id") else id(plan.names)
+    if key not in _decoders:
+        _decoders.clear()
+        _decoders[key] = Names(plan.names.value)
+    return _decoders[key]
+
+
+def methods_of(plan: Plan, num_vertices: int, module: Any) -> list[Methods]:
+    """The methods of every class of the plan's program, as kernels or to be interpreted."""
+    made: list[Methods] = []
+    for kind, (spec, text) in enumerate(zip(plan.program.classes, plan.kernels, strict=True)):
+
+        def column(name: str, kind: int = kind) -> str:
+            return plan.program.column(kind, name)
+
+        if text is not None:
+            made.append(
+                NativeMethods(
+                    spec, column, load_module(text.source), plan.shape, plan.params,
+                    num_vertices, plan.tolerance, plan.threads, text.logs, text.tracked,
+                )
+            )  # fmt: skip
+        else:
+            made.append(
+                InterpretedMethods(
+                    spec, column, module, plan.shape, plan.params, num_vertices,
+                    plan.tolerance, names_of(plan), plan.loop,
+                )
+            )  # fmt: skip
+    return made

@@ -1,0 +1,205 @@
+"""The engine for every program: a changing set of edges, of which a graph is built to iterate on.
+
+The edges stay sorted on the executors. Iterations run on a `Graph` of them as they are, by the
+tasks of `run`: from the answer before where `warm_start` allows, else from `init`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from copy import copy
+from typing import Any
+
+from vertexsdk.engine._master import Progress
+from vertexsdk.engine.batch_run import Branch, Version
+from vertexsdk.engine.engine import Budget, Effort, Engine, Orders, Outcome, Setting
+from vertexsdk.graph.edge_set import EdgeSet
+from vertexsdk.graph.vertex_file import integer_id, with_ids
+from vertexsdk.program.analysis.convergence import residual_of
+from vertexsdk.program.analysis.warm_start import Kept, why_from_init
+from vertexsdk.program.program import Program
+from vertexsdk.state import SegmentRef
+
+__all__ = ["RebuildEngine"]
+
+_FIRST = "it is the first query"
+
+
+class RebuildEngine:
+    """Any program, any number of partitions; see `Engine`.
+
+    Raises:
+        InputError: a graph with parallel edges, or a parameter that can be none of its vertices.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting, self.program = setting, setting.program
+        graph, options = setting.graph, setting.options
+        bound = self.program.bind(setting.params)
+        first = self.program.classes[0].cls
+        tolerance = float(options.get("tolerance") or first.tolerance)
+        limit = options.get("max_iterations")
+        self.from_init = why_from_init(self.program, bound, tolerance, graph.partitions)
+        if limit is not None:
+            self.from_init = "it ends after a number of iterations"
+        self._limit = first.max_iterations if limit is None else limit
+        self.edges = EdgeSet(graph, self.program.value_dtype)
+        try:
+            self._name_vertices()
+        except BaseException:
+            self.edges.close()
+            raise
+        self.integers, self.value = self.edges.names is None, self.edges.value
+        self.iteration = 0
+        self._kept: Kept | None = None
+        self._renamed = self.edges.renamed
+        self._before: Outcome | None = None  # if nothing has changed since it was exact
+        self._unwritten: Version | None = None
+
+    def _name_vertices(self) -> None:
+        ids = list(self.program.named_vertices(self.setting.params).values())
+        if self.edges.names is None:
+            for vertex in ids:
+                integer_id(vertex)
+        self._vertices = with_ids(self.edges.base.vertex_input, ids)
+        if self._vertices is not None and self.edges.names is not None:
+            self.edges.learn(self._vertices.strings())
+
+    def advance(self, orders: Orders) -> Outcome:
+        """See `Engine`."""
+        out = Outcome()
+        refused = False
+        if orders.changes is not None and len(orders.changes):
+            out.counts, out.absent = self.edges.apply(orders.changes, strict=orders.strict)
+            refused = orders.strict and bool(out.absent)
+            if not refused:
+                self._before = None
+        if orders.budget is not None and not refused:
+            self._iterate(orders.budget, out)
+        if orders.write and self._unwritten is not None:
+            out.segments, out.whole = self._unwritten.segments, True
+            self._unwritten = None
+        out.iteration, out.num_edges = self.iteration, self.edges.num_edges
+        return out
+
+    def _iterate(self, budget: Budget, out: Outcome) -> None:
+        if self._before is not None:  # what is there is exact still
+            out.effort = Effort(residual=self._before.effort.residual, quiet=True)
+            out.effort.reason = "nothing changed"
+            self._describe(out, self._before)
+        elif self.edges.num_edges == 0 and not (self._vertices and len(self._vertices.column)):
+            out.effort = Effort(quiet=True, reason="the graph has no vertex")
+        else:
+            self._run(budget, out)
+            self._before = out if out.effort.quiet else None
+
+    @staticmethod
+    def _describe(out: Outcome, other: Outcome) -> None:
+        out.num_vertices, out.aggregates = other.num_vertices, other.aggregates
+        out.start, out.start_reason = other.start, other.start_reason
+        done = {"iterations", "hops", "updates", "messages", "bytes", "seconds", "total_seconds"}
+        out.statistics = {k: 0 if k in done else v for k, v in other.statistics.items()}
+
+    def _run(self, budget: Budget, out: Outcome) -> None:
+        setting = self.setting
+        graph = self.edges.graph(self._vertices)
+        warm, reason = self._start()
+        keep = None if self.from_init else self.edges.keys.fresh("answer")
+        branch = Branch(
+            self.program, graph, params=setting.params, backend=setting.backend,
+            loop=setting.loop, warm=warm, keep=keep, **setting.options,
+        )  # fmt: skip
+        limits = [k for k in (branch.max_iterations, budget.iterations) if k is not None]
+        branch.max_iterations = min(limits) if limits else None
+        _limit(branch, budget, self.program)
+        try:
+            version = branch.collect()
+        except BaseException:
+            if keep is not None:
+                self.edges.keys.drop(keep)
+            raise
+        finally:
+            graph.unpersist()
+        if self._kept is not None:
+            self.edges.keys.drop(self._kept.key)
+        self._kept, self._renamed = branch.kept, self.edges.renamed
+        self._unwritten = version
+        self.iteration += version.iteration
+        s = branch.statistics
+        out.effort = Effort(
+            s["iterations"], s["updates"], s["messages"], s["updates"],
+            residual_of(self.program, version.aggregates) if s["iterations"] else None,
+            self._is_quiet(s), s["reason"], s["seconds"],
+        )  # fmt: skip
+        out.start = "init" if branch.warm is None else "warm"
+        out.start_reason, out.statistics, out.aggregates = reason, s, version.aggregates
+        out.num_vertices = s["num_vertices"]
+
+    def _is_quiet(self, statistics: Mapping[str, Any]) -> bool:
+        reason, done = statistics["reason"], statistics["iterations"]
+        own = self._limit is not None and done >= self._limit
+        return reason in ("converged", "quiet") or (reason == "max_iterations" and own)
+
+    def _start(self) -> tuple[Kept | None, str]:
+        """The answer to go on from, or None, and why."""
+        if self.from_init is not None:
+            return None, self.from_init
+        if self._kept is None:
+            return None, _FIRST
+        if self._renamed != self.edges.renamed:
+            return None, "vertices with new names came"
+        if self.program.algebra is not None and self.program.algebra.kind == "sum":
+            return self._kept, "it went on from the state before"
+        return self._kept, "the answer before was trimmed to what still holds"
+
+    def fork(self) -> Engine:
+        """See `Engine`."""
+        return self._fork()
+
+    def _fork(self) -> RebuildEngine:
+        other = copy(self)
+        other.edges = self.edges.fork()
+        if self._kept is not None:
+            self.edges.keys.hold(self._kept.key)
+        return other
+
+    def adopt(self, fork: Engine) -> None:
+        """See `Engine`."""
+        assert isinstance(fork, RebuildEngine)
+        iteration = self.iteration
+        self.close()
+        self.__dict__.update(fork._fork().__dict__)
+        self.iteration = max(iteration, self.iteration)
+
+    def checkpoint(self) -> list[SegmentRef]:
+        """See `Engine`."""
+        return self.edges.checkpoint(self.setting.backend, self.setting.loop, self.iteration)
+
+    def close(self) -> None:
+        """See `Engine`."""
+        if self._kept is not None:
+            self.edges.keys.drop(self._kept.key)
+        self._kept = None
+        self.edges.close()
+
+
+def _limit(branch: Branch, budget: Budget, program: Program) -> None:
+    """Have a branch look at the clock, and at who waits for it, between its hops."""
+    began = time.monotonic()
+
+    def stop(iteration: int, total: Progress) -> str | None:
+        seconds = time.monotonic() - began
+        if budget.report is not None:
+            budget.report(
+                Effort(iteration, total.updates, total.messages, total.updates, seconds=seconds)
+            )
+        if budget.cancelled is not None and budget.cancelled():
+            return "cancelled"
+        return "seconds" if budget.seconds is not None and seconds >= budget.seconds else None
+
+    branch.stop = stop
+    if budget.seconds is not None:
+        branch.slice = min(branch.slice, max(budget.seconds, 0.01))
+    if budget.cancelled is not None:
+        branch.slice = min(branch.slice, 0.25)

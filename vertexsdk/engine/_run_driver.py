@@ -1,0 +1,200 @@
+"""The hops of one loop from its first iteration to its last: commands out, reports in."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+from vertexsdk.engine._master import Master, Progress
+from vertexsdk.engine._statistics import Tally, Version
+from vertexsdk.engine.bounded._rounds import Rounds, delay_table, end_block
+from vertexsdk.engine.progress import ProgressBar
+from vertexsdk.engine.task import Command, Report
+from vertexsdk.errors import RunError
+from vertexsdk.state.version_writer import Committer
+from vertexsdk.transport.exchange import Exchange
+
+__all__ = ["Iterating", "Lost"]
+
+SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
+
+Stop = Callable[[int, Progress], str | None]
+
+
+class Lost(RunError):
+    """A worker lost what it held; the run starts over."""
+
+
+class Iterating:
+    """A loop under way.
+
+    Args:
+        exchange, committer, bar, tally: what it uses, and keeps up to date.
+        master: of the loop, before iteration 0.
+        commit_every: write a version every so many iterations.
+        slice: seconds for which a partition goes on by itself in one hop.
+        via: how messages travel; "auto" decides by their size.
+        after: an earlier try has committed up to this iteration.
+        stop: asked between hops, given the iteration and the sums of progress; a reason ends it.
+        collected: takes each version; None gives them to `committer`.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        committer: Committer,
+        master: Master,
+        tally: Tally,
+        bar: ProgressBar,
+        *,
+        commit_every: int | None,
+        slice: float,
+        via: Literal["auto", "driver", "shuffle"],
+        after: int,
+        stop: Stop | None,
+        collected: Callable[[Version], None] | None,
+    ) -> None:
+        self.exchange, self.committer, self.master = exchange, committer, master
+        self.tally, self.bar = tally, bar
+        self.commit_every, self.slice, self.after = commit_every, slice, after
+        self.stop = stop
+        self._via, self._collected = via, collected
+        self.done = -1  # the iteration of the last version
+
+    def synchronous(self, last: int | None = None, version: int = 0) -> int:
+        """Iterate from a version to the end, or to iteration `last`; return the version reached."""
+        master, tally = self.master, self.tally
+        step = self._sum([])
+        while master.reason is None or self.done != master.iteration - 1:
+            if last is not None and master.iteration > last and master.reason is None:
+                break
+            command = self._command(version, iteration=master.iteration)
+            if master.reason is not None:  # which no partition could know
+                command = replace(command, iteration=master.iteration - 1, step=False, commit=True)
+            reports = self._hop(command)
+            version = reports[0].version
+            for k in range(max(len(reports[0].history), 1)):
+                if command.step:
+                    step = self._sum([r.history[k] for r in reports])
+                    master.advance(step)
+                    tally.add(step)
+                if master.iteration - 1 in reports[0].segments:
+                    self._add(master.iteration - 1, reports)
+            self._show(master.iteration - 1, step, reports)
+        return version
+
+    def asynchronous(self, bound: int, blocks: bool, patient: bool, version: int) -> None:
+        """Iterate to the end with a delay bound above 1, after iteration 0.
+
+        Args:
+            bound: the delay bound.
+            blocks: see `delay_bound.by_blocks`.
+            patient: see `_sweeps`.
+            version: of every partition, as `synchronous` returned it.
+        """
+        master = self.master
+        partitions = self.exchange.partitions
+        rounds = Rounds(partitions, bound, master.max_iterations, master.iteration)
+        still = -1  # the frontier of a hop in which nothing was done, and nothing sent
+        while master.reason is None:
+            (frontier, room), *_ = [rounds.start(p) for p in range(partitions)]
+            label = frontier - 1
+            due = self.commit_every is not None and label // self.commit_every * self.commit_every
+            command = replace(
+                self._command(version, iteration=frontier),
+                bound=room, blocks=blocks, patient=patient, every=None,
+                commit=bool(due and due > self._last()),
+            )  # fmt: skip
+            reports = self._hop(command)
+            version = reports[0].version
+            for r in reports:
+                assert r.swept is not None
+                rounds.finish(r.partition, r.swept)
+            step = self._count(rounds, reports, blocks)
+            idle = not any(r.history or r.bytes for r in reports)
+            if idle and still == frontier and master.reason is None:
+                raise RunError(
+                    f"no partition goes on from iteration {frontier} with a delay bound of "
+                    f"{bound}: run with delay_bound=1, and report this"
+                )
+            still = frontier if idle else -1
+            if command.commit:
+                self._add(label, reports)
+            self._show(rounds.iteration, step, reports)
+        self.synchronous(version=version)
+
+    def _count(self, rounds: Rounds, reports: list[Report], blocks: bool) -> Progress:
+        """Take in what asynchronous hops did; return the sum of it."""
+        step = self._sum([p for r in reports for p in r.history])
+        self.tally.add(step)
+        if blocks:
+            end_block(self.master, reports, self.master.algebras, rounds.iteration)
+        if self.master.reason is None:
+            self.master.iteration, self.master.reason = rounds.iteration + 1, rounds.reason
+        self.tally.statistics |= {
+            "prepares": rounds.totals["prepares"],
+            "acknowledges": rounds.totals["acknowledges"],
+            "prepare_messages": rounds.totals["asks"], "held": rounds.totals["held"],
+            "delays": delay_table(rounds.delays),
+        }  # fmt: skip
+        return step
+
+    def _last(self) -> int:
+        return max(self.done, self.after)
+
+    def _command(self, version: int, iteration: int) -> Command:
+        return Command(
+            version, iteration, dict(self.master.aggregates), self.tally.vertices,
+            self.commit_every, self.slice, after=self.after, committed=tuple(self.tally.attempts),
+        )  # fmt: skip
+
+    def _sum(self, parts: list[Progress]) -> Progress:
+        step = Progress(aggregates=self.master.identity())
+        for part in parts:
+            step.add(part, self.master.algebras)
+        return step
+
+    def _hop(self, command: Command) -> list[Report]:
+        """Run one hop on all partitions.
+
+        Raises:
+            Lost: a worker has lost what it held.
+        """
+        via = self._via
+        if via == "auto":  # about as many bytes as in the hop before
+            via = "shuffle" if self.tally.last_bytes > SHUFFLE else "driver"
+        try:
+            raw = self.exchange.hop(command, via=via)
+        except RunError as error:
+            if "partitions reported" in str(error):
+                raise Lost(str(error)) from error
+            raise
+        reports: list[Report] = [pickle.loads(r) for r in raw]
+        for r in reports:
+            if r.lost:
+                raise Lost(r.lost)
+        if self.exchange.times is not None:
+            self.tally.spent.hop(self.exchange.times, [r.seconds for r in reports])
+        self.tally.hops += command.step
+        self.tally.take(reports)
+        return reports
+
+    def _add(self, iteration: int, reports: list[Report]) -> None:
+        self.done = iteration
+        new = self.tally.version(iteration, reports, self.master.reason, self.master.aggregates)
+        if self._collected is not None:
+            self._collected(new)
+        else:
+            self.committer.add(new)
+
+    def _show(self, iteration: int, step: Progress, reports: list[Report]) -> None:
+        """Show where the loop stands, and see whether it is to stop."""
+        self.bar.update(iteration, step, self.tally.total.messages)
+        failure = next((r.failure for r in reports if r.failure), None)
+        if failure is not None:
+            self.committer.finish()
+            raise failure
+        if self.stop is not None and self.master.reason is None:
+            self.master.reason = self.stop(iteration, self.tally.total)

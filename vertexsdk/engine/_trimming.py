@@ -1,0 +1,171 @@
+"""Values which lost what they came from, withdrawn: where iterations on a changed graph begin.
+
+With Min and Max a vertex may hold a value which came along an edge that has gone, and vertices
+on a cycle may support each other in it for ever. Every vertex has a *level*, which grows from a
+producer to who took its value, as the iteration does in which a value last changed. So a value
+stands if the messages of producers of lower levels still give it, and what stands is well founded.
+What does not is withdrawn (`init`), and all that rested on it is looked at again.
+
+The levels do the work of the dependence trees in Vora, Gupta and Xu, "KickStarter", ASPLOS 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.compile.delivery import Delivery
+from vertexsdk.compile.interpreter import InterpretedMethods
+from vertexsdk.compile.mutation_log import Log
+from vertexsdk.compile.native import NativeMethods
+from vertexsdk.compile.vertex_arrays import Vertices
+
+__all__ = ["kept_columns", "restored", "trim", "withdraw"]
+
+Array = NDArray[Any]
+
+
+def kept_columns(v: Vertices) -> dict[str, Array]:
+    """What of a partition's answer a branch needs: ids, state, levels, aggregates."""
+    columns = {f"state.{k}": x for k, x in v.states.items()}
+    columns["id"] = v.topology.ids
+    if v.level is not None:
+        columns |= {"level": v.level, "agg": v.agg[: v.topology.n]}
+    return columns
+
+
+def restored(v: Vertices, kept: Mapping[str, Array]) -> tuple[Array, Array]:
+    """Give the vertices the state they had; those that are new stay as they are.
+
+    Returns:
+        The new vertices (int32), and every vertex's aggregate before (empty where not kept).
+    """
+    ids, before = v.topology.ids, kept["id"]
+    at = np.minimum(np.searchsorted(before, ids), max(len(before) - 1, 0))
+    known = before[at] == ids if len(before) else np.zeros(len(ids), np.bool_)
+    old = at[known]
+    for name, column in v.states.items():
+        column[known] = kept[f"state.{name}"][old]
+    aggregates = v.agg[:0]
+    if v.level is not None:
+        aggregates = v.agg[: len(ids)].copy()  # the identity still
+        aggregates[known] = kept["agg"][old]
+        v.level[known] = kept["level"][old]
+    return np.flatnonzero(~known).astype(np.int32), aggregates
+
+
+def trim(
+    v: Vertices,
+    delivery: Delivery,
+    methods: NativeMethods | InterpretedMethods,
+    before: Array,
+    level: int,
+    log: Log,
+) -> int:
+    """Withdraw what is not well founded on the graph as it is now, which was arranged anew.
+
+    Args:
+        v: one partition, the only one, with the state of before.
+        delivery: its messages and aggregates, all the identity.
+        methods: of the program's only class.
+        before: the aggregate of every vertex when its state was computed.
+        level: of a vertex whose value is withdrawn.
+        log: takes what methods log, which is nothing.
+
+    Returns:
+        The number of gathers.
+    """
+    t = v.topology
+    everyone = np.arange(t.n, dtype=np.int32)
+    methods.scatter(v, delivery, everyone, 0, {}, {}, log)
+    delivery.finish(v.msg, v.agg)
+
+    def support(todo: Array, gone: Array) -> Array:
+        out = np.empty(len(todo), v.agg.dtype)
+        delivery.module.support(
+            todo, t.in_start, t.in_stop, delivery.in_index, t.in_source, v.msg, v.level, gone,
+            before, delivery.algebra.identity, out,
+        )  # fmt: skip
+        return out
+
+    def dependants(vertices: Array, seen: Array, mark: Array) -> Array:
+        targets = _consumers(t.start, t.target, vertices)
+        unmarked: Array = targets[mark[targets] == 0]
+        return unmarked
+
+    withdrawn, gathers = withdraw(
+        v, delivery, methods, everyone, before, level, log, support, dependants
+    )
+    methods.scatter(v, delivery, withdrawn, 0, {}, {}, log)
+    delivery.finish(v.msg, v.agg)
+    delivery.pull(v.msg, v.agg)  # with the messages of all levels
+    return gathers
+
+
+def withdraw(
+    v: Vertices,
+    delivery: Delivery,
+    methods: NativeMethods | InterpretedMethods,
+    suspects: Array,
+    seen: Array,
+    level: int,
+    log: Log,
+    support: Callable[[Array, Array], Array],
+    dependants: Callable[[Array, Array, Array], Array],
+) -> tuple[Array, int]:
+    """Find the vertices whose value is not well founded, and give them the state of `init`.
+
+    Args:
+        suspects: vertices (int32) which may have lost what their value came from.
+        seen: the aggregate which the state of each vertex was computed from; what still stands
+            on less has that noted.
+        level: of a vertex whose value is withdrawn.
+        support: of vertices and withdrawn flags (uint8[n]): what producers of lower levels which
+            are not withdrawn give to each of the vertices.
+        dependants: of vertices, `seen` and marks (uint8[n]): targets not marked, to which one of
+            the vertices may have given their value.
+
+    Returns:
+        The vertices withdrawn (int32, ascending), which have not sent; and the number of gathers.
+    """
+    assert v.level is not None
+    gone, mark = np.zeros(v.topology.n, np.uint8), np.zeros(v.topology.n, np.uint8)
+    lesser = np.minimum if delivery.algebra.kind == "min" else np.maximum
+    waves: list[Array] = []
+    todo, gathers = np.sort(suspects).astype(np.int32), 0
+    mark[todo] = 1
+    while len(todo):
+        gathers += len(todo)
+        mark[todo] = 0  # what loses its support later is looked at again
+        supported = support(todo, gone)
+        aggregates = v.agg[todo]
+        states = {name: column[todo] for name, column in v.states.items()}
+        v.agg[todo] = supported
+        changed = methods.gather(v, delivery, todo, 1, {}, {}, log)
+        v.agg[todo] = aggregates
+        was = seen[todo]
+        better = (supported != was) & (lesser(supported, was) == supported)
+        for name, column in v.states.items():
+            column[todo] = states[name]  # a better value is taken in its iteration
+        bad = changed[~better[np.searchsorted(todo, changed)]]
+        gone[bad] = 1
+        less = ~better & (gone[todo] == 0)
+        seen[todo[less]] = supported[less]
+        waves.append(bad)
+        mark[bad] = 1
+        todo = np.sort(dependants(bad, seen, mark))
+    withdrawn: Array = np.sort(np.concatenate([*waves, todo]))
+    v.level[withdrawn] = level
+    methods.init(v, withdrawn, {}, {}, log)
+    return withdrawn, gathers
+
+
+def _consumers(start: Array, target: Array, vertices: Array) -> Array:
+    """The targets of some vertices, distinct and ascending (int32)."""
+    lengths = start[1:][vertices] - start[:-1][vertices]
+    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    found: Array = np.unique(target[np.repeat(start[:-1][vertices], lengths) + within])
+    return found

@@ -1,0 +1,349 @@
+"""One run of a program over a graph, to its end: load, compile, iterate, commit."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+from pyspark.sql import SparkSession
+
+from vertexsdk.arrays import shared_memory
+from vertexsdk.arrays.json_values import as_json
+from vertexsdk.compile.kernel_cache import compiled_plan
+from vertexsdk.compile.plan import Plan, shape_of, shippable
+from vertexsdk.engine._master import Progress
+from vertexsdk.engine._precompile import compile_plan
+from vertexsdk.engine._run_driver import Iterating, Lost
+from vertexsdk.engine._statistics import Tally, Version
+from vertexsdk.engine.bounded._auto_bound import Choice, choose
+from vertexsdk.engine.phases import Spent
+from vertexsdk.engine.progress import ProgressBar
+from vertexsdk.engine.task import HopTask, make_master
+from vertexsdk.errors import InputError, RunError
+from vertexsdk.graph.graph import Graph, VariantInfo
+from vertexsdk.program.analysis.delay_bound import by_blocks, checked_bound, why_synchronous
+from vertexsdk.program.analysis.warm_start import Kept
+from vertexsdk.program.program import Program
+from vertexsdk.program.vertex import Vertex
+from vertexsdk.state import Manifest, Store, open_store
+from vertexsdk.state.address import Address
+from vertexsdk.state.default_url import chosen_backend
+from vertexsdk.state.version_writer import Committer
+from vertexsdk.transport.exchange import Exchange
+from vertexsdk.transport.shipping import ship_by_value
+
+__all__ = ["Branch", "Version", "refuse_other_hosts"]
+
+TRIES = 3
+SHOWN = 100_000  # vertices in a commit up to which it is readable by SQL when it is acknowledged
+
+
+class Branch:
+    """One loop run to its fixed point: its choices, its clock, and the hops it makes.
+
+    Args:
+        warm: an answer to go on from, see `warm_start`; the rest as those of `run`.
+        keep: resident prefix under which the answer stays, to go on from; `kept` describes it.
+
+    Attributes:
+        stop: asked between hops, given the iteration and the sums of progress; a reason ends it.
+        slice: seconds for which one hop goes on by itself, where there is one partition.
+    """
+
+    def __init__(
+        self,
+        program: type[Vertex] | Program,
+        graph: Graph,
+        *,
+        params: Mapping[str, Any] | None = None,
+        backend: str | Address | None = None,
+        loop: str | None = None,
+        max_iterations: int | None = None,
+        tolerance: float | None = None,
+        commit_every: int | None = None,
+        compiled: bool | Literal["require"] = True,
+        threads: int | None = None,
+        exchange: Literal["auto", "driver", "shuffle"] = "auto",
+        delay_bound: int | Literal["auto"] = 1,
+        progress: bool | None = None,
+        warm: Kept | None = None,
+        keep: str | None = None,
+    ) -> None:
+        program = program if isinstance(program, Program) else Program(program)
+        loop = loop or program.name
+        for name, value in (("max_iterations", max_iterations), ("commit_every", commit_every)):
+            if value is not None and value < (0 if name == "max_iterations" else 1):
+                raise InputError(f"{name} is {value}; it must not be negative or zero")
+        self.program, self.graph, self.loop = program, graph, loop
+        self.backend = chosen_backend(backend)
+        self.warm, self.keep = warm, keep
+        self.kept: Kept | None = None
+        first = program.classes[0].cls
+        self.max_iterations = first.max_iterations if max_iterations is None else max_iterations
+        self.tolerance = float(first.tolerance if tolerance is None else tolerance)
+        if not self.tolerance >= 0 or math.isinf(self.tolerance):
+            raise InputError(f"tolerance is {self.tolerance}; it must be zero or more")
+        self.commit_every, self.compiled, self.threads = commit_every, compiled, threads
+        self.exchange, self.given = exchange, dict(params or {})
+        self.delay_bound = checked_bound(delay_bound, program, self.given, self.max_iterations)
+        self.bar = ProgressBar(loop, progress)
+        self.seconds: dict[str, float] = {}
+        self.spent = Spent()
+        self.statistics: dict[str, Any] = {}
+        self.committed: Manifest | None = None  # by this run, and so by a try that was lost too
+        self.stop: Callable[[int, Progress], str | None] | None = None
+        self.slice = 1.0
+        self._collects = False
+        self._collected: Version | None = None
+
+    def go(self) -> Manifest:
+        """Load, compile, iterate, commit; return the version that was committed last."""
+        self._go()
+        assert self.committed is not None
+        return self.committed
+
+    def collect(self) -> Version:
+        """Load, compile, iterate; return the state's segments, which are left uncommitted."""
+        self._collects = True
+        self._go()
+        assert self._collected is not None
+        return self._collected
+
+    def _go(self) -> None:
+        began = time.perf_counter()
+        spark = self.graph.spark
+        bound = self.program.bind(self.given)
+        with self.spent.timed("claim"), open_store(self.backend) as store:
+            refuse_other_hosts(spark, store)  # before any job
+        with self.bar:
+            for attempt in range(TRIES):
+                try:
+                    info = self._load()
+                    params = self._codes(bound, info)
+                    with open_store(self.backend) as store:
+                        if not self._collects:
+                            with self.spent.timed("claim"):
+                                newest = store.claim(
+                                    self.loop,
+                                    program=self.program.name,
+                                    schema=self.program.schema(),
+                                )
+                            self.committed = self.committed and newest
+                        plan = self._plan(info, params, store)
+                        self._iterate(spark, plan, info, store)
+                    break
+                except RunError as error:
+                    if not isinstance(error, Lost) and "executor was lost" not in str(error):
+                        raise
+                    if attempt == TRIES - 1:
+                        raise RunError(
+                            f"{error}; {TRIES} tries failed, see whether executors die for lack "
+                            "of memory"
+                        ) from error
+                    self.graph.unpersist()
+                    self.warm = None
+                    self.bar.note(f"{error}; loading the graph again")
+        total = self.statistics["total_seconds"] = time.perf_counter() - began
+        self.statistics["spent"] = self.spent.whole(total)
+
+    def _load(self) -> VariantInfo:
+        self.bar.say("loading")
+        began = time.perf_counter()
+        latest = self.program.algebra is not None and self.program.algebra.kind == "latest"
+        each = latest and self.graph.partitions > 1
+        info = self.graph.materialise(
+            (self.program.direction, self.program.value_dtype, "each" if each else "combined")
+        )
+        if info.duplicates:
+            self.bar.note(
+                f"{info.duplicates} duplicate edges: the last one of each pair counts "
+                "(--multi keeps all)"
+            )
+        self.seconds["load"] = time.perf_counter() - began
+        self.spent.add("load", self.seconds["load"])
+        return info
+
+    def plan(self, info: VariantInfo) -> Plan:
+        """Return the plan with which tasks run over a graph that is loaded.
+
+        Raises:
+            InputError: parameters that do not fit the graph.
+        """
+        params = self._codes(self.program.bind(self.given), info)
+        with open_store(self.backend) as store:
+            return self._plan(info, params, store)
+
+    def _codes(self, bound: dict[str, Any], info: VariantInfo) -> dict[str, Any]:
+        """Return the parameters with vertex ids as codes, refusing ids that are not there."""
+        params = dict(bound)
+        for name, value in self.program.named_vertices(bound).items():
+            if value is None or (isinstance(value, int) and name not in self.given):
+                continue  # a default such as INT_MAX stands for no vertex
+            try:
+                params[name] = int(self.graph.code_of([value])[0])
+            except InputError:
+                raise InputError(
+                    f"{self.program.name}: {name}={value!r} is no vertex of the graph"
+                ) from None
+        return params
+
+    def _plan(self, info: VariantInfo, params: dict[str, Any], store: Store) -> Plan:
+        spark = self.graph.spark
+        partitions = self.graph.partitions
+        algebra = self.program.algebra
+        run_id = uuid.uuid4().hex[:12]
+        ship_by_value(self.program)
+        plan = Plan(
+            program=self.program,
+            kernels=tuple(None for _ in self.program.classes),
+            shape="many" if algebra is None else shape_of(self.program.classes),
+            params=params,
+            tolerance=self.tolerance,
+            threads=self.threads or _threads(spark, partitions),
+            topologies=tuple(info.keys),
+            run=f"{shared_memory.application(spark.sparkContext.applicationId)}/run-{run_id}",
+            loop=self.loop,
+            store=store.backend.address,
+            max_iterations=self.max_iterations,
+            each=algebra is not None and algebra.kind == "latest" and partitions > 1,
+            kinds=_kinds(self.program, info),
+            keep=self.keep,
+            warm=self.warm,
+        )
+        began = time.perf_counter()
+        plan = compiled_plan(plan, self.compiled, info.string_ids, self.bar.say, compile_plan)
+        if all(kernel is None for kernel in plan.kernels):
+            self.compiled = False  # said once; another try need not find it out again
+        self.seconds["compile"] = time.perf_counter() - began
+        self.spent.add("compile", self.seconds["compile"])
+        if info.string_ids and any(k is None for k in plan.kernels):
+            plan = replace(plan, names=self.graph.names)
+        return replace(plan, program=shippable(self.program))
+
+    def _iterate(self, spark: SparkSession, plan: Plan, info: VariantInfo, store: Store) -> None:
+        master = make_master(replace(plan, program=self.program), info.num_vertices)
+        aggregators = self.program.aggregators
+        tally = Tally(
+            self.program.result, info.num_vertices, self.graph.partitions, aggregators, self.spent
+        )
+        self.statistics = statistics = tally.statistics
+        commit, rest = partial(self._commit, store, info), partial(store.show, self.loop)
+        choice = self._choice(info)
+        try:
+            anchor = self.graph.anchor
+            with (
+                Exchange(spark, anchor.partitions, task=HopTask(plan), anchor=anchor) as exchange,
+                Committer(commit, self.committed, rest) as committer,
+            ):
+                loop = Iterating(
+                    exchange, committer, master, tally, self.bar,
+                    commit_every=self.commit_every, slice=self.slice, via=self.exchange,
+                    after=self.committed.iteration if self.committed else 0, stop=self.stop,
+                    collected=self._collect if self._collects else None,
+                )  # fmt: skip
+                if choice.bound == 1:
+                    loop.synchronous()
+                else:
+                    version = loop.synchronous(last=0)
+                    loop.asynchronous(
+                        choice.bound, by_blocks(self.program), choice.patient, version
+                    )
+                with self.spent.timed("commit"):
+                    self.committed = committer.finish()
+        finally:
+            self.graph.forget(plan.run)
+        self.spent.driver(time.perf_counter() - tally.began)
+        statistics["seconds"] = time.perf_counter() - tally.began
+        statistics["phases"] = {**self.seconds, **tally.phases}
+        statistics["worker_memory"] = tally.memory
+        statistics["num_edges"] = info.num_edges
+        statistics["duplicate_edges"] = info.duplicates
+        statistics["partitions"] = self.graph.partitions
+        statistics["partitioner"] = self.graph.partitioner.name
+        statistics["boundary_share"], statistics["cut"] = info.boundary_share, info.cut
+        statistics["compiled"] = all(k is not None for k in plan.kernels)
+        statistics["backend_bytes"] = tally.written
+        statistics["delay_bound"] = choice.bound
+        statistics["delay_bound_reason"] = choice.reason
+        self.kept = plan.kept(loop.done, master.aggregates)
+
+    def _choice(self, info: VariantInfo) -> Choice:
+        """The delay bound to run with."""
+        partitions, bound = self.graph.partitions, self.delay_bound
+        if bound == "auto":
+            refused = why_synchronous(self.program, self.program.bind(self.given))
+            if refused is None and self.max_iterations is not None:
+                refused = "it is to end after a number of iterations"
+            return choose(partitions, info.boundary_share, by_blocks(self.program), refused)
+        if partitions == 1:
+            return Choice(1, False, "there is one partition")
+        return Choice(bound, False, "as given")
+
+    def _collect(self, version: Version) -> None:
+        self._collected = version
+
+    def _commit(
+        self, store: Store, info: VariantInfo, version: Version, parent: Manifest | None
+    ) -> Manifest:
+        self.committed = store.commit(
+            self.loop,
+            iteration=version.iteration,
+            segments=version.segments,
+            schema=self.program.schema(),
+            program=self.program.name,
+            aggregates=as_json(version.aggregates),
+            statistics=version.statistics,
+            parent=parent,
+            partitions=self.graph.partitions,
+            ids="str" if info.string_ids else "int",
+        )
+        if sum(ref.rows for ref in version.segments) <= SHOWN:
+            store.show(self.loop)
+        return self.committed
+
+
+def _threads(spark: SparkSession, partitions: int) -> int:
+    """The cores which one partition's kernels may use."""
+    return max(1, spark.sparkContext.defaultParallelism // partitions)
+
+
+def _kinds(program: Program, info: VariantInfo) -> tuple[int, ...]:
+    number = {s.name: k for k, s in enumerate(program.classes)}
+    for name in info.kinds:
+        if name not in number:
+            raise InputError(
+                f"the vertex file names class {name!r}; {program.name} has: {', '.join(number)}"
+            )
+    return tuple(number[name] for name in info.kinds)
+
+
+def refuse_other_hosts(spark: SparkSession, store: Store) -> None:
+    """A store of this host alone is no use to executors elsewhere."""
+    if getattr(store.backend, "shared", True):
+        return
+    if (spark.sparkContext.master or "").split("[")[0] == "local":  # it is its own executor
+        return
+    infos = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+    hosts = {str(i.host()) for i in infos}
+    local = {"localhost", "127.0.0.1", os.uname().nodename, *_addresses()}
+    far = sorted(h for h in hosts if h not in local and not h.startswith("127."))
+    if far:
+        raise InputError(
+            f"{store.backend.location} is for one host, but executors are on {', '.join(far)}; "
+            "use a backend which is shared between hosts"
+        )
+
+
+def _addresses() -> set[str]:
+    import socket
+
+    try:
+        return {str(a[4][0]) for a in socket.getaddrinfo(socket.gethostname(), None)}
+    except OSError:
+        return set()

@@ -1,0 +1,183 @@
+"""What a loop over a changing graph needs of whatever holds its graph and state on the executors.
+
+A loop, main or branch, gives orders: changes to take in, a budget of iterations, whether to write
+the state. Its engine carries them out where the partitions are, and reports. `fork` gives a branch
+an engine of its own, which stands where this one stands and goes its own way from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from vertexsdk.errors import InputError
+from vertexsdk.graph.changes.changes import Changes
+from vertexsdk.graph.edge_kernels import COUNTS
+from vertexsdk.graph.graph import Graph
+from vertexsdk.program.program import Program
+from vertexsdk.state import SegmentRef
+from vertexsdk.state.address import Address
+
+__all__ = ["QUIET", "Budget", "Effort", "Engine", "Orders", "Outcome", "Setting"]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much approximation to do: until the program's rule ends it, or a limit is reached.
+
+    Attributes:
+        iterations: at most so many; None is no limit.
+        seconds: no further iteration after so many; None is no limit.
+        cancelled: asked between Spark jobs; a loop that is cancelled stops at an iteration's end.
+        report: told between Spark jobs what was done so far.
+    """
+
+    iterations: int | None = None
+    seconds: float | None = None
+    cancelled: Callable[[], bool] | None = None
+    report: Callable[[Effort], None] | None = None
+
+    def __post_init__(self) -> None:
+        count, seconds = self.iterations, self.seconds
+        if count is not None and not (isinstance(count, int | np.integer) and count >= 0):
+            raise InputError(f"a limit of {count!r} iterations; make it an integer of 0 or more")
+        if seconds is not None and not (
+            isinstance(seconds, int | float | np.number) and seconds >= 0
+        ):
+            raise InputError(f"a time limit of {seconds!r}; make it seconds, 0 or more")
+
+
+QUIET = Budget()
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What an engine is to do, in this order, all of it at an iteration's end.
+
+    Attributes:
+        changes: to take in; None or empty for none.
+        ref: the segment which holds them, where they are in the store already.
+        strict: take in none of them if one meets no edge to remove or change.
+        budget: iterations to run then; None for none.
+        write: write what of the state has changed since it was last written.
+    """
+
+    changes: Changes | None = None
+    ref: SegmentRef | None = None
+    strict: bool = False
+    budget: Budget | None = None
+    write: bool = False
+
+
+@dataclass(slots=True)
+class Effort:
+    """What iterations did: `touched` counts vertices which gathered or began, each time they did.
+
+    `residual` is how far the state is from the fixed point, as the program's rule measures it:
+    an upper bound of what the aggregates showed last, or None where there is no rule. `quiet`:
+    the program's rule ended it, so what is there is exact.
+    """
+
+    iterations: int = 0
+    updates: int = 0
+    messages: int = 0
+    touched: int = 0
+    residual: float | None = None
+    quiet: bool = False
+    reason: str | None = None
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of orders.
+
+    Attributes:
+        counts: changes by what they met, see `COUNTS`.
+        absent: numbers of the changes which met no edge; with `strict` nothing was taken in then.
+        effort: of the iterations.
+        iteration: of the loop now; it never falls.
+        segments: of the state, as `Store.commit` takes them; empty if nothing had changed.
+        whole: the segments are bases, to stand alone: vertices have come or gone.
+        num_vertices, num_edges: of the graph now.
+        start: "warm" if the iterations went on from the state before, else "init".
+        start_reason: why.
+        aggregates: what the program's aggregators read last.
+        statistics: what else is to be said: `hops`, `bytes`, seconds per phase, ...
+    """
+
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    absent: list[int] = field(default_factory=list)
+    effort: Effort = field(default_factory=Effort)
+    iteration: int = 0
+    segments: list[SegmentRef] = field(default_factory=list)
+    whole: bool = False
+    num_vertices: int = 0
+    num_edges: int = 0
+    start: str = "init"
+    start_reason: str = ""
+    aggregates: dict[str, Any] = field(default_factory=dict)
+    statistics: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What an engine is made for.
+
+    Attributes:
+        program: of any number of classes.
+        graph: what it begins with.
+        params: values of the program's parameters, as the user gave them.
+        backend: URL of the store that segments are written to.
+        loop: the name that segments are written under.
+        options: as those of `run`: `tolerance`, `compiled`, `threads`, ...
+        nodes: of a checkpoint, for an events program to stand there.
+    """
+
+    program: Program
+    graph: Graph
+    params: Mapping[str, Any]
+    backend: str | Address
+    loop: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    nodes: Sequence[SegmentRef] = ()
+
+
+class Engine(Protocol):
+    """A changing graph with a program's state on it; one caller at a time.
+
+    Attributes:
+        integers: whether ids are int64; else they are strings.
+        value: dtype of the edge values which the program reads, or None.
+        from_init: why every answer begins with `init`; None where iterations go on from before.
+    """
+
+    integers: bool
+    value: str | None
+    from_init: str | None
+
+    def advance(self, orders: Orders) -> Outcome:
+        """Carry out orders.
+
+        Raises:
+            InputError: the changes do not fit the graph; nothing was taken in.
+            RunError: iterations failed, or an executor was lost with what it held.
+        """
+
+    def fork(self) -> Engine:
+        """Return an engine which stands here and shares what neither changes."""
+
+    def adopt(self, fork: Engine) -> None:
+        """Stand where `fork`, made by `fork` of this one or of such, stands now.
+
+        What was in transit here is dropped. The fork is used up: it is only closed after this.
+        """
+
+    def checkpoint(self) -> list[SegmentRef]:
+        """Write the graph as it is, as segments of kind "topology"; `Store.commit` takes them."""
+
+    def close(self) -> None:
+        """Free what it holds on the executors."""

@@ -1,0 +1,1 @@
+"""Programs without a message algebra: every delta is gathered by itself, in Python."""

@@ -1,0 +1,95 @@
+"""What the driver of an events loop tells its tasks, and what they tell it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from vertexsdk.compile.plan import Plan
+from vertexsdk.engine._master import Master, Progress
+from vertexsdk.engine.events._event_changes import Batch, Taken
+from vertexsdk.engine.events._records import Chain
+from vertexsdk.engine.task import make_master
+from vertexsdk.graph.string_ids import Names
+from vertexsdk.state import SegmentRef
+
+__all__ = ["Order", "Said", "master_at"]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a hop is to do, in this order; None, False or empty for nothing.
+
+    Attributes:
+        key: under which the version that it makes is kept.
+        chains: of the version that it begins from, per partition.
+        loop: what `self.loop` is.
+        load: read the graph that was loaded under `Plan.topologies`, and send it to its places.
+        named: vertices which are there without edges, as an Arrow array; with `load`.
+        restore: nodes of a checkpoint.
+        wake: let every vertex scatter.
+        batch: take in changes; with `strict` only if each meets its edge.
+        steps: run so many iterations at most, no longer than `seconds` if it is alone.
+        unfinished: the loop has not ended; else only changes make it run.
+        limit: the iteration which is the last by the program's own rule.
+        write: "base", or "delta" where that will do; after iterations only if they have ended.
+        checkpoint: write edges and nodes, and what the driver wants to be remembered.
+        names: of string ids, for what is written.
+        drop: what to forget.
+    """
+
+    key: str
+    chains: tuple[Chain, ...]
+    loop: str
+    iteration: int = 0
+    aggregates: dict[str, Any] = field(default_factory=dict)
+    num_vertices: int = 0
+    load: bool = False
+    named: Any = None
+    restore: tuple[SegmentRef, ...] = ()
+    wake: bool = False
+    batch: Batch | None = None
+    strict: bool = False
+    steps: int = 0
+    seconds: float = 1.0
+    unfinished: bool = True
+    limit: int | None = None
+    write: str | None = None
+    checkpoint: bool = False
+    remember: Any = None
+    names: Names | None = None
+    drop: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Said:
+    """What a task tells the driver; `history` as in `Report`."""
+
+    partition: int
+    chain: Chain = ()
+    taken: Taken = field(default_factory=Taken)
+    refused: bool = False
+    history: list[Progress] = field(default_factory=list)
+    reason: str | None = None
+    vertices: int = 0
+    edges: int = 0
+    moved: bool = False
+    born: list[Any] = field(default_factory=list)
+    segments: list[SegmentRef] = field(default_factory=list)
+    wrote: bool = False
+    whole: bool = False
+    bytes: int = 0
+    remembered: Any = None
+    lost: str | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def master_at(
+    plan: Plan, iteration: int, aggregates: dict[str, Any], num_vertices: int, limit: int | None
+) -> Master:
+    """The state machine of the loop, before an iteration."""
+    master = make_master(plan, num_vertices)
+    master.iteration, master.max_iterations = iteration, limit
+    if aggregates:
+        master.aggregates = dict(aggregates)
+    return master

@@ -1,0 +1,134 @@
+"""What changes of edges mean to the vertices of one partition: ADD_TARGET and REMOVE_TARGET."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.id_hash import owner
+from vertexsdk.arrays.packed_strings import hash_strings, pack_strings
+from vertexsdk.engine.events._node import Node
+from vertexsdk.errors import InputError
+from vertexsdk.graph.changes.changes import ADD, REMOVE
+from vertexsdk.graph.changes.deltas import Deltas
+from vertexsdk.graph.edge_kernels import COUNTS
+from vertexsdk.graph.string_ids import Names
+from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET
+
+__all__ = ["Batch", "Taken", "places", "row_of", "value_at"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Changes as the tasks take them: ids and values are Python's, int or str, int or float."""
+
+    kind: list[int]
+    source: list[Any]
+    target: list[Any]
+    value: list[Any]
+    deltas: Deltas  # for the order, and what was sent
+
+    @classmethod
+    def of(cls, changes: Deltas, *, integers: bool, value: str | None) -> Batch:
+        """Take a batch; `value` is the dtype of the edge values a program reads, if it does.
+
+        Raises:
+            InputError: ids of strings where the graph's are integers.
+        """
+        number = changes.kind
+        if integers and len(number) and not changes.are_integers:
+            raise InputError("the graph's ids are integers; so must be those of its changes")
+        values = np.ones(len(number), np.int64)
+        if value is not None:
+            values = changes.value.astype(value)
+        ids: tuple[Any, Any] = (changes.source, changes.target)
+        if not integers:
+            ids = changes.strings()
+        slim = Deltas(number, pa.nulls(0), pa.nulls(0), values[:0])
+        slim = slim.sending(changes.sent, integers=integers)
+        return cls(number.tolist(), ids[0].to_pylist(), ids[1].to_pylist(), values.tolist(), slim)
+
+
+@dataclass(slots=True)
+class Taken:
+    """What became of a batch in one partition: see `Outcome`; `effects` counts deltas made."""
+
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    absent: list[int] = field(default_factory=list)
+    effects: int = 0
+
+
+def places(ids: Sequence[Any], partitions: int) -> list[int]:
+    """The partition of each id: of an integer `owner`, of a string by its hash."""
+    if partitions == 1 or not ids:
+        return [0] * len(ids)
+    if isinstance(ids[0], str):
+        hashed = hash_strings(*pack_strings(ids))
+        found: NDArray[Any] = hashed % np.uint64(partitions)
+    else:
+        found = owner(np.array(ids, np.int64), partitions)
+    return [int(p) for p in found]
+
+
+def row_of(node: Node, direction: str) -> dict[Any, Any]:
+    """The targets of a vertex, with edge values, that its edges give it, ascending.
+
+    Where a pair is joined both ways, `direction = "both"` has the value of the edge that comes
+    in; "undirected" that of the edge from the smaller id.
+    """
+    ids = {"out": node.out, "in": node.into}.get(direction) or {}
+    if direction in ("both", "undirected"):
+        ids = node.out | node.into
+    found = ((k, value_at(node, direction, k)) for k in sorted(ids))
+    return {k: x for k, x in found if x is not None}
+
+
+def value_at(node: Node, direction: str, target: Any) -> Any:
+    """The value which a vertex's edges give one target; None where it is no target."""
+    out, into = node.out.get(target), node.into.get(target)
+    if direction == "out":
+        return out
+    if direction == "in":
+        return into
+    if direction == "undirected" and target == node.id:
+        return None
+    if out is None or into is None:
+        return into if out is None else out
+    return out if direction == "undirected" and node.id < target else into
+
+
+def apply_change(edges: dict[Any, Any], kind: int, target: Any, value: Any) -> str:
+    """Change one of a vertex's edges; return which of `COUNTS` it was."""
+    old = edges.get(target)
+    if old is None:
+        if kind != ADD:
+            return "absent"
+        edges[target] = value
+        return "added"
+    if kind == REMOVE:
+        del edges[target]
+        return "removed"
+    if old == value:
+        return "unchanged"
+    edges[target] = value
+    return "changed"
+
+
+def letter_of(node: Node, target: Any, before: Any, after: Any) -> Any:
+    """The delta by which a vertex learns of a change of its row; None where there is none."""
+    if before == after:
+        return None
+    if after is None:
+        return (node.id, REMOVE_TARGET, target, None)
+    return (node.id, ADD_TARGET, target, after)
+
+
+def sorted_names(names: Names | None, ids: list[str]) -> Names:
+    """The names and some more."""
+    more = pa.array(ids, pa.large_string())
+    return Names.of(more) if names is None else Names.of(names.sorted, more)

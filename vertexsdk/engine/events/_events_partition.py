@@ -1,0 +1,276 @@
+"""One partition of an events program: its vertices, its mailbox, and what is written of them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.compile.plan import Plan
+from vertexsdk.engine._master import Progress
+from vertexsdk.engine.events._event_changes import (
+    Batch,
+    Taken,
+    apply_change,
+    letter_of,
+    places,
+    row_of,
+    value_at,
+)
+from vertexsdk.engine.events._node import Letter, Namer, Node
+from vertexsdk.engine.events._records import Chain, Records, load_chain, save_chain
+from vertexsdk.engine.events._steps import EventSteps
+from vertexsdk.graph.code_names import BOTTOM, TOP
+from vertexsdk.graph.string_ids import Names
+from vertexsdk.program.algebra import INT_MAX, INT_MIN, VertexId
+from vertexsdk.program.program import StateField
+from vertexsdk.state.version_writer import Layers
+
+__all__ = ["EDGES", "EventPartition"]
+
+EDGES, LETTERS = b"e", b"l"  # what a block holds
+
+
+class EventPartition(EventSteps):
+    """The vertices, what is on its way to them, and what is to be written of them.
+
+    Args:
+        chain: the version to begin from; empty for none.
+        names: what string ids stand for; None where ids are integers.
+        undirected: every edge is here both ways.
+    """
+
+    nodes: Records
+
+    def __init__(
+        self,
+        plan: Plan,
+        partition: int,
+        num_vertices: int,
+        loop: str,
+        chain: Chain,
+        *,
+        names: Namer | None,
+        undirected: bool,
+    ) -> None:
+        super().__init__(plan, partition, num_vertices, names, loop)
+        self.partitions, self.undirected = len(plan.topologies), undirected
+        self.chain, self.nodes = chain, Records()
+        self.count = self.edges = 0  # vertices and edges which are there
+        self.moved = True  # vertices have come or gone since it was written last
+        self.layers: Layers | None = None  # what was written; None for nothing yet
+        self.born: list[Any] = []  # vertices which messages made, in this task
+        if chain:
+            self.open(chain)
+
+    def open(self, chain: Chain) -> None:
+        """Go to a version which was kept on this host.
+
+        Raises:
+            LostError: it is not there.
+        """
+        self.chain = chain
+        self.nodes, rest = load_chain(chain)
+        (self.mail, self.fresh, self.unborn, self.count, self.edges, self.moved,
+         self.nodes.unwritten, self.layers) = rest  # fmt: skip
+
+    def place(self, ids: list[Any]) -> list[int]:
+        """See `EventSteps`."""
+        return places(ids, self.partitions)
+
+    def everyone(self) -> Iterable[Any]:
+        """See `EventSteps`."""
+        return [i for i in self.nodes if self.nodes.peek(i).present]
+
+    def node(self, vertex_id: Any, kind: int = 0) -> Node:
+        """Return a vertex, which comes to be if it is not there."""
+        if vertex_id not in self.nodes:
+            self.nodes[vertex_id] = self.new(vertex_id, kind)
+            self.unborn.add(vertex_id)
+            self.fresh.add(vertex_id)
+        return self.nodes[vertex_id]
+
+    def wake(self) -> None:
+        """Let every vertex scatter in the next iteration."""
+        self.fresh |= set(self.everyone())
+
+    def step(self, iteration: int, aggregates: Any) -> Progress:
+        """See `EventSteps`; vertices which messages make are there from now on."""
+        for i in [i for i in self.mail if i not in self.nodes]:
+            self._name(self.node(i))
+            self.born.append(i)
+        gone = {
+            i for i in self.unborn if not self.nodes.peek(i).present
+            if iteration == 0 or i not in self.mail
+        }  # fmt: skip  # which came and went before they were told of anything
+        self.unborn -= gone
+        self.fresh -= gone
+        progress = super().step(iteration, aggregates)
+        self.unborn |= gone
+        self.fresh |= gone
+        return progress
+
+    def _name(self, node: Node) -> None:
+        if not node.present:
+            self.count += 1
+            self.moved = True
+        node.named = True
+
+    # What comes in. -------------------------------------------------------------------------
+
+    def receive(self, blocks: Sequence[tuple[int, bytes]]) -> None:
+        """Take in what other partitions, or a graph, sent."""
+        edges: list[tuple[Any, ...]] = []
+        for _, block in blocks:
+            if block[:1] == LETTERS:
+                for target, letter in pickle.loads(block[1:]):
+                    self.mail.setdefault(target, []).append(letter)
+            else:
+                edges += pickle.loads(block[1:])
+        if edges:
+            self._load(edges)
+
+    def _load(self, edges: list[tuple[Any, ...]]) -> None:
+        """Take in a graph: ("v", vertex, class, named), ("o" or "i", vertex, other end, value)."""
+        for what, vertex, other, value in edges:
+            if what == "v" and not value:
+                self.node(vertex, other)
+        for what, vertex, other, value in edges:
+            if what == "v":
+                self.node(vertex).named |= value
+            elif what == "o":
+                self.node(vertex).out[other] = value
+            else:
+                self.node(vertex).into[other] = value
+        direction = self.plan.program.direction
+        for i in sorted(self.nodes):
+            node = self.nodes[i]
+            self.count += node.present
+            self.edges += self.counted(node)
+            for target, value in row_of(node, direction).items():
+                self._put(node, letter_of(node, target, None, value))
+
+    def counted(self, node: Node) -> int:
+        """How many of the graph's edges a vertex is the one to count."""
+        return sum(1 for t in node.out if node.id <= t) if self.undirected else len(node.out)
+
+    def _put(self, node: Node, letter: Letter | None) -> int:
+        if letter is None:
+            return 0
+        self.mail.setdefault(node.id, []).append(letter)
+        return 1
+
+    def take(self, batch: Batch) -> Taken:
+        """Take in changes, in order, where either end of an edge is here."""
+        taken = Taken()
+        where = [self.place(ids) for ids in (batch.source, batch.target)]
+        sent = self.place([s.vertex for s in batch.deltas.sent])
+        number = 0
+        for k, s in batch.deltas.steps():
+            if s is not None:
+                if sent[number] == self.partition:
+                    node = self.node(s.vertex)
+                    self._name(node)
+                    taken.effects += self._put(node, (node.id, s.kind, s.value, None))
+                number += 1
+            elif k is not None:
+                a, b = batch.source[k], batch.target[k]
+                change = batch.kind[k], batch.value[k]
+                if where[0][k] == self.partition:
+                    met = self._change(a, b, change, taken, "out")
+                    taken.counts[met] += 1
+                    if met == "absent":
+                        taken.absent.append(k)
+                    self.edges += (met == "added") - (met == "removed")
+                    if self.undirected and a != b:
+                        self._change(a, b, change, taken, "into")
+                if where[1][k] == self.partition:
+                    self._change(b, a, change, taken, "into")
+                    if self.undirected and a != b:
+                        self._change(b, a, change, taken, "out")
+        return taken
+
+    def _change(
+        self, vertex: Any, other: Any, change: tuple[int, Any], taken: Taken, side: str
+    ) -> str:
+        """Change an edge at one end of it; the vertex learns of it by a delta."""
+        kind, value = change
+        if kind != 0 and vertex not in self.nodes:
+            return "absent"
+        node, direction = self.node(vertex), self.plan.program.direction
+        there, before = node.present, value_at(node, direction, other)
+        met = apply_change(node.out if side == "out" else node.into, kind, other, value)
+        after = value_at(node, direction, other)
+        taken.effects += self._put(node, letter_of(node, other, before, after))
+        if node.present != there:
+            self.count += 1 if node.present else -1
+            self.moved = True
+            taken.effects += 1
+        return met
+
+    # What goes out. -------------------------------------------------------------------------
+
+    def blocks(self) -> list[tuple[int, bytes]]:
+        """Return the letters to other partitions, pickled."""
+        return [(p, LETTERS + pickle.dumps(x, 5)) for p, x in sorted(self.outgoing.items())]
+
+    def keep(self, key: str) -> Chain:
+        """Keep this version on the host; return where."""
+        rest = (self.mail, self.fresh, self.unborn, self.count, self.edges, self.moved,
+                self.nodes.unwritten, self.layers)  # fmt: skip
+        self.chain = save_chain(key, self.chain, self.nodes, rest)
+        return self.chain
+
+    def columns(self, names: Names | None, *, whole: bool) -> dict[str, NDArray[Any]]:
+        """Return the state, or what of it may have changed, as a segment's columns."""
+        ids = list(self.nodes) if whole else list(self.nodes.unwritten)
+        nodes = [n for i in ids if (n := self.nodes.peek(i)).present]
+        codes: dict[Any, int] = {}
+        if names is None:
+            nodes.sort(key=lambda n: int(n.id))
+            columns: dict[str, NDArray[Any]] = {"id": np.array([n.id for n in nodes], np.int64)}
+        else:
+            nodes.sort(key=lambda n: str(n.id))
+            found = names.find([n.id for n in nodes])
+            columns = {"id": found}
+            columns["name.offsets"], columns["name.bytes"] = names.packed(found)
+            codes = {TOP: INT_MAX, BOTTOM: INT_MIN}
+
+        def encode(name: Any) -> int:
+            if name not in codes:
+                assert names is not None
+                codes[name] = int(names.find([name])[0])
+            return codes[name]
+
+        codes_of = self.cursor.names
+        coded = encode if names is not None else None if codes_of is None else codes_of.encode
+        columns |= _state_columns(self.plan, nodes, coded)
+        if len(self.plan.program.classes) > 1:
+            columns["kind"] = np.array([n.kind for n in nodes], np.uint8)
+        return columns
+
+
+def _state_columns(plan: Plan, nodes: Sequence[Node], encode: Any) -> dict[str, NDArray[Any]]:
+    """The state fields of some vertices as columns; `encode` gives the code of a string id."""
+    columns: dict[str, NDArray[Any]] = {}
+    for kind, spec in enumerate(plan.program.classes):
+        for name, f in spec.states.items():
+            column = np.empty((len(nodes), *f.shape), f.dtype)
+            if f.dtype != object:
+                column[...] = 0
+            for k, node in enumerate(nodes):
+                if node.kind == kind:
+                    column[k] = _stored(f, node.state[name], encode)
+            columns[plan.program.column(kind, name)] = column
+    return columns
+
+
+def _stored(f: StateField, value: Any, encode: Any) -> Any:
+    if f.type is VertexId and encode is not None and value is not None:
+        return encode(value)
+    if value is None and f.dtype != object:
+        return 0
+    return value

@@ -1,0 +1,176 @@
+"""An `EventsEngine` for a graph on Spark, or for a checkpoint in a store."""
+
+from __future__ import annotations
+
+import ast
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from vertexsdk.arrays import shared_memory
+from vertexsdk.compile.plan import Plan, shippable
+from vertexsdk.engine.events._events_engine import EventsEngine
+from vertexsdk.engine.events._events_task import EventTask
+from vertexsdk.engine.events._resident_versions import At, Family
+from vertexsdk.errors import InputError
+from vertexsdk.graph.graph import Graph
+from vertexsdk.graph.load.arrow import text_column
+from vertexsdk.graph.string_ids import Names
+from vertexsdk.graph.vertex_file import integer_id
+from vertexsdk.program.program import Program, reachable, self_name
+from vertexsdk.state import SegmentRef
+from vertexsdk.state.address import Address
+from vertexsdk.transport.exchange import Exchange
+from vertexsdk.transport.shipping import ship_by_value
+
+__all__ = ["begin", "bound_params", "events_engine", "named_ids", "plan_for", "reads_loop"]
+
+
+def events_engine(
+    program: Program,
+    graph: Graph,
+    *,
+    params: Mapping[str, Any] | None = None,
+    backend: str | Address | None = None,
+    loop: str | None = None,
+    max_iterations: int | None = None,
+    nodes: Sequence[SegmentRef] = (),
+) -> EventsEngine:
+    """Return the engine of a main loop which begins with a graph.
+
+    Args:
+        program: one without `messages`.
+        backend: URL of the store to which segments are written; None if none are.
+        loop: the name under which they are.
+        max_iterations: instead of the class's own, each time that something came in.
+        nodes: of a checkpoint, to stand there; the graph says only where partitions are.
+
+    Raises:
+        InputError: parallel edges, or a parameter that can be no vertex of the graph.
+    """
+    if graph.multi:
+        raise InputError("a graph with parallel edges cannot be changed; leave out multi")
+    keys, kinds = ("",) * graph.partitions, tuple[str, ...]()
+    if not nodes:
+        info = graph.materialise(("out", program.value_dtype, "combined"))
+        keys, kinds = info.keys, info.kinds
+    names = graph.code_names
+    number = {s.name: k for k, s in enumerate(program.classes)}
+    unknown = next((n for n in kinds if n not in number), None)
+    if unknown is not None:
+        raise InputError(
+            f"the vertex file names class {unknown!r}; {program.name} has: {', '.join(number)}"
+        )
+    bound = bound_params(program, params or {}, strings=names is not None)
+    ship_by_value(program)
+    application = shared_memory.application(graph.spark.sparkContext.applicationId)
+    plan = plan_for(
+        program, bound, run=f"{application}/events-{uuid.uuid4().hex}", topologies=keys,
+        loop=loop or program.name, store=backend, max_iterations=max_iterations,
+    )  # fmt: skip
+    plan = replace(plan, kinds=tuple(number[n] for n in kinds))
+    task = EventTask(plan, strings=names is not None, undirected=graph.undirected)
+    anchor = graph.anchor
+    make = partial(Exchange, graph.spark, anchor.partitions, anchor=anchor)
+    family = Family(plan, task, lambda t: make(task=t), graph.forget)
+    ids = named_ids(program, params or {}, strings=names is not None)
+    if graph.vertex_input is not None:
+        given = graph.vertex_input.strings()
+        ids = pa.concat_arrays([pc.cast(given, ids.type), ids])
+    return begin(family, program, names, named=ids, nodes=nodes)
+
+
+def plan_for(
+    program: Program,
+    params: dict[str, Any],
+    *,
+    run: str,
+    topologies: tuple[str, ...],
+    loop: str,
+    store: str | Address | None,
+    max_iterations: int | None = None,
+) -> Plan:
+    """The plan of an events program."""
+    limit = program.classes[0].cls.max_iterations if max_iterations is None else max_iterations
+    return Plan(
+        program=shippable(program),
+        kernels=tuple(None for _ in program.classes),
+        shape="many",
+        params=params,
+        tolerance=0.0,
+        threads=1,
+        topologies=topologies,
+        run=run,
+        loop=loop,
+        store=store,
+        max_iterations=limit,
+        each=False,
+    )
+
+
+def begin(
+    family: Family,
+    program: Program,
+    names: Names | None,
+    *,
+    named: Any = None,
+    nodes: Sequence[SegmentRef] = (),
+) -> EventsEngine:
+    """Return the main loop's engine: with the graph which was loaded, or as a checkpoint says.
+
+    Args:
+        named: ids of vertices which are there without edges, an Arrow array.
+    """
+    partitions = len(family.plan.topologies)
+    if named is not None and names is not None:
+        names = Names.of(names.sorted, named)
+    at = At(chains=((),) * partitions, names=names)
+    engine = EventsEngine(family, at, reads_loop=reads_loop(program))
+    try:
+        engine.load(named, nodes)
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def reads_loop(program: Program) -> bool:
+    """Whether what a vertex does may depend on `self.loop`.
+
+    >>> from vertexsdk.algorithms import PageRank
+    >>> reads_loop(Program(PageRank))
+    False
+    """
+    for spec in program.classes:
+        if spec.source_missing:
+            return True
+        for root in ("init", "gather", "scatter"):
+            for method in reachable(spec.methods, root):
+                me = self_name(method)
+                for node in ast.walk(method.tree or ast.Pass()):
+                    if isinstance(node, ast.Attribute) and node.attr == "loop":
+                        if isinstance(node.value, ast.Name) and node.value.id == me:
+                            return True
+    return False
+
+
+def named_ids(program: Program, params: Mapping[str, Any], *, strings: bool) -> Any:
+    """The vertices which parameters name, as an Arrow array."""
+    ids = [x for x in program.named_vertices(params).values() if x is not None]
+    if strings:
+        return text_column(ids)
+    return pa.array([integer_id(i) for i in ids], pa.int64())
+
+
+def bound_params(program: Program, params: Mapping[str, Any], *, strings: bool) -> dict[str, Any]:
+    """The values of all parameters, with vertices as the engine calls them."""
+    bound = program.bind(params)
+    for name, vertex in program.named_vertices(params).items():
+        if vertex is not None:
+            bound[name] = str(vertex) if strings else integer_id(vertex)
+    return bound

@@ -1,0 +1,271 @@
+"""The adjacency of a partition whose graph changes, in an arena; see `_row_edits`.
+
+Out-rows and in-rows are kept apart where edges have a direction. Where methods follow edges both
+ways, or the graph is undirected, one set of rows of neighbours serves as both. In rows of
+neighbours of a directed graph each entry says which way its edges go; their values are not kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.compile.adjacency_kernels import edge_index
+from vertexsdk.engine.incremental import _row_kernels as kernels
+from vertexsdk.engine.incremental._arena import Arena
+from vertexsdk.engine.incremental._row_edits import Edits, Rows, in_parts
+from vertexsdk.engine.incremental._row_kernels import BACKWARD, DELETE, FORWARD
+from vertexsdk.graph.edge_kernels import COUNTS
+from vertexsdk.graph.topology import Topology
+
+__all__ = ["Adjacency", "LiveTopology"]
+
+Array = NDArray[Any]
+
+
+class LiveTopology:
+    """The arrays of an adjacency as methods and messages take them; see `Topology`."""
+
+    partition, partitions, ghosts = 0, 1, 0
+    kind = reverse = names = None
+    ghost_ids = np.zeros(0, np.int64)
+    inbound = np.zeros(0, np.int32)
+
+    def __init__(self, ids: Array, out: Rows, into: Rows, m: int, valued: bool) -> None:
+        self.ids, self.n, self.m = ids, len(ids), m
+        self.start, self.stop, self.target = out.read("start"), out.read("stop"), out.read("key")
+        self.value = out.read("value") if valued else None
+        self.in_start, self.in_stop = into.read("start"), into.read("stop")
+        self.in_source = into.read("key")
+        self.in_value = into.read("value") if valued else self.in_source
+
+    def in_cuts(self, parts: int) -> NDArray[np.int64]:
+        """Cut the vertices into ranges with about equal numbers of in-edges; see `Topology`."""
+        if parts == 1:
+            return np.array([0, self.n], np.int64)
+        ends = np.cumsum(self.in_stop - self.in_start)
+        inner = np.searchsorted(ends, np.linspace(0, ends[-1], parts + 1)[1:-1])
+        return np.concatenate([[0], inner, [self.n]]).astype(np.int64)
+
+
+LiveTopology.ghost_ids.flags.writeable = False
+LiveTopology.inbound.flags.writeable = False
+
+
+class Adjacency:
+    """Rows of all vertices, by their places; edges are added, removed, and given other values.
+
+    Args:
+        arena: where it is.
+        layout: "directed", "undirected" (edges without direction) or "neighbours".
+        threads: for large batches.
+    """
+
+    def __init__(self, arena: Arena, layout: str, threads: int) -> None:
+        self.arena, self.layout, self.threads = arena, layout, threads
+        self.out = Rows(arena, "out", threads)
+        self.into = Rows(arena, "in", threads) if layout == "directed" else self.out
+
+    @property
+    def bits(self) -> bool:
+        """Whether values of entries are ways of edges."""
+        return self.layout == "neighbours"
+
+    @property
+    def edges(self) -> int:
+        """How many edges there are; one without direction counts once."""
+        return int(self.arena.meta["edges"])
+
+    def topology(self, ids: Array) -> LiveTopology:
+        """The arrays as they are now."""
+        valued = self.out.valued and not self.bits
+        return LiveTopology(ids, self.out, self.into, int(self.arena.meta["entries"]), valued)
+
+    def create(self, t: Topology, edges: int) -> None:
+        """Begin with a graph of one partition, loaded with its edges in their direction."""
+        self.arena.meta["edges"] = edges
+        if self.bits:
+            self._neighbours(t)
+        else:
+            kind = None if t.value is None else t.value.dtype
+            none = np.zeros(0, np.int64)
+            self.out.create(np.diff(t.start), kind)
+            self._fill(self.out, t.start, t.target, none if t.value is None else t.value)
+            if self.into is not self.out:
+                self.into.create(np.diff(t.in_start), kind)
+                values = none
+                if t.value is not None:
+                    index = edge_index(t.start, t.target, t.in_start, t.n, t.m, 0, t.inbound)
+                    values = t.value[index]
+                self._fill(self.into, t.in_start, t.in_source, values)
+        self.arena.meta["entries"] = self.out.entries()
+
+    def _fill(self, rows: Rows, start: Array, pool: Array, value: Array) -> None:
+        spread: Any = kernels.spread
+        arrays = [rows.array(name) for name in ("start", "stop", "key")]
+        valued = rows.valued
+        into = rows.values()
+        in_parts(
+            len(start) - 1, self.threads,
+            lambda a, b: spread(a, b, start, start[1:], pool, value, *arrays, into, valued),
+        )  # fmt: skip
+
+    def _neighbours(self, t: Topology) -> None:
+        merge: Any = kernels.both_ways
+        counts = np.zeros(t.n, np.int64)
+        none, no_bits = np.zeros(0, np.int32), np.zeros(0, np.uint8)
+        given = t.start, t.target, t.in_start, t.in_source
+        zeros = np.zeros(t.n, np.int64)
+        in_parts(
+            t.n, self.threads,
+            lambda a, b: merge(a, b, *given, zeros, counts, none, no_bits, False),
+        )  # fmt: skip
+        self.out.create(counts, np.uint8)
+        arrays = [self.out.array(name) for name in ("start", "stop", "key", "value")]
+        in_parts(t.n, self.threads, lambda a, b: merge(a, b, *given, *arrays, True))
+
+    def grow(self, n: int) -> None:
+        """Have n vertices."""
+        self.out.grow(n)
+        if self.into is not self.out:
+            self.into.grow(n)
+
+    def resolve(
+        self, kind: Array, source: Array, target: Array, value: Array
+    ) -> tuple[Edits, dict[str, int], Array]:
+        """What changes in order come to; nothing is changed yet.
+
+        Args:
+            kind: uint8[k], see `Changes`.
+            source, target: int32[k] places, -1 for vertices that have none; an edge without
+                direction has one spelling, see `cast`.
+            value: [k].
+
+        Returns:
+            One edit per edge, counts (see `edge_kernels`), and which changes were absent.
+        """
+        absent = (source < 0) | (target < 0)
+        here = np.flatnonzero(~absent)
+        a, b = source[here], target[here]
+        order = np.argsort((a.astype(np.int64) << 32) | b, kind="stable")
+        here, a, b = here[order], a[order], b[order]
+        place = self.out.find(a, b)
+        pool = self.out.values()
+        dtype = pool.dtype if self.out.valued and not self.bits else value.dtype
+        x = value[here].astype(dtype)
+        k = len(here)
+        what, old, new = np.empty(k, np.uint8), np.empty(k, dtype), np.empty(k, dtype)
+        head, missing = np.empty(k, np.int64), np.zeros(k, np.bool_)
+        numbers = np.zeros(len(COUNTS), np.int64)
+        mode = (
+            kernels.BITS if self.bits else kernels.VALUES if self.out.valued else kernels.NO_VALUES
+        )
+        resolve: Any = kernels.resolve
+        found = resolve(
+            a, b, kind[here], x, place, pool, mode, what, old, new, head, numbers, missing
+        )
+        absent[here] = missing
+        numbers[COUNTS.index("absent")] += len(absent) - k
+        at = head[:found]
+        edits = Edits(a[at], b[at], what[:found], old[:found], new[:found])
+        return edits, dict(zip(COUNTS, numbers.tolist(), strict=True)), absent
+
+    def edit(self, edits: Edits, frozen: tuple[int, int]) -> Edits:
+        """Make edits of edges; return the edits of out-rows that this comes to."""
+        self._own()
+        inserted = int((edits.what == kernels.INSERT).sum())
+        removed = int((edits.what == DELETE).sum())
+        self.arena.meta["edges"] += inserted - removed
+        if self.layout == "neighbours":
+            edits = self._net(edits)
+        elif self.layout == "undirected":
+            edits = _both(edits)
+        self.out.edit(edits, frozen[0])
+        if self.into is not self.out:
+            self.into.edit(edits.turned(), frozen[1])
+            self.arena.meta["entries"] += inserted - removed
+        else:
+            self.arena.meta["entries"] += int((edits.what == kernels.INSERT).sum())
+            self.arena.meta["entries"] -= int((edits.what == DELETE).sum())
+        return edits
+
+    def _net(self, edits: Edits) -> Edits:
+        """Edits of entries with bits; those that only change which way edges go are made too."""
+        row = np.concatenate([edits.row, edits.key])
+        key = np.concatenate([edits.key, edits.row])
+        order = np.argsort((row.astype(np.int64) << 32) | key, kind="stable")
+        way = np.repeat(np.array([FORWARD, BACKWARD], np.uint8), len(edits))[order]
+        what = np.concatenate([edits.what, edits.what])[order]
+        k = len(row)
+        out_row, out_key = np.empty(k, np.int32), np.empty(k, np.int32)
+        out_what, bits = np.empty(k, np.uint8), np.empty(k, np.uint8)
+        net: Any = kernels.net_bits
+        arrays = [self.out.array(name) for name in ("start", "stop", "key", "value")]
+        found = net(row[order], key[order], what, way, *arrays, out_row, out_key, out_what, bits)
+        return Edits(out_row[:found], out_key[:found], out_what[:found], bits[:found], bits[:found])
+
+    def entries(self) -> tuple[Array, Array]:
+        """Every edge once: its row, and the place of its entry in the pool of out-rows."""
+        start, stop = self.out.array("start"), self.out.array("stop")
+        lengths = stop - start
+        row = np.repeat(np.arange(len(start)), lengths)
+        first = np.cumsum(lengths) - lengths
+        at = np.arange(len(row)) + np.repeat(start - first, lengths)
+        if self.layout == "directed":
+            return row, at
+        if self.bits:
+            chosen = (self.out.array("value")[at] & FORWARD) != 0
+        else:
+            ids = self.arena["ids"]
+            chosen = ids[row] <= ids[self.out.array("key")[at]]
+        return row[chosen], at[chosen]
+
+    def frozen(self) -> tuple[int, int]:
+        """Where the pools end: a reader of what is there now asks that all below stays."""
+        return self.out.tail, self.into.tail
+
+    def pools(self) -> set[str]:
+        """The names of the arrays which grow with the edges."""
+        return {f"{p}.{name}" for p in ("out", "in") for name in ("key", "value")}
+
+    def _own(self) -> None:
+        """Have pools of one's own, to be changed."""
+        for name in self.pools():
+            if name in self.arena:
+                self.arena.own(name)
+
+    def renumber(self, places: Array, new: Array) -> None:
+        """Keep the vertices at `places` only, in this order; `new` has their places by old ones."""
+        for rows in {id(r): r for r in (self.out, self.into)}.values():
+            rows.renumber(places, new)
+
+    def compact(self) -> None:
+        """Copy rows close together where much of a pool is not used."""
+        entries = int(self.arena.meta["entries"])
+        for rows in {id(r): r for r in (self.out, self.into)}.values():
+            if rows.wasteful(entries):
+                rows.compact()
+                frozen = self.arena.meta["frozen"]  # nobody else reads the new pool
+                self.arena.meta["frozen"] = [
+                    0 if rows is r else at
+                    for r, at in zip((self.out, self.into), frozen, strict=True)
+                ]
+
+
+def _both(edits: Edits) -> Edits:
+    """Each edge without direction as two entries, one at a loop."""
+    there = edits.row != edits.key
+    parts = [
+        np.concatenate([x, y[there]])
+        for x, y in (
+            (edits.row, edits.key),
+            (edits.key, edits.row),
+            (edits.what, edits.what),
+            (edits.old, edits.old),
+            (edits.new, edits.new),
+        )
+    ]
+    order = np.argsort((parts[0].astype(np.int64) << 32) | parts[1], kind="stable")
+    return Edits(*(p[order] for p in parts))

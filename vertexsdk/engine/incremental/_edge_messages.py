@@ -1,0 +1,105 @@
+"""Messages along edges that come and go, and who stands on a message: uniform and derived shapes.
+
+Where messages are uniform each vertex has the one that it sent; where they are derived, they
+follow from the state at the last scatter and the edge's value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.compile.delivery import Delivery, filled
+from vertexsdk.compile.native import NativeMethods
+from vertexsdk.compile.vertex_arrays import Vertices
+from vertexsdk.engine.incremental._row_edits import Edits, distinct
+from vertexsdk.engine.incremental._row_kernels import DELETE, INSERT
+
+__all__ = ["Messages"]
+
+Array = NDArray[Any]
+
+
+class Messages:
+    """What the edges of one partition carry, in the program's shape of messages."""
+
+    def __init__(self, shape: str, methods: NativeMethods, delivery: Delivery) -> None:
+        self.derived = shape == "derived"
+        self.methods, self.delivery = methods, delivery
+
+    def along(self, v: Vertices, edits: Edits) -> tuple[Array, Array]:
+        """What edges carried before edits of out-rows, and after; their sources have sent."""
+        d = self.delivery
+        old, new = filled(len(edits), d.algebra), filled(len(edits), d.algebra)
+        before, after = edits.what != INSERT, edits.what != DELETE
+        if not self.derived:
+            before &= edits.what == DELETE  # a value is not read
+            after &= edits.what == INSERT
+        old[before] = self._along(v, edits.row[before], edits.old[before])
+        new[after] = self._along(v, edits.row[after], edits.new[after])
+        return old, new
+
+    def deliver(
+        self, v: Vertices, edits: Edits, old: Array, new: Array, seen: Array | None
+    ) -> Array:
+        """Have aggregates follow edits, of which edges carried `old`, and carry `new`.
+
+        Args:
+            seen: the aggregate which the state of each vertex was computed from, or None.
+
+        Returns:
+            Targets (int32, ascending) which lost a message that was no worse than what they saw.
+        """
+        d = self.delivery
+        d.module.apply_each(edits.key, old, new, v.agg, d.ch, d.list, d.counts)
+        if seen is None:
+            return edits.key[:0]
+        want = seen[edits.key]
+        lesser = np.minimum if d.algebra.kind == "min" else np.maximum
+        lost = (
+            (edits.what != INSERT)
+            & (old != new)
+            & (lesser(old, want) == old)
+            & (lesser(old, new) == old)
+        )
+        return distinct(edits.key[lost], v.topology.n)
+
+    def _along(self, v: Vertices, sources: Array, values: Array) -> Array:
+        """The messages of sources along edges with these values."""
+        if not self.derived:
+            return v.msg[sources]
+        out = filled(len(sources), self.delivery.algebra)
+        sources = np.ascontiguousarray(sources)
+        given = None
+        if v.topology.value is not None:
+            given = np.ascontiguousarray(values)
+            given.flags.writeable = False
+        arguments = self.methods.derived_arguments(v, self.delivery, given)
+        self.methods.module.offers(sources, out, *arguments)
+        return out
+
+    def support(self, v: Vertices, want: Array, todo: Array, gone: Array) -> Array:
+        """What producers of lower levels, which are not gone, give to each of `todo`."""
+        d, t = self.delivery, v.topology
+        out = np.empty(len(todo), v.agg.dtype)
+        head = (todo, t.in_start, t.in_stop)
+        tail = (v.level, gone, want, d.algebra.identity, out)
+        if self.derived:
+            arguments = self.methods.derived_arguments(v, d, t.in_value)
+            self.methods.module.support(*head, t.in_source, *tail, *arguments)
+        else:
+            d.module.support(*head, t.in_source, t.in_source, v.msg, *tail)
+        return out
+
+    def dependants(self, v: Vertices, vertices: Array, seen: Array, mark: Array) -> Array:
+        """Targets not marked to which `vertices` sent nothing worse than they saw; marks them."""
+        d, t = self.delivery, v.topology
+        out = np.empty(len(mark), np.int32)
+        if self.derived:
+            arguments = self.methods.derived_arguments(v, d, None)
+            count = self.methods.module.dependants(vertices, seen, mark, out, *arguments)
+        else:
+            count = d.module.dependants(vertices, t.start, t.stop, t.target, v.msg, seen, mark, out)
+        return out[:count]

@@ -1,0 +1,241 @@
+"""The engine of a loop with one partition and a compiled program: one Spark job per order."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import time
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.column_codec import encode_bytes
+from vertexsdk.compile.plan import Plan
+from vertexsdk.engine.engine import Budget, Effort, Engine, Orders, Outcome
+from vertexsdk.engine.incremental._incremental_task import Create, LiveCommand, LiveReport, LiveTask
+from vertexsdk.engine.phases import Spent
+from vertexsdk.errors import InputError, RunError
+from vertexsdk.graph.graph import Graph
+from vertexsdk.state import SegmentRef
+from vertexsdk.transport.exchange import Exchange
+
+__all__ = ["LiveEngine"]
+
+SLICE = 1.0  # seconds of iterations in a job, after which the driver is asked again
+BY_SEGMENT = 1 << 16  # bytes of changes above which a task reads them from the store
+_numbers = itertools.count()
+
+
+class LiveEngine:
+    """See `Engine`. Its graph is changed in place, on the executor which has it.
+
+    Args:
+        graph: which is loaded; only to know where it is.
+        plan: of the loop; see `incremental_rules`.
+        layout: of the adjacency.
+        residual: the aggregate by which the program's rule ends the loop, if there is one.
+        origin: of which this is a fork.
+    """
+
+    integers = True
+    from_init: str | None = None
+    fork_copies = True  # and until it is closed, changes are made to copies of rows
+
+    def __init__(
+        self,
+        graph: Graph,
+        plan: Plan,
+        layout: str,
+        residual: str | None,
+        origin: LiveEngine | None = None,
+    ) -> None:
+        self.graph, self.plan, self.layout = graph, plan, layout
+        self.value = plan.program.value_dtype
+        self._residual = residual
+        self._key = f"{graph.key}/live-{next(_numbers)}"
+        self._version = 0
+        self._forks: set[str] = set()
+        self._thaw = False
+        self._origin = origin
+        while origin is not None:
+            origin._forks.add(self._key)
+            origin = origin._origin
+        anchor = graph.anchor
+        task = LiveTask(plan, layout, self._key)
+        self._exchange = Exchange(graph.spark, anchor.partitions, task=task, anchor=anchor)
+        self._closed = False
+        self.spent = Spent()  # of all jobs so far
+
+    def create(self, topology: str, edges: int, named: NDArray[np.int64]) -> None:
+        """Take the graph over from where it is loaded, under `topology`.
+
+        Args:
+            edges: how many it has.
+            named: ids (ascending) of the vertices which are there without edges too.
+        """
+        self._job(LiveCommand(0, create=Create(topology, edges, named)))
+
+    def advance(self, orders: Orders) -> Outcome:
+        """See `Engine.advance`."""
+        began = time.perf_counter()
+        budget = orders.budget
+        command = LiveCommand(
+            self._version,
+            changes=self._changes(orders),
+            strict=orders.strict,
+            iterate=budget is not None,
+            write=orders.write,
+        )
+        first: LiveReport | None = None
+        effort, segments = Effort(), list[SegmentRef]()
+        seconds: dict[str, float] = {}
+        jobs, ended = 0, None
+        done = False
+        while not done:
+            part = self._slice(command, budget, effort, began)
+            report = self._job(part)
+            jobs += 1
+            first = first or report
+            _add(effort, report)
+            segments = [*([] if report.whole else segments), *report.segments]
+            for name, value in report.seconds.items():
+                seconds[name] = seconds.get(name, 0.0) + value
+            if report.failure is not None:
+                raise report.failure
+            refused = orders.strict and bool(report.absent)
+            if budget is not None and budget.report is not None:
+                effort.seconds = time.perf_counter() - began
+                budget.report(effort)
+            ended = ended or (None if budget is None else _spent(budget, effort, began))
+            done = budget is None or report.quiet or refused or ended is not None
+            command = replace(command, changes=None)
+            if done and orders.write and not (part.last or report.quiet or refused):
+                command, budget, done = replace(command, iterate=False), None, False
+        assert first is not None
+        outcome = self._outcome(report, effort, segments)
+        if not report.quiet:
+            effort.reason = ended
+        outcome.counts, outcome.absent = first.counts, first.absent
+        warm = first.warm and not report.restarted and not first.restarted
+        outcome.start = "warm" if warm else "init"
+        outcome.start_reason = (
+            report.restarted
+            or first.restarted
+            or ("it went on from the state before" if warm else "it is the first answer")
+        )
+        effort.seconds = time.perf_counter() - began
+        outcome.statistics = {
+            "hops": jobs, "phases": seconds, "worker_memory": report.memory,
+            "partitions": 1, "compiled": True, "pending": report.pending,
+        }  # fmt: skip
+        return outcome
+
+    def _slice(
+        self, command: LiveCommand, budget: Budget | None, effort: Effort, began: float
+    ) -> LiveCommand:
+        """The next job's share of a budget."""
+        command = replace(command, version=self._version)
+        if budget is None:
+            return command
+        seconds, last = SLICE, False
+        if budget.seconds is not None:
+            left = budget.seconds - (time.perf_counter() - began)
+            seconds, last = min(SLICE, max(left, 0.0)), left <= SLICE
+        iterations = budget.iterations
+        if iterations is not None:
+            iterations = max(iterations - effort.iterations, 0)
+            last = True
+            seconds = seconds if budget.seconds is not None else 1e9
+            if budget.cancelled is not None:
+                seconds, last = min(seconds, SLICE), False
+        return replace(command, seconds=seconds, iterations=iterations, last=last)
+
+    def _changes(self, orders: Orders) -> bytes | SegmentRef | None:
+        changes = orders.changes
+        if changes is None or not len(changes):
+            return None
+        if not changes.are_integers:
+            raise InputError("the graph's ids are integers; so must be those of its changes")
+        if orders.ref is not None and orders.ref.bytes > BY_SEGMENT:
+            return orders.ref
+        source, target = (np.asarray(x, np.int64) for x in (changes.source, changes.target))
+        return encode_bytes(
+            {"kind": changes.kind, "source": source, "target": target, "value": changes.value}
+        )
+
+    def fork(self) -> LiveEngine:
+        """See `Engine.fork`."""
+        other = LiveEngine(self.graph, self.plan, self.layout, self._residual, self)
+        self._job(LiveCommand(self._version, fork=other._key))
+        other._version = 1
+        return other
+
+    def adopt(self, fork: Engine) -> None:
+        """See `Engine.adopt`."""
+        assert isinstance(fork, LiveEngine)
+        self._job(LiveCommand(self._version, adopt=fork._key))
+
+    def checkpoint(self) -> list[SegmentRef]:
+        """See `Engine.checkpoint`."""
+        return self._job(LiveCommand(self._version, topology=True)).segments
+
+    def close(self) -> None:
+        """See `Engine.close`; what forks still read stays until they are closed too."""
+        if not self._closed:
+            self._closed = True
+            self._exchange.close()
+            self._end()
+
+    def _end(self) -> None:
+        if not self._closed or self._forks:
+            return
+        self.graph.anchor.forget(self._key)
+        if self._origin is None:
+            self.graph.unpersist()
+        origin = self._origin
+        while origin is not None:
+            origin._forks.discard(self._key)
+            origin._thaw = not origin._forks
+            origin._end()
+            origin = origin._origin
+
+    def _job(self, command: LiveCommand) -> LiveReport:
+        if self._thaw and not self._forks:
+            command, self._thaw = replace(command, thaw=True), False
+        report: LiveReport = pickle.loads(self._exchange.hop(command)[0])
+        if report.lost:
+            raise RunError(f"an executor was lost: {report.lost}; resume the loop from its store")
+        self._version = report.version
+        if self._exchange.times is not None:
+            self.spent.hop(self._exchange.times, [report.seconds])
+        return report
+
+    def _outcome(self, report: LiveReport, effort: Effort, segments: list[SegmentRef]) -> Outcome:
+        effort.quiet, effort.reason = report.quiet, report.reason
+        if self._residual is not None and report.aggregates:
+            effort.residual = float(report.aggregates[self._residual])
+        return Outcome(
+            effort=effort,
+            iteration=report.clock,
+            segments=segments,
+            whole=any(s.kind == "base" for s in segments),
+            num_vertices=report.vertices,
+            num_edges=report.edges,
+            aggregates=report.aggregates,
+        )
+
+
+def _add(effort: Effort, report: LiveReport) -> None:
+    for name in ("iterations", "updates", "messages", "touched"):
+        setattr(effort, name, getattr(effort, name) + getattr(report, name))
+
+
+def _spent(budget: Budget, effort: Effort, began: float) -> str | None:
+    """Which limit of a budget was met, if any; see `branch_loop.not_quiet`."""
+    if budget.cancelled is not None and budget.cancelled():
+        return "cancelled"
+    if budget.iterations is not None and effort.iterations >= budget.iterations:
+        return "max_iterations"
+    late = budget.seconds is not None and time.perf_counter() - began >= budget.seconds
+    return "seconds" if late else None

@@ -1,0 +1,268 @@
+"""The task which carries out orders on a live partition, where it is, and reports."""
+
+from __future__ import annotations
+
+import pickle
+import resource
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays import shared_memory
+from vertexsdk.arrays.column_codec import decode
+from vertexsdk.compile.plan import Plan
+from vertexsdk.engine._master import Master, Progress
+from vertexsdk.engine._processor import load_topology
+from vertexsdk.engine.incremental._arena import Arena
+from vertexsdk.engine.incremental._partition import LivePartition
+from vertexsdk.engine.incremental._restart_policy import Pace
+from vertexsdk.engine.task import DRIVER, arithmetic_of, make_master
+from vertexsdk.errors import LostError, RunError, VertexError
+from vertexsdk.graph.checkpoint import put_adjacency
+from vertexsdk.graph.edge_kernels import COUNTS
+from vertexsdk.state import SegmentRef
+from vertexsdk.state.version_writer import store_of
+
+__all__ = ["Create", "LiveCommand", "LiveReport", "LiveTask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make the partition of a graph which is loaded: its key, its edges, and who is named."""
+
+    topology: str
+    edges: int
+    named: NDArray[np.int64]  # ids, ascending
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCommand:
+    """One job's orders: from `version`, which the partition must be at, to the next.
+
+    `changes` are encoded columns, or the segment that has them. With `iterate` iterations run until
+    the loop is quiet, for `seconds`, and at most `iterations` of them. With `write` the state goes
+    to the store when they end; where they are not the `last`, only if the loop is quiet. With
+    `fork` another partition is made, under that key, which stands where this one stands then.
+    """
+
+    version: int
+    create: Create | None = None
+    changes: bytes | SegmentRef | None = None
+    strict: bool = False
+    iterate: bool = False
+    seconds: float = 1.0
+    iterations: int | None = None
+    write: bool = False
+    last: bool = True
+    fork: str | None = None
+    adopt: str | None = None  # stand where this fork stands
+    thaw: bool = False  # no fork reads the pools any more
+    topology: bool = False  # write the edges to the store
+
+
+@dataclass(slots=True)
+class LiveReport:
+    """What a task tells the driver; see `Outcome`."""
+
+    version: int
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    absent: list[int] = field(default_factory=list)
+    iterations: int = 0
+    updates: int = 0
+    messages: int = 0
+    touched: int = 0
+    reason: str | None = None
+    quiet: bool = False
+    warm: bool = True
+    restarted: str = ""
+    aggregates: dict[str, Any] = field(default_factory=dict)
+    clock: int = 0
+    segments: list[SegmentRef] = field(default_factory=list)
+    whole: bool = False
+    vertices: int = 0
+    edges: int = 0
+    pending: int = 0
+    lost: str | None = None
+    failure: VertexError | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    memory: int = 0
+
+
+_FALLING = "messages got worse, so the answer depends on the start"
+_held: dict[str, LivePartition] = {}  # by key; what another process did since is noticed
+_HELD = 8
+
+
+class LiveTask:
+    """The callable which an `Exchange` runs; `key` is the partition's resident prefix."""
+
+    def __init__(self, plan: Plan, layout: str, key: str) -> None:
+        self.plan, self.layout, self.key = plan, layout, key
+
+    def __call__(
+        self, partition: int, command: LiveCommand, blocks: list[tuple[int, bytes]]
+    ) -> Iterator[tuple[int, bytes]]:
+        report = LiveReport(command.version + 1)
+        try:
+            self._carry_out(command, report)
+        except LostError as lost:
+            report.lost = str(lost)
+        report.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        yield DRIVER, pickle.dumps(report)
+
+    def _carry_out(self, command: LiveCommand, report: LiveReport) -> None:
+        clock = time.perf_counter()
+        live = self._partition(command)
+        arena = live.arena
+        report.seconds["load"] = time.perf_counter() - clock
+        arena.begin()
+        if command.thaw:
+            arena.meta |= {"frozen": [0, 0], "shared": []}
+        arena.meta["restarted"] = ""
+        report.warm = bool(arena.meta["begun"])
+        if command.adopt is not None:
+            live.adopt(shared_memory.directory(command.adopt))
+        if command.changes is not None:
+            clock = time.perf_counter()
+            columns = self._columns(command.changes)
+            report.counts, report.absent, report.touched = live.take(
+                columns["kind"], columns["source"], columns["target"], columns["value"],
+                strict=command.strict,
+            )  # fmt: skip
+            report.seconds["changes"] = time.perf_counter() - clock
+        if command.iterate and not (command.strict and report.absent):
+            clock = time.perf_counter()
+            self._iterate(live, command, report)
+            report.seconds["kernel"] = time.perf_counter() - clock
+        if command.write and (command.last or report.quiet) and report.failure is None:
+            clock = time.perf_counter()
+            self._write(live, report)
+            report.seconds["commit"] = time.perf_counter() - clock
+        if command.topology and self.plan.store is not None:
+            store = store_of(self.plan.run, self.plan.store)
+            edges = live.edges()
+            report.segments.append(put_adjacency(store, self.plan.loop, live.clock, edges))
+        report.restarted = str(arena.meta["restarted"])
+        report.aggregates = dict(live.aggregates)
+        report.clock, report.vertices = live.clock, live.vertices
+        report.edges = live.adjacency.edges
+        report.pending = arena.length("pending")
+        clock = time.perf_counter()
+        live.keep()
+        if command.fork is not None:
+            live.fork(shared_memory.directory(command.fork, 100 * live.index.n))
+        for path in arena.unused():
+            if str(path) not in arena.meta["shared"]:  # forks may read it still
+                path.unlink()
+        arena.commit(report.version)
+        report.seconds["save"] = time.perf_counter() - clock
+
+    def _partition(self, command: LiveCommand) -> LivePartition:
+        for key in list(_held)[:-_HELD]:
+            _held.pop(key).arena.close()
+        if command.create is not None:
+            made = self._create(command.create)
+        else:
+            found = _held.pop(self.key, None)
+            if found is None:
+                path = shared_memory.directory(self.key)
+                found = LivePartition(self.plan, self.layout, Arena(path))
+                found.refresh()
+            elif found.arena.refresh():
+                found.refresh()
+            if found.arena.version != command.version:
+                raise LostError(
+                    f"the graph is at version {found.arena.version}, not {command.version}"
+                )
+            made = found
+        _held[self.key] = made
+        return made
+
+    def _create(self, create: Create) -> LivePartition:
+        t = load_topology(create.topology, 0)
+        shared_memory.drop(self.key)
+        each = 16 if t.value is not None else 8
+        path = shared_memory.directory(self.key, 2 * each * t.m + 100 * t.n)
+        made = LivePartition(self.plan, self.layout, Arena(path, fresh=True))
+        named = np.isin(t.ids, create.named)
+        made.create(t, create.edges, named)
+        return made
+
+    def _columns(self, changes: bytes | SegmentRef) -> dict[str, NDArray[Any]]:
+        if isinstance(changes, bytes):
+            return decode(changes, trusted=True)[0]
+        if self.plan.store is None:
+            raise RunError("a segment without a store")
+        table = store_of(self.plan.run, self.plan.store).table(changes)
+        return {name: table.column(name) for name in ("kind", "source", "target", "value")}
+
+    def _iterate(self, live: LivePartition, command: LiveCommand, report: LiveReport) -> None:
+        began = time.monotonic()
+        meta, pace = live.arena.meta, Pace(live.arena.meta)
+        rest = not (self.plan.always or live.arena.length("pending"))
+        if meta["begun"] and (meta["settled"] or rest):
+            report.reason, report.quiet = "quiet", True
+            return
+        if command.iterations == 0:
+            return
+        sums = not live.comparing
+        if sums and meta["begun"] and pace.slower:
+            live.restart(pace.reason)
+        master = self._master(live)
+        warm = bool(meta["begun"])
+        while True:
+            try:
+                progress = self._step(live, master)
+            except VertexError as error:
+                report.failure = error
+                return
+            report.iterations += 1
+            report.updates += progress.updates
+            report.touched += progress.updates
+            report.messages += progress.messages
+            more = master.advance(progress)
+            live.aggregates = dict(master.aggregates)
+            fell = meta["falling"] and report.warm
+            if more and (fell or (sums and warm and pace.tired(1))):
+                report.warm = warm = False
+                live.restart(_FALLING if fell else pace.reason)
+                master = self._master(live)
+                continue
+            if not more:
+                report.reason, report.quiet = master.reason, True
+                meta["settled"] = True
+                pace.quiet(from_init=not warm, iterations=master.iteration)
+                return
+            if command.iterations is not None and report.iterations >= command.iterations:
+                return
+            if time.monotonic() - began > command.seconds:
+                return
+
+    def _master(self, live: LivePartition) -> Master:
+        master = make_master(self.plan, live.vertices)
+        if live.arena.meta["begun"]:
+            # With sums the first iteration reads aggregates of the graph before, and ends nothing.
+            master.aggregates = dict(live.aggregates)
+            master.iteration = 1 if live.comparing else 0
+        return master
+
+    def _step(self, live: LivePartition, master: Master) -> Progress:
+        now, read = master.iteration, dict(master.aggregates)
+        with arithmetic_of(self.plan):
+            if not live.arena.meta["begun"]:
+                return live.begin()
+            return live.step(max(now, 1), read, lambda x: now > 0 and master.converged(now, x))
+
+    def _write(self, live: LivePartition, report: LiveReport) -> None:
+        found = live.written()
+        if found is None or self.plan.store is None:
+            return
+        kind, columns = found
+        store = store_of(self.plan.run, self.plan.store)
+        kind_: Any = kind
+        report.segments = [store.put_segment(self.plan.loop, 0, live.clock, kind_, columns)]
+        report.whole = kind == "base"

@@ -1,0 +1,278 @@
+"""Kernels over rows with room to grow: the adjacency of a graph that changes.
+
+Row r has its entries at `start[r]:stop[r]` of a pool, ascending by key, and room up to
+`start[r] + room[r]`. Each entry has a key (int32, the other end's index) and a value; in a pool
+of neighbours the value is a set of bits (`FORWARD`, `BACKWARD`), which way the edges go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vertexsdk.arrays.jit import njit
+
+__all__ = [
+    "BACKWARD", "BITS", "DELETE", "FORWARD", "INSERT", "NO_VALUES", "SET", "VALUES",
+    "both_ways", "edit_rows", "find_edges",
+    "look_up", "net_bits", "place_rows", "resolve", "spread",
+]  # fmt: skip
+
+INSERT, DELETE, SET = 0, 1, 2
+FORWARD, BACKWARD = 1, 2
+NO_VALUES, VALUES, BITS = 0, 1, 2
+_ADD, _REMOVE = 0, 1  # kinds of changes
+
+
+@njit
+def _lower(pool: Any, lo: Any, hi: Any, key: Any) -> Any:
+    while lo < hi:
+        mid = (lo + hi) >> 1
+        if pool[mid] < key:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@njit
+def find_edges(first, last, row, key, start, stop, pool, out):  # type: ignore[no-untyped-def]
+    """Where the entries (row[k], key[k]) are in the pool, -1 for those which are not there."""
+    for k in range(first, last):
+        r = row[k]
+        at = _lower(pool, start[r], stop[r], key[k])
+        out[k] = at if at < stop[r] and pool[at] == key[k] else -1
+
+
+@njit
+def resolve(row, key, kind, value, place, pool_value, mode, what, old, new, head, counts, absent):  # type: ignore[no-untyped-def]
+    """What changes come to, edge by edge.
+
+    Args:
+        row, key, kind, value: of each change; those of one edge together, as they happen.
+        place: of each change's entry in the pool, -1 where there is none.
+        mode: NO_VALUES, VALUES, or BITS: an edge is there if its entry says FORWARD.
+        what, old, new, head: by edge that changes: INSERT, DELETE or SET, the value before and
+            after, and the number of one of its changes. Filled.
+        counts, absent: see `edge_kernels`. Filled.
+
+    Returns:
+        How many edges change.
+    """
+    found = 0
+    c, k = 0, row.shape[0]
+    while c < k:
+        first = c
+        there = place[c] >= 0
+        if there and mode == BITS:
+            there = (np.int64(pool_value[place[c]]) & FORWARD) != 0
+        before = there
+        now = value[c]
+        if there and mode == VALUES:
+            now = pool_value[place[c]]
+        was = now
+        while c < k and row[c] == row[first] and key[c] == key[first]:
+            if kind[c] == _ADD and not there:
+                counts[0] += 1
+                there, now = True, value[c]
+            elif not there:
+                counts[4] += 1
+                absent[c] = True
+            elif kind[c] == _REMOVE:
+                counts[1] += 1
+                there = False
+            elif mode == VALUES and now != value[c]:
+                counts[2] += 1
+                now = value[c]
+            else:
+                counts[3] += 1
+            c += 1
+        if there != before or (there and mode == VALUES and now != was):
+            what[found] = SET if there == before else (INSERT if there else DELETE)
+            old[found], new[found], head[found] = was, now, first
+            found += 1
+    return found
+
+
+@njit
+def net_bits(row, key, what, bits, start, stop, pool, value, out_row, out_key, out_what, out_value):  # type: ignore[no-untyped-def]
+    """Bits set and cleared, in order of (row, key), to entries that come, go or change.
+
+    Returns:
+        How many entries that is.
+    """
+    found = 0
+    c, k = 0, row.shape[0]
+    while c < k:
+        r, b = row[c], key[c]
+        at = _lower(pool, start[r], stop[r], b)
+        was = np.int64(0)
+        if at < stop[r] and pool[at] == b:
+            was = np.int64(value[at])
+        now = was
+        while c < k and row[c] == r and key[c] == b:
+            if what[c] == DELETE:
+                now &= ~np.int64(bits[c])
+            else:
+                now |= np.int64(bits[c])
+            c += 1
+        if now != was:
+            out_row[found], out_key[found], out_value[found] = r, b, now
+            out_what[found] = INSERT if was == 0 else (DELETE if now == 0 else SET)
+            found += 1
+    return found
+
+
+@njit
+def place_rows(row, what, start, stop, room, frozen, tail, group, dest):  # type: ignore[no-untyped-def]
+    """Find room for rows that are edited: where they are, or at the end of the pool.
+
+    Args:
+        row, what: of each edit, ascending by row.
+        frozen: rows which begin below are read by others, and stay as they are.
+        tail: where the pool ends.
+        group, dest: the first edit of each row that is edited, and where the row will begin.
+            Filled; `group` has one more at its end.
+
+    Returns:
+        The number of rows, and where the pool will end.
+    """
+    rows = 0
+    c, k = 0, row.shape[0]
+    while c < k:
+        r = row[c]
+        group[rows] = c
+        size = stop[r] - start[r]
+        while c < k and row[c] == r:
+            if what[c] == INSERT:
+                size += 1
+            elif what[c] == DELETE:
+                size -= 1
+            c += 1
+        dest[rows] = start[r]
+        if size > room[r] or (start[r] < frozen and stop[r] > start[r]):
+            dest[rows] = tail
+            room[r] = size + size // 4 + 2
+            tail += room[r]
+        rows += 1
+    group[rows] = k
+    return rows, tail
+
+
+@njit
+def edit_rows(first, last, group, dest, row, key, what, new, start, stop, pool, value, valued):  # type: ignore[no-untyped-def]
+    """Edit the rows of `group[first:last]`: those which move are copied to `dest`."""
+    for g in range(first, last):
+        r = row[group[g]]
+        lo, hi, to = start[r], stop[r], dest[g]
+        if to != lo:
+            c, e, at = group[g], lo, to
+            while e < hi or c < group[g + 1]:
+                if c < group[g + 1] and (e == hi or key[c] <= pool[e]):
+                    if what[c] != INSERT:
+                        e += 1
+                    if what[c] != DELETE:
+                        pool[at] = key[c]
+                        if valued:
+                            value[at] = new[c]
+                        at += 1
+                    c += 1
+                else:
+                    pool[at] = pool[e]
+                    if valued:
+                        value[at] = value[e]
+                    at += 1
+                    e += 1
+            start[r], stop[r] = to, at
+            continue
+        added = 0
+        hole = -1  # where the next entry that stays goes, once one has gone
+        e = lo
+        for c in range(group[g], group[g + 1]):
+            if what[c] == INSERT:
+                added += 1
+                continue
+            at = _lower(pool, e, hi, key[c])
+            if what[c] == SET:
+                if valued:
+                    value[at] = new[c]
+                continue
+            if hole >= 0:
+                for j in range(e, at):
+                    pool[hole] = pool[j]
+                    if valued:
+                        value[hole] = value[j]
+                    hole += 1
+            else:
+                hole = at
+            e = at + 1
+        if hole >= 0:
+            for j in range(e, hi):
+                pool[hole] = pool[j]
+                if valued:
+                    value[hole] = value[j]
+                hole += 1
+            hi = hole
+        if added:
+            at, e = hi + added - 1, hi - 1
+            stop[r] = hi + added
+            c = group[g + 1] - 1
+            while added > 0:
+                if what[c] != INSERT:
+                    c -= 1
+                    continue
+                while e >= lo and pool[e] > key[c]:
+                    pool[at] = pool[e]
+                    if valued:
+                        value[at] = value[e]
+                    at -= 1
+                    e -= 1
+                pool[at] = key[c]
+                if valued:
+                    value[at] = new[c]
+                at -= 1
+                c -= 1
+                added -= 1
+        else:
+            stop[r] = hi
+
+
+@njit
+def spread(first, last, old_start, old_stop, old, old_value, start, stop, pool, value, valued):  # type: ignore[no-untyped-def]
+    """Copy rows `first:last` of one pool into another, to `start`; `stop` is filled."""
+    for r in range(first, last):
+        at = start[r]
+        for e in range(old_start[r], old_stop[r]):
+            pool[at] = old[e]
+            if valued:
+                value[at] = old_value[e]
+            at += 1
+        stop[r] = at
+
+
+@njit
+def look_up(first, last, ids, table, base, out):  # type: ignore[no-untyped-def]
+    """The index of each id by a table of those from `base` on; 0 in it is none, k is k - 1."""
+    for k in range(first, last):
+        at = ids[k] - base
+        out[k] = table[at] - 1 if 0 <= at < table.shape[0] else -1
+
+
+@njit
+def both_ways(first, last, out_start, target, in_start, source, start, stop, pool, bits, fill):  # type: ignore[no-untyped-def]
+    """Merge rows of targets and of sources into rows of neighbours; only count unless `fill`."""
+    for r in range(first, last):
+        i, j, at = out_start[r], in_start[r], start[r]
+        while i < out_start[r + 1] or j < in_start[r + 1]:
+            a = target[i] if i < out_start[r + 1] else 2147483647
+            b = source[j] if j < in_start[r + 1] else 2147483647
+            if fill:
+                pool[at] = min(a, b)
+                bits[at] = (FORWARD if a <= b else 0) | (BACKWARD if b <= a else 0)
+            at += 1
+            if a <= b:
+                i += 1
+            if b <= a:
+                j += 1
+        stop[r] = at

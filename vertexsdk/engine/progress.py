@@ -1,0 +1,106 @@
+"""What a run shows while it runs: one live line on a terminal, log lines elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+import threading
+import time
+from types import TracebackType
+
+from vertexsdk.engine._master import Progress
+
+__all__ = ["ProgressBar"]
+
+_log = logging.getLogger("vertexsdk")
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class ProgressBar:
+    """The state of one run on standard error: iteration, active vertices, messages/s.
+
+    Args:
+        name: the loop's name.
+        show: draw a live line; None draws it where standard error is a terminal.
+    """
+
+    def __init__(self, name: str, show: bool | None) -> None:
+        self.name = name
+        self.live = sys.stderr.isatty() if show is None else show
+        self._text = "starting"
+        self._noted: set[str] = set()
+        self._began = self._updated = time.monotonic()
+        self._messages = 0
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def open(self) -> None:
+        """Begin to draw, if that is not done already."""
+        if self.live and self._thread is None:
+            self._stop.clear()
+            self._thread = threading.Thread(target=self._draw, daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Take the line away; `open` draws it again."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def __enter__(self) -> ProgressBar:
+        self.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def say(self, text: str) -> None:
+        """Tell what is going on now."""
+        self._text = text
+        _log.info("%s: %s", self.name, text)
+
+    def note(self, text: str) -> None:
+        """Tell something that is to stay on the screen, once."""
+        if text in self._noted:
+            return
+        self._noted.add(text)
+        if self.live:
+            sys.stderr.write(f"\r\x1b[K{self.name}: {text}\n")
+        else:
+            _log.warning("%s: %s", self.name, text)
+
+    def update(self, iteration: int, last: Progress, messages: int) -> None:
+        """Tell what the last iteration did, and how many messages there were in all."""
+        now = time.monotonic()
+        rate = (messages - self._messages) / max(now - self._updated, 1e-6)
+        self._updated, self._messages = now, messages
+        self.say(
+            f"iteration {iteration} · frontier {iteration + 1} · {last.updates:,} active · "
+            f"{last.pending:,} waiting · {_short(rate)} messages/s"
+        )
+
+    def _draw(self) -> None:
+        frame = 0
+        while not self._stop.wait(0.1):
+            frame += 1
+            seconds = time.monotonic() - self._began
+            spinner = _SPINNER[frame % len(_SPINNER)]
+            line = f"{spinner} {self.name} {seconds:5.1f} s · {self._text}"
+            sys.stderr.write(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}")
+            sys.stderr.flush()
+
+
+def _short(rate: float) -> str:
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if rate >= size:
+            return f"{rate / size:.1f} {unit}"
+    return f"{rate:.0f}"

@@ -1,0 +1,244 @@
+"""The task of every hop: find the partition's version, step, keep the new version, report.
+
+A task is a pure function of the version it is told and the blocks it is given. The arrays stay
+in the process which has them; another process of the host maps the kept version.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import resource
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from vertexsdk.compile.plan import Plan
+from vertexsdk.engine._master import Master, Progress
+from vertexsdk.engine.bounded._sweeps import Sweeps, Swept
+from vertexsdk.errors import LostError, RunError, VertexError
+from vertexsdk.program.algebra import Algebra
+from vertexsdk.program.program import new_driver
+from vertexsdk.program.vertex import Aggregates
+from vertexsdk.state import SegmentRef
+from vertexsdk.state.version_writer import Writer
+
+__all__ = ["Command", "HopTask", "Report", "arithmetic_of", "make_master"]
+
+DRIVER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One hop's orders: from `version`, run iterations from `iteration` on.
+
+    With one partition the task goes on by itself until the loop ends or `seconds` have passed. The
+    state at the end of each `every` iterations after `after` is written to the store on the way;
+    with `commit`, that of `iteration`. `committed` has each partition's attempt that was committed
+    last, which deltas are made from. With a `bound`, `iteration` is the frontier, each partition
+    makes sweeps of its own, and what `commit` writes is of the iteration before the frontier;
+    `blocks` and `patient` say how, see `_sweeps`.
+    """
+
+    version: int
+    iteration: int
+    aggregates: dict[str, Any]
+    num_vertices: int
+    every: int | None = None
+    seconds: float = 1.0
+    commit: bool = False
+    step: bool = True
+    after: int = 0
+    committed: tuple[str | None, ...] = ()
+    bound: int = 0
+    blocks: bool = False
+    patient: bool = False
+
+    def due(self, iteration: int) -> bool:
+        """Whether the state at the end of an iteration is to be written on the way."""
+        return self.every is not None and iteration > self.after and iteration % self.every == 0
+
+
+@dataclass(slots=True)
+class Report:
+    """What a task tells the driver.
+
+    `history` has the progress of every iteration it ran; `segments` what it wrote, by iteration,
+    None where nothing had changed.
+    """
+
+    partition: int
+    version: int
+    history: list[Progress] = field(default_factory=list)
+    vertices: int = 0
+    reason: str | None = None
+    segments: dict[int, SegmentRef | None] = field(default_factory=dict)
+    lost: str | None = None
+    failure: VertexError | None = None  # after iterations whose versions are to stay readable
+    bytes: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    swept: Swept | None = None  # of asynchronous iterations
+    memory: int = 0  # peak resident bytes of the worker process
+
+
+def make_master(plan: Plan, num_vertices: int) -> Master:
+    """Return the state machine of the plan's loop."""
+    driver = new_driver(plan.program.classes[0], plan.params, num_vertices)
+
+    def converged(iteration: int, aggregates: Any) -> bool:
+        try:
+            return bool(driver.converged(iteration, Aggregates(dict(aggregates))))
+        except Exception as error:
+            spec = plan.program.classes[0]
+            raise RunError(
+                f"{spec.file}:{spec.line}: {spec.name}.converged: {type(error).__name__}: {error}"
+            ) from error
+
+    algebras: dict[str, Algebra] = dict(plan.program.aggregators)
+    read = dict(plan.warm.aggregates) if plan.warm is not None else {}
+    return Master(algebras, plan.always, plan.max_iterations, converged, aggregates=read)
+
+
+@contextlib.contextmanager
+def arithmetic_of(plan: Plan) -> Iterator[None]:
+    """Where arithmetic of a compiled method fails, which knows no lines, say whose it is.
+
+    Raises:
+        RunError: in place of an ArithmeticError.
+    """
+    try:
+        yield
+    except ArithmeticError as error:
+        spec = plan.program.classes[0]
+        raise RunError(
+            f"{spec.file}:{spec.line}: {spec.name}: {type(error).__name__}: {error}; "
+            "run it interpreted to see where (--compiled no)"
+        ) from error
+
+
+_kept: dict[tuple[str, int], tuple[int, Any]] = {}  # (run, partition) -> version, processor
+
+
+class HopTask:
+    """The callable which an `Exchange` runs on every partition."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def __call__(
+        self, partition: int, command: Command, blocks: list[tuple[int, bytes]]
+    ) -> Iterator[tuple[int, bytes]]:
+        began = time.perf_counter()
+        report = Report(partition, command.version)
+        outgoing: list[tuple[int, bytes]] = []
+        try:
+            processor = self._processor(partition, command)
+        except LostError as lost:
+            report.lost = str(lost)
+            yield DRIVER, pickle.dumps(report)
+            return
+        clock, busy = time.perf_counter(), time.process_time()
+        report.seconds["load"] = clock - began
+        plan = self.plan
+        before = command.committed[partition] if command.committed else None
+        with Writer(plan.run, plan.store, plan.loop, partition, before) as writer:
+            if command.step:
+                _kept.pop((plan.run, partition), None)  # an attempt that fails leaves it changed
+                processor.set_vertices(command.num_vertices)
+                if command.bound:
+                    outgoing = self._sweep(processor, command, report, blocks)
+                else:
+                    processor.receive(blocks)
+                    report.seconds["receive"] = time.perf_counter() - clock
+                    self._run(processor, command, report, writer)
+                report.seconds["kernel"] = time.perf_counter() - clock
+                report.seconds["cpu"] = time.process_time() - busy
+            if command.step and report.failure is None:
+                outgoing = outgoing if command.bound else processor.blocks()
+                report.bytes = sum(len(b) for _, b in outgoing)
+                alone = len(plan.topologies) == 1
+                if not (alone and report.reason is not None):
+                    clock = time.perf_counter()
+                    processor.save(report.version)
+                    report.seconds["save"] = time.perf_counter() - clock
+                _kept[plan.run, partition] = (report.version, processor)
+            last = command.iteration + max(len(report.history) - 1, 0)
+            if command.bound:
+                last = command.iteration - 1  # the last one that has terminated
+            clock = time.perf_counter()
+            if (command.commit or report.reason is not None) and last not in writer:
+                writer.add(last, processor.result())
+            report.segments = writer.finish()
+            if plan.keep is not None and report.segments and report.failure is None:
+                processor.keep()
+            report.seconds["commit"] = time.perf_counter() - clock
+        report.vertices = processor.count
+        report.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        yield from outgoing
+        yield DRIVER, pickle.dumps(report)
+
+    def _run(self, processor: Any, command: Command, report: Report, writer: Writer) -> None:
+        alone = len(self.plan.topologies) == 1
+        began = time.monotonic()
+        master = make_master(self.plan, command.num_vertices)
+        master.iteration, master.aggregates = command.iteration, command.aggregates
+        while True:
+            try:
+                progress = self._step(processor, master)
+            except VertexError as error:
+                if not report.history:
+                    raise
+                report.failure = error
+                return
+            report.history.append(progress)
+            report.version += 1
+            if command.due(master.iteration):
+                writer.add(master.iteration, processor.result())
+            if not alone:
+                return
+            if not master.advance(progress):
+                report.reason = master.reason
+                return
+            if time.monotonic() - began > command.seconds:
+                return
+            processor.set_vertices(processor.count)
+
+    def _sweep(
+        self, processor: Any, command: Command, report: Report, blocks: list[tuple[int, bytes]]
+    ) -> list[tuple[int, bytes]]:
+        """Make sweeps; return what the partition has to say to the others."""
+        processor.reading = command.aggregates
+        sweeps = Sweeps(
+            processor, command.iteration, command.bound, command.seconds, command.patient
+        )
+        with arithmetic_of(self.plan):
+            sweeps.receive(blocks)
+            run = sweeps.run_block if command.blocks else sweeps.run
+            report.swept = run(lambda _, progress: report.history.append(progress))
+            report.version += 1
+            return sweeps.outgoing()
+
+    def _step(self, processor: Any, master: Master) -> Progress:
+        with arithmetic_of(self.plan):
+            progress: Progress = processor.step(master.iteration, master.aggregates)
+            return progress
+
+    def _processor(self, partition: int, command: Command) -> Any:
+        from vertexsdk.engine._processor import Processor
+        from vertexsdk.engine.events._events_processor import RunPartition
+
+        key = (self.plan.run, partition)
+        kept = _kept.get(key)
+        if kept is not None and kept[0] == command.version:
+            return kept[1]
+        for other in [k for k in _kept if k[0] != self.plan.run or k == key]:
+            del _kept[other]  # what an earlier run left in this process
+        kind = Processor if self.plan.program.algebra is not None else RunPartition
+        try:
+            processor = kind(self.plan, partition, command.num_vertices)
+            if command.version > 0:
+                processor.load(command.version)
+        except RunError as error:
+            raise LostError(str(error)) from None
+        return processor

@@ -1,0 +1,19 @@
+"""The graph: ids, topologies, placement, and the ways in for edges and for changes.
+
+A topology is one partition's adjacency, and never changes. An `EdgeSet` is a graph's edges where
+they change. Nothing here iterates.
+"""
+
+__all__ = [
+    "changes",
+    "checkpoint",
+    "code_names",
+    "edge_kernels",
+    "edge_set",
+    "graph",
+    "load",
+    "partitioners",
+    "string_ids",
+    "topology",
+    "vertex_file",
+]

@@ -1,0 +1,192 @@
+"""Change lines in a byte buffer, parsed natively: `+ source target [value]` and so on.
+
+The kernel knows what nearly every line looks like: ASCII, a sign, two ids, a plain number. It knows
+lines which are surely bad too, so that very many of them take little time. Any other line, right
+or wrong, it leaves to the caller ("odd"), so that one place alone says what a change is
+(`vertexsdk.graph.changes.line`). Every line that may be a change has a row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.jit import njit
+from vertexsdk.graph.load._text import OK, _ends, _skip, parse_value
+from vertexsdk.graph.load._text import _integer as _int64
+
+__all__ = ["BAD", "ODD", "SIZE_BITS", "parse_changes"]
+
+BAD, ODD = 254, 255  # the kind of a row whose line is no change; is left to the caller
+SIZE_BITS = 20  # a string id is given as position << SIZE_BITS | length
+
+_ADD, _REMOVE, _CHANGE = 0, 1, 2
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Long = Any  # an int, which the compiler makes an int64
+
+
+@njit
+def _ended(buffer: Bytes, p: int, end: int) -> bool:
+    """Whether a field that came so far ends here."""
+    return p == end or buffer[p] == 35 or _ends(buffer[p])
+
+
+@njit
+def _word(buffer: Bytes, p: int, end: int) -> int:
+    """Return where a field of visible ASCII ends; the position itself if it is none."""
+    begin = p
+    while p < end and 32 < buffer[p] < 127 and buffer[p] != 44 and buffer[p] != 35:
+        p += 1
+    return p if _ended(buffer, p, end) else begin
+
+
+@njit
+def _integer(buffer: Bytes, p: int, end: int) -> tuple[Any, Long, int]:
+    """Parse an int64 at `p`: (is it one, value, position after it)."""
+    status, x, q = _int64(buffer, p, end)
+    return status == OK, x, q
+
+
+@njit
+def _no_integer(buffer: Bytes, p: int, q: int, plus: bool) -> bool:
+    """Whether the word p..q-1 is no integer of any size; perhaps one with a `+`."""
+    if p < q and (buffer[p] == 45 or (plus and buffer[p] == 43)):
+        p += 1
+    other = p == q
+    for k in range(p, q):
+        other = other or buffer[k] < 48 or buffer[k] > 57
+    return other
+
+
+@njit
+def parse_changes(
+    buffer: Bytes,
+    begin: int,
+    end: int,
+    named: bool,
+    timed: int,
+    kind: Bytes,
+    source: Longs,
+    target: Longs,
+    value: NDArray[np.float64],
+    whole: Longs,
+    value_at: Ints,
+    time: NDArray[np.float64],
+    line: Ints,
+    start: Ints,
+    stop: Ints,
+) -> int:
+    """Parse the lines of `buffer[begin:end]` into the rows of the arrays; return their number.
+
+    Args:
+        named: ids are strings: `source` and `target` get their places, see `SIZE_BITS`.
+        timed: the number of the field which holds a time, from 1; 0 for none.
+        kind: 0, 1 or 2, or `BAD` or `ODD`, for which of the others only the last three hold.
+        value, whole: one is empty; values go into the other.
+        value_at: where a float is that the caller is to read, as it is `hard`; else -1.
+        time: empty unless `timed`.
+        line: the line's number, from 0; start, stop: its bounds.
+    """
+    row = 0
+    number = 0
+    p = begin
+    while p < end:
+        line[row] = number
+        start[row] = p
+        number += 1
+        p = _skip(buffer, p, end)
+        if p == end:
+            break
+        if buffer[p] == 10:
+            p += 1
+            continue
+        if buffer[p] == 35:
+            while p < end and buffer[p] != 10:
+                p += 1
+            p += 1
+            continue
+        good = True
+        bad = False  # surely; if neither, then odd
+        fields = 0  # of the change; a time is none
+        met = 0  # of the line
+        what = ODD
+        value_at[row] = -1
+        while good and p < end and buffer[p] != 10 and buffer[p] != 35:
+            met += 1
+            x: Long = np.int64(0)
+            q = p
+            if met == timed:
+                good, x, q = _integer(buffer, p, end)
+                good = good and buffer[p] != 45 and q - p <= 15
+                time[row] = np.float64(x)
+            elif fields == 0:
+                q = p + 1
+                c = buffer[p]
+                what = _ADD if c == 43 else _REMOVE if c == 45 else _CHANGE
+                good = (c == 43 or c == 45 or c == 126) and _ended(buffer, q, end)
+                if not good:
+                    bad = 32 < c < 127 and _word(buffer, p, end) > p
+                fields = 1
+            elif fields < 3:
+                if named:
+                    q = _word(buffer, p, end)
+                    good = 0 < q - p < (1 << SIZE_BITS)
+                    x = np.int64(p) << SIZE_BITS | np.int64(q - p)
+                else:
+                    good, x, q = _integer(buffer, p, end)
+                    if not good:
+                        bad = _word(buffer, p, end) > p
+                        bad = bad and _no_integer(buffer, p, _word(buffer, p, end), False)
+                if fields == 1:
+                    source[row] = x
+                else:
+                    target[row] = x
+                fields += 1
+            elif fields == 3:
+                if what == _REMOVE:  # a value that nobody reads
+                    q = _word(buffer, p, end)
+                    good = q > p
+                elif len(whole) > 0:
+                    good, x, q = _integer(buffer, p, end)
+                    whole[row] = x
+                    if not good:
+                        bad = _word(buffer, p, end) > p
+                        bad = bad and _no_integer(buffer, p, _word(buffer, p, end), True)
+                else:
+                    good, x, q = _integer(buffer, p, end)
+                    good = good and buffer[p] != 45 and q - p <= 15
+                    value[row] = np.float64(x)
+                    if not good:
+                        q = _word(buffer, p, end)
+                        if q > p:
+                            status, v, _, hard, _ = parse_value(buffer, p, q, False)
+                            value[row] = v
+                            if hard:
+                                value_at[row] = p
+                            bad = status != OK
+                            good = not bad and not (hard and q < end and buffer[q] == 35)
+                fields += 1
+            else:
+                good = False
+                bad = _word(buffer, p, end) > p
+            p = _skip(buffer, q, end)
+        if fields == 3 or what == _REMOVE:
+            if len(whole) > 0:
+                whole[row] = 1
+            else:
+                value[row] = 1.0
+        if good:
+            good = (fields == 4 or (fields == 3 and what != _CHANGE)) and met >= timed
+            bad = not good
+        kind[row] = what if good else BAD if bad else ODD
+        while p < end and buffer[p] != 10:
+            p += 1
+        p = min(p + 1, end)
+        stop[row] = p
+        row += 1
+    return row

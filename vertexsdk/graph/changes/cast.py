@@ -1,0 +1,77 @@
+"""Where changes enter a loop: made to fit its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+
+from vertexsdk.errors import InputError
+from vertexsdk.graph.changes.changes import Changes
+from vertexsdk.graph.changes.deltas import Deltas
+
+__all__ = ["fitting"]
+
+
+def fitting(
+    changes: Changes | DataFrame | Iterable[Sequence[Any]],
+    *,
+    integers: bool,
+    value: str | None,
+    undirected: bool,
+) -> Changes:
+    """Return changes with the ids, values and spelling of edges that a graph has.
+
+    Everything behind this point (engines, logs, branches, merges) relies on the form it returns:
+    an edge of an undirected graph has one spelling, see `Changes.canonical`.
+
+    Args:
+        changes: a batch, a DataFrame, or rows as `Changes.of` takes them.
+        integers: the graph's ids are int64; else they are strings.
+        value: dtype of the edge values that the program reads, or None.
+        undirected: edges have no direction.
+
+    Raises:
+        InputError: changes of another form, string ids where the graph's are integers, or a value
+            which the dtype cannot hold.
+    """
+    if isinstance(changes, DataFrame):
+        changes = Changes.from_dataframe(changes)
+    if changes is None or not isinstance(changes, (Changes, Iterable)):
+        raise InputError(
+            f"{type(changes).__name__} is no batch of changes; give Changes, a DataFrame with "
+            "columns kind,source,target[,value], or ('+', source, target[, value]) tuples"
+        )
+    batch = changes if isinstance(changes, Changes) else Deltas.mixed(changes)
+    if not len(batch):
+        return batch
+    source, target = batch.source, batch.target
+    if integers and len(batch.kind) and not batch.are_integers:
+        raise InputError("the graph's ids are integers; so must be those of its changes")
+    if not integers:
+        source, target = batch.strings()
+    values = _values(batch.value, value)
+    fitted = Changes(batch.kind, source, target, values, batch.places)
+    fitted = fitted.canonical() if undirected else fitted
+    if not isinstance(batch, Deltas) or not batch.sent:
+        return fitted
+    return Deltas.among(fitted).sending(batch.sent, integers=integers)
+
+
+def _values(value: NDArray[Any], dtype: str | None) -> NDArray[Any]:
+    """The values in the program's dtype; ones where it reads none."""
+    if dtype is None:
+        return np.ones(len(value))
+    with np.errstate(invalid="ignore", over="ignore"):
+        cast = value.astype(dtype, copy=False)
+    if cast.dtype.kind == "i" and value.dtype.kind == "f":
+        wrong = np.flatnonzero(cast != value)
+        if len(wrong):
+            raise InputError(
+                f"the value {value[wrong[0]]} of change {wrong[0] + 1}: the program reads "
+                f"{dtype} edge values; give whole numbers that it can hold"
+            )
+    return cast

@@ -1,0 +1,160 @@
+"""Changes of a graph in order: edges added, removed, given another value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from vertexsdk.errors import InputError, excerpt
+from vertexsdk.graph.changes.line import ADD, CHANGE, REMOVE, SIGNS, WORDS, Form
+from vertexsdk.graph.changes.table import check_columns, read_rows
+from vertexsdk.graph.load.arrow import text_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["ADD", "CHANGE", "REMOVE", "SIGNS", "WORDS", "Changes"]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A batch of k changes, in order.
+
+    Attributes:
+        kind: uint8[k], `ADD`, `REMOVE` or `CHANGE`.
+        source, target: Arrow arrays of k ids, int64 or strings.
+        value: float64[k] or int64[k]; 1 where an edge is added without a value.
+        places: for each change where it was read, to be named in an error; or empty.
+
+    >>> Changes.of([("+", 1, 2), ("~", 1, 2, 0.5), ("-", 1, 2)]).kind.tolist()
+    [0, 2, 1]
+    """
+
+    kind: NDArray[np.uint8]
+    source: Any
+    target: Any
+    value: NDArray[Any]
+    places: Sequence[str] = ()
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def __getitem__(self, part: slice) -> Changes:
+        return Changes(
+            self.kind[part],
+            self.source[part],
+            self.target[part],
+            self.value[part],
+            self.places[part],
+        )
+
+    @classmethod
+    def of(cls, rows: Iterable[Sequence[Any]]) -> Changes:
+        """Take `(sign, source, target[, value])` tuples, where sign is "+", "-" or "~".
+
+        Raises:
+            InputError: another sign, or a row of another form.
+        """
+        kinds, sources, targets, values = [], [], [], []
+        for row in rows:
+            if len(row) not in (3, 4) or row[0] not in SIGNS or (row[0] == "~" and len(row) < 4):
+                raise InputError(
+                    f"{excerpt(row)} is no change; write ('+', source, target[, value])"
+                )
+            kinds.append(SIGNS[row[0]])
+            sources.append(row[1])
+            targets.append(row[2])
+            values.append(row[3] if len(row) == 4 else 1)
+        return cls.from_arrays(kinds, sources, targets, values)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        kind: ArrayLike,
+        source: ArrayLike,
+        target: ArrayLike,
+        value: ArrayLike | None = None,
+    ) -> Changes:
+        """Take arrays of shape (k,): kinds `ADD`, `REMOVE` or `CHANGE`, ids, and values."""
+        kinds = np.asarray(kind, np.uint8)
+        values = np.ones(len(kinds)) if value is None else np.asarray(value)
+        if len(kinds) == 0:
+            values = values.astype(np.float64)
+        if values.dtype.kind not in "if" or np.isnan(values).any():
+            raise InputError("the values of changes must be numbers, and none of them NaN")
+        sources, targets = _ids(source), _ids(target)
+        if len({len(kinds), len(sources), len(targets), len(values)}) > 1:
+            raise InputError(
+                "the arrays of changes differ in length; each change needs all of them"
+            )
+        if (kinds > CHANGE).any():
+            raise InputError("the kind of a change is ADD, REMOVE or CHANGE (0, 1 or 2)")
+        return cls(kinds, sources, targets, values)
+
+    @classmethod
+    def from_dataframe(cls, frame: DataFrame) -> Changes:
+        """Take a DataFrame with columns `kind,source,target[,value]`, in the order of its rows.
+
+        `kind` is "+", "-", "~" or "add", "remove", "change".
+
+        Raises:
+            InputError: a column is missing, or a row is no change; its number is told.
+        """
+        check_columns(frame.columns, None)
+        table: Any = frame.toArrow()
+        whole = [n for n in table.column_names if pa.types.is_integer(table[n].type)]
+        integers = "source" in whole and "target" in whole
+        form = Form(integers, "int64" if "value" in whole else "float64")
+        columns, bad, _ = read_rows(table, form, "the changes")
+        if len(bad):
+            raise InputError(str(bad.first[0]))
+        return cls(*columns)
+
+    def strings(self) -> tuple[Any, Any]:
+        """The ids as Arrow arrays of strings."""
+        return pc.cast(self.source, pa.large_string()), pc.cast(self.target, pa.large_string())
+
+    def canonical(self) -> Changes:
+        """The same changes of an undirected graph, each edge named from its smaller id.
+
+        Both spellings of an edge become one, so a stable sort by (source, target) keeps all
+        changes of an edge in order. Strings compare by code point.
+
+        >>> Changes.of([("+", 3, 1), ("-", 1, 3)]).canonical().source.to_pylist()
+        [1, 1]
+        """
+        if not len(self.kind):
+            return self
+        turned = pc.greater(self.source, self.target)
+        if not pc.any(turned).as_py():
+            return self
+        return replace(
+            self,
+            source=pc.if_else(turned, self.target, self.source),
+            target=pc.if_else(turned, self.source, self.target),
+        )
+
+    @property
+    def are_integers(self) -> bool:
+        """Whether all ids are int64."""
+        return bool(pa.types.is_integer(self.source.type) and pa.types.is_integer(self.target.type))
+
+
+def _ids(ids: Any) -> Any:
+    if isinstance(ids, pa.Array):
+        return pc.cast(ids, pa.int64() if pa.types.is_integer(ids.type) else pa.large_string())
+    found = list(ids) if not isinstance(ids, np.ndarray) else ids.tolist()
+    try:
+        if any(isinstance(i, bool) or not isinstance(i, (int, np.integer, str)) for i in found):
+            raise InputError("the ids of changes must be integers or strings")
+        if any(isinstance(i, str) for i in found):
+            return text_column(found)
+        return pa.array(found, pa.int64())
+    except (pa.ArrowInvalid, OverflowError):
+        raise InputError("an id of the changes is beyond int64") from None

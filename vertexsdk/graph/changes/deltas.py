@@ -1,0 +1,177 @@
+"""A batch for the events level: changes of edges, and deltas that are no edges, in one order."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vertexsdk.errors import InputError, excerpt
+from vertexsdk.graph.changes.changes import Changes, _ids
+from vertexsdk.program.program import Program
+
+__all__ = ["Deltas", "Sent", "Step", "edges_only"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A delta that is no edge: `gather` of `vertex` gets it with `delta.kind == kind`.
+
+    `at` says how many changes of edges of the batch come before it.
+    """
+
+    at: int
+    vertex: Any
+    kind: str
+    value: Any = None
+
+
+Step: TypeAlias = tuple[int | None, Sent | None]  # the number of a change, or what was sent
+
+
+@dataclass(frozen=True)
+class Deltas(Changes):
+    """Changes, and `sent` among them, ascending by `at`; `len` and slices count both.
+
+    >>> batch = Deltas.mixed([("send", 7, "RATING", 4.5), ("+", 7, 9), ("send", 9, "PING")])
+    >>> len(batch), batch.kind.tolist(), [s.at for s in batch.sent]
+    (3, [0], [0, 1])
+    >>> batch[1:].sent
+    (Sent(at=1, vertex=9, kind='PING', value=None),)
+    """
+
+    sent: tuple[Sent, ...] = field(default=())
+
+    @classmethod
+    def mixed(cls, rows: Iterable[Sequence[Any]]) -> Deltas:
+        """Take rows as `Changes.of` does, and `("send", vertex, kind[, value])` among them.
+
+        Raises:
+            InputError: a row of another form, or a kind that is no string.
+        """
+        edges: list[Sequence[Any]] = []
+        sent: list[Sent] = []
+        for row in rows:
+            if not len(row) or row[0] != "send":
+                edges.append(row)
+            elif len(row) not in (3, 4):
+                raise InputError(
+                    f"{excerpt(row)} is no delta; write ('send', vertex, kind[, value])"
+                )
+            else:
+                sent.append(_checked(Sent(len(edges), *row[1:])))
+        changes = Changes.of(edges)
+        named = _ids([s.vertex for s in sent])
+        source, target = changes.source, changes.target
+        if edges and sent and pa.types.is_integer(named.type) != changes.are_integers:
+            source, target = changes.strings()  # as where some ids of changes are strings
+            named = pc.cast(named, pa.large_string())
+        ids = named.to_pylist()
+        kept = tuple(Sent(s.at, i, s.kind, s.value) for s, i in zip(sent, ids, strict=True))
+        return cls(changes.kind, source, target, changes.value, (), kept)
+
+    @classmethod
+    def among(cls, changes: Changes) -> Deltas:
+        """The same changes, with nothing sent among them; a `Deltas` as it is."""
+        if isinstance(changes, Deltas):
+            return changes
+        c = changes
+        return cls(c.kind, c.source, c.target, c.value, c.places)
+
+    def __len__(self) -> int:
+        return len(self.kind) + len(self.sent)
+
+    def steps(self) -> Iterator[Step]:
+        """All in their order."""
+        done = 0
+        for s in self.sent:
+            yield from ((k, None) for k in range(done, s.at))
+            done = s.at
+            yield None, s
+        yield from ((k, None) for k in range(done, len(self.kind)))
+
+    def __getitem__(self, part: slice) -> Deltas:
+        taken = list(self.steps())[part]
+        numbers = [k for k, _ in taken if k is not None]
+        low, high = (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
+        changes = Changes(self.kind, self.source, self.target, self.value, self.places)[low:high]
+        c, sent, done = changes, [], 0
+        for k, s in taken:
+            if k is not None:
+                done += 1
+            elif s is not None:
+                sent.append(Sent(done, s.vertex, s.kind, s.value))
+        return Deltas(c.kind, c.source, c.target, c.value, c.places, tuple(sent))
+
+    def sending(self, sent: Sequence[Sent], *, integers: bool) -> Deltas:
+        """The same changes with these among them, for a graph whose ids are integers or not.
+
+        Raises:
+            InputError: an id is a string where the graph's are integers.
+        """
+        if integers and not all(isinstance(s.vertex, int) for s in sent):
+            raise InputError("the graph's ids are integers; so must be those of its changes")
+        if not integers:
+            sent = [Sent(s.at, str(s.vertex), s.kind, s.value) for s in sent]
+        return replace(self, sent=tuple(sent))
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What was sent, as a log keeps it beside the changes; `with_sent` takes it back."""
+        return {"sent": np.frombuffer(pickled(self.sent), np.uint8)}
+
+    @classmethod
+    def with_sent(cls, changes: Changes, columns: Mapping[str, NDArray[Any]]) -> Deltas:
+        """The batch of which `changes` were the changes, and `columns` what `columns` gave.
+
+        It reads a pickle, so whoever wrote it must be trusted.
+        """
+        return replace(cls.among(changes), sent=pickle.loads(columns["sent"].tobytes()))
+
+
+def edges_only(program: Program, changes: Changes) -> Changes:
+    """Return the changes, which a program with declared messages takes in.
+
+    Raises:
+        InputError: something else was sent among them.
+    """
+    if program.algebra is not None and isinstance(changes, Deltas) and changes.sent:
+        first = changes.sent[0]
+        raise InputError(
+            f"{first.kind!r} for vertex {first.vertex!r} is no change of an edge: {program.name} "
+            "declares messages, so it takes in edges only; leave messages out (events level) to "
+            "gather other deltas"
+        )
+    return changes
+
+
+def pickled(value: Any) -> bytes:
+    """Pickle what a user gave.
+
+    Raises:
+        InputError: it cannot be.
+    """
+    try:
+        return pickle.dumps(value, 5)
+    except Exception:
+        import cloudpickle
+
+        try:
+            return bytes(cloudpickle.dumps(value, 5))
+        except Exception as error:
+            raise InputError(
+                f"what a delta carries cannot be pickled ({error}); send plain values"
+            ) from error
+
+
+def _checked(sent: Sent) -> Sent:
+    if not isinstance(sent.kind, str) or not sent.kind:
+        raise InputError(
+            f"a delta's kind is {excerpt(sent.kind)}; it must be a string such as 'RATING'"
+        )
+    return sent

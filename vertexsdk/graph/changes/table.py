@@ -1,0 +1,156 @@
+"""Rows of a table as changes: columns `kind`, `source`, `target` and perhaps `value` and a time.
+
+A row that is no change is left out and told, as a bad line of a file is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vertexsdk.errors import InputError, excerpt
+from vertexsdk.graph.changes.line import MOST_REASONS, WORDS, BadLine, BadLines, Form, read_id
+
+__all__ = ["Rows", "check_columns", "read_rows"]
+
+_WORDS = pa.array([*WORDS], pa.string())
+_KINDS = np.array([*WORDS.values(), 0], np.uint8)
+
+Checks = list[tuple[NDArray[np.bool_], Callable[[int], str]]]
+"""Which rows are bad, and what is wrong with one of them."""
+
+
+Columns = tuple[NDArray[np.uint8], pa.Array, pa.Array, NDArray[Any], "Rows"]
+"""What `Changes` is made of: kinds, sources, targets, values and places."""
+
+
+class Rows(Sequence[str]):
+    """Where changes were read, said only when it is asked: "BATCH, row N"."""
+
+    def __init__(self, batch: str, rows: NDArray[np.int64]) -> None:
+        self.batch, self.rows = batch, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return Rows(self.batch, self.rows[number])
+        return f"{self.batch}, row {self.rows[number]}"
+
+
+def check_columns(names: Sequence[str], time_column: str | None) -> None:
+    """Raise InputError unless these columns are those of changes."""
+    wanted = {"kind", "source", "target"} | ({time_column} if time_column else set())
+    missing = sorted(wanted - set(names))
+    if missing:
+        raise InputError(
+            f"the changes: columns are {', '.join(names)}; there is no {', '.join(missing)}"
+        )
+
+
+def read_rows(
+    table: pa.Table, form: Form, batch: str, time_column: str | None = None
+) -> tuple[Columns, BadLines, NDArray[np.float64]]:
+    """Read the changes of a table, in order.
+
+    Args:
+        table: with the columns that `check_columns` asks for.
+        batch: how to call it where a row is bad.
+
+    Returns:
+        The changes; the bad rows; float64, the times, of length 0 where there are none.
+    """
+    words = _flat(table["kind"]).cast(pa.string())
+    place = pc.fill_null(pc.index_in(words, _WORDS), len(_WORDS)).to_numpy()
+    checks: Checks = [
+        (place == len(_WORDS), lambda k: f"kind {excerpt(words[k].as_py())}; use '+', '-' or '~'")
+    ]
+    ends = [_ids(_flat(table[name]), form, checks, name) for name in ("source", "target")]
+    value = _values(table, form, checks)
+    kind = _KINDS[place]
+    if "value" in table.column_names:
+        absent = _flat(table["value"]).is_null().to_numpy(zero_copy_only=False)
+        checks.append((absent & (kind == WORDS["~"]), lambda _: "a change of a value needs one"))
+    time = np.empty(0)
+    if time_column is not None:
+        time = _times(_flat(table[time_column]), checks)
+    kept = ~np.any([rows for rows, _ in checks], axis=0)
+    bad_rows = np.flatnonzero(~kept)
+    first = [
+        BadLine(f"{batch}, row {k + 1}", next(said(k) for rows, said in checks if rows[k]))
+        for k in bad_rows[:MOST_REASONS].tolist()
+    ]
+    bad = BadLines(np.cumsum(kept, dtype=np.int64)[bad_rows], first)
+    mask = pa.array(kept)
+    columns = (
+        kind[kept], ends[0].filter(mask), ends[1].filter(mask), value[kept],
+        Rows(batch, np.flatnonzero(kept) + 1),
+    )  # fmt: skip
+    return columns, bad, time[kept] if len(time) else time
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+
+
+def _ids(ids: pa.Array, form: Form, checks: Checks, name: str) -> pa.Array:
+    wanted = pa.int64() if form.integers else pa.large_string()
+    checks.append((ids.is_null().to_numpy(zero_copy_only=False), lambda _: f"{name} is null"))
+    if not (pa.types.is_integer(ids.type) or _is_text(ids.type)):
+        raise InputError(f"the changes: {name} is {ids.type}; make it integers or strings")
+    if not (form.integers and _is_text(ids.type)):
+        try:
+            return ids.cast(wanted)
+        except pa.ArrowInvalid:
+            raise InputError(f"the changes: a {name} is beyond int64") from None
+    read = pa.array(
+        [None if text is None else _integer(text)[0] for text in ids.to_pylist()], wanted
+    )
+    bad = read.is_null().to_numpy(zero_copy_only=False)
+    checks.append((bad, lambda k: _integer(ids[k].as_py())[1]))
+    return read
+
+
+def _integer(text: str) -> tuple[Any, str]:
+    """An id, and what is wrong with it."""
+    try:
+        return read_id(text, True), ""
+    except ValueError as error:
+        return None, str(error)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _values(table: pa.Table, form: Form, checks: Checks) -> NDArray[Any]:
+    dtype = np.dtype(form.value or "float64")
+    if "value" not in table.column_names:
+        return np.ones(len(table), dtype)
+    column = _flat(table["value"])
+    if not pa.types.is_floating(column.type) and not pa.types.is_integer(column.type):
+        raise InputError(f"the changes: value is {column.type}; make it a number")
+    found = pc.fill_null(column, 1).to_numpy(zero_copy_only=False)
+    if found.dtype.kind == "f":
+        odd = np.isnan(found) if dtype.kind == "f" else ~(np.floor(found) == found)
+        values = found
+        checks.append((odd, lambda k: f"value {values[k]!r} is no {dtype.name}"))
+        found = np.where(odd, 1, found)
+    return np.asarray(found.astype(dtype))
+
+
+def _times(column: pa.Array, checks: Checks) -> NDArray[np.float64]:
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("us")).cast(pa.int64())
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        raise InputError(f"the changes: the time is {column.type}; make it a time or a number")
+    time = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy()
+    checks.append((np.isnan(time), lambda _: "the time is null"))
+    return np.asarray(time)

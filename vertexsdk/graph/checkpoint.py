@@ -1,0 +1,165 @@
+"""A graph in the store: its edges as segments of kind "topology", to be loaded again from there.
+
+Each partition's segment (group "") has columns `source` and `target`, and `value` where the
+program reads edge values: no pair twice, and where edges have both directions each once, with
+source <= target. Or, in half the room, it has columns `ids` and `count` (of edges out of each), and
+`target` as places in `ids`. String ids are codes, the names' ranks, and the names are in a segment
+of group "names". Vertices named apart from the edges are in one of group "vertices", and those of
+an events program, with all they hold, in group "nodes" (see `_node_segments`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark import RDD, SparkContext
+from pyspark.sql import SparkSession
+
+from vertexsdk.arrays.arrow_strings import packed, unpacked
+from vertexsdk.graph.graph import Graph
+from vertexsdk.graph.load._blocks import Block, edge_blocks
+from vertexsdk.graph.load._jobs import Plan
+from vertexsdk.graph.load._radix_sort import Chunk
+from vertexsdk.graph.string_ids import Names
+from vertexsdk.graph.vertex_file import VertexInput
+from vertexsdk.state import Manifest, SegmentRef, Store, open_store
+from vertexsdk.state.address import Address
+
+__all__ = ["StoredEdges", "put_adjacency", "put_edges", "put_names", "put_vertices", "stored_graph"]
+
+_AT_ONCE = 1 << 22  # edges in a block
+
+
+def put_edges(
+    store: Store,
+    loop: str,
+    partition: int,
+    iteration: int,
+    edges: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any] | None],
+) -> SegmentRef:
+    """Write one partition's edges; called where they are."""
+    columns: dict[str, NDArray[Any]] = {"source": edges[0], "target": edges[1]}
+    if edges[2] is not None:
+        columns["value"] = edges[2]
+    return store.put_segment(loop, partition, iteration, "topology", columns)
+
+
+def put_adjacency(
+    store: Store,
+    loop: str,
+    iteration: int,
+    rows: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[Any] | None],
+) -> SegmentRef:
+    """Write the edges of a graph with one partition: ids, edges of each, target places, values."""
+    ids, count, target, value = rows
+    columns: dict[str, NDArray[Any]] = {"ids": ids, "count": count, "target": target}
+    if value is not None:
+        columns["value"] = value
+    return store.put_segment(loop, 0, iteration, "topology", columns)
+
+
+def put_names(store: Store, loop: str, iteration: int, names: Names) -> SegmentRef:
+    """Write the names of string ids in the order of their codes; called by the driver."""
+    offsets, data = packed(names.sorted)
+    columns: dict[str, NDArray[Any]] = {"offsets": offsets, "bytes": data}
+    return store.put_segment(loop, 0, iteration, "topology", columns, group="names")
+
+
+def put_vertices(store: Store, loop: str, vertices: VertexInput) -> SegmentRef:
+    """Write the vertices named apart from the edges, and their classes."""
+    offsets, data = packed(vertices.strings())
+    columns: dict[str, NDArray[Any]] = {"offsets": offsets, "bytes": data}
+    if vertices.kinds is not None:
+        kinds = vertices.kinds.cast(pa.large_string())
+        columns["classed"] = np.asarray(kinds.is_valid())
+        columns["kind.offsets"], columns["kind.bytes"] = packed(kinds.fill_null(""))
+    return store.put_segment(loop, 0, 0, "topology", columns, group="vertices")
+
+
+def stored_graph(
+    spark: SparkSession, store: Store, manifest: Manifest, *, undirected: bool, partitions: int
+) -> Graph:
+    """The graph of a version's checkpoint, to which its logged changes are still to be made."""
+    groups: dict[str, list[SegmentRef]] = {"": [], "names": [], "vertices": []}
+    for ref in store.segments(manifest):
+        if ref.kind == "topology" and ref.group in groups:
+            groups[ref.group].append(ref)
+    vertices = None
+    if groups["vertices"]:
+        vertices = _vertices(store.segment(groups["vertices"][0]))
+    edges = StoredEdges(store.backend.address, tuple(groups[""]))
+    graph = Graph(spark, edges, vertices, undirected=undirected, partitions=partitions)
+    graph.may_be_empty = True
+    if groups["names"]:
+        columns = store.segment(groups["names"][0])
+        graph.use_names(Names.of(unpacked(columns["offsets"], columns["bytes"])))
+    return graph
+
+
+def _vertices(columns: dict[str, NDArray[Any]]) -> VertexInput:
+    kinds = None
+    if "classed" in columns:
+        found = unpacked(columns["kind.offsets"], columns["kind.bytes"]).to_pylist()
+        classed = columns["classed"].tolist()
+        kinds = pa.array(
+            [k if c else None for k, c in zip(found, classed, strict=True)], pa.large_string()
+        )
+    return VertexInput(unpacked(columns["offsets"], columns["bytes"]), kinds, "the vertices")
+
+
+@dataclass(frozen=True)
+class StoredEdges:
+    """The edges of segments, read by the tasks. See `Edges`."""
+
+    address: Address
+    refs: tuple[SegmentRef, ...]
+
+    def local(self) -> StoredEdges:
+        """See `Edges`."""
+        return self
+
+    def chunks(self, plan: Plan, names: Any, threads: int) -> Iterator[Chunk]:
+        """See `LocalEdges`."""
+        with open_store(self.address, create=False) as store:
+            for ref in self.refs:
+                yield from _chunks(store, ref, plan)
+
+    def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
+        """See `Edges`."""
+        refs = list(enumerate(self.refs))
+        task = partial(_blocks, self.address, plan)
+        return sc.parallelize(refs, max(len(refs), 1)).mapPartitions(task)
+
+    def distinct_names(self, sc: SparkContext) -> Any:
+        """Not called: the names are stored."""
+        raise AssertionError("the names of stored edges are known")
+
+
+def _blocks(
+    address: Address, plan: Plan, refs: Iterable[tuple[int, SegmentRef]]
+) -> Iterator[Block]:
+    with open_store(address, create=False) as store:
+        for number, ref in refs:
+            yield from edge_blocks(number, _chunks(store, ref, plan), plan.placement, plan.mode)
+
+
+def _chunks(store: Store, ref: SegmentRef, plan: Plan) -> Iterator[Chunk]:
+    columns = store.segment(ref)
+    target = columns["target"]
+    value = columns.get("value") if plan.variant.value is not None else None
+    ids = columns.get("ids")
+    ends = None if ids is None else np.cumsum(columns["count"])
+    for k in range(0, len(target), _AT_ONCE):
+        part = slice(k, k + _AT_ONCE)
+        some = None if value is None else value[part]
+        if ids is None or ends is None:
+            yield Chunk(columns["source"][part], target[part], some)
+        else:
+            rows = np.searchsorted(ends, np.arange(k, min(k + _AT_ONCE, len(target))), "right")
+            yield Chunk(ids[rows], ids[target[part]], some)

@@ -1,0 +1,105 @@
+"""String vertex ids: the engine computes with codes, an interpreted method sees strings.
+
+A code is the rank of its string among all ids of the graph, so codes and strings order alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vertexsdk.errors import RunError, excerpt
+from vertexsdk.graph.string_ids import Names as CodeTable
+from vertexsdk.program.algebra import INT_MAX, INT_MIN
+
+__all__ = ["BOTTOM", "TOP", "Names"]
+
+
+class _Top(str):
+    """Greater than every string: what Min(VertexId) starts from."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __gt__(self, other: object) -> bool:
+        return other is not self
+
+    def __le__(self, other: object) -> bool:
+        return other is self
+
+    def __ge__(self, other: object) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other == INT_MAX
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
+class _Bottom(str):
+    """Less than every string: what Max(VertexId) starts from."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __gt__(self, other: object) -> bool:
+        return False
+
+    def __lt__(self, other: object) -> bool:
+        return other is not self
+
+    def __ge__(self, other: object) -> bool:
+        return other is self
+
+    def __le__(self, other: object) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other == INT_MIN
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
+TOP, BOTTOM = _Top("<none>"), _Bottom("<none>")
+
+
+class Names:
+    """The strings of a graph in code order, seen from an interpreted method."""
+
+    def __init__(self, codes: CodeTable) -> None:
+        self._codes = codes
+        self._known: dict[int, str] = {INT_MAX: TOP, INT_MIN: BOTTOM}
+        self._found: dict[str, int] = {}
+
+    def decode(self, code: int) -> str:
+        """Return the string of a code."""
+        name = self._known.get(code)
+        if name is None:
+            name = self._known[code] = str(self._codes.sorted[code].as_py())
+        return name
+
+    def encode(self, name: Any) -> int:
+        """Return the code of a string.
+
+        Raises:
+            RunError: the graph has no such vertex; string graphs cannot grow during a run.
+        """
+        if name is TOP:
+            return INT_MAX
+        if name is BOTTOM:
+            return INT_MIN
+        if isinstance(name, int):
+            return int(name)
+        code = self._found.get(name)
+        if code is None:
+            code = self._found[name] = int(self._codes.find([name])[0])
+        if code < 0:
+            raise RunError(
+                f"vertex {excerpt(name)} is not in the graph; with string ids list new vertices in "
+                "the vertex file, or use int64 ids"
+            )
+        return code

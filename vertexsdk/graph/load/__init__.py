@@ -1,0 +1,3 @@
+"""Edges from files, DataFrames and other libraries' graphs to resident topologies."""
+
+__all__ = ["arrow"]

@@ -1,0 +1,192 @@
+"""What travels between the tasks of a load: edges, sorted rows, ghosts, faults, as bytes.
+
+Edges go to every partition that they give a row to. A fault (bad input) travels as data to
+partition 0 and on to the driver: a task that raised would be run again, to fail again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.column_codec import decode, encode_bytes
+from vertexsdk.arrays.jit import njit
+from vertexsdk.errors import InputError
+from vertexsdk.graph._placement import Placement
+from vertexsdk.graph.load._build_topology import Arranged
+from vertexsdk.graph.load._lines import NotIntegers
+from vertexsdk.graph.load._radix_sort import BACKWARD, FORWARD, Chunk, Rows
+
+__all__ = ["Fault", "edge_blocks", "fault_block", "join_rows", "read_edges", "row_blocks"]
+
+Block = tuple[int, bytes]
+
+_PIECE = 1 << 28  # bytes in a block: Spark's records end at 2 GiB
+
+
+class Fault(Exception):
+    """Bad input found by a task: where in the input's order, and the error to raise."""
+
+    def __init__(self, order: tuple[int, int], error: InputError) -> None:
+        super().__init__(order, error)
+        self.order = order
+        self.error = error
+
+
+def fault_block(order: tuple[int, int], error: InputError) -> Block:
+    """Say to partition 0 that reading failed."""
+    meta = {"fault": str(error), "strings": isinstance(error, NotIntegers), "order": list(order)}
+    return 0, encode_bytes({}, meta)
+
+
+def _raise_fault(meta: dict[str, Any]) -> None:
+    if "fault" in meta:
+        kind = NotIntegers if meta["strings"] else InputError
+        raise Fault(tuple(meta["order"]), kind(meta["fault"]))
+
+
+@njit
+def _spread(
+    owner_of: NDArray[np.int32], other: NDArray[np.int32], place: NDArray[np.int64], both: bool
+) -> NDArray[np.int32]:
+    """Return edge numbers by destination, in order; `place` is where each destination begins."""
+    total = 0
+    for i in range(len(owner_of)):
+        total += 1 + (both and other[i] != owner_of[i])
+    out = np.empty(total, np.int32)
+    for i in range(len(owner_of)):
+        out[place[owner_of[i]]] = i
+        place[owner_of[i]] += 1
+        if both and other[i] != owner_of[i]:
+            out[place[other[i]]] = i
+            place[other[i]] += 1
+    return out
+
+
+def edge_blocks(
+    order: int, chunks: Iterable[Chunk], placement: Placement, mode: int
+) -> Iterator[Block]:
+    """Yield (destination, block) for the chunks of the split number `order`."""
+    number = -1
+    try:
+        for number, chunk in enumerate(chunks):
+            yield from _chunk_blocks(order, number, chunk, placement, mode)
+    except InputError as error:
+        yield fault_block((order, number + 1), error)
+
+
+def _chunk_blocks(
+    order: int, number: int, chunk: Chunk, placement: Placement, mode: int
+) -> Iterator[Block]:
+    partitions = placement.partitions
+    meta = {"order": [order, number], "valued": chunk.valued}
+    columns = {"source": chunk.source, "target": chunk.target}
+    if chunk.value is not None:
+        columns["value"] = chunk.value
+    if partitions == 1:
+        yield 0, encode_bytes(columns, meta)
+        return
+    first = placement.of(chunk.target if mode == BACKWARD else chunk.source)
+    second = placement.of(chunk.target)
+    both = mode not in (FORWARD, BACKWARD)
+    counts = np.bincount(first, minlength=partitions)
+    if both:
+        counts = counts + np.bincount(second[second != first], minlength=partitions)
+    bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    picked = _spread(first, second, bounds[:-1].copy(), both)
+    for p in range(partitions):
+        here = picked[bounds[p] : bounds[p + 1]]
+        if len(here):
+            yield p, encode_bytes({k: a[here] for k, a in columns.items()}, meta)
+            meta = {**meta, "valued": 0}
+
+
+def read_edges(blocks: Iterable[bytes]) -> tuple[list[Chunk], int]:
+    """Return the edges of all blocks in input order, and how many were given a value.
+
+    Raises:
+        Fault: the first one in the order of the input.
+    """
+    found: list[tuple[list[int], Chunk]] = []
+    faults: list[Fault] = []
+    valued = 0
+    for block in blocks:
+        columns, meta = decode(block)
+        try:
+            _raise_fault(meta)
+        except Fault as fault:
+            faults.append(fault)
+            continue
+        valued += meta["valued"]
+        found.append(
+            (meta["order"], Chunk(columns["source"], columns["target"], columns.get("value")))
+        )
+    if faults:
+        raise min(faults, key=lambda f: f.order)
+    found.sort(key=lambda pair: pair[0])
+    return [chunk for _, chunk in found], valued
+
+
+def row_blocks(partition: int, own: Arranged, partitions: int, valued: int) -> Iterator[Block]:
+    """Yield what a partition keeps (sent to itself), and the ghosts it tells the others of."""
+    rows = own.rows
+    columns: dict[str, NDArray[Any]] = {
+        "ids": own.ids,
+        "start": rows.start,
+        "target": rows.target,
+        "ghost": own.ghost,
+    }
+    columns["ghost_start"] = own.ghost_start
+    if rows.value is not None:
+        columns["value"] = rows.value
+    if rows.reverse is not None:
+        columns["reverse"] = rows.reverse
+    counts = [rows.given, rows.duplicates, rows.self_loops, valued]
+    for name, array in columns.items():
+        step = max(1, _PIECE // array.itemsize)
+        for piece, a in enumerate(range(0, max(len(array), 1), step)):
+            meta = {"column": name, "piece": piece, "counts": counts}
+            yield partition, encode_bytes({"array": array[a : a + step]}, meta)
+    for p in range(partitions):
+        if p != partition:
+            yield p, encode_bytes({"told": own.told(p)}, {"from": partition})
+
+
+def join_rows(
+    blocks: Iterable[bytes], partitions: int
+) -> tuple[Arranged, list[NDArray[np.int64]], int]:
+    """Return a partition's rows, the ghosts each partition told it of, and the valued edges.
+
+    Raises:
+        Fault: one that a partition passed on.
+    """
+    pieces: dict[str, list[tuple[int, NDArray[Any]]]] = {}
+    told = [np.empty(0, np.int64) for _ in range(partitions)]
+    counts = [0, 0, 0, 0]
+    for block in blocks:
+        columns, meta = decode(block)
+        _raise_fault(meta)
+        if "from" in meta:
+            told[meta["from"]] = columns["told"]
+        else:
+            counts = meta["counts"]
+            pieces.setdefault(meta["column"], []).append((meta["piece"], columns["array"]))
+
+    def joined(name: str) -> NDArray[Any]:
+        parts = [a for _, a in sorted(pieces.pop(name), key=lambda pair: pair[0])]
+        return np.concatenate(parts)
+
+    rows = Rows(
+        start=joined("start"),
+        target=joined("target"),
+        value=joined("value") if "value" in pieces else None,
+        reverse=joined("reverse") if "reverse" in pieces else None,
+        given=counts[0],
+        duplicates=counts[1],
+        self_loops=counts[2],
+    )
+    own = Arranged(joined("ids"), rows, joined("ghost"), joined("ghost_start"))
+    return own, told, counts[3]

@@ -1,0 +1,272 @@
+"""Edge and vertex files on this machine, read in byte ranges by threads.
+
+A *split* is a range of a text file or some row groups of a Parquet file; splits in order are
+the input in order. The lines of a text split are those that begin in its range.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from vertexsdk.arrays.allocate import each
+from vertexsdk.errors import InputError
+from vertexsdk.graph.load import _text as text
+from vertexsdk.graph.load._lines import LineError, lines_of, parse_chunk
+from vertexsdk.graph.load._radix_sort import Chunk
+from vertexsdk.graph.load._splits import Split
+
+__all__ = ["distinct_in_split", "expand", "file_format", "local_path", "plain_header", "plan"]
+__all__ += ["read_chunks"]
+
+CHUNK = 4 << 20  # bytes of text that a thread parses at a time
+_DENSEST = 1000  # rows, or unpacked bytes, that a byte of a Parquet file may stand for
+_SMALL = 1 << 24  # rows or bytes that any file may have
+
+
+def local_path(path: str) -> str | None:
+    """Return `path` without its `file:` scheme, or None if it has another scheme."""
+    if path.startswith("file:"):
+        rest = path[len("file:") :]
+        return "/" + rest.lstrip("/") if rest.startswith("/") else rest
+    head, separator, _ = path.partition("://")
+    return None if separator and head.isalnum() else path
+
+
+def expand(paths: Sequence[str]) -> list[str]:
+    """Return the files that `paths` (files, directories, globs) stand for, as Spark reads them.
+
+    Raises:
+        InputError: nothing is there, or no file in a directory.
+    """
+    files: list[str] = []
+    for path in paths:
+        found = [path] if os.path.exists(path) else sorted(glob.glob(path))
+        if not found:
+            raise InputError(f"{path}: no such file; give an edge file, a directory or a glob")
+        for name in found:
+            files += _files_below(name) if os.path.isdir(name) else [name]
+    for name in files:
+        if not os.access(name, os.R_OK):
+            raise InputError(f"{name}: cannot be read; check its permissions")
+    return files
+
+
+def _files_below(directory: str) -> list[str]:
+    names = sorted(
+        str(p)
+        for p in Path(directory).iterdir()
+        if p.is_file() and not p.name.startswith(("_", "."))
+    )
+    if not names:
+        raise InputError(f"{directory}: the directory has no files in it; write an edge file there")
+    return names
+
+
+def file_format(path: str) -> str:
+    """Return "parquet", "csv" (has a header), "packed" (compressed text) or "text"."""
+    if path.endswith((".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")):
+        return "packed"
+    with open(path, "rb") as file:
+        head = file.read(4)
+    if head == b"PAR1":
+        return "parquet"
+    if path.endswith(".parquet"):
+        raise InputError(f"{path}: not a Parquet file; rename it if it is text")
+    names = _header(path)
+    if not names and path.endswith(".csv"):
+        _refuse_foreign_header(path)
+    return "csv" if names else "text"
+
+
+def _first_lines(path: str, count: int) -> list[list[str]]:
+    """The fields of the first lines which are no comments."""
+    found: list[list[str]] = []
+    with open(path, "rb") as file:
+        for line in _lines(file, path):
+            fields = line.decode("utf-8", "replace").strip().lstrip("\ufeff")
+            if fields and not fields.startswith("#"):
+                found.append([n.strip("\"'") for n in fields.replace(",", " ").split()])
+                if len(found) == count:
+                    break
+    return found
+
+
+def _lines(file: BinaryIO, path: str) -> Iterator[bytes]:
+    """The lines of a file, none of which is read whole when it is too long."""
+    lines = iter(lambda: file.readline(text.LINE_BYTES + 2), b"")
+    for number, line in enumerate(lines, 1):
+        if len(line.rstrip(b"\n")) > text.LINE_BYTES:
+            raise InputError(f"{path}, line {number}: {text.MESSAGES[text.LONG_LINE]}")
+        yield line
+
+
+def _header(path: str) -> list[str]:
+    """Return the column names of a file whose first line that is no comment names them."""
+    names = [n.lower() for line in _first_lines(path, 1) for n in line]
+    known = {"source", "target"} <= set(names) or {"src", "dst"} <= set(names)
+    return names if known else []
+
+
+_FOREIGN = re.compile(
+    r"(from|start|source|src)\w* (to|end|target|dst|dest)\w*( .*)?", re.IGNORECASE
+)
+
+
+def _refuse_foreign_header(path: str) -> None:
+    """A header of other names would be taken for an edge, and so all ids for strings."""
+    first, *rest = _first_lines(path, 2) or [[]]
+    ends = [n.lstrip("+-").isdigit() for n in first[:2]]
+    numbers = rest and all(n.lstrip("+-").isdigit() for n in rest[0][:2])
+    if (numbers and not any(ends)) or _FOREIGN.fullmatch(" ".join(first)):
+        raise InputError(
+            f"{path}: the columns are {', '.join(first)}; name them source,target[,value] "
+            "(or src,dst[,weight])"
+        )
+
+
+def plain_header(path: str) -> bool:
+    """Whether a file with a header has its columns in the order of an edge line."""
+    names = _header(path)
+    return names[:2] in (["source", "target"], ["src", "dst"]) and (
+        len(names) == 2 or names[2] in ("value", "weight")
+    )
+
+
+def _after_header(path: str) -> int:
+    """Where the lines begin: after a byte-order mark and a header."""
+    with open(path, "rb") as file:
+        begin = 3 if file.read(3) == b"\xef\xbb\xbf" else 0
+        if not _header(path):
+            return begin
+        file.seek(0)
+        for line in _lines(file, path):
+            if line.strip() and not line.lstrip(b"\xef\xbb\xbf ").startswith(b"#"):
+                return file.tell()
+    return begin
+
+
+def plan(files: Sequence[str], pieces: int) -> list[Split]:
+    """Divide `files` (all text, or all Parquet) into about `pieces` splits, in order.
+
+    Raises:
+        InputError: there is nothing in any of them.
+    """
+    for name in files:
+        if not os.access(name, os.R_OK):
+            raise unreadable(name)
+    parquet = [_is_parquet(f) for f in files]
+    if not any(os.path.getsize(f) for f in files):
+        raise InputError(f"{files[0]}: the file is empty; an edge line is `source target [value]`")
+    size = max(sum(os.path.getsize(f) for f in files) // max(pieces, 1) + 1, CHUNK)
+    splits: list[Split] = []
+    for path, columnar in zip(files, parquet, strict=True):
+        bytes_ = os.path.getsize(path)
+        here = min(pieces, -(-bytes_ // size))
+        begin, end = (0, _row_groups(path)) if columnar else (_after_header(path), bytes_)
+        cuts = np.linspace(begin, end, max(1, min(here, end - begin)) + 1).astype(np.int64)
+        splits += [Split(path, a, z, columnar) for a, z in pairwise(cuts.tolist()) if a < z]
+    return splits
+
+
+def unreadable(path: str) -> InputError:
+    """Say that a file which the driver found is not there for a task."""
+    host = os.uname().nodename
+    return InputError(f"{path}: cannot be read on host {host}; put it where every worker can")
+
+
+def _is_parquet(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def _row_groups(path: str) -> int:
+    import pyarrow.parquet as pq
+
+    from vertexsdk.graph.load.arrow import unreadable_parquet
+
+    try:
+        with pq.ParquetFile(path) as file:
+            metadata = file.metadata
+    except Exception as error:
+        raise unreadable_parquet(path, error) from None
+    groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
+    bytes_ = sum(g.column(c).total_uncompressed_size for g in groups for c in range(g.num_columns))
+    size = os.path.getsize(path)
+    if max(metadata.num_rows, bytes_) > max(_DENSEST * size, _SMALL):
+        raise InputError(
+            f"{path}: {size:,} bytes unpack to {metadata.num_rows:,} rows and {bytes_:,} bytes, "
+            f"over {_DENSEST:,} times as many; write it again without compression or dictionaries"
+        )
+    return len(groups)
+
+
+def read_chunks(
+    split: Split, value: str | None, threads: int, strings: Any = None
+) -> Iterator[Chunk]:
+    """Yield the edges of a split in order.
+
+    Args:
+        split: what to read.
+        value: "float64" or "int64", or None where values are only checked.
+        threads: the chunks are the same for any number.
+        strings: for string ids, a function from an Arrow string array to int64 codes.
+
+    Raises:
+        NotIntegers: the first id that is not an integer, unless `strings` is given.
+        InputError: names the file, and the line if it has lines.
+    """
+    if split.parquet:
+        from vertexsdk.graph.load.arrow import parquet_chunks
+
+        yield from parquet_chunks(split, value, threads, strings)
+        return
+    step = CHUNK if strings is None else 16 * CHUNK  # a lookup table of names per chunk
+    cuts = [*range(split.begin, split.end, step), split.end]
+    ranges = list(pairwise(cuts))
+    if not os.access(split.path, os.R_OK):
+        raise unreadable(split.path)
+    descriptor = os.open(split.path, os.O_RDONLY)
+    try:
+
+        def read(bounds: tuple[int, int]) -> Chunk:
+            buffer, begin, end = lines_of(descriptor, *bounds)
+            try:
+                if strings is not None:
+                    from vertexsdk.graph.string_ids import parse_named
+
+                    return parse_named(buffer, begin, end, value, strings)
+                return parse_chunk(buffer, begin, end, value)
+            except LineError as error:
+                raise error.located(split.path, buffer, max(bounds[0] - 1, 0)) from None
+
+        yield from each(read, ranges, threads)
+    finally:
+        os.close(descriptor)
+
+
+def distinct_in_split(split: Split) -> Any:
+    """Return the distinct ids of a split as a sorted Arrow array of strings."""
+    import pyarrow.compute as pc
+
+    from vertexsdk.graph.string_ids import merged
+
+    distinct: list[Any] = []
+
+    def collect(names: Any) -> Any:
+        nonlocal distinct
+        distinct.append(pc.unique(names))
+        if len(distinct) > 64:
+            distinct = [merged(distinct)]
+        return np.zeros(len(names), np.int64)
+
+    for _ in read_chunks(split, None, 1, collect):
+        pass
+    return merged(distinct)

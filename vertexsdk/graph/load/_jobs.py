@@ -1,0 +1,338 @@
+"""A graph's edges to resident topologies, as Spark jobs.
+
+Local files with one partition are one task that reads them with threads. Otherwise three stages:
+read and route edges to the partitions that they give rows to; sort rows and tell the others
+their ghosts; finish. Every stage is a pure function of what came before; keeping the topology on
+the host is all that the last one does besides. The anchor decides which host that is.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark import RDD, SparkContext
+
+from vertexsdk.arrays import shared_memory
+from vertexsdk.arrays.allocate import default_threads
+from vertexsdk.errors import InputError, RunError
+from vertexsdk.graph._placement import Placement
+from vertexsdk.graph.load import _files as files
+from vertexsdk.graph.load._blocks import (
+    Block,
+    Fault,
+    edge_blocks,
+    fault_block,
+    join_rows,
+    read_edges,
+    row_blocks,
+)
+from vertexsdk.graph.load._build_topology import (
+    Arranged,
+    Variant,
+    Vertices,
+    arranged,
+    finish,
+    follow,
+)
+from vertexsdk.graph.load._files import distinct_in_split, read_chunks
+from vertexsdk.graph.load._radix_sort import Chunk
+from vertexsdk.graph.load._splits import Split
+from vertexsdk.transport.exchange import route
+from vertexsdk.transport.jvm import spark_failure
+from vertexsdk.transport.locality import Anchor
+
+__all__ = ["Edges", "FileEdges", "LocalEdges", "Plan", "Report", "load", "lookup", "without_fault"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to build: everything that a task must know."""
+
+    key: str  # resident key; each partition's is this and its number
+    variant: Variant
+    partitions: int
+    undirected: bool
+    multi: bool
+    threads: int | None = None
+    table: Any = None  # broadcast of a `Placement`; None is the hash
+    table_key: str | None = None  # its resident key
+
+    @property
+    def placement(self) -> Placement:
+        """Which partition owns each vertex."""
+        if self.table is None:
+            return Placement(self.partitions)
+        placed: Placement = self.table.value
+        return placed
+
+    @property
+    def mode(self) -> int:
+        """Which way edges are followed."""
+        return follow(self.variant.direction, self.undirected)
+
+    def key_of(self, partition: int) -> str:
+        """The resident key of one partition's topology."""
+        return f"{self.key}/{partition}"
+
+
+class Edges(Protocol):
+    """Where edges come from. `names` is a broadcast of all string ids, or None for integers."""
+
+    def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
+        """Return the edges as (destination partition, block), see `edge_blocks`."""
+
+    def distinct_names(self, sc: SparkContext) -> Any:
+        """Return all ids as a sorted Arrow array of strings without repeats."""
+
+    def local(self) -> LocalEdges | None:
+        """Return what one task can read by itself, or None."""
+
+
+class LocalEdges(Protocol):
+    """Edges which a single task reads, in order; picklable."""
+
+    def chunks(self, plan: Plan, names: Any, threads: int) -> Iterator[Chunk]:
+        """Yield them all.
+
+        Raises:
+            InputError: bad input; names the file and line where there is one.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one partition says of its part of the graph; picklable."""
+
+    vertices: int
+    entries: int
+    ghosts: int
+    given: int
+    duplicates: int
+    self_loops: int
+    valued: int
+    bytes: int
+    boundary: int  # vertices with a consumer in another partition
+    remote: int  # entries that lead to other partitions
+
+
+def load(
+    anchor: Anchor,
+    edges: Edges,
+    plan: Plan,
+    vertices: Vertices | None = None,
+    names: Any = None,
+) -> list[Report]:
+    """Make the topologies of `plan` resident where the anchor is; return a report per partition.
+
+    Raises:
+        NotIntegers: ids are strings, and `names` was not given.
+        InputError: bad input; names the file and line where there is one.
+        RunError: a task failed.
+    """
+    sc = anchor.sc
+    sent = sc.broadcast(vertices) if vertices is not None else None
+    with anchor.watched():
+        local = edges.local() if plan.partitions == 1 else None
+        if local is not None:
+            task = partial(_load_alone, local, plan, sent, names)
+            results = anchor.records().mapPartitions(task).collect()
+        else:
+            routed = route(edges.blocks(sc, plan, names), anchor)
+            if plan.partitions == 1:
+                ready = routed.mapPartitions(partial(_build_one, plan, sent, names))
+            else:
+                rows = routed.mapPartitionsWithIndex(partial(_sort_rows, plan))
+                ready = route(rows, anchor).mapPartitionsWithIndex(
+                    partial(_build, plan, sent, names)
+                )
+            results = ready.collect()
+    outcomes = [pickle.loads(r) for r in results]
+    faults = [o for o in outcomes if isinstance(o, Fault)]
+    if faults:
+        anchor.forget(plan.key)
+        raise min(faults, key=lambda f: f.order).error
+    if len(outcomes) != plan.partitions:
+        raise RunError(f"{len(outcomes)} of {plan.partitions} partitions were loaded; run again")
+    return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class FileEdges:
+    """Files which every task can open: on this machine, or in a directory all machines share."""
+
+    files: tuple[str, ...]
+
+    def splits(self, pieces: int) -> list[Split]:
+        """Divide the files."""
+        return files.plan(self.files, pieces)
+
+    def local(self) -> LocalEdges:
+        """See `Edges`."""
+        return self
+
+    def chunks(self, plan: Plan, names: Any, threads: int) -> Iterator[Chunk]:
+        """See `LocalEdges`."""
+        for split in self.splits(1):
+            yield from read_chunks(split, plan.variant.value, threads, lookup(names))
+
+    def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
+        """See `Edges`."""
+        splits = list(enumerate(self.splits(max(sc.defaultParallelism, 1))))
+        return sc.parallelize(splits, len(splits)).mapPartitions(partial(_read_splits, plan, names))
+
+    def distinct_names(self, sc: SparkContext) -> Any:
+        """See `Edges`."""
+        from vertexsdk.graph.string_ids import merged
+
+        splits = self.splits(max(sc.defaultParallelism, 1))
+        with spark_failure():
+            found = sc.parallelize(splits, len(splits)).map(_names_in).collect()
+        return merged(without_fault(found))
+
+
+def _names_in(split: Split) -> Any:
+    try:
+        return distinct_in_split(split)
+    except InputError as error:
+        return Fault((0, 0), error)
+
+
+def without_fault(found: list[Any]) -> list[Any]:
+    """Return what tasks found, in order, or raise the first fault among it."""
+    for part in found:
+        if isinstance(part, Fault):
+            raise part.error
+    return found
+
+
+def lookup(names: Any) -> Callable[[Any], NDArray[np.int64]] | None:
+    """Return what turns an Arrow array of names into codes, or None for integer ids."""
+    if names is None:
+        return None
+    from vertexsdk.graph.string_ids import Names
+
+    held: Names = names.value
+    return held.codes
+
+
+def _read_splits(plan: Plan, names: Any, splits: Iterable[tuple[int, Split]]) -> Iterator[Block]:
+    for order, split in splits:
+        # Several of these tasks share the machine's cores.
+        chunks = read_chunks(split, plan.variant.value, 1, lookup(names))
+        yield from edge_blocks(order, chunks, plan.placement, plan.mode)
+
+
+def _load_alone(
+    edges: LocalEdges, plan: Plan, vertices: Any, names: Any, items: Iterable[bytes]
+) -> Iterator[bytes]:
+    list(items)  # Spark ends a worker which has not read its input
+    threads = plan.threads or default_threads()
+    try:
+        chunks: list[Chunk] = []
+        valued = 0
+        for chunk in edges.chunks(plan, names, threads):
+            chunks.append(chunk)
+            valued += chunk.valued
+            chunk = None  # type: ignore[assignment]  # so that sorting can free it
+    except InputError as error:
+        yield pickle.dumps(Fault((0, 0), error))
+        return
+    yield _finish_one(plan, vertices, names, chunks, valued, threads)
+
+
+def _build_one(plan: Plan, vertices: Any, names: Any, blocks: Iterable[bytes]) -> Iterator[bytes]:
+    try:
+        chunks, valued = read_edges(blocks)
+    except Fault as fault:
+        yield pickle.dumps(fault)
+        return
+    yield _finish_one(plan, vertices, names, chunks, valued, plan.threads or default_threads())
+
+
+def _finish_one(
+    plan: Plan, vertices: Any, names: Any, chunks: list[Chunk], valued: int, threads: int
+) -> bytes:
+    held: Vertices | None = vertices.value if vertices is not None else None
+    own = arranged(
+        chunks,
+        plan.variant,
+        extra=[] if held is None else [held.ids],
+        undirected=plan.undirected,
+        multi=plan.multi,
+        threads=threads,
+    )
+    return _keep(plan, 0, own, [np.empty(0, np.int64)], held, names, valued, threads)
+
+
+def _sort_rows(plan: Plan, partition: int, blocks: Iterable[bytes]) -> Iterator[Block]:
+    try:
+        chunks, valued = read_edges(blocks)
+    except Fault as fault:
+        yield fault_block(fault.order, fault.error)
+        return
+    own = arranged(
+        chunks,
+        plan.variant,
+        partition=partition,
+        placement=plan.placement,
+        undirected=plan.undirected,
+        multi=plan.multi,
+        threads=plan.threads or 1,
+    )
+    yield from row_blocks(partition, own, plan.partitions, valued)
+
+
+def _build(
+    plan: Plan, vertices: Any, names: Any, partition: int, blocks: Iterable[bytes]
+) -> Iterator[bytes]:
+    try:
+        own, told, valued = join_rows(blocks, plan.partitions)
+    except Fault as fault:
+        yield pickle.dumps(fault)
+        return
+    held = None
+    if vertices is not None:
+        held = vertices.value.owned_by(partition, plan.placement)
+    yield _keep(plan, partition, own, told, held, names, valued, plan.threads or 1)
+
+
+def _keep(
+    plan: Plan,
+    partition: int,
+    own: Arranged,
+    told: Sequence[NDArray[np.int64]],
+    vertices: Vertices | None,
+    names: Any,
+    valued: int,
+    threads: int,
+) -> bytes:
+    given, duplicates, loops = own.rows.given, own.rows.duplicates, own.rows.self_loops
+    placement = None if plan.table_key is None else plan.placement.keep(plan.table_key)
+    topology = finish(
+        own, told, plan.variant, partition=partition, placement=placement, vertices=vertices,
+        threads=threads,
+    )  # fmt: skip
+    if names is not None:
+        topology = replace(topology, names=names.value.packed(topology.ids))
+    columns, meta = topology.to_columns()
+    size = shared_memory.save(plan.key_of(partition), columns, meta)
+    return pickle.dumps(
+        Report(
+            topology.n,
+            topology.m,
+            topology.ghosts,
+            given,
+            duplicates,
+            loops,
+            valued,
+            size,
+            len(topology.boundary),
+            topology.remote,
+        )
+    )

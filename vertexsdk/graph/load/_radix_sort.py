@@ -1,0 +1,341 @@
+"""Edges in file order to adjacency rows, by a stable two-level radix sort.
+
+Edges are first dealt to buckets of neighbouring rows (chunk by chunk, each chunk being freed
+when it has been dealt), then each bucket is sorted by (row, target) within the cache and its
+duplicates merged in place. Every step is stable and every thread writes ranges of its own, so
+the result depends on the order of the edges only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.allocate import allocate, each
+from vertexsdk.arrays.jit import njit
+
+__all__ = ["BACKWARD", "BOTH", "BUCKET", "FORWARD", "SYMMETRIC", "Chunk", "Rows", "arrange"]
+__all__ += ["by_bucket", "cell_shift", "merge_cells", "places"]
+
+FORWARD, BACKWARD, BOTH, SYMMETRIC = range(4)  # which way edges are followed
+
+_CELLS = 4096  # rows are counted in at most this many cells, which are merged into buckets
+BUCKET = 1 << 16  # edges that a bucket should have: their keys fit the second-level cache
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Some edges in file order, between dense indices (int32) or vertex ids (int32, int64).
+
+    `value`: float64 or int64, or None where the values are not needed.
+    """
+
+    source: NDArray[Any]
+    target: NDArray[Any]
+    value: NDArray[Any] | None = None
+    valued: int = 0  # edges which were given a value
+
+
+@dataclass(slots=True)
+class Rows:
+    """Adjacency rows ascending by (target, reverse), and what was met on the way."""
+
+    start: NDArray[np.int64]
+    target: NDArray[np.int32]
+    value: NDArray[Any] | None
+    reverse: NDArray[np.bool_] | None
+    given: int  # edges read, each by the partition that owns its row when followed forward
+    duplicates: int  # of those, edges given again later
+    self_loops: int  # vertices with an edge to themselves
+
+
+@njit
+def _count_cells(
+    mode: int,
+    owned: NDArray[np.bool_],
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    shift: int,
+    cells: int,
+) -> NDArray[np.int64]:
+    """Count the entries per cell of rows, and at the end the edges that belong here."""
+    counts = np.zeros(cells + 1, np.int64)
+    every = len(owned) == 0
+    for i in range(len(source)):
+        s, t = source[i], target[i]
+        if mode != BACKWARD and (every or owned[s]):
+            counts[s >> shift] += 1
+        if (mode in (BACKWARD, BOTH) or (mode == SYMMETRIC and s != t)) and (every or owned[t]):
+            counts[t >> shift] += 1
+        counts[cells] += every or owned[t if mode == BACKWARD else s]
+    return counts
+
+
+@njit
+def _deal(
+    mode: int,
+    owned: NDArray[np.bool_],
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    value: NDArray[np.int64],
+    bucket_of: NDArray[np.int32],
+    shift: int,
+    place: NDArray[np.int64],
+    row_out: NDArray[np.int32],
+    key_out: NDArray[np.uint32],
+    value_out: NDArray[np.int64],
+) -> None:
+    """Write row and target * 2 + reverse of each edge to the next place of its bucket."""
+    valued, every = len(value) > 0, len(owned) == 0
+    for i in range(len(source)):
+        s, t = source[i], target[i]
+        if mode != BACKWARD and (every or owned[s]):
+            b = bucket_of[s >> shift]
+            p = place[b]
+            place[b] = p + 1
+            row_out[p] = s
+            key_out[p] = np.uint32(t) << np.uint32(1)
+            if valued:
+                value_out[p] = value[i]
+        if (mode in (BACKWARD, BOTH) or (mode == SYMMETRIC and s != t)) and (every or owned[t]):
+            b = bucket_of[t >> shift]
+            p = place[b]
+            place[b] = p + 1
+            row_out[p] = t
+            key_out[p] = np.uint32(s) << np.uint32(1) | np.uint32(mode != BACKWARD)
+            if valued:
+                value_out[p] = value[i]
+
+
+@njit
+def _bits(x: int) -> int:
+    n = 0
+    while x > 0:
+        x >>= 1
+        n += 1
+    return n
+
+
+@njit
+def _radix_sort(
+    keys: NDArray[np.uint64], place: NDArray[np.int32], low: int, high: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+    """Sort keys by their bits low..high-1, stably; `place` (or length 0) goes with them."""
+    m = len(keys)
+    passes = max(1, -(-(high - low) // 11))
+    width = -(-(high - low) // passes)
+    mask = np.uint64((1 << width) - 1)
+    counts = np.zeros((passes, 1 << width), np.int32)
+    for i in range(m):
+        k = keys[i] >> np.uint64(low)
+        for q in range(passes):
+            counts[q, np.int64(k & mask)] += 1
+            k >>= np.uint64(width)
+    other, other_place = np.empty_like(keys), np.empty_like(place)
+    carried = len(place) > 0
+    for q in range(passes):
+        total: Any = 0
+        for d in range(1 << width):
+            c = int(counts[q, d])
+            counts[q, d] = total
+            total += c
+        shift = np.uint64(low + q * width)
+        for i in range(m):
+            digit = np.int64((keys[i] >> shift) & mask)
+            p = counts[q, digit]
+            counts[q, digit] = p + 1
+            other[p] = keys[i]
+            if carried:
+                other_place[p] = place[i]
+        keys, other = other, keys
+        place, other_place = other_place, place
+    return keys, place
+
+
+@njit
+def _sort_bucket(
+    mode: int,
+    pairs: bool,
+    keep_all: bool,
+    drop_loops: bool,
+    rows: NDArray[np.int32],
+    first: int,
+    last: int,
+    slots: int,
+    keys_out: NDArray[np.uint32],
+    values: NDArray[np.int64],
+    reverse: NDArray[np.bool_],
+    degree: NDArray[np.int64],
+    report: NDArray[np.int64],
+) -> None:
+    """Sort one bucket (rows first..last-1) in place and merge its duplicates.
+
+    `keys_out` ends with the targets, `report` with (kept, duplicates, self-loops).
+    """
+    m = len(rows)
+    target_bits = _bits(max(1, 2 * slots - 1))
+    shift = np.uint64(target_bits)
+    low = 0 if mode == BOTH else 1
+    valued = len(values) > 0
+    keys = np.empty(m, np.uint64)
+    for i in range(m):
+        keys[i] = np.uint64(rows[i] - first) << shift | np.uint64(keys_out[i])
+    place = np.arange(m if valued else 0).astype(np.int32)
+    keys, place = _radix_sort(keys, place, low, target_bits + _bits(last - first - 1))
+    old = values.copy()
+    mask = (np.uint64(1) << shift) - np.uint64(1)
+    out, duplicates, loops = 0, 0, 0
+    i = 0
+    while i < m:
+        j, forward = i, 0
+        while j < m and keys[j] >> np.uint64(low) == keys[i] >> np.uint64(low):
+            forward += (keys[j] & np.uint64(1)) == 0
+            j += 1
+        row = first + np.int64(keys[i] >> shift)
+        target: Any = np.int64((keys[i] & mask) >> np.uint64(1))
+        if pairs:
+            duplicates += j - i - 1 if row <= target else 0
+            loops += row == target
+        elif forward > 0:
+            duplicates += forward - 1
+            loops += row == target
+        if not (drop_loops and row == target):
+            begin = i if keep_all else j - 1
+            degree[row + 1] += j - begin
+            for k in range(begin, j):
+                keys_out[out] = target
+                if valued:
+                    values[out] = old[place[k]]
+                if len(reverse) > 0:
+                    reverse[out] = keys[k] & np.uint64(1)
+                out += 1
+        i = j
+    report[0], report[1], report[2] = out, duplicates, loops
+
+
+def merge_cells(
+    counts: NDArray[np.int64], shift: int, rows: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Merge neighbouring cells into buckets: the bucket of each cell, first row of each."""
+    bucket_of = np.empty(len(counts), np.int32)
+    first, size = [0], 0
+    for cell, count in enumerate(counts.tolist()):
+        if size and size + count > BUCKET:
+            first.append(cell << shift)
+            size = 0
+        size += count
+        bucket_of[cell] = len(first) - 1
+    return bucket_of, np.array([*first, rows], np.int64)
+
+
+def places(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """From counts (chunk, bucket): where each chunk writes in each bucket; bucket bounds."""
+    bounds = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    place = np.cumsum(counts, axis=0) - counts + bounds[:-1]
+    return place, bounds
+
+
+def by_bucket(
+    cells: list[NDArray[np.int64]], bucket_of: NDArray[np.int32], buckets: int
+) -> NDArray[np.int64]:
+    summed = [np.bincount(bucket_of, weights=c, minlength=buckets) for c in cells]
+    return np.array(summed).astype(np.int64).reshape(-1, buckets)
+
+
+def cell_shift(rows: int) -> int:
+    return max(0, (max(rows, 1) - 1).bit_length() - (_CELLS - 1).bit_length())
+
+
+def arrange(
+    chunks: list[Chunk],
+    rows: int,
+    mode: int,
+    *,
+    owned: NDArray[np.bool_] | None = None,
+    pairs: bool = False,
+    keep_all: bool = False,
+    drop_loops: bool = False,
+    threads: int = 1,
+) -> Rows:
+    """Build the adjacency of `rows` vertices out of `chunks`, which are emptied.
+
+    Args:
+        chunks: edges between dense indices 0..rows-1, in file order.
+        mode: FORWARD as given; BACKWARD reversed; BOTH, twice, the second one flagged as
+            reverse; SYMMETRIC, twice, not flagged (a self-loop once).
+        owned: which rows are wanted (bool[rows]); None for all.
+        pairs: an edge and its reverse are the same one (for counting duplicates).
+        keep_all: keep duplicates; otherwise the last one given counts.
+        drop_loops: leave out self-loops (they are still counted).
+        threads: the result does not depend on it.
+    """
+    wanted = np.empty(0, np.bool_) if owned is None else owned
+    kind = next((c.value.dtype for c in chunks if c.value is not None), None)
+    shift = cell_shift(rows)
+    cells = max(1, -(-rows >> shift) if rows else 1)
+
+    def count(c: Chunk) -> NDArray[np.int64]:
+        return _count_cells(mode, wanted, c.source, c.target, shift, cells)
+
+    counts = list(each(count, chunks, threads))
+    given = sum(int(c[-1]) for c in counts)
+    per_chunk = [c[:-1] for c in counts]
+    total = np.sum(per_chunk, axis=0) if per_chunk else np.zeros(cells, np.int64)
+    bucket_of, first = merge_cells(total, shift, rows)
+    place, bounds = places(by_bucket(per_chunk, bucket_of, len(first) - 1))
+    m = int(total.sum())
+    row, key = allocate(m, np.int32), allocate(m, np.uint32)
+    bits = allocate(m if kind is not None else 0, np.int64)
+    nothing = np.empty(0, np.int64)
+
+    def deal(k: int) -> None:
+        c = chunks[k]
+        value = nothing if c.value is None else c.value.view(np.int64)
+        _deal(
+            mode, wanted, c.source, c.target, value, bucket_of, shift, place[k], row, key, bits
+        )  # fmt: skip
+        chunks[k] = Chunk(nothing, nothing)
+
+    list(each(deal, range(len(chunks)), threads))
+    chunks.clear()
+    reverse = allocate(m if mode == BOTH else 0, np.bool_)
+    start = np.zeros(rows + 1, np.int64)
+    report = np.zeros((len(first) - 1, 3), np.int64)
+
+    def sort(b: int) -> None:
+        r = slice(bounds[b], bounds[b + 1])
+        _sort_bucket(
+            mode, pairs, keep_all, drop_loops, row[r], first[b], first[b + 1], rows,
+            key[r], bits[r], reverse[r], start, report[b],
+        )  # fmt: skip
+
+    list(each(sort, range(len(first) - 1), threads))
+    row = key[:0].view(np.int32)  # frees the rows
+    np.cumsum(start, out=start)
+    arrays = [a for a in (key, bits, reverse) if len(a)]
+    kept = _close_gaps(arrays, bounds, report[:, 0])
+    return Rows(
+        start=start,
+        target=key[:kept].view(np.int32),
+        value=None if kind is None else bits[:kept].view(kind),
+        reverse=reverse[:kept] if mode == BOTH else None,
+        given=given,
+        duplicates=int(report[:, 1].sum()),
+        self_loops=int(report[:, 2].sum()),
+    )
+
+
+def _close_gaps(
+    arrays: list[NDArray[Any]], bounds: NDArray[np.int64], kept: NDArray[np.int64]
+) -> int:
+    """Move what each bucket kept down to where the bucket before it ends; return the total."""
+    end = 0
+    for begin, n in zip(bounds.tolist(), kept.tolist(), strict=False):
+        if end != begin and n:
+            for array in arrays:
+                array[end : end + n] = array[begin : begin + n]
+        end += n
+    return end

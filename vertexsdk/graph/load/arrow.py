@@ -1,0 +1,264 @@
+"""Edges in Arrow columns: Parquet files, and batches of a Spark DataFrame.
+
+Columns are `source` and `target` (or GraphFrames' `src` and `dst`), integers or strings, and
+optionally a numeric `value` (or `weight`); others are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from vertexsdk.arrays.allocate import allocate, each
+from vertexsdk.errors import InputError, excerpt, first_line
+from vertexsdk.graph.load._lines import NotIntegers
+from vertexsdk.graph.load._radix_sort import Chunk
+from vertexsdk.graph.load._splits import Split
+from vertexsdk.graph.load._text import LINE_BYTES
+
+__all__ = ["as_strings", "batch_chunk", "edge_columns", "id_array", "id_column"]
+__all__ += ["parquet_chunks", "text_column", "unreadable_parquet"]
+
+_ROWS = 1 << 19  # read at a time
+_FEW_ROWS = 1 << 12
+_BYTES = 1 << 26  # of strings in them, where ids are long
+
+
+def unreadable_parquet(path: str, error: Exception) -> InputError:
+    """Say that Arrow cannot read a file."""
+    return InputError(f"{path}: not a readable Parquet file ({first_line(error)}); write it again")
+
+
+def edge_columns(names: Sequence[str], place: str) -> tuple[str, str, str | None]:
+    """Return the names of the source, target and value columns among `names`.
+
+    Raises:
+        InputError: they are not there.
+    """
+    by_name = {n.lower(): n for n in names}
+    for source, target in (("source", "target"), ("src", "dst")):
+        if source in by_name and target in by_name:
+            value = by_name.get("value") or by_name.get("weight")
+            return by_name[source], by_name[target], value
+    raise InputError(
+        f"{place}: columns are {', '.join(names) or 'none'}; "
+        "name them source,target[,value] (or src,dst[,weight])"
+    )
+
+
+def parquet_chunks(
+    split: Split, value: str | None, threads: int, strings: Any = None
+) -> Iterator[Chunk]:
+    """Yield the edges of some row groups in order; arguments and errors as `read_chunks`."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(split.path) as file:
+        names = edge_columns(file.schema_arrow.names, split.path)
+        columns = [n for n in names if n is not None]
+        texts = [n for n in columns if _is_string(file.schema_arrow.field(n).type)]
+
+    def read(group: int) -> list[Chunk]:
+        try:
+            rows, shared = _reading(split.path, group, texts)
+            with pq.ParquetFile(split.path, read_dictionary=shared) as file:
+                batches = file.iter_batches(
+                    batch_size=rows, row_groups=[group], columns=columns, use_threads=False
+                )
+                return [batch_chunk(b, names, value, split.path, strings) for b in batches]
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable_parquet(split.path, error) from None
+
+    for chunks in each(read, range(split.begin, split.end), threads):
+        yield from chunks
+    pa.default_memory_pool().release_unused()  # before the edges are sorted, the peak
+
+
+def _reading(path: str, group: int, texts: Sequence[str]) -> tuple[int, list[str]]:
+    """How to read strings, as a few bytes may stand for a long one in very many rows.
+
+    Returns:
+        How many rows to read at a time; the columns whose rows should share their strings.
+    """
+    import pyarrow.parquet as pq
+
+    shared = []
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
+        columns = file.metadata.row_group(group)
+        for column in map(columns.column, range(columns.num_columns)):
+            name, encodings = column.path_in_schema, {*column.encodings}
+            if name not in texts:
+                continue
+            if "DELTA_BYTE_ARRAY" in encodings:  # each string may be the one before and a letter
+                return _FEW_ROWS, []
+            if encodings & {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}:
+                first = next(file.iter_batches(1, [group], [name]), None)
+                strings = first.column(0).dictionary if first is not None else pa.array([], "str")
+                if (pc.max(pc.binary_length(strings)).as_py() or 0) > _BYTES // _ROWS:
+                    shared.append(name)
+    return _ROWS, shared
+
+
+def batch_chunk(
+    batch: pa.RecordBatch,
+    names: tuple[str, str, str | None],
+    value: str | None,
+    place: str,
+    strings: Any = None,
+) -> Chunk:
+    """Take the edges out of a record batch; ids come as int32 where they fit.
+
+    Raises:
+        NotIntegers: an id column is of strings, not all of them integers.
+        InputError: a null or unfit id, a value that is no number.
+    """
+    source = _ids(batch.column(names[0]), f"{place}, column {names[0]}", strings)
+    target = _ids(batch.column(names[1]), f"{place}, column {names[1]}", strings)
+    values = None
+    valued = 0
+    if names[2] is not None:
+        column = batch.column(names[2])
+        valued = len(column) - column.null_count
+        numbers = _values(column, value, f"{place}, column {names[2]}")
+        values = numbers if value is not None else None
+    elif value is not None:
+        values = allocate(len(batch), value)
+        values[:] = 1
+    return Chunk(source, target, values, valued)
+
+
+def _ids(column: pa.Array, place: str, strings: Any) -> NDArray[Any]:
+    if column.null_count:
+        raise InputError(f"{place}: an id is null; drop these rows")
+    if pa.types.is_dictionary(column.type):
+        values, at = _in_use(column)
+        return np.asarray(_ids(values, place, strings)[np.asarray(at)])
+    if strings is not None:
+        return np.asarray(strings(as_strings(column, place)))
+    ids = id_array(column, place)
+    if len(ids) and ids.min() >= -(2**31) and ids.max() < 2**31:
+        narrow = allocate(len(ids), np.int32)
+        narrow[:] = ids
+        return narrow
+    kept = allocate(len(ids), np.int64)
+    kept[:] = ids
+    return kept
+
+
+def _in_use(column: pa.DictionaryArray) -> tuple[pa.Array, pa.Array]:
+    """The values of a dictionary that rows have, and each row's place among them, or null."""
+    indices = column.indices
+    counts = np.bincount(np.asarray(indices.drop_null()), minlength=len(column.dictionary))
+    places = pa.array(np.cumsum(counts > 0) - 1)
+    return column.dictionary.filter(pa.array(counts > 0)), places.take(indices)
+
+
+def as_strings(column: pa.Array, place: str) -> pa.Array:
+    """Return an id column as strings.
+
+    Raises:
+        InputError: another type, or an id of more than `LINE_BYTES`.
+    """
+    if not (_is_string(column.type) or pa.types.is_integer(column.type)):
+        raise InputError(f"{place}: {column.type}; ids are integers or strings, cast the column")
+    _check_text(column, place)
+    if _is_string(column.type) and (pc.max(pc.binary_length(column)).as_py() or 0) > LINE_BYTES:
+        raise InputError(f"{place}: an id is longer than {LINE_BYTES:,} bytes; shorten it")
+    return pc.cast(column, pa.large_string())
+
+
+def text_column(ids: Iterable[Any]) -> pa.Array:
+    """Return ids as a column of strings.
+
+    Raises:
+        InputError: one has a lone surrogate, which UTF-8 cannot hold.
+    """
+    try:
+        return pa.array([str(i) for i in ids], pa.large_string())
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"id {error.object[:40]!r} is no text in UTF-8 (a lone surrogate); give it another name"
+        ) from None
+
+
+def _check_text(column: pa.Array, place: str) -> None:
+    """Refuse strings that are not UTF-8, which writers of Parquet do not look at."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InputError(f"{place}: an id is not UTF-8 text; write the column in UTF-8") from None
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def id_array(column: pa.Array, place: str) -> NDArray[np.int64]:
+    """Return a column of ids as int64.
+
+    Raises:
+        NotIntegers: strings which are not all integers.
+        InputError: another type, or an id beyond int64.
+    """
+    if _is_string(column.type):
+        _check_text(column, place)
+        digits = pc.match_substring_regex(column, r"^-?[0-9]+$")
+        if not pc.all(digits).as_py() and len(column):
+            other = column.filter(pc.invert(digits))[0].as_py()
+            raise NotIntegers(f"{place}: {excerpt(other)}: not an integer id")
+    elif not pa.types.is_integer(column.type):
+        raise InputError(f"{place}: {column.type}; ids are integers or strings, cast the column")
+    try:
+        return np.asarray(pc.cast(column, pa.int64()))
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{place}: an id is beyond int64 ({first_line(error)})") from None
+
+
+def _values(column: pa.Array, value: str | None, place: str) -> NDArray[Any]:
+    places = None
+    if pa.types.is_dictionary(column.type):
+        column, places = _in_use(column)
+    kind = column.type
+    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if not (numeric or pa.types.is_null(kind) or _is_string(kind)):
+        raise InputError(f"{place}: {kind}; values are numbers, cast the column")
+    try:
+        if _is_string(kind):
+            column = pc.cast(pc.utf8_trim_whitespace(column), pa.float64())
+        if value == "int64":
+            column = pc.cast(column, pa.int64())
+        elif not pa.types.is_integer(kind) or value is not None:
+            column = pc.cast(column, pa.float64(), safe=False)
+    except pa.ArrowInvalid as error:
+        wanted = "an int64 integer" if value == "int64" else "a number"
+        raise InputError(f"{place}: a value is not {wanted} ({first_line(error)})") from None
+    if places is not None:
+        column = column.take(places)
+    column = pc.fill_null(column, 1)
+    if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+        raise InputError(f"{place}: a value is NaN; drop these rows or give them numbers")
+    array = np.asarray(column)
+    kept = allocate(len(array) if value else 0, value or np.int64)
+    if value:
+        kept[:] = array
+    return kept
+
+
+def id_column(ids: ArrayLike) -> pa.Array:
+    """Return an array of ids as an Arrow column of integers or strings.
+
+    Raises:
+        InputError: they are neither.
+    """
+    array = np.asarray(ids)
+    if array.size == 0:
+        return pa.array([], pa.int64())
+    if array.dtype.kind in "iu":
+        return pa.array(array)
+    if array.dtype.kind in "UTO":
+        return text_column(array.tolist())
+    raise InputError(f"ids are {array.dtype}; use integers or strings")

@@ -1,0 +1,167 @@
+"""Vertices named apart from the edges, and the classes of vertices.
+
+A vertex file has an id per line, and perhaps the name of the vertex's class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+from pyspark.sql import DataFrame, SparkSession
+
+from vertexsdk.errors import InputError, excerpt
+from vertexsdk.graph.load import _files as files
+from vertexsdk.graph.load import _text as text
+from vertexsdk.graph.load._build_topology import NO_KIND, Vertices
+from vertexsdk.graph.load._dataframes import Batches, readable, text_lines
+from vertexsdk.graph.load._lines import LineError, check_lengths
+from vertexsdk.graph.load.arrow import as_strings, id_array, id_column, text_column
+from vertexsdk.graph.string_ids import Names, merged, tokens
+
+__all__ = ["VertexInput", "integer_id", "resolve", "vertices_at", "vertices_of", "with_ids"]
+
+
+@dataclass(frozen=True)
+class VertexInput:
+    """Vertices named apart from the edges, and perhaps their classes."""
+
+    column: pa.Array
+    kinds: pa.Array | None
+    place: str
+
+    @classmethod
+    def of(cls, ids: ArrayLike, kinds: Sequence[str] | None = None) -> VertexInput:
+        """Take arrays."""
+        named = None if kinds is None else pa.array(list(kinds), pa.string())
+        return cls(id_column(ids), named, "the vertices")
+
+    def strings(self) -> pa.Array:
+        """The ids as strings."""
+        return as_strings(self.column, self.place)
+
+
+def with_ids(found: VertexInput | None, ids: Sequence[object]) -> VertexInput | None:
+    """Return the vertices and some more, of no class."""
+    if not ids:
+        return found
+    more = text_column(ids)
+    if found is None:
+        return VertexInput(more, None, "the vertices")
+    kinds = None
+    if found.kinds is not None:
+        kinds = pa.concat_arrays([found.kinds, pa.nulls(len(more), found.kinds.type)])
+    return VertexInput(pa.concat_arrays([found.strings(), more]), kinds, found.place)
+
+
+def integer_id(vertex: Any) -> int:
+    """Return the id of a vertex, of a graph whose ids are integers.
+
+    Raises:
+        InputError: it is none, or no int64.
+
+    >>> integer_id("7")
+    7
+    """
+    try:
+        return int(np.int64(int(vertex)))
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{excerpt(vertex)} is no vertex: the graph's ids are integers") from None
+
+
+def vertices_of(frame: DataFrame, place: str = "the vertices") -> VertexInput:
+    """Take a DataFrame with columns `id` and perhaps `kind`.
+
+    Raises:
+        InputError: there is no `id`, or another column, of which nothing would be made.
+    """
+    by_name = {n.lower(): n for n in frame.columns}
+    if "id" not in by_name:
+        raise InputError(f"{place}: columns are {', '.join(frame.columns)}; name one `id`")
+    unknown = [n for n in frame.columns if n.lower() not in ("id", "kind")]
+    if unknown:
+        raise InputError(
+            f"{place}: nothing reads {', '.join(unknown)}; select id, and kind where vertices are "
+            "of several classes"
+        )
+    wanted = [by_name[n] for n in ("id", "kind") if n in by_name]
+    columns = Batches.of(frame, wanted, place).collect()
+    return VertexInput(columns[0], columns[1] if len(columns) > 1 else None, place)
+
+
+def vertices_at(spark: SparkSession, path: str) -> VertexInput:
+    """Read a vertex file: an id per line, and perhaps a class name.
+
+    Raises:
+        InputError: nothing is there, or a bad line.
+    """
+    local = files.local_path(path)
+    if local is None:
+        with readable(path):
+            lines = Batches.of(text_lines(spark, [path]), ["value"], path).collect()[0].to_pylist()
+        return _vertex_lines(np.frombuffer("\n".join(lines).encode(), np.uint8), path)
+    found = files.expand([local])
+    if files.file_format(found[0]) == "parquet":
+        return vertices_of(spark.read.parquet(path), path)
+    parts = [np.fromfile(f, np.uint8) for f in found]
+    newline = np.frombuffer(b"\n", np.uint8)
+    joined = [b for p in parts for b in (p, newline)]
+    return _vertex_lines(np.concatenate(joined), ", ".join(found))
+
+
+def _vertex_lines(buffer: NDArray[np.uint8], place: str) -> VertexInput:
+    begin = 3 if bytes(buffer[:3]) == b"\xef\xbb\xbf" else 0
+    try:
+        check_lengths(buffer, begin, len(buffer))
+        lines = text.count_lines(buffer, begin, len(buffer)) + 1
+        ids, report = np.empty(lines, np.int64), np.zeros(7, np.int64)
+        text.parse_ids(buffer, begin, len(buffer), ids, report)
+        at, size = np.empty((lines, 3), np.int32), np.empty((lines, 3), np.int32)
+        rows = text.tokenize(buffer, begin, len(buffer), at, size)
+        at, size = at[:rows], size[:rows]
+        if report[0] == text.ID_RANGE:
+            raise LineError(text.ID_RANGE, int(report[1]))
+        column = tokens(buffer, at[:, 0].copy(), size[:, 0].copy())
+        if rows and column[0].as_py() == "id":
+            at, size, column = at[1:], size[1:], column[1:]
+        classed = at[:, 1] >= 0
+        kinds = None
+        if classed.any():
+            found = tokens(buffer, at[classed, 1].copy(), size[classed, 1].copy())
+            order = np.where(classed, np.cumsum(classed) - 1, -1)
+            kinds = found.take(pa.array(order, mask=~classed))
+    except LineError as error:
+        line = 1 + int(text.count_lines(buffer, 0, error.position))
+        raise error.said(f"{place}, line {line}", buffer) from None
+    return VertexInput(column, kinds, place)
+
+
+def resolve(
+    found: VertexInput | None, names: Names | None
+) -> tuple[Vertices | None, tuple[str, ...]]:
+    """Return the vertices by int64 id or code, and the class names in order of their codes.
+
+    Raises:
+        NotIntegers: an id is a string, and `names` was not given.
+        InputError: too many classes.
+    """
+    if found is None:
+        return None, ()
+    ids = id_array(found.column, found.place) if names is None else names.codes(found.strings())
+    # The last line for an id counts, as with edges.
+    ids, last = np.unique(ids[::-1], return_index=True)
+    if found.kinds is None:
+        return Vertices(ids), ()
+    classes = merged([found.kinds.drop_null()])
+    if len(classes) >= NO_KIND:
+        raise InputError(
+            f"{found.place}: {len(classes)} classes; at most {NO_KIND - 1} can be used"
+        )
+    codes = pc.fill_null(pc.index_in(pc.cast(found.kinds, pa.large_string()), classes), NO_KIND)
+    kind = np.asarray(codes).astype(np.uint8)[::-1][last]
+    return Vertices(ids, kind), tuple(classes.to_pylist())

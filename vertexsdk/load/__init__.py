@@ -1,1 +1,0 @@
-"""Edges from files, DataFrames and other libraries' graphs to resident topologies."""

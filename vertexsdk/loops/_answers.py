@@ -1,0 +1,70 @@
+"""The answers of a main loop that the store keeps: the newest of the loops `LOOP-1`, `LOOP-2`, ...
+
+An older one is deleted when a new one comes, unless its `Result` is open in this process. Of the
+loops with such names only those are deleted that a main loop of the same program wrote.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+from vertexsdk.errors import StateError
+from vertexsdk.loops._history import Versions
+from vertexsdk.loops._ledger import Ledger
+from vertexsdk.loops.result import Result
+
+__all__ = ["KEEP", "Answers"]
+
+KEEP = 100
+
+
+class Answers:
+    """Deletes the oldest answers of a loop.
+
+    Args:
+        keep: how many stay, at least 1; None keeps all.
+    """
+
+    def __init__(self, versions: Versions, keep: int | None) -> None:
+        self._versions, self._keep = versions, keep
+        self._names: dict[str, weakref.ref[Result] | None] | None = None  # the oldest first
+
+    def add(self, name: str, result: Result) -> None:
+        """Count an answer, and delete those that are too many, unless the loop is busy."""
+        lock = self._versions.lock
+        if self._keep is None or not lock.acquire(blocking=False):
+            return
+        try:
+            if self._names is None:
+                self._names = dict.fromkeys(self._earlier())
+            self._names.pop(name, None)
+            self._names[name] = weakref.ref(result)
+            for old in list(self._names)[: -self._keep]:
+                reader = self._names[old]
+                opened = reader() if reader is not None else None
+                if opened is None or opened.closed:
+                    self._delete(old)
+                    del self._names[old]
+        except StateError:
+            pass  # the next query tries again
+        finally:
+            lock.release()
+
+    def _earlier(self) -> list[str]:
+        """The answers in the store: of a loop that had this name before, then of this one."""
+        loop, last = self._versions.loop, self._versions.ledger.queries
+        rest = [
+            name.removeprefix(f"{loop}-")
+            for name in self._versions.store.backend.list_heads()
+            if name.startswith(f"{loop}-")
+        ]
+        numbers = [int(text) for text in rest if text.isascii() and text.isdecimal()]
+        return [f"{loop}-{k}" for k in sorted(numbers, key=lambda k: (k <= last, k))]
+
+    def _delete(self, name: str) -> None:
+        store = self._versions.store
+        manifest = store.head(name)
+        if manifest is None or Ledger.of(manifest) is None:
+            return
+        if manifest.program == self._versions.kind.program.name:
+            store.delete(name)

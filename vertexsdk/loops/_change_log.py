@@ -1,0 +1,144 @@
+"""A loop's input in the store: batches of changes as segments, in the order in which they came.
+
+A batch is durable before it is acknowledged, so a small one is a small segment of group "tail".
+When these are many they are written again as one, of group "", which takes their place: what must
+be listed stays short however small the batches are. A checkpoint of the graph takes the place of
+all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.arrow_strings import packed, unpacked
+from vertexsdk.graph.changes.changes import Changes
+from vertexsdk.graph.changes.deltas import Deltas, Sent
+from vertexsdk.state import Manifest, SegmentRef, Store
+
+__all__ = ["InputLog", "joined"]
+
+_BATCHES = 64  # small batches after which they are joined
+_ROWS = 1 << 14  # changes of a batch which is not small, and of small ones together
+_AT_ONCE = 1 << 20  # changes that are read at once
+
+
+@dataclass(frozen=True)
+class InputLog:
+    """What has been logged since the last checkpoint; a fork of the loop begins with the same.
+
+    Attributes:
+        tail: the small batches which are not joined yet.
+        size: changes since the checkpoint.
+    """
+
+    tail: tuple[Changes, ...] = ()
+    size: int = 0
+
+    def write(
+        self, store: Store, loop: str, iteration: int, batch: Changes
+    ) -> tuple[SegmentRef, InputLog]:
+        """Store a batch; what is logged once the segment is committed.
+
+        Raises:
+            FullError: no room; nothing was stored.
+        """
+        waiting = (*self.tail, batch)
+        rows = sum(map(len, waiting))
+        small = len(waiting) < _BATCHES and rows < _ROWS
+        columns = _columns(batch if small else joined(waiting))
+        group = "tail" if small else ""
+        ref = store.put_segment(loop, 0, iteration, "changes", columns, group=group)
+        return ref, InputLog(waiting if small else (), self.size + len(batch))
+
+    @classmethod
+    def of(cls, store: Store, manifest: Manifest, *, sent: bool, undirected: bool) -> InputLog:
+        """The log of a version.
+
+        Args:
+            sent: with deltas that are no edges, which are pickled.
+            undirected: the graph's edges have no direction; older logs hold both spellings of an
+                edge, which become one here.
+        """
+        refs = [ref for ref in store.segments(manifest) if ref.kind == "changes"]
+        tail = tuple(
+            _changes(store.segment(ref), sent, undirected) for ref in refs if ref.group == "tail"
+        )
+        size = sum(store.table(ref).length("kind") for ref in refs)
+        return cls(tail, size)
+
+    @staticmethod
+    def replay(
+        store: Store, manifest: Manifest, *, sent: bool, undirected: bool
+    ) -> Iterator[Changes]:
+        """The changes of a version since its checkpoint, in order, many at a time; see `of`."""
+        batches: list[Changes] = []
+        for ref in store.segments(manifest):
+            if ref.kind != "changes":
+                continue
+            batches.append(_changes(store.segment(ref), sent, undirected))
+            if sum(map(len, batches)) >= _AT_ONCE:
+                yield joined(batches)
+                batches = []
+        if batches:
+            yield joined(batches)
+
+
+def joined(batches: Sequence[Changes]) -> Changes:
+    """One batch of several, in order.
+
+    >>> one = Changes.of([("+", 1, 2)])
+    >>> len(joined([one, one]))
+    2
+    """
+    if len(batches) == 1:
+        return batches[0]
+    ends = (pa.chunked_array([getattr(b, n) for b in batches]) for n in ("source", "target"))
+    source, target = (_whole(end) for end in ends)
+    whole = Changes(
+        np.concatenate([b.kind for b in batches]),
+        source,
+        target,
+        np.concatenate([b.value for b in batches]),
+    )
+    sent, done = list[Sent](), 0
+    for b in batches:
+        if isinstance(b, Deltas):
+            sent += [replace(s, at=s.at + done) for s in b.sent]
+        done += len(b.kind)
+    return replace(Deltas.among(whole), sent=tuple(sent)) if sent else whole
+
+
+def _whole(chunks: pa.ChunkedArray) -> pa.Array:
+    whole = chunks.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+
+
+def _columns(batch: Changes) -> dict[str, NDArray[Any]]:
+    columns: dict[str, NDArray[Any]] = {"kind": batch.kind, "value": batch.value}
+    for name in ("source", "target"):
+        ids = getattr(batch, name)
+        if pa.types.is_integer(ids.type):
+            columns[name] = np.asarray(ids)
+        else:
+            columns[f"{name}.offsets"], columns[f"{name}.bytes"] = packed(ids)
+    if isinstance(batch, Deltas) and batch.sent:
+        columns |= batch.columns()
+    return columns
+
+
+def _changes(columns: dict[str, NDArray[Any]], sent: bool, undirected: bool) -> Changes:
+    ends = []
+    for name in ("source", "target"):
+        if name in columns:
+            ends.append(pa.array(columns[name], pa.int64()))
+        else:
+            ends.append(unpacked(columns[f"{name}.offsets"], columns[f"{name}.bytes"]))
+    changes = Changes(columns["kind"], ends[0], ends[1], columns["value"])
+    changes = changes.canonical() if undirected else changes
+    return Deltas.with_sent(changes, columns) if sent and "sent" in columns else changes

@@ -1,0 +1,406 @@
+"""A finished loop's results, read from the store: by id without a scan, or whole.
+
+A vertex has the fields of its own class. Where a program has several classes, a vertex's row begins
+with the name of its class, and a table of all vertices has nothing where a class lacks a field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.packed_strings import unpack_strings
+from vertexsdk.errors import InputError, StateInputError, excerpt, shorten
+from vertexsdk.loops.output import with_infinities
+from vertexsdk.program.fields import NO_FIELDS, Fields
+from vertexsdk.state import Manifest, open_store
+from vertexsdk.state.address import Address
+from vertexsdk.state.reading import find_ids, name_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Result", "read"]
+
+Array = NDArray[Any]
+
+
+class Result:
+    """One version of a loop, readable from any process that reaches the store.
+
+    Args:
+        trusted: unpickle fields that are Python objects.
+        schema: the program's; by default what the store says it is. A column that is a number by
+            the schema is never unpickled.
+
+    Attributes:
+        backend: where it is; `read` takes it, and text made of it has no password.
+        statistics: iterations, hops, updates, messages, bytes, seconds and more of the run.
+        iteration: of the version.
+        closed: `close` was called.
+    """
+
+    closed = False
+
+    def __init__(
+        self,
+        backend: str | Address,
+        loop: str,
+        iteration: int | None = None,
+        statistics: Mapping[str, Any] | None = None,
+        spark: SparkSession | None = None,
+        trusted: bool = False,
+        schema: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._store = open_store(backend, create=False)
+        self.backend, self.loop, self._spark = Address(backend), loop, spark
+        self._trusted = trusted
+        if self._store.head(loop) is None:
+            known = ", ".join(sorted(self._store.loops())) or "none"
+            raise StateInputError(f"there is no loop {loop!r} in the store; loops: {known}")
+        self._manifest = self._store.version(loop, iteration)
+        self.iteration = self._manifest.iteration
+        self.statistics: dict[str, Any] = dict(statistics or self._manifest.statistics)
+        schema = self._manifest.schema or {} if schema is None else schema
+        written = self._manifest.statistics.get("result") or next(iter(schema), "")
+        self._fields = Fields(loop, schema, str(written))
+        self._names: dict[int, str] | None = None
+
+    @property
+    def manifest(self) -> Manifest:
+        """The version's manifest."""
+        return self._manifest
+
+    @property
+    def fields(self) -> list[str]:
+        """The names of the state fields, of all classes."""
+        return self._fields.names
+
+    @property
+    def string_ids(self) -> bool:
+        """Whether vertices are named by strings; by int64 otherwise."""
+        return self._manifest.ids == "str"
+
+    @property
+    def aggregates(self) -> dict[str, Any]:
+        """The aggregators' last values."""
+        return self._manifest.aggregates
+
+    def lookup(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
+        """Return the state of some vertices, without a scan; unknown ids are left out.
+
+        Args:
+            ids: an id, or several (a list, an array, ...).
+            field: only this one.
+
+        Raises:
+            InputError: the loop's ids are integers and one of these is none; no such field.
+
+        >>> result.lookup([17, 42])  # doctest: +SKIP
+        {17: {'rank': 0.0021}, 42: {'rank': 0.0013}}
+
+        of a program with classes Reader and Book:
+
+        >>> result.lookup([3, 17])  # doctest: +SKIP
+        {3: {'class': 'Reader', 'age': 31}, 17: {'class': 'Book', 'pages': 240}}
+        """
+        shown = self._fields.shown(field)
+        wanted = None if field is None else [c for names in shown.values() for c in names.values()]
+        rows = {}
+        for i, (kind, row) in self._lookup(ids, wanted).items():
+            rows[i] = self._begun(kind)
+            rows[i] |= {k: self._plain(c, row[c]) for k, c in shown.get(kind, {}).items()}
+        return rows
+
+    def _begun(self, kind: int) -> dict[str, Any]:
+        """The beginning of a vertex's row: its class, where there are several."""
+        several = self._fields.several
+        return {"class": self._fields.classes.get(kind, NO_FIELDS).name} if several else {}
+
+    def _lookup(self, ids: Any, columns: list[str] | None) -> dict[Any, tuple[int, dict[str, Any]]]:
+        """The class number and the stored row of every vertex that there is, in order."""
+        wanted: Any = [str(i) if self.string_ids else self._int64(i) for i in _several(ids)]
+        found = self._store.lookup(
+            self.loop, wanted, at=self.iteration, trusted=self._trusted,
+            objects=self._fields.objects, fields=None if columns is None else [*columns, "kind"],
+        )  # fmt: skip
+        several = self._fields.several
+        return {i: (row.get("kind", 0) if several else 0, row) for i, row in found.items()}
+
+    def _int64(self, vertex: Any) -> int:
+        try:
+            number = int(vertex)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(
+                f"{excerpt(vertex)} is no vertex of loop {self.loop!r}: its ids are integers"
+            ) from None
+        whole = isinstance(vertex, str) or number == vertex
+        if not whole or not -(2**63) <= number < 2**63:
+            raise InputError(
+                f"{excerpt(vertex)} is no vertex of loop {self.loop!r}: its ids are int64"
+            )
+        return number
+
+    def __getitem__(self, vertex: Any) -> dict[str, Any]:
+        found = self.lookup([vertex])
+        if not found:
+            raise KeyError(vertex)
+        return next(iter(found.values()))
+
+    def _plain(self, name: str, value: Any) -> Any:
+        value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+        return self._name(value) if self._is_id(name) and self.string_ids else value
+
+    def _name(self, code: int) -> str | None:
+        """The string id with this code, found by binary search in the partitions' ids."""
+        wanted = np.array([code], np.int64)
+        for ref in self._store.segments(self._manifest):
+            if ref.kind not in ("base", "delta"):
+                continue
+            table = self._store.table(ref)
+            with self._store.naming(ref):
+                row = int(find_ids(table, wanted)[0])
+                if row >= 0:
+                    return name_of(table, row)
+        return None
+
+    def _is_id(self, name: str) -> bool:
+        return bool((self._manifest.schema or {}).get(name, {}).get("type") == "VertexId")
+
+    def partitions(self, fields: list[str] | None = None) -> Iterator[dict[str, Array]]:
+        """Yield each partition's columns as stored: "id", the fields, names of string ids.
+
+        With several classes "kind" has each vertex's class number, and a field of a class after
+        the first is in a column `Class.field`. `fields` are the columns wanted, all by default.
+        """
+        wanted = None if fields is None else [*fields, "kind"]
+        for _, columns in self._store.read(
+            self.loop,
+            at=self.iteration,
+            fields=wanted,
+            trusted=self._trusted,
+            objects=self._fields.objects,
+        ):
+            yield columns
+
+    def columns(self) -> dict[str, Array]:
+        """Return all vertices ascending by id: "id" and the state fields, as arrays.
+
+        String ids come as an object array of str. Of a program of several classes, "class" has
+        each vertex's class; classes which have fields of one name and type share its column; and
+        a column that not all vertices have is masked (`numpy.ma`), or None in objects.
+        """
+        wanted = self._fields.table()
+        whole = self._whole([c for where in wanted.values() for c in where.values()])
+        result: dict[str, Array] = {"id": whole.ids}
+        if self._fields.several:
+            names = [self._fields.classes.get(k, NO_FIELDS).name for k in range(256)]
+            result["class"] = np.array(names, object)[whole.kinds]
+        for name, where in wanted.items():
+            has, values = whole.column(where)
+            if not has.all() and values.dtype != object:
+                mask = np.broadcast_to(~has if values.ndim == 1 else ~has[:, None], values.shape)
+                values = np.ma.MaskedArray(values, mask)
+            result[name] = values
+        return result
+
+    def rows(self, field: str | None = None) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Yield every vertex ascending by id, and its row as `lookup` gives it.
+
+        With a field, only that one, of the vertices which have it.
+        """
+        shown = self._fields.shown(field)
+        whole = self._whole([c for names in shown.values() for c in names.values()])
+        lists = {name: values.tolist() for name, values in whole.columns.items()}
+        for k, (vertex, kind) in enumerate(
+            zip(whole.ids.tolist(), whole.kinds.tolist(), strict=True)
+        ):
+            if kind in shown or field is None:
+                names = shown.get(kind, {})
+                yield vertex, self._begun(kind) | {n: lists[c][k] for n, c in names.items()}
+
+    def _whole(self, columns: list[str]) -> _Whole:
+        """All vertices, with these columns."""
+        parts = list(self.partitions(columns))
+        if not parts:
+            raise InputError(f"loop {self.loop!r} has a graph and no state yet: query it first")
+        ids = np.concatenate([p["id"] for p in parts])
+        order = np.argsort(ids, kind="stable")
+        kinds: Array = np.zeros(len(ids), np.uint8)
+        if self._fields.several and "kind" in parts[0]:
+            kinds = np.concatenate([p["kind"] for p in parts])[order]
+        if self.string_ids:
+            names = [n for p in parts for n in unpack_strings(p["name.offsets"], p["name.bytes"])]
+            shown: Array = np.array(names, object)[order]
+        else:
+            shown = ids[order]
+        found = {}
+        for name in columns:
+            column = np.concatenate([p[name] for p in parts])[order]
+            if self._is_id(name) and self.string_ids:
+                column = np.array(self._decode(column.tolist()), object)
+            found[name] = column
+        return _Whole(shown, kinds, found)
+
+    def _decode(self, codes: list[int]) -> list[str | None]:
+        if self._names is None:
+            self._names = {}
+            for p in self.partitions([]):
+                names = unpack_strings(p["name.offsets"], p["name.bytes"])
+                self._names.update(zip(p["id"].tolist(), names, strict=True))
+        return [self._names.get(c) for c in codes]
+
+    def values(self, field: str | None = None) -> tuple[Array, Array]:
+        """Return the ids of the vertices which have a field, ascending, and its values."""
+        return self._field(field)
+
+    @property
+    def result_field(self) -> str:
+        """The field that is meant where none is named; of the first class, if there are several."""
+        return next(iter(c.result for c in self._fields.classes.values() if c.result), "")
+
+    def to_dict(self, field: str | None = None) -> dict[Any, Any]:
+        """Return one field of every vertex which has it, by id; each class's result by default."""
+        ids, values = self._field(field)
+        return dict(zip(ids.tolist(), values.tolist(), strict=True))
+
+    def _field(self, field: str | None) -> tuple[Array, Array]:
+        where = self._fields.find(field)
+        whole = self._whole([*where.values()])
+        has, values = whole.column(where)
+        return (whole.ids, values) if has.all() else (whole.ids[has], values[has])
+
+    def check_field(self, field: str) -> None:
+        """Raise InputError if there is no such field."""
+        self._fields.find(field)
+
+    def dataframe(self, spark: SparkSession | None = None) -> DataFrame:
+        """Return a Spark DataFrame: column `id`, then one per state field; see `column_codec`.
+
+        Raises:
+            InputError: there is no Spark session.
+        """
+        import pyarrow as pa
+        from pyspark.sql import SparkSession
+
+        from vertexsdk.loops.output import column
+
+        session = spark or self._spark or SparkSession.getActiveSession()
+        if session is None:
+            raise InputError("dataframe() needs a Spark session: pass one")
+        columns = {k: column(v) for k, v in self.columns().items()}
+        return session.createDataFrame(pa.table(columns))
+
+    def to_graphframe(self, edges: DataFrame) -> Any:
+        """Return a GraphFrames `GraphFrame`: vertices with their state, and these edges.
+
+        Raises:
+            InputError: GraphFrames is not installed.
+        """
+        try:
+            from graphframes import GraphFrame
+        except ImportError:
+            raise InputError(
+                "to_graphframe() needs GraphFrames: pip install 'vertexsdk[graphframes]'"
+            ) from None
+        return GraphFrame(self.dataframe(), edges)
+
+    def write(self, path: str, field: str | None = None, ids: Iterable[Any] | None = None) -> None:
+        """Write `vertex,value` rows to a .csv or .parquet file, ascending by id.
+
+        Args:
+            path: a file, which is replaced.
+            field: each class's result by default; vertices whose class lacks the field are left
+                out. Where it is an int in one class and a float in another, floats are written.
+            ids: these vertices only, in this order.
+
+        Raises:
+            InputError: no such field or vertex, or a path that cannot be written.
+            RunError: no room.
+        """
+        from vertexsdk.loops.output import write
+
+        if ids is None:
+            write(path, *self._field(field))
+            return
+        where = self._fields.find(field)
+        given = _several(ids)
+        found = self._lookup(given, [*where.values()])
+        self._refuse_missing(given, found)
+        rows = {i: (where[kind], row) for i, (kind, row) in found.items() if kind in where}
+        values = [self._plain(column, row[column]) for column, row in rows.values()]
+        objects = any(isinstance(x, (str, list, type(None))) for x in values)
+        write(path, np.array([*rows]), np.array(values, object if objects else None))
+
+    def require(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
+        """Do as `lookup`, but raise InputError for an id or a field which is not there."""
+        given = _several(ids)
+        found = self.lookup(given, field)
+        self._refuse_missing(given, found)
+        for i, row in found.items():
+            if field is not None and field not in row:
+                raise InputError(f"vertex {i} is a {row['class']}, which has no field {field!r}")
+        return found
+
+    def _refuse_missing(self, given: list[Any], found: Mapping[Any, Any]) -> None:
+        missing = [i for i in given if (str(i) if self.string_ids else int(i)) not in found]
+        if missing:
+            raise InputError(f"no vertex {shorten(str(missing[0]))} in loop {self.loop!r}")
+
+    def close(self) -> None:
+        """Close the store."""
+        self.closed = True
+        self._store.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """All vertices of a version, ascending by id."""
+
+    ids: Array
+    kinds: Array  # class numbers
+    columns: dict[str, Array]  # as stored
+
+    def column(self, where: Mapping[int, str]) -> tuple[Array, Array]:
+        """Which vertices have a field, and its values; `where` is that of `Fields`."""
+        has = np.isin(self.kinds, [*where])
+        parts = {kind: self.columns[name] for kind, name in where.items()}
+        if len(parts) == 1:
+            values = next(iter(parts.values()))
+            if values.dtype != object or has.all():
+                return has, values
+        values = _like(list(parts.values()), len(self.ids))
+        for kind, part in parts.items():
+            mine = self.kinds == kind
+            own = with_infinities(part[mine]) if values.dtype.kind == "f" else part[mine]
+            values[mine] = own.tolist() if values.dtype == object and own.ndim == 1 else own
+        return has, values
+
+
+def _like(parts: list[Array], count: int) -> Array:
+    """An empty column for values of all the parts: numbers, or else objects."""
+    shapes = {part.shape[1:] for part in parts}
+    if len(shapes) > 1 or any(part.dtype == object for part in parts):
+        return np.full(count, None, object)
+    return np.zeros((count, *shapes.pop()), np.result_type(*parts))
+
+
+def _several(ids: Any) -> list[Any]:
+    return [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
+
+
+def read(
+    backend: str | Address, loop: str, at: int | None = None, *, trusted: bool = False
+) -> Result:
+    """Open the newest version of a loop (or the one at an iteration) for reading.
+
+    `trusted` allows to unpickle state fields which are Python objects.
+
+    Raises:
+        StateInputError: there is no such store or loop.
+    """
+    return Result(backend, loop, at, trusted=trusted)

@@ -1,0 +1,77 @@
+"""`run`: a program over a graph, to its end, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from vertexsdk.engine.batch_run import Branch
+from vertexsdk.graph.graph import Graph
+from vertexsdk.loops.result import Result
+from vertexsdk.program.program import Program
+from vertexsdk.program.vertex import Vertex
+from vertexsdk.state.address import Address
+
+__all__ = ["run"]
+
+
+def run(
+    program: type[Vertex] | Program,
+    graph: Graph,
+    *,
+    params: Mapping[str, Any] | None = None,
+    backend: str | Address | None = None,
+    loop: str | None = None,
+    max_iterations: int | None = None,
+    tolerance: float | None = None,
+    commit_every: int | None = None,
+    compiled: bool | Literal["require"] = True,
+    threads: int | None = None,
+    exchange: Literal["auto", "driver", "shuffle"] = "auto",
+    delay_bound: int | Literal["auto"] = 1,
+    progress: bool | None = None,
+    trusted: bool = False,
+) -> Result:
+    """Run a program over a graph until it converges, and commit the result.
+
+    Args:
+        program: a Vertex subclass, or a `Program` of several.
+        graph: see `Graph.read`.
+        params: values of the program's parameters.
+        backend: URL of the versioned store, or "@FILE" for a file which holds it; see
+            `chosen_backend`.
+        loop: the name under which versions are committed; the program's name by default.
+        max_iterations: stop after so many, instead of the class's own limit.
+        tolerance: instead of the class's own.
+        commit_every: commit a version every so many iterations too, not only at the end.
+        compiled: False interprets; "require" refuses what does not compile.
+        threads: per partition; the default shares the executors' cores among partitions.
+        exchange: how messages travel between partitions; by size if "auto".
+        delay_bound: how many iterations a partition may be ahead of the slowest vertex, plus one:
+            1 is synchronous; "auto" chooses. See `docs/delay-bound.md`.
+        progress: show a progress bar; the default is on a terminal only.
+        trusted: unpickle the result's fields that are Python objects. A pickle can run code, so
+            whoever can write to the store must be trusted.
+
+    Returns:
+        The result, readable here and from any process that opens the backend.
+
+    Raises:
+        InputError: wrong arguments; nothing was run.
+        RunError: the run failed; versions committed before stay readable.
+
+    Example:
+        >>> result = run(PageRank, graph, params={"damping": 0.9})  # doctest: +SKIP
+        >>> result.lookup([17])  # doctest: +SKIP
+        {17: {'rank': 0.0021}}
+    """
+    branch = Branch(
+        program, graph, params=params, backend=backend, loop=loop, max_iterations=max_iterations,
+        tolerance=tolerance, commit_every=commit_every, compiled=compiled, threads=threads,
+        exchange=exchange, delay_bound=delay_bound, progress=progress,
+    )  # fmt: skip
+    committed = branch.go()
+    return Result(
+        branch.backend, branch.loop, committed.iteration, branch.statistics, graph.spark,
+        trusted, branch.program.schema(),
+    )  # fmt: skip

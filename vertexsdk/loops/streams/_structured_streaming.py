@@ -1,0 +1,168 @@
+"""A Structured Streaming DataFrame that flows into a main loop, a micro-batch at a time.
+
+Spark's batch id is the offset, under the query's own id as the source: Spark keeps that in the
+checkpoint, and gives a batch again whose end it did not note. A batch is taken in before Spark is
+told that it is done, so Spark itself waits when batches come faster than that. What one batch may
+hold is for the source to bound (`maxFilesPerTrigger`, `maxOffsetsPerTrigger`, `rowsPerSecond`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vertexsdk.errors import InputError, RunError, VertexError
+from vertexsdk.graph.changes.batch import Batch
+from vertexsdk.graph.changes.changes import Changes
+from vertexsdk.graph.changes.line import Form
+from vertexsdk.graph.changes.table import check_columns, read_rows
+from vertexsdk.loops.streams._stream import Ingestion
+from vertexsdk.loops.streams.intake import Flow, Intake
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["FrameStream"]
+
+_PATIENCE = 30.0  # seconds for Spark to end a query
+_NO_STOPS = np.empty(0, np.int64)
+
+
+class FrameStream(Ingestion):
+    """See `MainLoop.start`, whose arguments these are.
+
+    Raises:
+        InputError: the DataFrame is no stream, or its columns are not those of changes.
+    """
+
+    def __init__(
+        self,
+        intake: Intake,
+        frame: DataFrame,
+        form: Form,
+        *,
+        checkpointLocation: str | None = None,
+        deltas: Any = None,
+        time_column: str | None = None,
+        trigger: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(intake)
+        if not getattr(frame, "isStreaming", False):
+            raise InputError(
+                "the stream is no streaming DataFrame; make it by spark.readStream, or give what "
+                "there is now to ingest()"
+            )
+        if deltas is None:
+            check_columns(frame.columns, time_column)
+        elif time_column is not None:
+            raise InputError("time_column: is for columns of changes, not for deltas=")
+        self._form, self._time_column = form, time_column
+        self._deltas = deltas() if isinstance(deltas, type) else deltas
+        self._received = 0
+        self._clock = -np.inf
+        self._next: int | None = None  # the batch id that is due
+        self._stopping = False
+        self._busy = threading.Lock()
+        # Spark interrupts its own thread when a query is stopped; a batch must not be cut off.
+        self._worker = ThreadPoolExecutor(1, "vertexsdk-ingest")
+        self._context = frame.sparkSession.sparkContext
+        writer = frame.writeStream.foreachBatch(self._batch)
+        if checkpointLocation is not None:
+            writer = writer.option("checkpointLocation", checkpointLocation)
+        try:
+            if trigger is not None:
+                writer = writer.trigger(**trigger)
+            self._query = writer.start()
+        except Exception as error:
+            raise InputError(f"the stream did not start: {_line(error)}") from None
+        self._watcher = threading.Thread(target=self._watch, name="vertexsdk-stream", daemon=True)
+        self._watcher.start()
+
+    def _batch(self, frame: DataFrame, number: int) -> None:
+        """Take in a micro-batch; Spark calls this."""
+        with self._busy:
+            if self._stopping:
+                raise RuntimeError("the stream is being stopped")
+            try:
+                source = f"stream {self._context.getLocalProperty('sql.streaming.queryId')}"
+                self._check(source, number)
+                batch = self._read(frame, source, number)
+                self._received += len(batch)
+                self._worker.submit(self.intake.take, batch).result()
+            except BaseException as error:
+                self._end(error)
+                raise
+
+    def _check(self, source: str, number: int) -> None:
+        """Refuse a checkpoint which is ahead of what the loop has taken in."""
+        if self._next is None:
+            self._next = int(self.intake.main.offsets.get(source, -1)) + 1
+        if number > self._next:
+            raise InputError(
+                f"the checkpoint begins with batch {number}, but this loop has not taken in batch "
+                f"{self._next}: give it a checkpointLocation of its own"
+            )
+        self._next = number + 1
+
+    def _read(self, frame: DataFrame, source: str, number: int) -> Batch:
+        if self._deltas is not None:
+            return Batch(self._made(frame), source, number, _NO_STOPS)
+        table: Any = frame.toArrow()
+        columns, bad, time = read_rows(table, self._form, f"batch {number}", self._time_column)
+        changes = Changes(*columns)
+        newest = np.maximum.accumulate(np.concatenate([[self._clock], time]))
+        self._clock = newest[-1]
+        late = np.flatnonzero(time < newest[:-1])
+        return Batch(changes, source, number, _NO_STOPS, bad, late, table.nbytes)
+
+    def _watch(self) -> None:
+        """Wait for the query's end, and note of what."""
+        try:
+            self._query.awaitTermination()
+            self._end()
+        except Exception as error:
+            self._end(None if self._stopping else RunError(self._died(_line(error))))
+        finally:
+            self._worker.shutdown(wait=False)
+
+    def _made(self, frame: DataFrame) -> Any:
+        """What `deltas` makes of a micro-batch: an `Ingester` of its rows, a function of it all."""
+        for name in ("batch", "ingest_all"):
+            if hasattr(self._deltas, name):
+                return getattr(self._deltas, name)(frame.toLocalIterator())
+        return self._deltas(frame)
+
+    def progress(self) -> Flow:
+        """See `Ingestion`; bytes unread are known where the source tells them, as Kafka's does."""
+        return self.intake.flow(self._received, self._unread(), self.isActive)
+
+    def _unread(self) -> int:
+        last: Any = None
+        with contextlib.suppress(Exception):  # of a session that is gone
+            last = self._query.lastProgress
+        found = 0.0
+        for source in (last or {}).get("sources", []):
+            metrics = source.get("metrics") or {}
+            found += float(metrics.get("estimatedTotalBytesBehindLatest") or 0)
+        return int(found)
+
+    def stop(self) -> None:
+        """See `Ingestion`: a batch that is being taken in is taken in."""
+        with self._busy:
+            self._stopping = True
+        with contextlib.suppress(Exception):  # it died meanwhile, or Spark was stopped
+            self._query.stop()
+        self._watcher.join(_PATIENCE)
+
+
+def _line(error: BaseException) -> str:
+    """What Spark says, in one line."""
+    if isinstance(error, VertexError):
+        return str(error)
+    text = str(error).partition("terminated with exception: ")[2] or str(error)
+    line = next(iter(text.splitlines()), "") or type(error).__name__
+    return line.partition(" SQLSTATE: ")[0]

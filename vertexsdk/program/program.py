@@ -1,0 +1,573 @@
+"""A Vertex class analysed: field types, message algebra, parameters, and what its methods read.
+
+The analysis runs when the class is defined, so a mistake is met there and not in a worker. The
+facts which it reads off the source decide what the engine may skip: whether edge values are
+loaded, whether every vertex gathers in every iteration, whether a message differs by target.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import sys
+import textwrap
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from vertexsdk.errors import InputError, ProgramError
+from vertexsdk.program.algebra import Algebra, Latest, VertexId, dtype_of
+from vertexsdk.program.vertex import MISSING, Vertex, declared_fields, on_definition
+
+__all__ = ["ClassSpec", "Method", "Program", "StateField", "analyse", "new_driver", "spec_of"]
+
+METHODS = ("init", "gather", "scatter")
+DIRECTIONS = ("out", "in", "both", "undirected")
+READ_ONLY = ("id", "loop", "num_vertices", "targets")
+GRAPH_CHANGES = ("addTarget", "removeTarget")
+EMITS = ("emit", "emitAll")
+
+
+@dataclass(frozen=True, slots=True)
+class StateField:
+    """A typed state column: dtype of an element, vector length or None, default value."""
+
+    name: str
+    type: Any
+    size: int | None
+    default: Any
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy type of one element."""
+        return dtype_of(self.type)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one vertex's value: () or (size,)."""
+        return () if self.size is None else (self.size,)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One method's function and syntax tree; `line` is its first line in the file."""
+
+    name: str
+    function: FunctionType
+    tree: ast.FunctionDef | None
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class ClassSpec:
+    """What the engine knows of one Vertex class."""
+
+    cls: type[Vertex]
+    name: str
+    file: str
+    line: int
+    states: Mapping[str, StateField]
+    params: Mapping[str, tuple[Any, Any]]  # name -> (type, default)
+    aggregators: Mapping[str, Algebra]
+    producers: Mapping[str, Any]
+    methods: Mapping[str, Method]
+    algebra: Algebra | None
+    result: str
+    reads_value: bool = True
+    reads_reverse: bool = True
+    changes_graph: bool = True
+    always: bool = False  # every vertex gathers in every iteration
+    volatile: bool = True  # scatter may differ although the state did not change
+    source_missing: str | None = None
+
+    @property
+    def latest(self) -> bool:
+        """Whether messages are kept per producer instead of being combined."""
+        return isinstance(self.algebra, Latest)
+
+    @property
+    def value_dtype(self) -> str | None:
+        """The dtype in which edge values are loaded, None where no method reads them."""
+        if not self.reads_value:
+            return None
+        return "int64" if dtype_of(self.cls.edge).kind == "i" else "float64"
+
+
+@dataclass(frozen=True)
+class Program:
+    """The classes of one program, and what they agree on.
+
+    >>> Program(User, Item)  # doctest: +SKIP
+    """
+
+    classes: tuple[ClassSpec, ...]
+    name: str = ""
+    aggregators: Mapping[str, Algebra] = field(default_factory=dict)
+
+    def __init__(self, *classes: type[Vertex], name: str | None = None) -> None:
+        specs = tuple(spec_of(c) for c in classes)
+        if not specs:
+            raise ProgramError("Program() needs at least one Vertex subclass")
+        first = specs[0]
+        for other in specs[1:]:
+            for what in ("direction", "edge"):
+                if getattr(other.cls, what) != getattr(first.cls, what):
+                    raise ProgramError(
+                        f"{_where(other)}: {what} differs from {first.name}'s; classes of one "
+                        "program share it"
+                    )
+            if (other.algebra is None) != (first.algebra is None):
+                raise ProgramError(
+                    f"{_where(other)}: messages = {other.algebra}, but {first.name}'s are "
+                    f"{first.algebra}; the classes of a program all declare an algebra, or none do"
+                )
+        aggregators: dict[str, Algebra] = {}
+        for spec in specs:
+            for key, algebra in spec.aggregators.items():
+                if repr(aggregators.setdefault(key, algebra)) != repr(algebra):
+                    raise ProgramError(f"{_where(spec)}: aggregator {key!r} has two algebras")
+        object.__setattr__(self, "classes", specs)
+        object.__setattr__(self, "name", name or "-".join(s.name for s in specs).lower())
+        object.__setattr__(self, "aggregators", aggregators)
+
+    @property
+    def algebra(self) -> Algebra | None:
+        """The message algebra, None at the events level.
+
+        Classes with different algebras share `Latest(object)`: every message is kept, and each
+        class combines by its own when it gathers.
+        """
+        return Latest(object) if self.mixed else self.classes[0].algebra
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the classes gather different kinds of message."""
+        return len({repr(s.algebra) for s in self.classes}) > 1
+
+    @property
+    def direction(self) -> str:
+        """Which way messages go along edges."""
+        return self.classes[0].cls.direction
+
+    @property
+    def value_dtype(self) -> str | None:
+        """The dtype of edge values to load, None where no class reads them."""
+        return next((s.value_dtype for s in self.classes if s.value_dtype), None)
+
+    @property
+    def result(self) -> str:
+        """The state field which is written as `value`."""
+        return self.classes[0].result
+
+    def states(self) -> dict[str, StateField]:
+        """All state columns by name; a column of a second class is named Class.field."""
+        columns = dict(self.classes[0].states)
+        for spec in self.classes[1:]:
+            columns.update({f"{spec.name}.{k}": v for k, v in spec.states.items()})
+        return columns
+
+    def column(self, kind: int, name: str) -> str:
+        """The column name of field `name` of class number `kind`."""
+        return name if kind == 0 else f"{self.classes[kind].name}.{name}"
+
+    def schema(self) -> dict[str, Any]:
+        """The state's schema, as a manifest keeps it; `Fields` reads it.
+
+        With several classes every column says which class's field it is, and the class's number.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for kind, spec in enumerate(self.classes):
+            for name, f in spec.states.items():
+                own = {"type": getattr(f.type, "__name__", str(f.type)), "size": f.size}
+                if len(self.classes) > 1:
+                    own |= {"class": spec.name, "kind": kind, "field": name}
+                    own |= {"result": True} if name == spec.result else {}
+                found[self.column(kind, name)] = own
+        return found
+
+    def bind(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return every parameter's value, converted to its declared type.
+
+        Raises:
+            InputError: an unknown or missing parameter, or a value of the wrong type.
+        """
+        declared: dict[str, tuple[Any, Any]] = {}
+        for spec in self.classes:
+            declared.update(spec.params)
+        for name in given:
+            if name not in declared:
+                known = ", ".join(sorted(declared)) or "none"
+                raise InputError(f"{self.name}: no parameter {name!r}; it has: {known}")
+        bound: dict[str, Any] = {}
+        for name, (kind, default) in declared.items():
+            if name in given:
+                bound[name] = _convert(self.name, name, kind, given[name])
+            elif default is MISSING:
+                raise InputError(f"{self.name}: give a value for {name}, e.g. --param {name}=...")
+            else:
+                bound[name] = default
+        return bound
+
+    def named_vertices(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of some parameters' values that are ids of vertices, by parameter.
+
+        >>> from vertexsdk.algorithms import PageRank
+        >>> Program(PageRank).named_vertices({"damping": 0.9, "personalise": 17})
+        {'personalise': 17}
+        """
+        kinds = {n: kind for s in self.classes for n, (kind, _) in s.params.items()}
+        return {n: x for n, x in values.items() if kinds.get(n) is VertexId}
+
+
+def _convert(program: str, name: str, kind: Any, value: Any) -> Any:
+    if kind is VertexId:
+        text = str(value)
+        return int(text) if text.lstrip("+-").isdigit() else text
+    try:
+        if kind is bool and isinstance(value, str):
+            return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[
+                value.lower()
+            ]
+        if kind in (int, float, str, bool):
+            if kind is int and isinstance(value, float) and value != int(value):
+                raise ValueError
+            return kind(value)
+    except (ValueError, KeyError, OverflowError, TypeError):
+        raise InputError(
+            f"{program}: parameter {name} takes {kind.__name__}, not {value!r}"
+        ) from None
+    return value
+
+
+_SPECS: dict[type, ClassSpec] = {}
+
+
+def spec_of(cls: type[Vertex]) -> ClassSpec:
+    """Return the analysis of a Vertex subclass, made when it was defined."""
+    if not (isinstance(cls, type) and issubclass(cls, Vertex)) or cls is Vertex:
+        raise ProgramError(f"{cls!r} is not a subclass of vertexsdk.Vertex")
+    if cls not in _SPECS:
+        analyse(cls)
+    return _SPECS[cls]
+
+
+def analyse(cls: type[Vertex]) -> ClassSpec:
+    """Check a class and read off it what the engine needs.
+
+    Raises:
+        ProgramError: naming class, file and line.
+    """
+    methods = dict(_methods(cls))
+    file, line = _place(cls, methods)
+    where = f"{file}:{line}: {cls.__name__}"
+    if cls.messages is not None and not isinstance(cls.messages, Algebra):
+        raise ProgramError(
+            f"{where}: messages = {cls.messages!r}; give Sum(float), Min(int), Latest(...), or "
+            "an Algebra, or leave it out for the events level"
+        )
+    if cls.direction not in DIRECTIONS:
+        raise ProgramError(f"{where}: direction = {cls.direction!r}; one of {DIRECTIONS}")
+    for needed in ("gather", "scatter") if cls.messages is not None else ("scatter",):
+        if needed not in methods:
+            raise ProgramError(f"{where}: has no method {needed}(); write one")
+    for name, count in (("init", 1), ("gather", 4), ("scatter", 2)):
+        if name in methods:
+            got = methods[name].function.__code__.co_argcount
+            if got != count:
+                expected = {"init": "self", "gather": "self, iteration, source, delta"}
+                raise ProgramError(
+                    f"{_at(methods[name])}: {cls.__name__}.{name} takes "
+                    f"({expected.get(name, 'self, iteration')}), this one has {got} arguments"
+                )
+    spec = _fields(cls, where, methods, file, line)
+    spec = _facts(spec)
+    _SPECS[cls] = spec
+    return spec
+
+
+def _methods(cls: type[Vertex]) -> Iterator[tuple[str, Method]]:
+    for name, value in inspect.getmembers(cls, inspect.isfunction):
+        if getattr(Vertex, name, None) is value or name.startswith("__"):
+            continue
+        tree: ast.FunctionDef | None = None
+        try:
+            source = textwrap.dedent(inspect.getsource(value))
+            node = ast.parse(source).body[0]
+            if isinstance(node, ast.FunctionDef):
+                ast.increment_lineno(node, value.__code__.co_firstlineno - 1)
+                tree = node
+        except (OSError, TypeError, SyntaxError, IndentationError):
+            tree = None
+        code = value.__code__
+        yield name, Method(name, value, tree, code.co_filename, code.co_firstlineno)
+
+
+def _place(cls: type[Vertex], methods: Mapping[str, Method]) -> tuple[str, int]:
+    """The file and line of the class statement, as near as the source lets one tell."""
+    own = [m for m in methods.values() if m.name in vars(cls)]
+    first = min(own, key=lambda m: m.line, default=None)
+    module = sys.modules.get(cls.__module__)
+    file = first.file if first else getattr(module, "__file__", None) or "<unknown>"
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        tree = ast.Module([], [])
+    places = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        and node.name == cls.__name__
+        and (first is None or node.lineno < first.line <= (node.end_lineno or 0))
+    ]
+    return file, places[-1] if places else max(1, first.line - 1) if first else 1
+
+
+def declaration(spec: ClassSpec, name: str) -> int:
+    """The line on which a class declares a field; that of the class if a base does."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(spec.file)))
+    except SyntaxError:
+        return spec.line
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.lineno == spec.line:
+            for part in node.body:
+                targets = part.targets if isinstance(part, ast.Assign) else []
+                targets = [part.target] if isinstance(part, ast.AnnAssign) else targets
+                if any(isinstance(t, ast.Name) and t.id == name for t in targets):
+                    return part.lineno
+    return spec.line
+
+
+def _fields(
+    cls: type[Vertex], where: str, methods: Mapping[str, Method], file: str, line: int
+) -> ClassSpec:
+    hints = _hints(cls)
+    states: dict[str, StateField] = {}
+    params: dict[str, tuple[Any, Any]] = {}
+    aggregators: dict[str, Algebra] = {}
+    maps: dict[str, Any] = {}
+    for name, f in declared_fields(cls):
+        if hasattr(Vertex, name):
+            raise ProgramError(f"{where}: field {name!r} is a name of Vertex itself; rename it")
+        kind = hints.get(name)
+        if f.role == "aggregate":
+            aggregators[name] = typing.cast(Algebra, f.algebra)
+            continue
+        if f.role == "producers":
+            maps[name] = f.type
+            continue
+        if kind is None:
+            kind = type(f.default) if f.default is not MISSING else None
+        if kind is None:
+            raise ProgramError(f"{where}: field {name!r} needs a type: {name}: float = {f.role}()")
+        if f.role == "param":
+            params[name] = (kind, f.default)
+        else:
+            states[name] = _state(where, name, kind, f.size, f.default)
+            if name == "name" and states[name].dtype == object:
+                raise ProgramError(
+                    f"{where}: a field called 'name' cannot be {kind.__name__}, as string ids are "
+                    "kept under that name; call it e.g. label"
+                )
+    for name, kind in hints.items():
+        if name in vars(cls).get("__annotations__", {}) and not hasattr(cls, name):
+            raise ProgramError(
+                f"{where}: {name}: {getattr(kind, '__name__', kind)} is neither state() nor param()"
+            )
+    if not states and not maps:
+        raise ProgramError(f"{where}: declares no state; write e.g. length: float = state(0.0)")
+    result = cls.result or next(iter(states), next(iter(maps), ""))
+    if result not in states and result not in maps:
+        raise ProgramError(f"{where}: result = {result!r} is no state field")
+    if cls.result and cls.result not in states:
+        raise ProgramError(f"{where}: result = {cls.result!r} is no state field")
+    return ClassSpec(
+        cls, cls.__name__, file, line, states, params, aggregators, maps, methods,
+        cls.messages, result,
+    )  # fmt: skip
+
+
+def _hints(cls: type[Vertex]) -> dict[str, Any]:
+    hints: dict[str, Any] = {}
+    for base in reversed(inspect.getmro(cls)):
+        if base in (Vertex, object):
+            continue
+        module = inspect.getmodule(base)
+        space = {**vars(typing), **(vars(module) if module else {}), "VertexId": VertexId}
+        for name, hint in vars(base).get("__annotations__", {}).items():
+            if isinstance(hint, str):
+                try:
+                    hint = eval(hint, space)
+                except Exception:
+                    hint = {"int": int, "float": float, "bool": bool, "str": str}.get(hint, object)
+            hints[name] = typing.get_origin(hint) or hint
+    return hints
+
+
+def _state(where: str, name: str, kind: Any, size: int | None, default: Any) -> StateField:
+    dtype = dtype_of(kind)
+    if size is not None:
+        if not isinstance(size, int) or size < 1 or dtype == object:
+            raise ProgramError(f"{where}: {name}: a vector needs size >= 1 of int, float or bool")
+    if default is MISSING:
+        default = None if dtype == object else dtype.type(0).item()
+    elif dtype != object:
+        ok = {"f": (int, float), "i": (int,), "b": (bool,)}[dtype.kind]
+        for v in np.ravel(np.asarray(default, dtype=object)):
+            number = v.item() if isinstance(v, np.generic) else v
+            if not isinstance(number, ok) or (dtype.kind != "b" and isinstance(number, bool)):
+                raise ProgramError(
+                    f"{where}: {name} is {kind.__name__}, its default {default!r} is not"
+                )
+    elif isinstance(kind, type) and kind is not object and default is not None:
+        if not isinstance(default, kind):
+            raise ProgramError(
+                f"{where}: {name} is {kind.__name__}, its default {default!r} is not"
+            )
+    return StateField(name, kind, size, default)
+
+
+def _at(method: Method, node: ast.AST | None = None) -> str:
+    return f"{method.file}:{getattr(node, 'lineno', method.line)}"
+
+
+def _where(spec: ClassSpec) -> str:
+    return f"{spec.file}:{spec.line}: {spec.name}"
+
+
+def reachable(methods: Mapping[str, Method], root: str) -> list[Method]:
+    """Return the method `root` and the methods of the class it calls, directly or not."""
+    order: list[Method] = []
+    todo = [root]
+    while todo:
+        method = methods.get(todo.pop())
+        if method is None or method in order:
+            continue
+        order.append(method)
+        if method.tree is not None:
+            todo += [n.attr for n in ast.walk(method.tree) if _self_attribute(n, method)]
+    return order
+
+
+def _self_attribute(node: ast.AST, method: Method) -> typing.TypeGuard[ast.Attribute]:
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == self_name(method)
+    )
+
+
+def self_name(method: Method) -> str:
+    """The name of a method's first argument."""
+    return method.function.__code__.co_varnames[0] if method.function.__code__.co_argcount else ""
+
+
+def _facts(spec: ClassSpec) -> ClassSpec:
+    missing = next((m for m in spec.methods.values() if m.tree is None), None)
+    known = _known_names(spec)
+    for method in spec.methods.values():
+        if method.tree is not None:
+            _check_names(spec, method, known)
+    for root in ("init", "gather", "converged"):
+        for method in reachable(spec.methods, root):
+            for node in ast.walk(method.tree) if method.tree else ():
+                if _self_attribute(node, method) and node.attr in EMITS:
+                    raise ProgramError(
+                        f"{_at(method, node)}: {spec.name}: {node.attr} in {root}; only scatter "
+                        "may send"
+                    )
+    changes: dict[str, Any] = {}
+    if missing is not None:
+        changes["source_missing"] = f"the source of {missing.name} cannot be read"
+        changes["always"] = spec.cls.always or bool(spec.aggregators)
+    else:
+        nodes = [
+            (m, n)
+            for root in METHODS
+            for m in reachable(spec.methods, root)
+            for n in ast.walk(m.tree or ast.Pass())
+        ]
+        used = {n.attr for m, n in nodes if _self_attribute(n, m)}
+        changes["reads_reverse"] = any(
+            isinstance(n, ast.Attribute) and n.attr == "reverse" for _, n in nodes
+        )
+        changes["changes_graph"] = bool(used & set(GRAPH_CHANGES)) or spec.algebra is None
+        changes["reads_value"] = "edge" in vars(spec.cls) or any(
+            _reads_edge_value(spec, m, n) for m, n in nodes
+        )
+        changes["always"] = spec.cls.always or any(
+            _self_attribute(n, m) and n.attr in spec.aggregators
+            for m in reachable(spec.methods, "gather")
+            for n in ast.walk(m.tree or ast.Pass())
+        )
+        changes["volatile"] = _volatile(spec)
+    return ClassSpec(**{**spec.__dict__, **changes})
+
+
+def _reads_edge_value(spec: ClassSpec, method: Method, node: ast.AST) -> bool:
+    if not (isinstance(node, ast.Attribute) and node.attr == "value"):
+        return False
+    base = node.value
+    if isinstance(base, ast.Name):
+        args = method.function.__code__.co_varnames
+        return not (method.name == "gather" and len(args) > 3 and base.id == args[3])
+    return not (_self_attribute(base, method) and base.attr in spec.aggregators)
+
+
+def _volatile(spec: ClassSpec) -> bool:
+    for method in reachable(spec.methods, "scatter"):
+        iteration = method.function.__code__.co_varnames[1:2] if method.name == "scatter" else ()
+        for node in ast.walk(method.tree or ast.Pass()):
+            if isinstance(node, ast.Name) and node.id in iteration:
+                return True
+            if _self_attribute(node, method) and node.attr in spec.aggregators:
+                return True
+    return False
+
+
+def _known_names(spec: ClassSpec) -> set[str]:
+    return {
+        *spec.states, *spec.params, *spec.aggregators, *spec.producers, *READ_ONLY,
+        *(n for n in dir(spec.cls) if not n.startswith("__")),
+    }  # fmt: skip
+
+
+def _check_names(spec: ClassSpec, method: Method, known: set[str]) -> None:
+    for node in ast.walk(method.tree or ast.Pass()):
+        if not _self_attribute(node, method):
+            continue
+        at = f"{_at(method, node)}: {spec.name}"
+        if isinstance(node.ctx, ast.Load):
+            if node.attr not in known:
+                raise ProgramError(
+                    f"{at}: self.{node.attr} is not declared; add {node.attr}: float = state() "
+                    "to the class"
+                )
+        elif node.attr in spec.params:
+            raise ProgramError(f"{at}: parameter {node.attr} is read-only; make it a state field")
+        elif node.attr in spec.aggregators:
+            raise ProgramError(
+                f"{at}: {node.attr} is an aggregator; use self.{node.attr}.contribute(x)"
+            )
+        elif node.attr not in spec.states and node.attr not in spec.producers:
+            raise ProgramError(
+                f"{at}: self.{node.attr} is not declared; add {node.attr}: float = state() to "
+                "the class"
+            )
+
+
+def new_driver(spec: ClassSpec, params: Mapping[str, Any], num_vertices: int) -> Vertex:
+    """Return the object on which `converged` is called: parameters and vertex count only."""
+    driver: Vertex = object.__new__(spec.cls)
+    driver.__dict__.update(params)
+    driver.num_vertices = num_vertices
+    return driver
+
+
+on_definition(analyse)

@@ -1,0 +1,285 @@
+"""What a user subclasses: a `Vertex` with typed fields and the three methods.
+
+The methods are the paper's (Tornado, SIGMOD 2016, appendix B). They are compiled when they
+can be; when they run interpreted, one object of the user's class serves as a cursor which the
+engine moves from vertex to vertex, so a method must keep nothing on `self` but declared state.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeVar, overload
+
+from vertexsdk.errors import ProgramError
+from vertexsdk.program.algebra import Algebra, Any_, Max, Min, Sum
+
+__all__ = [
+    "ADD_TARGET",
+    "MAIN_LOOP",
+    "REMOVE_TARGET",
+    "UPDATE",
+    "Aggregates",
+    "Aggregator",
+    "Delta",
+    "Target",
+    "Vertex",
+    "aggregate",
+    "param",
+    "producers",
+    "state",
+]
+
+UPDATE, ADD_TARGET, REMOVE_TARGET = 0, 1, 2
+MAIN_LOOP = "main"  # what `self.loop` is in a main loop; in a branch it is the branch's name
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<no default>"})()
+T = TypeVar("T")
+_CHECKS: list[Callable[[type[Vertex]], object]] = []  # of a class when it is defined
+
+
+@dataclass(slots=True)
+class Field:
+    """A declaration in a class body; `role` is state, param, aggregate or producers."""
+
+    role: Literal["state", "param", "aggregate", "producers"]
+    default: Any = MISSING
+    size: int | None = None
+    algebra: Algebra | None = None
+    type: Any = None
+
+
+@overload
+def param() -> Any: ...
+@overload
+def param(default: T) -> T: ...
+def param(default: Any = MISSING) -> Any:
+    """Declare a parameter: the same for all vertices, given when the program is run.
+
+    >>> class Reach(Vertex, abstract=True):
+    ...     origin: int = param()
+    ...     damping: float = param(0.85)
+    """
+    return Field("param", default)
+
+
+@overload
+def state() -> Any: ...
+@overload
+def state(default: T, *, size: None = None) -> T: ...
+@overload
+def state(default: Any, *, size: int) -> Any: ...
+def state(default: Any = MISSING, *, size: int | None = None) -> Any:
+    """Declare a typed state field, versioned in the backend.
+
+    The annotation gives the type: int (int64), float (float64), bool, `VertexId`; with `size`
+    a vector of that length; str or any picklable class where the program runs interpreted.
+    Without a default a number starts at zero, an object at None.
+    """
+    return Field("state", default, size=size)
+
+
+def aggregate(algebra: Algebra | Callable[..., Any], type: type = float) -> Any:
+    """Declare a global aggregator: contribute in one iteration, read in the next.
+
+    Args:
+        algebra: `Sum(float)`, `Min(int)`, an `Algebra`, or the builtin `sum`, `min`, `max`
+            (over `type`) or `any`.
+
+    >>> class Mass(Vertex, abstract=True):
+    ...     dangling = aggregate(Sum(float))
+    """
+    if isinstance(algebra, Algebra):
+        return Field("aggregate", algebra=algebra)
+    known: dict[Any, Callable[[], Algebra]] = {
+        sum: lambda: Sum(type),
+        min: lambda: Min(type),
+        max: lambda: Max(type),
+        any: Any_,
+    }
+    if algebra not in known:
+        raise ProgramError(
+            f"aggregate({algebra!r}): give sum, min, max, any, or an Algebra of your own"
+        )
+    return Field("aggregate", algebra=known[algebra]())
+
+
+def producers(type: type = float) -> Any:
+    """Declare a typed map from producer id to a value, for programs without an algebra."""
+    return Field("producers", type=type)
+
+
+@dataclass(slots=True)
+class Target:
+    """One consumer of a vertex: its id, the edge's value, and whether the edge is followed
+    against its direction (only with `direction = "both"`)."""
+
+    id: Any
+    value: Any = None
+    reverse: bool = False
+    edge: int = -1
+
+
+@dataclass(slots=True)
+class Delta:
+    """What `gather` receives: `value` (an aggregate or one message), or `values` (Latest)."""
+
+    value: Any = None
+    values: Any = None
+    kind: int = UPDATE
+
+
+class Aggregator:
+    """A global aggregator as a method sees it: `value` of the last iteration, `contribute`."""
+
+    __slots__ = ("_combine", "_partial", "value")
+
+    def __init__(self, combine: Callable[[Any, Any], Any], value: Any) -> None:
+        self._combine = combine
+        self._partial: Any = None
+        self.value = value
+
+    def contribute(self, value: Any) -> None:
+        """Combine `value` into what every vertex reads in the next iteration."""
+        self._partial = self._combine(self._partial, value)
+
+
+class Aggregates:
+    """The aggregators' values after an iteration, by name, for `converged`."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"no aggregator named {name!r}; declared: {sorted(self.__dict__)}")
+
+
+def on_definition(check: Callable[[type[Vertex]], object]) -> None:
+    """Have `check` called with every `Vertex` subclass when it is defined; it may raise."""
+    _CHECKS.append(check)
+
+
+class Vertex:
+    """Subclass this: declare fields, say what messages are, write the three methods.
+
+    Class attributes a subclass may set:
+        messages: an `Algebra` (Sum, Min, Max, Latest or your own); None for the events level.
+        direction: which way messages go along edges: "out" (default), "in", "both" (each edge
+            both ways; a pair joined twice counts twice), "undirected" (neighbours as a set).
+        edge: type of `target.value`, float by default.
+        tolerance: do not scatter while every float field is within this of its value when it
+            was last scattered, and nothing else changed.
+        always: gather on every vertex in every iteration.
+        max_iterations: stop after so many.
+        asynchronous: whether a delay bound above 1 leads to the same fixed point; None (default)
+            leaves it to what is known of the messages' algebra.
+        result: the state field written as `value`; the first one by default.
+
+    Raises:
+        ProgramError: when the class is defined, if it cannot run as written.
+
+    Example:
+        >>> class Hops(Vertex):
+        ...     origin: int = param()
+        ...     hops: int = state(0)
+        ...     messages = Min(int)
+        ...     def gather(self, iteration, source, delta):
+        ...         self.hops = 0 if self.id == self.origin else delta.value
+        ...     def scatter(self, iteration):
+        ...         if self.hops < INT_MAX:
+        ...             self.emitAll(self.hops + 1)
+    """
+
+    messages: ClassVar[Algebra | None] = None
+    direction: ClassVar[str] = "out"
+    edge: ClassVar[type] = float
+    tolerance: ClassVar[float] = 0.0
+    always: ClassVar[bool] = False
+    max_iterations: ClassVar[int | None] = None
+    asynchronous: ClassVar[bool | None] = None
+    result: ClassVar[str | None] = None
+
+    id: Any
+    loop: str  # MAIN_LOOP, or the name of a branch or run
+    num_vertices: int
+    _runtime: Any
+
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # cloudpickle makes a class empty first; the driver has checked it
+        unpickled = sys._getframe(1).f_globals.get("__name__", "") in ("types", "abc")
+        if not abstract and not unpickled:
+            for check in _CHECKS:
+                check(cls)
+
+    # What a user writes. ------------------------------------------------------------------
+
+    def init(self) -> None:
+        """Set the state of a vertex which has just been created; the defaults if not written."""
+
+    def gather(self, iteration: int, source: Any, delta: Any) -> None:
+        """Take in what was sent. Events level: the default keeps the dependency graph."""
+        if delta.kind == ADD_TARGET:
+            self.addTarget(delta.value)
+        elif delta.kind == REMOVE_TARGET:
+            self.removeTarget(delta.value)
+
+    def scatter(self, iteration: int) -> None:
+        """Send to consumers, by `emit` and `emitAll`."""
+
+    def converged(self, iteration: int, aggregates: Any) -> bool:
+        """Tell whether the loop may stop after this iteration; reads parameters only."""
+        return False
+
+    # What a user calls. -------------------------------------------------------------------
+
+    @property
+    def targets(self) -> list[Target]:
+        """The current consumers, ascending by id; `len(self.targets)` is the out-degree."""
+        targets: list[Target] = self._runtime.targets()
+        return targets
+
+    @property
+    def addedTargets(self) -> list[Target]:
+        """Consumers added, or given another value, since the last scatter (events level)."""
+        targets: list[Target] = self._runtime.added_targets()
+        return targets
+
+    @property
+    def removedTargets(self) -> list[Target]:
+        """Consumers removed since the last scatter (events level)."""
+        targets: list[Target] = self._runtime.removed_targets()
+        return targets
+
+    @property
+    def retainedTargets(self) -> list[Target]:
+        """Consumers which were there at the last scatter and still are as then (events level)."""
+        targets: list[Target] = self._runtime.retained_targets()
+        return targets
+
+    def emit(self, target: Any, value: Any) -> None:
+        """Send `value` to a target, or to any vertex by id; only in `scatter`."""
+        self._runtime.emit(target, value)
+
+    def emitAll(self, value: Any) -> None:
+        """Send `value` to every target; only in `scatter`."""
+        self._runtime.emit_all(value)
+
+    def addTarget(self, target: Any, value: Any = None) -> None:
+        """Declare a consumer, with an edge value; it takes effect when the method returns."""
+        self._runtime.add_target(target, value)
+
+    def removeTarget(self, target: Any) -> None:
+        """Withdraw a consumer (id or Target) and the last message sent to it."""
+        self._runtime.remove_target(target)
+
+
+def declared_fields(cls: type) -> Iterator[tuple[str, Field]]:
+    """Yield the (name, Field) pairs of a class and its bases, in order of declaration."""
+    seen: dict[str, Field] = {}
+    for base in reversed(inspect.getmro(cls)):
+        for name, value in vars(base).items():
+            if isinstance(value, Field):
+                seen[name] = value
+    yield from seen.items()

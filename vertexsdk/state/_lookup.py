@@ -1,0 +1,88 @@
+"""Single vertices of a version, found without a scan: newest layer first, by binary search."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.column_table import Table
+from vertexsdk.arrays.id_hash import owner
+from vertexsdk.errors import excerpt
+from vertexsdk.state.errors import StateInputError
+from vertexsdk.state.manifests import Manifest, SegmentRef
+from vertexsdk.state.reading import FEW, GONE, NAME_COLUMNS, find_ids, find_names, refuse_pickled
+
+__all__ = ["find_vertices"]
+
+
+class Segments(Protocol):
+    """What a lookup needs of a store; see `Snapshots`."""
+
+    def segments(self, manifest: Manifest) -> list[SegmentRef]: ...
+    def table(self, ref: SegmentRef) -> Table: ...
+    def point_table(self, ref: SegmentRef) -> Table: ...
+    def naming(self, ref: SegmentRef) -> AbstractContextManager[None]: ...
+
+
+def find_vertices(
+    store: Segments,
+    manifest: Manifest,
+    ids: Sequence[int] | Sequence[str] | NDArray[np.int64],
+    *,
+    fields: Sequence[str] | None,
+    trusted: bool,
+    objects: Collection[str] | None,
+) -> dict[Any, dict[str, Any]]:
+    """id → field → value of those of the ids that the version has; see `Store.lookup`."""
+    wanted: list[Any] = [i.item() if isinstance(i, np.generic) else i for i in ids]
+    kind: type = str if manifest.ids == "str" else int
+    for i in wanted:
+        if type(i) is not kind or (type(i) is int and not -(1 << 63) <= i < 1 << 63):
+            raise StateInputError(
+                f"vertex {excerpt(i)}: the vertices of loop {manifest.loop!r} have "
+                f"{'names' if kind is str else 'integer ids of 64 bits'}"
+            )
+    remaining = dict.fromkeys(wanted)
+    found: dict[Any, dict[str, Any]] = {}
+    owners = _owners(list(remaining), manifest) if kind is int else {}
+    layers = [r for r in reversed(store.segments(manifest)) if r.kind in ("base", "delta")]
+    # First where the hash puts them; what is not there may have been placed elsewhere.
+    rounds = [(ref, True) for ref in layers] + [(ref, False) for ref in layers if owners]
+    for ref, here in rounds:
+        if not remaining:
+            break
+        p = ref.key.partition
+        mine = [i for i in remaining if (owners.get(i, p) == p) == here]
+        if not mine:
+            continue
+        table = store.point_table(ref) if len(mine) <= FEW else store.table(ref)
+        with store.naming(ref):
+            rows = find_names(table, mine) if kind is str else _rows(table, mine)
+            names = [
+                n
+                for n in table.names
+                if (fields is None or n in fields) and n not in ("id", GONE, *NAME_COLUMNS)
+            ]
+            refuse_pickled(table, names, objects)
+            gone = GONE in table
+            for i, row in zip(mine, rows, strict=True):
+                if row >= 0 and gone and table.row(GONE, row):
+                    del remaining[i]
+                elif row >= 0:
+                    found[i] = {name: table.row(name, row, trusted=trusted) for name in names}
+                    del remaining[i]
+    return {i: found[i] for i in dict.fromkeys(wanted) if i in found}
+
+
+def _owners(ids: list[int], manifest: Manifest) -> dict[int, int]:
+    owners = owner(np.array(ids, np.int64), manifest.partitions)
+    return dict(zip(ids, owners.tolist(), strict=True))
+
+
+def _rows(table: Table, ids: list[int]) -> list[int]:
+    rows: list[int] = find_ids(table, np.array(ids, np.int64)).tolist()
+    return rows

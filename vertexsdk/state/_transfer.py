@@ -1,0 +1,98 @@
+"""A loop copied between stores, on any backends: its versions, with all that they need.
+
+Segments and manifests keep their names, so that what the target has already is not copied again,
+loops that share segments go on to share them, and a copy that broke off goes on where it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vertexsdk.state._snapshots import Snapshots
+from vertexsdk.state._validation import check_name
+from vertexsdk.state.contract import Head
+from vertexsdk.state.errors import MissingError, StateInputError
+from vertexsdk.state.leases import Lease
+from vertexsdk.state.manifests import Manifest
+
+__all__ = ["Copied", "copy_loop"]
+
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """How many versions the new loop has, and what had to be copied for them."""
+
+    versions: int
+    segments: int
+    bytes: int
+
+
+def copy_loop(
+    source: Snapshots, loop: str, target: Snapshots, name: str, *, newest: bool
+) -> Copied:
+    """Make loop `name` of `target` equal to `loop` of `source`; see `Store.copy`."""
+    check_name(name)
+    if target.backend.get_head(name) is not None:
+        raise StateInputError(
+            f"there is a loop {name!r} in {target.backend.location} already: choose another name"
+        )
+    versions = source.backend.list_versions(loop)
+    if not versions:
+        raise source.unknown(loop)
+    versions = versions[-1:] if newest else versions
+    lease = Lease.take(source.backend, _HOUR, [version for _, version in versions])
+    manifests = [source.manifest(version) for _, version in versions]
+    wanted = {ref.key: ref for manifest in manifests for ref in source.segments(manifest)}
+    links = _links(source, manifests)
+    theirs = Lease.take(target.backend, _HOUR, links, wanted)
+    there = set(target.backend.list_segments())
+    known = set(target.backend.list_manifests())
+    count = size = 0
+    try:
+        for ref in wanted.values():
+            if ref.key in there:
+                continue
+            table = source.table(ref)
+            with source.naming(ref):
+                for column in table.stored:
+                    table.check(column)
+            pieces = source.backend.get_segment(ref.key)
+            if pieces is None:
+                raise MissingError(f"segment {ref.key} was dropped while it was copied")
+            target.backend.put_segment(ref.key, [piece.data for piece in pieces])
+            count, size = count + 1, size + ref.bytes
+        for link, manifest in links.items():
+            if link not in known:
+                target.backend.put_manifest(link, manifest.encode(), manifest.references)
+        head: Head | None = None
+        for manifest in manifests:
+            new = Head(manifest.name, manifest.iteration, 1)
+            if not target.backend.publish(
+                manifest.name,
+                manifest.encode(),
+                name,
+                head,
+                new,
+                references=manifest.references,
+                requires=[ref.key for ref in source.segments(manifest)],
+            ):
+                raise StateInputError(f"another process made loop {name!r}: choose another name")
+            head = new
+    finally:
+        lease.release()
+        theirs.release()
+    return Copied(len(versions), count, size)
+
+
+def _links(source: Snapshots, manifests: list[Manifest]) -> dict[str, Manifest]:
+    """These manifests, and those below them on which they are laid, by name."""
+    links: dict[str, Manifest] = {}
+    for manifest in manifests:
+        while manifest.name not in links:
+            links[manifest.name] = manifest
+            if manifest.complete or manifest.parent is None:
+                break
+            manifest = source.manifest(manifest.parent)
+    return links

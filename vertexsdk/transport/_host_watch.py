@@ -1,0 +1,102 @@
+"""While a job runs: its tasks wait for their hosts, and a host that has gone ends the job.
+
+A task is of no use on a host which does not hold its partition. Spark's delay scheduling keeps it
+from going to another: it waits for its host however long that is busy. For a host that has gone
+it would wait as long, so someone must look: when no executor has been on one of the hosts for a
+few seconds, the job is cancelled, and the run loads the graph again on those that are left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+
+from vertexsdk.errors import RunError
+from vertexsdk.transport.jvm import Jvm, spark_failure
+
+__all__ = ["watched"]
+
+BUSY_WAIT = "1h"
+GONE_SECONDS = 5.0  # time for a cluster to start another executor on the host
+LOOK_SECONDS = 0.5
+
+_WAIT = "spark.locality.wait.node"
+_lock = threading.Lock()
+_running = 0
+_usual: str | None = None
+
+
+@contextlib.contextmanager
+def watched(jvm: Jvm, hosts: frozenset[str]) -> Iterator[None]:
+    """Run the jobs that this thread starts within on hosts which live.
+
+    Raises:
+        RunError: a job failed, or one of the hosts has gone; one line which says so.
+    """
+    if not hosts:
+        with spark_failure():
+            yield
+        return
+    tag = f"vertexsdk-{uuid.uuid4().hex}"
+    gone: list[str] = []
+    done = threading.Event()
+    watcher = threading.Thread(target=_look, args=(jvm, hosts, tag, gone, done), daemon=True)
+    try:
+        with spark_failure(), _wait_for_hosts(jvm.sc):
+            jvm.sc.addJobTag(tag)
+            watcher.start()
+            try:
+                yield
+            finally:
+                done.set()
+                jvm.sc.removeJobTag(tag)
+    except RunError as error:
+        if not gone:
+            raise
+        raise RunError(f"an executor was lost: {', '.join(gone)} has none any more") from error
+
+
+def _look(
+    jvm: Jvm, hosts: frozenset[str], tag: str, gone: list[str], done: threading.Event
+) -> None:
+    """Cancel the jobs with the tag when executors have been missing on a host for some time."""
+    since: dict[str, float] = {}
+    with contextlib.suppress(Py4JError, OSError):  # Spark has stopped, as the job will say
+        while not done.wait(LOOK_SECONDS):
+            now, alive = time.monotonic(), jvm.hosts()
+            since = {host: since.get(host, now) for host in hosts - alive}
+            lost = sorted(host for host, when in since.items() if now - when >= GONE_SECONDS)
+            if lost and not done.is_set():
+                gone[:] = lost
+                jvm.sc.cancelJobsWithTag(tag)
+
+
+@contextlib.contextmanager
+def _wait_for_hosts(sc: SparkContext) -> Iterator[None]:
+    """Have tasks wait for the host that holds their partition; elsewhere they are of no use.
+
+    Spark reads this when a stage starts. Other jobs of the session must not wait so long, so the
+    setting is what it was when none of ours runs.
+    """
+    global _running, _usual
+    conf = sc._conf
+    with _lock:
+        if _running == 0:
+            _usual = conf.get(_WAIT)
+            conf.set(_WAIT, BUSY_WAIT)
+        _running += 1
+    try:
+        yield
+    finally:
+        with _lock, contextlib.suppress(Py4JError, OSError):  # Spark may have stopped
+            _running -= 1
+            if _running == 0 and _usual is not None:
+                conf.set(_WAIT, _usual)
+            elif _running == 0:
+                conf._jconf.remove(_WAIT)  # type: ignore[union-attr]

@@ -1,0 +1,306 @@
+"""Hops: a task on every partition, then an exchange of blocks between them. Touches RDDs.
+
+A hop runs the task once on each of P partitions and carries its blocks to the next hop, by one
+of two ways. *By the driver*: collected with the reports and handed to the next hop's tasks;
+cheapest when small. *By the shuffle*: left on the executors' disks as the output of a map stage
+that is run on its own, so that this hop, too, is a single stage of Python tasks.
+
+Invariants: a hop that fails leaves the blocks it was given in place; a partition's blocks come
+in order of source; partition p runs where partition p of the anchor is, if that lives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import partial
+from types import TracebackType
+from typing import Any, Literal
+
+import cloudpickle
+from py4j.protocol import Py4JError
+from pyspark import RDD, SparkContext
+from pyspark.accumulators import Accumulator, _accumulatorRegistry
+from pyspark.serializers import Serializer
+from pyspark.sql import SparkSession
+
+from vertexsdk.errors import InputError, RunError
+from vertexsdk.transport.jvm import JavaObject, Jvm
+from vertexsdk.transport.locality import Anchor
+from vertexsdk.transport.task_times import HopTimes, Stamp
+from vertexsdk.transport.wire import (
+    DRIVER,
+    Bundle,
+    Frames,
+    HopFunction,
+    KeyedFrames,
+    NoInput,
+    Reports,
+    Task,
+    TaskInput,
+    ToDriver,
+    ToShuffle,
+    outcome,
+)
+
+__all__ = ["DRIVER", "Exchange", "Task", "route", "to_partition"]
+
+BROADCAST_COMMAND = 1 << 18  # bytes above which a command is sent once per executor
+
+
+def to_partition(key: int) -> int:
+    """Return the partition of a key: the partition function of every RDD here.
+
+    PySpark compares partition functions by identity, so there is only this one.
+    """
+    return key
+
+
+class Exchange:
+    """The hops of one loop over `partitions` partitions.
+
+    `task(partition, command, blocks)` gets the (source partition, block) pairs that the
+    previous hop sent to it and yields (destination, block) pairs; destination `DRIVER` is a
+    report. It must be pure, because Spark may run it twice. Hops run where the partitions of
+    `anchor` are, which outlives the exchange; without one, it makes its own.
+
+    Attributes:
+        times: of the last hop.
+
+    >>> def task(partition, command, blocks):
+    ...     yield DRIVER, b"".join(block for _, block in blocks)
+    ...     yield 1 - partition, command
+    >>> with Exchange(spark, 2, task=task) as exchange:  # doctest: +SKIP
+    ...     exchange.hop(b"a", via="shuffle"), exchange.hop(b"b")
+    ([b'', b''], [b'a', b'a'])
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession | SparkContext,
+        partitions: int,
+        *,
+        task: Task,
+        anchor: Anchor | None = None,
+    ) -> None:
+        if anchor is not None and anchor.partitions != partitions:
+            raise InputError(f"the anchor has {anchor.partitions} partitions, not {partitions}")
+        self._anchor = anchor or Anchor(spark, partitions)
+        self._own_anchor = anchor is None
+        sc = self._anchor.sc
+        self.partitions = partitions
+        self._name = f"vertexsdk-{uuid.uuid4().hex}"
+        sc._pickled_broadcast_vars.clear()
+        self._task = cloudpickle.dumps(task)
+        self._broadcasts = list(sc._pickled_broadcast_vars)  # those which the task uses
+        self._jvm = self._anchor.jvm
+        self._reports = sc.accumulator({}, Reports())
+        self._hops = 0
+        self._partitioner: JavaObject = None  # made when the first blocks go by the shuffle
+        self._held: list[bytes] | _Shuffle | None = None
+        self._submitted = 0.0
+        self.times: HopTimes | None = None
+
+    def hop(self, command: Any, *, via: Literal["driver", "shuffle"] = "driver") -> list[bytes]:
+        """Run the task on every partition; return each one's report, in partition order.
+
+        `via` says how the blocks of this hop travel to the next; reports of one task are
+        joined. Raises `RunError` with the last line of what a task raised (a `VertexError`
+        that a task raised is raised as it is), after which the same hop may be run again.
+        """
+        began = time.time()
+        pickled = cloudpickle.dumps(command)
+        sc = self._jvm.sc
+        for used in self._broadcasts:  # each hop may be the first in a worker
+            sc._pickled_broadcast_vars.add(used)
+        broadcast = sc.broadcast(pickled) if len(pickled) > BROADCAST_COMMAND else None
+        function = HopFunction(
+            self._name,
+            self._hops,
+            self.partitions,
+            self._task,
+            broadcast or pickled,
+            self._reports if via == "shuffle" else None,
+        )
+        try:
+            with self._anchor.watched():
+                if via == "shuffle":
+                    stamped = self._hop_by_shuffle(function)
+                else:
+                    stamped = self._hop_by_driver(function)
+        except KeyboardInterrupt:
+            sc.cancelAllJobs()
+            raise
+        finally:
+            if broadcast is not None:
+                broadcast.destroy()
+        self._hops += 1
+        stamps = [stamp for stamp, _ in stamped]
+        self.times = HopTimes(began, self._submitted, time.time(), stamps)
+        return [report for _, report in stamped]
+
+    def _tasks(self, function: HopFunction, wire: Serializer) -> JavaObject:
+        """Return the (Scala) RDD of what a hop's tasks write.
+
+        They read (anchor, bundle) pairs, or the anchor alone where nothing was sent to them: then
+        the JVM has less to make ready.
+        """
+        held = self._held
+        if held is None:
+            return self._jvm.python(self._anchor.rdd.rdd(), function, NoInput(), wire)
+        received = (
+            held.bundles
+            if isinstance(held, _Shuffle)
+            else self._jvm.distribute(held, self.partitions)
+        )
+        parent = self._anchor.rdd.zip(received).rdd()
+        return self._jvm.python(parent, function, TaskInput(), wire)
+
+    def _hop_by_driver(self, function: HopFunction) -> list[tuple[Stamp, bytes]]:
+        wire = ToDriver()
+        rdd = self._tasks(function, wire)
+        self._submitted = time.time()
+        reports: list[tuple[Stamp, bytes]] = []
+        sent: list[list[bytes]] = [[] for _ in range(self.partitions)]
+        for destination, bundle in self._jvm.collect(rdd, wire):
+            if destination < 0:
+                reports.append(outcome(destination, Bundle.only_block(bundle)))
+            else:
+                sent[destination].append(bundle)
+        if len(reports) != self.partitions:
+            raise RunError(f"{len(reports)} of {self.partitions} partitions reported; run again")
+        bundles = [bundle for row in sent for bundle in row]
+        self._hold(None if all(map(Bundle.is_empty, bundles)) else bundles)
+        return reports
+
+    def _hop_by_shuffle(self, function: HopFunction) -> list[tuple[Stamp, bytes]]:
+        rdd = self._tasks(function, ToShuffle())
+        if self._partitioner is None:
+            self._partitioner = self._jvm.partitioner(self.partitions, to_partition)
+        shuffle = _Shuffle(self._jvm, rdd, self._partitioner)
+        self._reports.value = {}
+        self._submitted = time.time()
+        shuffle.write()
+        found = {
+            partition: report
+            for (hop, partition), report in self._reports.value.items()
+            if hop == function.hop
+        }
+        if len(found) != self.partitions:
+            shuffle.free()
+            raise RunError(f"{len(found)} of {self.partitions} partitions reported; run again")
+        try:
+            reports = [outcome(*found[p]) for p in range(self.partitions)]
+        except BaseException:
+            shuffle.free()
+            raise
+        shuffle.cut(self._anchor.rdd)
+        self._hold(shuffle)
+        return reports
+
+    def _hold(self, sent: list[bytes] | _Shuffle | None) -> None:
+        """Replace the blocks that this hop has read by those that it sent."""
+        if isinstance(self._held, _Shuffle):
+            self._held.free()
+        self._held = sent
+
+    def close(self) -> None:
+        """Free what Spark holds for this loop; may be called twice."""
+        with contextlib.suppress(Py4JError, ConnectionError):  # Spark may have stopped
+            self._hold(None)
+        if self._own_anchor:
+            self._anchor.close()
+        _accumulatorRegistry.pop(self._reports.aid, None)
+
+    def __enter__(self) -> Exchange:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _lost(partition: int, records: object) -> Iterator[tuple[int, Bundle]]:
+    """Stand where the lineage of a finished shuffle was cut; runs if its blocks are gone."""
+    raise RunError(
+        "an executor was lost with the messages it held; run again from the last committed version"
+    )
+
+
+class _Shuffle:
+    """The blocks of one hop in Spark's shuffle.
+
+    `SparkContext.submitMapStage` runs the map stage alone. It and the field that `cut` sets are
+    Spark's own business: where they are missing, a count runs the stage, and a local checkpoint
+    cuts the lineage, at the price of a second stage without Python.
+    """
+
+    def __init__(self, jvm: Jvm, rdd: JavaObject, partitioner: JavaObject) -> None:
+        self._jvm = jvm
+        self._rdd = jvm.pairs(rdd).partitionBy(partitioner)
+        self._dependency = self._rdd.rdd().dependencies().head()
+        self.bundles = jvm.values(self._rdd)
+        self._checkpointed = False
+
+    def write(self) -> None:
+        """Run the tasks and keep what they send."""
+        if self._jvm.map_stages:
+            self._jvm.scala_sc.submitMapStage(self._dependency).get()
+        else:
+            self.bundles.rdd().localCheckpoint()
+            self._checkpointed = True
+            self.bundles.count()
+
+    def cut(self, anchor: JavaObject) -> None:
+        """Forget the hops before, so that neither lineage nor Spark's disk use grow."""
+        if not self._checkpointed:
+            lost = self._jvm.python(anchor.rdd(), _lost, Frames(), ToShuffle())
+            self._jvm.set_parent(self._dependency, self._jvm.pairs(lost).rdd())
+
+    def free(self) -> None:
+        """Delete the blocks."""
+        if self._checkpointed:
+            self.bundles.unpersist(False)
+        self._jvm.clean(self._dependency)
+
+
+def route(blocks: RDD[tuple[int, bytes]], anchor: Anchor) -> RDD[bytes]:
+    """Bring each (destination, block) to partition `destination` of the anchor, where that is.
+
+    The blocks of a partition come in no particular order. Nothing is pickled on the way. On a
+    cluster, what yields the blocks runs at once: the anchor is zipped with what comes to it, and
+    for that it must be known how many blocks come to each partition.
+    """
+    sc, jvm = anchor.sc, anchor.jvm
+    counts: Accumulator[Any] | None = None if anchor.one_process else sc.accumulator({}, Reports())
+    keyed = blocks.mapPartitionsWithIndex(partial(_counted, counts))
+    keyed._jrdd_deserializer = KeyedFrames()
+    shuffle = _Shuffle(jvm, keyed._jrdd.rdd(), jvm.partitioner(anchor.partitions, to_partition))
+    if counts is None:
+        return RDD(shuffle.bundles, sc, Frames())
+    shuffle.write()
+    _accumulatorRegistry.pop(counts.aid, None)
+    came: Counter[int] = Counter()
+    for _, sent in counts.value.values():
+        came.update(pickle.loads(sent))
+    return anchor.zip(shuffle.bundles, [came[p] for p in range(anchor.partitions)])
+
+
+def _counted(
+    counts: Accumulator[Any] | None, partition: int, blocks: Iterable[tuple[int, bytes]]
+) -> Iterator[tuple[int, bytes]]:
+    """Pass blocks on; say to the driver, if it asks, how many went where."""
+    sent: Counter[int] = Counter()
+    for destination, block in blocks:
+        sent[destination] += 1
+        yield destination, block
+    if counts is not None:
+        counts.add({(0, partition): (0, pickle.dumps(sent))})

@@ -1,0 +1,171 @@
+"""Spark's side of a hop, by way of py4j: few calls, and errors in one line.
+
+A call to the JVM costs 0.1 to 0.3 ms and looking up a class as much again, so what does not
+change between hops is looked up once per `Jvm`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import cloudpickle
+from py4j.java_collections import ListConverter, MapConverter
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.serializers import Serializer
+from pyspark.util import _load_from_socket
+
+from vertexsdk.errors import RunError
+from vertexsdk.transport.wire import Frames
+
+__all__ = ["Jvm", "spark_failure"]
+
+JavaObject = Any
+
+
+class Jvm:
+    """The few JVM classes and methods that hops use."""
+
+    def __init__(self, sc: SparkContext) -> None:
+        jvm, client = sc._jvm, sc._gateway._gateway_client  # type: ignore[union-attr]
+        assert jvm is not None
+        self.sc = sc
+        self.jsc = sc._jsc
+        self.scala_sc = sc._jsc.sc()
+        self._python_rdd = jvm.PythonRDD
+        self._pairwise_rdd = jvm.PairwiseRDD
+        self._function = jvm.SimplePythonFunction
+        self._scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
+        self._partitioner = jvm.PythonPartitioner
+        self._environment = MapConverter().convert(sc.environment, client)
+        self._includes = ListConverter().convert(sc._python_includes, client)
+
+        self.map_stages = self._has_map_stages(jvm)
+
+    def _has_map_stages(self, jvm: JavaObject) -> bool:
+        """Find what runs a map stage alone and cuts its lineage; other Sparks may lack it."""
+        try:
+            java_class = jvm.java.lang.Class.forName("org.apache.spark.ShuffleDependency")
+            self._parent_field = java_class.getDeclaredField("_rdd")
+            self._parent_field.setAccessible(True)
+            methods = self.scala_sc.getClass().getMethods()
+            return any(method.getName() == "submitMapStage" for method in methods)
+        except Py4JError:
+            return False
+
+    def set_parent(self, dependency: JavaObject, rdd: JavaObject) -> None:
+        """Make a finished shuffle depend on another (Scala) RDD of as many partitions."""
+        self._parent_field.set(dependency, rdd)
+
+    def clean(self, dependency: JavaObject) -> None:
+        """Delete a shuffle's blocks wherever they are, without waiting."""
+        cleaner = self.scala_sc.cleaner()
+        if cleaner.isDefined():
+            cleaner.get().doCleanupShuffle(dependency.shuffleId(), False)
+
+    def hosts(self) -> set[str]:
+        """Return the hosts that have an executor, as far as Spark has noticed."""
+        managers = set(self.scala_sc.getExecutorMemoryStatus().keys().mkString(" ").split())
+        managers.discard(self.scala_sc.statusStore().executorSummary("driver").hostPort())
+        return {manager.rpartition(":")[0] for manager in managers}
+
+    def distribute(self, records: Iterable[bytes], partitions: int) -> JavaObject:
+        """Return a JavaRDD<byte[]> of the records, as many in each partition, in order."""
+
+        def read(file: str) -> JavaObject:
+            return self._python_rdd.readRDDFromFile(self.jsc, file, partitions)
+
+        def serve() -> JavaObject:
+            return self.sc._jvm.PythonParallelizeServer(self.scala_sc, partitions)  # type: ignore[union-attr]
+
+        return self.sc._serialize_to_jvm(records, Frames(), read, serve)
+
+    def python(
+        self, parent: JavaObject, function: Any, reads: Serializer, writes: Serializer
+    ) -> JavaObject:
+        """Return an RDD (Scala) of what a Python function makes of each parent partition."""
+        command = cloudpickle.dumps((function, None, reads, writes))
+        registry = self.sc._pickled_broadcast_vars
+        broadcasts = [broadcast._jbroadcast for broadcast in registry]
+        registry.clear()
+        wrapped = self._function(
+            bytearray(command),
+            self._environment,
+            self._includes,
+            self.sc.pythonExec,
+            self.sc.pythonVer,
+            broadcasts,
+            self.sc._javaAccumulator,
+        )
+        return self._python_rdd(parent, wrapped, False, False)
+
+    def collect(self, rdd: JavaObject, reads: Serializer) -> list[Any]:
+        """Run a job for the (Scala) RDD; return the records in order.
+
+        It is collected by a future, as Spark then has fewer closures to clean: for that
+        it reads the code of its largest classes in every job, which took longer than the rest.
+        """
+        found = rdd.asJavaRDD().collectAsync().get()
+        served = self._python_rdd.serveIterator(self._scala(found.iterator()), "serve RDD")
+        with _load_from_socket(served, reads) as stream:
+            return list(stream)
+
+    def partitioner(self, partitions: int, function: Any) -> JavaObject:
+        """Return the JVM's stand-in for a Python partition function."""
+        return self._partitioner(partitions, id(function))
+
+    def pairs(self, rdd: JavaObject) -> JavaObject:
+        """Return a (Scala) RDD of alternating keys and values as a JavaPairRDD of them."""
+        return self._pairwise_rdd(rdd).asJavaPairRDD()
+
+    def values(self, pairs: JavaObject) -> JavaObject:
+        """Return the values of a JavaPairRDD as a JavaRDD<byte[]>."""
+        return self._python_rdd.valueOfPair(pairs)
+
+
+@contextlib.contextmanager
+def spark_failure() -> Iterator[None]:
+    """Turn what Spark raises into a `RunError` of one line; the whole goes into its notes."""
+    try:
+        yield
+    except (Py4JError, PySparkException, ConnectionError, EOFError) as error:
+        run_error = RunError(_reason(_causes(error)))
+        with contextlib.suppress(Exception):  # the text is asked of a JVM which may have died
+            run_error.add_note(str(error))
+        raise run_error from None
+
+
+def _causes(error: Exception) -> list[str]:
+    """Return what the Java exceptions behind an error say, outermost first."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    said: list[str] = []
+    with contextlib.suppress(Py4JError, ConnectionError):
+        while java is not None and len(said) < 20:
+            said.append(java.toString())
+            java = java.getCause()
+    return said
+
+
+def _reason(causes: list[str]) -> str:
+    """Return the one line of a Spark failure which says why."""
+    text = "\n".join(causes)
+    if "Traceback (most recent call last)" in text:
+        trace = text[text.index("Traceback (most recent call last)") :].splitlines()[1:]
+        for line in trace:
+            if line and not line[0].isspace():
+                return line.removeprefix("vertexsdk.errors.RunError: ").strip()
+    if "Python worker exited unexpectedly" in text or "Python worker failed" in text:
+        return (
+            "a Python worker died during the run (killed, or out of memory); "
+            "use more partitions or give the machine more memory"
+        )
+    if "cancelled" in text:
+        return "the run was cancelled"
+    if "ExecutorLostFailure" in text:
+        return "executors were lost during the run, time and again; look at the cluster's logs"
+    lines = [line.strip() for cause in reversed(causes) for line in cause.splitlines()]
+    said = next((line for line in lines if line and not line.startswith("at ")), None)
+    return f"Spark: {said}" if said else "Spark stopped during the run; start the session again"

@@ -1,0 +1,126 @@
+"""Where a graph's partitions are: one anchor, made before loading, decides for all that follows.
+
+An anchor is a cached RDD of nothing, spread over the executors. A task whose input is zipped with
+it runs on the executor that holds the anchor's partition, or else on the same host. So loading
+keeps partition p on the host which each hop of p runs on, and there alone it is dropped.
+
+Spark's delay scheduling makes that firm: a task waits for its executor for the usual three
+seconds, then for its host, as long as that lives; see `vertexsdk.transport._host_watch`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import TypeVar
+
+from py4j.protocol import Py4JError
+from pyspark import RDD, SparkContext, StorageLevel
+from pyspark.sql import SparkSession
+
+from vertexsdk.arrays import shared_memory
+from vertexsdk.errors import InputError, RunError
+from vertexsdk.transport._host_watch import watched
+from vertexsdk.transport.jvm import JavaObject, Jvm, spark_failure
+from vertexsdk.transport.wire import Frames, Skip
+
+__all__ = ["Anchor"]
+
+Found = TypeVar("Found")
+
+
+class Anchor:
+    """Pins `partitions` partitions to executors, until it is closed or they go.
+
+    >>> anchor = Anchor(spark, 2)  # doctest: +SKIP
+    >>> anchor.run(lambda partition: os.getpid())  # doctest: +SKIP
+    [4711, 4712]
+    """
+
+    def __init__(self, spark: SparkSession | SparkContext, partitions: int) -> None:
+        if partitions < 1:
+            raise InputError(f"partitions is {partitions}; it must be at least 1")
+        self.sc = spark if isinstance(spark, SparkContext) else spark.sparkContext
+        self.partitions = partitions
+        self.jvm = Jvm(self.sc)
+        self.one_process = (self.sc.master or "").split("[")[0] == "local"
+        self._places: list[str] = []
+        with spark_failure():
+            # As many records as a hop has: `zip` wants equal numbers.
+            self.rdd = self.jvm.distribute([b""] * partitions**2, partitions)
+            # To disk rather than evicted, for with the record would go the place.
+            self.rdd.persist(self.sc._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK))
+            self.rdd.count()
+            if not self.one_process:
+                self.rdd.count()  # the scheduler looks for the places as a job begins
+                self._places = self._found()
+        # A place is `executor_HOST_ID`, or empty if the record was lost already.
+        found = [re.fullmatch("executor_(.+)_.+", place) for place in self._places]
+        self._hosts = frozenset(place[1] for place in found if place)
+
+    def whole(self) -> bool:
+        """Whether each partition is still where it was at first, as far as Spark has noticed."""
+        try:
+            return self.one_process or self._found() == self._places
+        except (Py4JError, ConnectionError):
+            return True  # Spark has stopped; what is asked of it next will say so
+
+    def _found(self) -> list[str]:
+        rdd, scala_sc = self.rdd.rdd(), self.jvm.scala_sc
+        return [
+            str(scala_sc.getPreferredLocs(rdd, p).mkString(",")) for p in range(self.partitions)
+        ]
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Run jobs on the anchor, which fail with a `RunError` if a host of it goes meanwhile."""
+        return watched(self.jvm, self._hosts)
+
+    def records(self) -> RDD[bytes]:
+        """Return the anchor as an RDD of `partitions` empty records in each partition."""
+        return RDD(self.rdd, self.sc, Frames())
+
+    def run(self, function: Callable[[int], Found]) -> list[Found]:
+        """Call a function of the partition's number where each is; what it returns is pickled.
+
+        Raises:
+            RunError: a task failed.
+        """
+
+        def call(partition: int, records: Iterable[bytes]) -> Iterator[Found]:
+            for _ in records:
+                pass  # Spark ends a worker which has not read its input
+            yield function(partition)
+
+        with self.watched():
+            return self.records().mapPartitionsWithIndex(call).collect()
+
+    def zip(self, blocks: JavaObject, counts: list[int]) -> RDD[bytes]:
+        """Pin a JavaRDD<byte[]> of which partition p has `counts[p]` records."""
+
+        def slots(partition: int, records: Iterator[bytes]) -> Iterator[bytes]:
+            for _ in records:
+                pass
+            for _ in range(counts[partition]):
+                yield b""
+
+        here = self.jvm.python(self.rdd.rdd(), slots, Frames(), Frames())
+        return RDD(here.asJavaRDD().zip(blocks), self.sc, Skip())
+
+    def forget(self, prefix: str) -> None:
+        """Drop what is resident under `prefix`, on this host and where partitions are.
+
+        A host which cannot be reached keeps it until another run starts there.
+        """
+        shared_memory.drop(prefix)
+        if self.one_process:
+            return
+        with contextlib.suppress(RunError, Py4JError, ConnectionError):
+            if self.jvm.scala_sc.getExecutorMemoryStatus().size() > 1:  # not the driver alone
+                self.run(lambda _: shared_memory.drop(prefix))
+
+    def close(self) -> None:
+        """Let go of the executors; may be called twice."""
+        with contextlib.suppress(Py4JError, ConnectionError):  # Spark may have stopped
+            self.rdd.unpersist(False)

@@ -1,0 +1,241 @@
+"""The Spark session that loops run in: settings which make hops cheap, and a quiet start.
+
+A session that runs already, such as a notebook's, is used as it is. Otherwise Spark is started
+with the settings below; those given here or to `spark-submit` come before them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from vertexsdk.errors import InputError
+from vertexsdk.transport.shipping import ship_wheels
+
+__all__ = ["light_java", "session"]
+
+CONNECT_SECONDS = 3.0
+EXECUTOR_SECONDS = 60.0
+
+SETTINGS = {
+    # A TCP socket to a Python worker costs 40 ms a task in delayed acknowledgements.
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.worker.reuse": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Blocks are dense numbers: compressing them costs more than moving them.
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.broadcast.compress": "false",
+    # Blocks that go by way of the driver count as results, and as part of the task.
+    "spark.driver.maxResultSize": "4g",
+    "spark.rpc.message.maxSize": "1024",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+# A command's JVM on a local master only schedules and moves blocks. Code for that is quick enough
+# from the first compiler; the second one, and a collector of several threads, would take the
+# kernels' cores for the first minutes.
+_LOCAL_JAVA = {"Tiered": "-XX:TieredStopAtLevel=1", "GC": "-XX:+UseSerialGC"}
+_FEW_CORES = 4  # above which the JVM chooses its own collector
+_JAVA_FROM = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+_MASTER = re.compile(r"local(\[[^\]]+\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://.+")
+_LOOPBACK = re.compile(r"local|spark://(127\.0\.0\.1|localhost):")
+_NOISE = re.compile(
+    rb"WARNING: Using incubator modules|Using Spark's default log4j profile"
+    rb"|Setting default log level to|To adjust logging level use|Picked up J\w+_OPTIONS"
+    # A Python worker whose socket was closed as Spark stopped.
+    rb'|  File ".*pyspark/daemon\.py"|BrokenPipeError: |ConnectionResetError: '
+)
+_TRACE = b"Traceback (most recent call last):\n"
+_LOGGING = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n
+"""
+
+
+def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> SparkSession:
+    """Return the running Spark session, or start one on `master` (default `local[*]`).
+
+    `conf` overrides settings, with `__` for the dots: `spark__executor__memory="2g"`; or pass
+    `**{"spark.executor.memory": "2g"}`. Spark's log is off; the environment variable
+    `VERTEXSDK_SPARK_LOG=WARN` (or any level) shows it. Raises `InputError` when the master is
+    no master URL, cannot be reached, or has no worker to give.
+
+    >>> spark = session("local[2]")  # doctest: +SKIP
+    """
+    running = SparkSession.getActiveSession()
+    if running is None and SparkContext._active_spark_context is not None:
+        running = SparkSession(SparkContext._active_spark_context)
+    if running is not None:
+        ship_wheels(running.sparkContext)
+        return running
+    wanted = {key.replace("__", "."): value for key, value in conf.items()}
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # a JVM with its own settings waits for us
+    if master is not None or not submitted:
+        wanted["spark.master"] = master = master or "local[*]"
+        _check_master(master)
+        if _LOOPBACK.match(master) and not submitted:
+            wanted.setdefault("spark.driver.host", "127.0.0.1")
+            wanted.setdefault("spark.driver.bindAddress", "127.0.0.1")
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if submitted:
+        SparkContext._ensure_initialized()
+        given = dict(SparkConf().getAll())
+        settings = {k: v for k, v in SETTINGS.items() if k not in given} | wanted
+        if "log4j" not in given.get("spark.driver.extraJavaOptions", ""):
+            level = os.environ.get("VERTEXSDK_SPARK_LOG", "OFF")
+            settings.setdefault("spark.log.level", given.get("spark.log.level", level))
+    else:
+        settings = {**SETTINGS, "spark.driver.memory": _driver_memory(), **wanted}
+        os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with _one_line(master):
+        if not submitted:
+            _start_quietly(settings)
+        builder = SparkSession.builder.appName(app)
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+    if master is not None and master.startswith(("spark://", "local-cluster")):
+        _await_executors(spark, master)
+    ship_wheels(spark.sparkContext)
+    return spark
+
+
+def _driver_memory() -> str:
+    """A sixth of the machine, 1 to 8 GiB: graphs live in the Python workers, not in the JVM."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{min(max(total // 6 >> 20, 1024), 8192)}m"
+
+
+def _check_master(master: str) -> None:
+    """Raise InputError unless the URL is one, and a standalone master listens behind it."""
+    if not _MASTER.fullmatch(master):
+        raise InputError(
+            f"master {master!r} is not a Spark master; "
+            "give local[N], local-cluster[N,CORES,MB], spark://HOST:PORT, yarn or k8s://..."
+        )
+    if not master.startswith("spark://"):
+        return
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        with (
+            contextlib.suppress(OSError, ValueError, OverflowError),
+            socket.create_connection((host, int(port)), CONNECT_SECONDS),
+        ):
+            return
+    raise InputError(f"no Spark master answers at {master}; start it, or correct the address")
+
+
+def _await_executors(spark: SparkSession, master: str) -> None:
+    """Wait until no more executors come, so that the anchor spreads partitions over them all.
+
+    Raises InputError when the cluster gives none: a job would wait for ever.
+    """
+    scala_sc = spark.sparkContext._jsc.sc()
+    expected = int(master[len("local-cluster[") :].split(",")[0]) if "[" in master else None
+    start = changed = time.monotonic()
+    executors = 0
+    while executors == 0 or (executors != expected and time.monotonic() < changed + 1.0):
+        found = scala_sc.getExecutorMemoryStatus().size() - 1  # without the driver
+        if found != executors:
+            executors, changed = found, time.monotonic()
+        if executors == 0 and time.monotonic() > start + EXECUTOR_SECONDS:
+            spark.stop()
+            raise InputError(
+                f"{master} gave no executor in {EXECUTOR_SECONDS:.0f} s; "
+                "it has no worker, or none with the cores and memory asked for"
+            )
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def _one_line(master: str | None) -> Iterator[None]:
+    """Turn what Spark raises while it starts into an InputError of one line."""
+    try:
+        yield
+    except (Py4JError, PySparkException, OSError, RuntimeError) as error:
+        text = str(getattr(error, "java_exception", error)).strip() or type(error).__name__
+        if "JAVA_GATEWAY_EXITED" in text or isinstance(error, FileNotFoundError):
+            text = "Java did not start; install Java 17 or newer and set JAVA_HOME to it"
+        raise InputError(f"Spark did not start on {master}: {text.splitlines()[0]}") from error
+
+
+def _start_quietly(settings: dict[str, str]) -> None:
+    """Start the JVM with Spark's log off and what it says before its log is set up left out."""
+    with SparkContext._lock:
+        if SparkContext._gateway is not None:
+            return
+    level = os.environ.get("VERTEXSDK_SPARK_LOG", "OFF")
+    with tempfile.TemporaryDirectory(prefix="vertexsdk-") as directory:
+        logging = Path(directory, "log4j2.properties")
+        logging.write_text(_LOGGING.format(level=level))
+        option = f"-Dlog4j2.configurationFile={logging.as_uri()}"
+        java = f"{settings.get('spark.driver.extraJavaOptions', '')} {option}".strip()
+        conf = SparkConf(loadDefaults=False).setAll(
+            list({**settings, "spark.driver.extraJavaOptions": java}.items())
+        )
+        reader, writer = os.pipe()
+        try:
+            gateway = launch_gateway(conf, {"stderr": writer})  # type: ignore[no-untyped-call]
+        finally:
+            os.close(writer)
+            threading.Thread(target=_pass_on, args=(os.fdopen(reader, "rb"),), daemon=True).start()
+        # The JVM has read its log settings once it has made a logger.
+        gateway.jvm.org.apache.logging.log4j.LogManager.getRootLogger()
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def light_java(master: str | None) -> dict[str, str]:
+    """Settings for the session of a command, whose JVM has little to do: on a local master, where
+    nobody has chosen other options.
+
+    Not for a session in which a user's own queries run: those want the JVM's best code.
+
+    >>> light_java("yarn")
+    {}
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ or not re.match(r"local(\[|$)", master or "local"):
+        return {}
+    said = " ".join(os.environ.get(name, "") for name in _JAVA_FROM)
+    few = (os.cpu_count() or 1) <= _FEW_CORES
+    wanted = [
+        option for word, option in _LOCAL_JAVA.items() if word not in said and (few or word != "GC")
+    ]
+    return {"spark.driver.extraJavaOptions": " ".join(wanted)} if wanted else {}
+
+
+def _pass_on(lines: IO[bytes]) -> None:
+    """Copy the JVM's error stream to ours, without the noise of starting and stopping."""
+    held = b""  # a traceback's head, until its next line tells whose it is
+    with lines:
+        for line in lines:
+            if line == _TRACE:
+                held = line
+                continue
+            if not _NOISE.match(line):
+                with contextlib.suppress(OSError, ValueError):
+                    os.write(2, held + line)
+            held = b""

@@ -1,0 +1,106 @@
+"""What makes the user's code importable on the executors: wheels, and modules sent by value.
+
+Spark sends a wheel given to `spark-submit --py-files` to every executor but puts only `.zip`,
+`.egg` and `.jar` files on the path of its Python workers. A wheel is a zip: sent once more under
+that suffix, it is imported from there.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import sysconfig
+import tempfile
+import zipimport
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import cloudpickle
+
+from vertexsdk.program.program import Program
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+__all__ = ["ship_by_value", "ship_function", "ship_wheels"]
+
+_shipped: set[tuple[str, str]] = set()
+
+
+def ship_wheels(context: SparkContext) -> list[str]:
+    """Put the wheels of this application on the path of its Python workers, once.
+
+    These are the wheels in `spark.submit.pyFiles`, and the one this package was imported from.
+    Only what is started afterwards sees them.
+
+    Args:
+        context: the application's Spark context.
+
+    Returns:
+        File names of the wheels which were sent by this call.
+    """
+    wheels = [Path(name) for name in context.getConf().get("spark.submit.pyFiles", "").split(",")]
+    loader = globals().get("__loader__")
+    if isinstance(loader, zipimport.zipimporter):
+        wheels.append(Path(loader.archive))
+    sent = []
+    for wheel in wheels:
+        key = (context.applicationId, wheel.name)
+        if wheel.suffix == ".whl" and key not in _shipped and wheel.is_file():
+            directory = Path(tempfile.mkdtemp(prefix="vertexsdk-wheel-"))
+            atexit.register(
+                shutil.rmtree, directory, ignore_errors=True
+            )  # executors fetch it later
+            copy = directory / f"{wheel.stem}.zip"
+            shutil.copyfile(wheel, copy)
+            context.addPyFile(str(copy))
+            _shipped.add(key)
+            sent.append(wheel.name)
+    return sent
+
+
+def ship_by_value(program: Program) -> None:
+    """Have cloudpickle carry the user's modules, which workers may not be able to import.
+
+    These are the modules of the classes and their bases, and what was imported from beside them.
+    """
+    bases = {b for s in program.classes for b in s.cls.__mro__}
+    own = {b.__module__ for b in bases if not _installed(sys.modules.get(b.__module__))}
+    if not own:
+        return
+    places = {
+        str(Path(file).resolve().parent)
+        for name in own
+        if (file := getattr(sys.modules.get(name), "__file__", None))
+    }
+    for name, module in list(sys.modules.items()):
+        if name == "__main__" or _installed(module):
+            continue
+        if name in own or str(Path(module.__file__ or "").resolve().parent) in places:
+            cloudpickle.register_pickle_by_value(module)
+
+
+def ship_function(function: Callable[..., object]) -> None:
+    """Have cloudpickle carry the module of a user's function, as `ship_by_value` does."""
+    module = sys.modules.get(getattr(function, "__module__", "") or "")
+    if module is not None and module.__name__ != "__main__" and not _installed(module):
+        cloudpickle.register_pickle_by_value(module)
+
+
+def _installed(module: ModuleType | None) -> bool:
+    """Whether a module is part of Python, of this package, or of an installed one."""
+    file = getattr(module, "__file__", None)
+    if module is None or file is None or module.__name__.split(".")[0] == "vertexsdk":
+        return True
+    return bool(os.path.abspath(str(file)).startswith(_library_places()))
+
+
+@cache
+def _library_places() -> tuple[str, ...]:
+    paths = (sysconfig.get_path(k) for k in ("stdlib", "platstdlib", "purelib", "platlib"))
+    return tuple({os.path.join(p, "") for p in paths if p})
