@@ -206,8 +206,8 @@ def test_rows() -> None:
 def test_very_many_bad_rows_are_counted() -> None:
     ids = ["x" * 1000, "1"] * 5000
     table = pa.table({"kind": ["+"] * 10_000, "source": ids, "target": ["1"] * 10_000})
-    changes, bad, _ = read_rows(table, Form(integers=True), "batch 3")
-    assert (len(changes), len(bad), len(bad.first)) == (5000, 5000, 100)
+    columns, bad, _ = read_rows(table, Form(integers=True), "batch 3")
+    assert (len(Changes(*columns)), len(bad), len(bad.first)) == (5000, 5000, 100)
     assert bad.before.tolist() == list(range(5000))
     assert str(bad.first[99]).startswith("batch 3, row 199: id 'xxx")
     assert len(str(bad.first[99])) < 200

@@ -136,7 +136,7 @@ def test_redis_prefixes_share_no_keys(redis_server: RedisServer) -> None:
 def test_the_redis_users_that_the_docs_advise(redis_server: RedisServer) -> None:
     place = redis_server.url(12).replace("redis://", "redis://NAME:s3cret@")
     rights = {
-        "team": ["~team:*", "+@read", "+@write", "+@scripting", "+@connection"],
+        "team": ["~team:*", "+@read", "+@write", "+@scripting", "+@connection", "+time"],
         "reads": ["%R~team:*", "+@read", "+@connection"],
     }
     with redis.Redis(port=redis_server.port) as client:
