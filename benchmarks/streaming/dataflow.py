@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 from benchmarks.peers import Unavailable
@@ -55,6 +56,5 @@ def _home() -> Path:
 
 
 def _locked() -> dict[str, str]:
-    lines = (SOURCE / "Cargo.toml").read_text().splitlines()
-    pairs = (line.split(" = ") for line in lines if '"=' in line)
-    return {name: version.strip('"=') for name, version in pairs}
+    wanted = tomllib.loads((SOURCE / "Cargo.toml").read_text())["dependencies"]
+    return {name: version[1:] for name, version in wanted.items() if isinstance(version, str)}

@@ -8,7 +8,10 @@ import sys
 import sysconfig
 import venv
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -21,6 +24,18 @@ SOURCES = (*PACKAGES, "setup.py", "pyproject.toml", "README.md", "LICENSE")
 def installed_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have processes import what is installed, not the checkout."""
     monkeypatch.delenv("PYTHONPATH", raising=False)
+
+
+@pytest.fixture
+def dev(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script ./dev as a module, whose commands were not run."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    loader = SourceFileLoader("dev", str(ROOT / "dev"))
+    spec = spec_from_loader("dev", loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="session")
