@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -211,3 +213,32 @@ def test_very_many_bad_rows_are_counted() -> None:
     assert bad.before.tolist() == list(range(5000))
     assert str(bad.first[99]).startswith("batch 3, row 199: id 'xxx")
     assert len(str(bad.first[99])) < 200
+
+
+_LARGE_BATCH = """
+from pyspark.sql import functions as F
+import vertexsdk
+from vertexsdk.algorithms import ConnectedComponents
+from vertexsdk.session import session
+
+spark = session("local[2]", **{"spark.driver.maxResultSize": "1m"})
+graph = vertexsdk.Graph.from_arrays([1, 2], [2, 3], spark=spark)
+with vertexsdk.MainLoop(ConnectedComponents, graph, backend="memory://") as main:
+    rates = spark.readStream.format("rate").option("rowsPerSecond", 1_000_000).load()
+    ends = [F.col("value").alias("source"), (F.col("value") + 1).alias("target")]
+    stream = main.start(rates.select(F.lit("+").alias("kind"), *ends))
+    try:
+        stream.awaitTermination(60)
+    except vertexsdk.VertexError as error:
+        print(type(error).__name__, error)
+spark.stop()
+"""
+
+
+@pytest.mark.processes
+def test_a_batch_that_is_too_large() -> None:
+    done = subprocess.run([sys.executable, "-c", _LARGE_BATCH], capture_output=True, text=True)
+    assert done.stdout.startswith("InputError batch "), done.stderr
+    assert "is larger than spark.driver.maxResultSize: raise that, or bound" in done.stdout
+    assert done.stdout.count("\n") == 1
+    assert done.stderr.count("\n") == 1

@@ -22,6 +22,7 @@ from vertexsdk.graph.changes.line import Form
 from vertexsdk.graph.changes.table import check_columns, read_rows
 from vertexsdk.loops.streams._stream import Ingestion
 from vertexsdk.loops.streams.intake import Flow, Intake
+from vertexsdk.transport.jvm import spark_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -111,13 +112,27 @@ class FrameStream(Ingestion):
     def _read(self, frame: DataFrame, source: str, number: int) -> Batch:
         if self._deltas is not None:
             return Batch(self._made(frame), source, number, _NO_STOPS)
-        table: Any = frame.toArrow()
+        table = self._table(frame, number)
         columns, bad, time = read_rows(table, self._form, f"batch {number}", self._time_column)
         changes = Changes(*columns)
         newest = np.maximum.accumulate(np.concatenate([[self._clock], time]))
         self._clock = newest[-1]
         late = np.flatnonzero(time < newest[:-1])
         return Batch(changes, source, number, _NO_STOPS, bad, late, table.nbytes)
+
+    @staticmethod
+    def _table(frame: DataFrame, number: int) -> Any:
+        """The rows of a micro-batch, of which Spark bounds the bytes."""
+        try:
+            with spark_failure():
+                return frame.toArrow()
+        except RunError as error:
+            if "spark.driver.maxResultSize" not in str(error):
+                raise
+            raise InputError(
+                f"batch {number} is larger than spark.driver.maxResultSize: raise that, or bound "
+                "batches at the source (maxFilesPerTrigger, maxOffsetsPerTrigger, rowsPerSecond)"
+            ) from None
 
     def _watch(self) -> None:
         """Wait for the query's end, and note of what."""
