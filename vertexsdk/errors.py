@@ -7,7 +7,7 @@
     └── StateError          the versioned store cannot do what was asked; exits with 1
         └── StateInputError (also InputError) a wrong URL or loop name; exits with 2
 
-Each message is one line which says what is wrong and what to do about it.
+Each message is one line that says what is wrong and what to do about it.
 """
 
 from __future__ import annotations
@@ -50,23 +50,56 @@ def shorten(text: str, most: int = 80) -> str:
 
 
 class VertexError(Exception):
-    """Base of every error raised by vertexsdk on purpose."""
+    """Base of every error that vertexsdk raises on purpose.
+
+    >>> import vertexsdk
+    >>> try:
+    ...     vertexsdk.read("files:///tmp", "pagerank")
+    ... except vertexsdk.VertexError as error:
+    ...     print(error)
+    no backend for files://, only for lmdb, memory, ...
+
+    """
 
     exit_status = 1
 
 
 class InputError(VertexError):
-    """Arguments or input that cannot be used; nothing was run."""
+    """Arguments or input that cannot be used; nothing was run.
+
+    >>> import vertexsdk
+    >>> vertexsdk.Changes.of([("+", 1)])
+    Traceback (most recent call last):
+    vertexsdk.errors.InputError: ('+', 1) is no change; write ('+', source, target[, value])
+
+    """
 
     exit_status = 2
 
 
 class ProgramError(InputError):
-    """A `Vertex` subclass that cannot run as written; names the class and the line."""
+    """A `Vertex` subclass that cannot run as written; the message names the class and the line.
+
+    >>> import vertexsdk
+    >>> vertexsdk.Sum(str)
+    Traceback (most recent call last):
+    vertexsdk.errors.ProgramError: Sum(str): takes int, float or VertexId; ...
+
+    """
 
 
 class RunError(VertexError):
-    """A run that started and failed; versions committed before it stay readable."""
+    """A run that started and failed; versions committed before the failure stay readable.
+
+    >>> from vertexsdk import Graph, MainLoop
+    >>> from vertexsdk.algorithms import BreadthFirstSearch
+    >>> graph = Graph.from_arrays([1, 2], [2, 3], spark=spark)
+    >>> with MainLoop(BreadthFirstSearch, graph, params={"origin": 1}, backend="memory://") as main:
+    ...     main.query(max_iterations=1)
+    Traceback (most recent call last):
+    vertexsdk.errors.RunError: loop ... met its limit of iterations, before its fixed point: ...
+
+    """
 
 
 class LostError(RunError):
@@ -74,10 +107,24 @@ class LostError(RunError):
 
 
 class StateError(VertexError):
-    """The versioned store could not read or write what was asked."""
+    """The versioned store could not read or write what was asked.
+
+    >>> from vertexsdk.state import open_store
+    >>> list(open_store("memory://").read("pagerank"))
+    Traceback (most recent call last):
+    vertexsdk.errors.StateInputError: there is no loop 'pagerank' in memory://...: it has none
+
+    """
 
 
 class StateInputError(StateError, InputError):
-    """A backend URL or loop name that is wrong; nothing was read or written."""
+    """A wrong backend URL or loop name; nothing was read or written.
+
+    >>> import vertexsdk
+    >>> vertexsdk.read("lmdb:///nowhere", "pagerank")
+    Traceback (most recent call last):
+    vertexsdk.errors.StateInputError: ...
+
+    """
 
     exit_status = 2

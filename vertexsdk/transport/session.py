@@ -76,14 +76,26 @@ appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n
 
 
 def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> SparkSession:
-    """Return the running Spark session, or start one on `master` (default `local[*]`).
+    """Return the running Spark session, or start one.
 
-    `conf` overrides settings, with `__` for the dots: `spark__executor__memory="2g"`; or pass
-    `**{"spark.executor.memory": "2g"}`. Spark's log is off; the environment variable
-    `VERTEXSDK_SPARK_LOG=WARN` (or any level) shows it. Raises `InputError` when the master is
-    no master URL, cannot be reached, or has no worker to give.
+    Spark's log is off; the environment variable `VERTEXSDK_SPARK_LOG=WARN` (or any other level)
+    turns it on.
 
-    >>> spark = session("local[2]")  # doctest: +SKIP
+    Args:
+        master: a Spark master URL, such as `local[4]` or `spark://HOST:7077`; without one that of
+            `spark-submit`, else `local[*]`. Ignored where a session is running.
+        app: the name of the application, as Spark's web interface shows it.
+        conf: Spark settings, with `__` for the dots: `spark__executor__memory="2g"`; or pass
+            `**{"spark.executor.memory": "2g"}`.
+
+    Returns:
+        The session, with the settings that vertexsdk needs.
+
+    Raises:
+        InputError: `master` is no master URL, cannot be reached, or has no free worker.
+
+    >>> session() is spark  # a session is running
+    True
     """
     running = SparkSession.getActiveSession()
     if running is None and SparkContext._active_spark_context is not None:
