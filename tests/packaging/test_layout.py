@@ -21,8 +21,8 @@ import vertexsdk
 ROOT = Path(__file__).parents[2]
 FILES = {"__init__.py", "__main__.py", "errors.py", "py.typed"}
 ROOMS = {
-    "arrays", "cli", "compile", "dataflow", "engine", "graph", "loops", "notebook", "program",
-    "state", "testing", "transport", "triggers",
+    "arrays", "cli", "compile", "engine", "graph", "loops", "program", "state", "testing",
+    "transport",
 }  # fmt: skip
 HELPERS = {"Any", "TYPE_CHECKING", "annotations"}
 TOPS = {"vertexsdk": "vertexsdk", "backends": "vertexsdk.backends"}
@@ -38,7 +38,7 @@ def sources() -> Iterator[tuple[str, Path]]:
 
 
 MODULES = dict(sources())
-PLUGINS = ("vertexsdk.backends", "vertexsdk.algorithms")  # their names are promised one by one
+PLUGINS = ("vertexsdk.backends", "vertexsdk.algorithms")
 PACKAGES = sorted(
     m for m, f in MODULES.items()
     if f.name == "__init__.py" and m != "vertexsdk" and not m.startswith(PLUGINS)
@@ -67,7 +67,7 @@ def exported(package: ModuleType) -> set[str]:
 
 def test_the_entries_of_the_package_are_its_rooms() -> None:
     entries = {entry.name for entry in (ROOT / "vertexsdk").iterdir()} - {"__pycache__"}
-    assert FILES <= entries <= FILES | ROOMS
+    assert entries == FILES | ROOMS
 
 
 def test_the_public_names_are_all_that_the_package_exports() -> None:
@@ -85,6 +85,20 @@ def test_a_room_exports_what_it_says(name: str) -> None:
     names = getattr(package, "__all__", [])
     assert set(names) == exported(package)
     assert list(names) == sorted(names, key=order)
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_a_plugin_package_exports_what_it_defines(name: str) -> None:
+    """Its modules are found by name, and are not part of its `__all__`."""
+    package = import_module(name)
+    defined = {
+        n for n, value in vars(package).items()
+        if not n.startswith("_")
+        and not isinstance(value, ModuleType)
+        and getattr(value, "__module__", name).startswith(name)
+    }  # fmt: skip
+    assert set(package.__all__) == defined
+    assert list(package.__all__) == sorted(package.__all__, key=order)
 
 
 def order(name: str) -> tuple[int, str]:
