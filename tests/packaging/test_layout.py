@@ -24,6 +24,10 @@ ROOMS = {
     "arrays", "cli", "compile", "engine", "graph", "loops", "program", "state", "testing",
     "transport",
 }  # fmt: skip
+OTHER_TESTS = {
+    "__init__.py", "algorithms", "benchmarks", "cluster", "conftest.py", "docs", "examples",
+    "packaging", "support",
+}  # fmt: skip
 HELPERS = {"Any", "TYPE_CHECKING", "annotations"}
 TOPS = {"vertexsdk": "vertexsdk", "backends": "vertexsdk.backends"}
 TOPS |= {"algorithms": "vertexsdk.algorithms"}
@@ -68,6 +72,11 @@ def exported(package: ModuleType) -> set[str]:
 def test_the_entries_of_the_package_are_its_rooms() -> None:
     entries = {entry.name for entry in (ROOT / "vertexsdk").iterdir()} - {"__pycache__"}
     assert entries == FILES | ROOMS
+
+
+def test_the_tests_stand_in_the_rooms_that_they_test() -> None:
+    entries = {entry.name for entry in (ROOT / "tests").iterdir()} - {"__pycache__"}
+    assert entries - ROOMS == OTHER_TESTS
 
 
 def test_the_public_names_are_all_that_the_package_exports() -> None:

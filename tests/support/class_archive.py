@@ -1,6 +1,6 @@
 """Makes an archive of the classes that Spark loads, for the JVMs of tests to begin with.
 
-    python tests/class_archive.py FILE
+    python tests/support/class_archive.py FILE
 
 A JVM that finds its classes parsed and linked in such a file starts in less than half the time
 (JDK's class data sharing), and the tests start some fifty. `./dev test` makes it once, in `.venv`;
