@@ -1,11 +1,11 @@
-"""A social network live: messages flow in by their time, and each day ends with an exact answer.
+"""A social network as a stream: messages arrive in order of time, with an exact answer each day.
 
     python examples/college_messages.py [FILE] [--program wcc|pagerank|bfs] [--window DAYS]
 
 FILE has a line `source target unix_time` per message, such as the messages among students at UC
-Irvine in 2004 (Panzarasa, Opsahl and Carley, JASIST 60, 2009). Without one a small stream of that
-form is made up. An edge says that one wrote to the other; with --window it is removed when they
-have not written for so many days.
+Irvine in 2004 (Panzarasa, Opsahl and Carley, JASIST 60, 2009). Without FILE it
+generates a small stream of that form. An edge means that one student wrote to the other; with
+--window it is removed after so many days without a message.
 """
 
 import argparse

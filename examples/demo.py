@@ -2,8 +2,8 @@
 
     ./dev demo
 
-Runs the built-in PageRank and the README's own program from the command line, writes both to LMDB,
-reads them back in another process, and draws the results. Everything goes to build/demo.
+Runs the built-in PageRank and the README's program from the command line, commits both to LMDB,
+reads them back in another process, and draws the results. The files are in build/demo.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""k-means over points that keep coming in: deltas that are no edges, and an `Ingester`.
+"""k-means over points that keep arriving: deltas of your own kinds, and an `Ingester`.
 
     python examples/live_means.py
 
-Vertices 0, 1, ... are the centres, the others are cells, which keep points. A point comes to a
-cell as a delta of kind "POINT". Cells tell each centre the sum of the points that are nearest to
-it; centres tell the cells where they are; so both move until no point changes its centre.
+Vertices 0, 1, ... are centres; the others are cells, which store points. A point reaches a cell as
+a delta of kind "POINT". Cells send each centre the sum of the points that are nearest to it, and
+centres send the cells their positions, until no point changes its centre.
 """
 
 from vertexsdk import UPDATE, Ingester, Vertex, param, producers, state
@@ -13,7 +13,7 @@ CELLS = (100, 101)
 
 
 class Means(Vertex):
-    """A centre at (`x`, `y`) of `size` points; or a cell, of which only `size` is told."""
+    """A centre at (`x`, `y`) of `size` points; or a cell, which has only `size`."""
 
     centres: int = param(2)
     x: float = state(0.0)

@@ -3,15 +3,15 @@
     python examples/paper_paths.py
     vertexsdk run examples/paper_paths.py:PaperPaths --edges FILE --param origin=ID
 
-There is no `messages` here. A vertex is told of every message and of every edge by an event, and
-keeps the lengths of its producers itself, in a map. Compare with examples/distance.py, where the
-engine keeps them. Three things differ from the figure:
+The class declares no `messages`. A vertex receives every message and every change of an edge as an
+event, and keeps the lengths of its producers itself, in a map. Compare with examples/distance.py,
+where the engine keeps them. Three things differ from the figure:
 
-- a length is that of the producers now, and not the least there ever was, or no deletion could
+- a length comes from the current producers, not from the least length ever, so that a deletion can
   make it longer;
-- targets that were told already are told again only what is new, or the loop would never end;
-- vertices which support each other after a deletion count up, round and round; `bounded` ends
-  that where a length reaches the number of vertices. See docs/changing-graphs.md.
+- a vertex sends a target only what is new, so that the loop ends;
+- after a deletion, vertices that support each other count up for ever; `bounded` stops that when a
+  length reaches the number of vertices. See docs/changing-graphs.md.
 """
 
 from vertexsdk import (

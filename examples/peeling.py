@@ -1,10 +1,10 @@
-"""The k-core by peeling: a program which changes the graph while it runs.
+"""The k-core by peeling: a program that changes the graph while it runs.
 
     python examples/peeling.py
     vertexsdk run examples/peeling.py:Peeling --edges FILE --param k=5 --output core.csv
 
 Vertices with fewer than k neighbours leave, which may leave others with too few, and so on
-(Matula and Beck, JACM 30(3), 1983). What stays is the k-core.
+(Matula and Beck, JACM 30(3), 1983). The vertices that stay are the k-core.
 """
 
 from vertexsdk import Sum, Vertex, param, state

@@ -15,7 +15,7 @@ from vertexsdk import Program, Sum, Vertex, state
 
 
 class User(Vertex):
-    """One who rates; `trust` is greater the closer their ratings are to the scores."""
+    """A user; `trust` is greater the closer their ratings are to the scores."""
 
     trust: float = state(1.0)
 

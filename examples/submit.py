@@ -1,4 +1,4 @@
-"""The command line for `spark-submit`, which wants a file; same arguments as `vertexsdk`."""
+"""The command line as a file for `spark-submit`; it takes the same arguments as `vertexsdk`."""
 
 import sys
 
