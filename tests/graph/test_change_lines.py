@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertexsdk.graph.changes._block import Block, parse_block, parse_lines
+from vertexsdk.graph.changes._block import parse_block
 from vertexsdk.graph.changes.line import MOST_REASONS, Form, Line, parse_line
-from vertexsdk.graph.load._text import LINE_BYTES
+from vertexsdk.graph.load._text import LINE_BYTES, LONG_LINE, MESSAGES
 
 ID = st.one_of(
     st.integers(-3, 12).map(str),
@@ -46,13 +47,40 @@ def texts(draw: st.DrawFn) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def said(block: Block) -> tuple[object, ...]:
+def as_parsed(data: bytes, form: Form) -> tuple[object, ...]:
+    block = parse_block(data, "f", 7, form)
     c = block.changes
     return (
-        c.kind.tolist(), c.source.to_pylist(), c.target.to_pylist(), c.source.type,
-        c.value.dtype, c.value.tobytes(), list(c.places), block.stop.tolist(),
-        block.time.tobytes(), block.bad.before.tolist(),
+        c.kind.tolist(), c.source.to_pylist(), c.target.to_pylist(), c.value.tobytes(),
+        list(c.places), block.stop.tolist(), block.time.tobytes(), block.bad.before.tolist(),
         [str(bad) for bad in block.bad.first], block.lines,
+    )  # fmt: skip
+
+
+def line_by_line(data: bytes, form: Form) -> tuple[object, ...]:
+    """What `as_parsed` must return, parsed by `parse_line` alone."""
+    changes: list[Line] = []
+    places, stop, before, reasons, end = [], [], [], [], 0
+    lines = data.splitlines(keepends=True)
+    for number, text in enumerate(lines, 7):
+        end += len(text)
+        try:
+            if len(text.rstrip(b"\r\n")) > LINE_BYTES:
+                raise ValueError(MESSAGES[LONG_LINE])
+            change = parse_line(text.decode("utf-8", "surrogateescape"), form)
+        except ValueError as error:
+            before.append(len(changes))
+            reasons.append(f"f, line {number}: {error}")
+        else:
+            if change is not None:
+                changes.append(change)
+                places.append(f"f, line {number}")
+                stop.append(end)
+    kind, source, target, value, time = zip(*changes, strict=True) if changes else [()] * 5
+    return (
+        list(kind), list(source), list(target), np.array(value, form.value or "float64").tobytes(),
+        places, stop, np.array(time if form.timed else [], np.float64).tobytes(), before,
+        reasons[:MOST_REASONS], len(lines),
     )  # fmt: skip
 
 
@@ -65,7 +93,10 @@ def test_native_equals_line_by_line(
     data: bytes, integers: bool, value: str | None, timed: int
 ) -> None:
     form = Form(integers, value, timed)
-    assert said(parse_block(data, "f", 7, form)) == said(parse_lines(data, "f", 7, form))
+    assert as_parsed(data, form) == line_by_line(data, form)
+    block = parse_block(data, "f", 7, form)
+    assert pa.types.is_integer(block.changes.source.type) == integers
+    assert block.changes.value.dtype == (value or "float64")
 
 
 def test_ordinary_lines_are_read_natively(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,10 +160,9 @@ def test_very_many_bad_lines_are_counted(
 
 
 def test_bad_lines_that_are_read_line_by_line_are_counted_too() -> None:
-    data = "+ é 2\n+ 1 2\n".encode() * 1000
-    for block in (parse_block(data, "f", 1, Form(True)), parse_lines(data, "f", 1, Form(True))):
-        assert (len(block.changes), len(block.bad), len(block.bad.first)) == (1000, 1000, 100)
-        assert block.bad.before.tolist() == list(range(1000))
+    block = parse_block("+ é 2\n+ 1 2\n".encode() * 1000, "f", 1, Form(True))
+    assert (len(block.changes), len(block.bad), len(block.bad.first)) == (1000, 1000, 100)
+    assert block.bad.before.tolist() == list(range(1000))
 
 
 @pytest.mark.parametrize("integers", [True, False])
@@ -153,3 +183,15 @@ def test_a_line_that_is_too_long_is_bad() -> None:
         "f, line 2: the line is longer than 1,048,576 bytes; shorten or remove it"
     ]
     assert (block.changes.source.to_pylist(), block.lines) == ([3, 5], 3)
+
+
+@pytest.mark.parametrize("integers", [True, False])
+def test_long_lines_among_others_and_old_line_ends(integers: bool) -> None:
+    note = b"#".ljust(LINE_BYTES + 1, b"x")
+    blank = b" " * (LINE_BYTES + 1)
+    add = b"+ 1 2".ljust(LINE_BYTES + 1)
+    for end in (b"\n", b"\r\n", b"\r"):
+        for lines in ([note], [blank, b"+ 1 2"], [b"- 1 2", add, b"", b"+ 3 4", note, b"~ 3 4 5"]):
+            data, form = end.join(lines), Form(integers)
+            assert as_parsed(data, form) == line_by_line(data, form)
+            assert as_parsed(data + end, form) == line_by_line(data + end, form)

@@ -223,7 +223,7 @@ class Branch:
         self.seconds["compile"] = time.perf_counter() - began
         self.spent.add("compile", self.seconds["compile"])
         if info.string_ids and any(k is None for k in plan.kernels):
-            plan = replace(plan, names=self.graph.names)
+            plan = replace(plan, names=self.graph.string_broadcast)
         return replace(plan, program=shippable(self.program))
 
     def _iterate(self, spark: SparkSession, plan: Plan, info: VariantInfo, store: Store) -> None:

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from vertexsdk.arrays.arrow_strings import packed, unpacked
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load._blocks import Block, edge_blocks
-from vertexsdk.graph.load._jobs import Plan
+from vertexsdk.graph.load._jobs import Edges, Plan
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.string_ids import Names
 from vertexsdk.graph.vertex_file import VertexInput
@@ -98,7 +98,7 @@ def stored_graph(
     graph.may_be_empty = True
     if groups["names"]:
         columns = store.segment(groups["names"][0])
-        graph.use_names(Names.of(unpacked(columns["offsets"], columns["bytes"])))
+        graph.use_string_ids(Names.of(unpacked(columns["offsets"], columns["bytes"])))
     return graph
 
 
@@ -114,7 +114,7 @@ def _vertices(columns: dict[str, NDArray[Any]]) -> VertexInput:
 
 
 @dataclass(frozen=True)
-class StoredEdges:
+class StoredEdges(Edges):
     """The edges of segments, read by the tasks. See `Edges`."""
 
     address: Address
@@ -135,10 +135,6 @@ class StoredEdges:
         refs = list(enumerate(self.refs))
         task = partial(_blocks, self.address, plan)
         return sc.parallelize(refs, max(len(refs), 1)).mapPartitions(task)
-
-    def distinct_names(self, sc: SparkContext) -> Any:
-        """Not called: the names are stored."""
-        raise AssertionError("the names of stored edges are known")
 
 
 def _blocks(

@@ -14,57 +14,34 @@ from vertexsdk.program.algebra import INT_MAX, INT_MIN
 __all__ = ["BOTTOM", "TOP", "Names"]
 
 
-class _Top(str):
-    """Greater than every string: what Min(VertexId) starts from."""
+class _Extreme(str):
+    """A string above or below all others: what `Min(VertexId)` and `Max(VertexId)` start from."""
 
-    __slots__ = ()
+    __slots__ = ("code",)
     __hash__ = str.__hash__
+    code: int
 
     def __lt__(self, other: object) -> bool:
-        return False
+        return self.code < 0 and other is not self
 
     def __gt__(self, other: object) -> bool:
-        return other is not self
+        return self.code > 0 and other is not self
 
     def __le__(self, other: object) -> bool:
-        return other is self
+        return self.code < 0 or other is self
 
     def __ge__(self, other: object) -> bool:
-        return True
+        return self.code > 0 or other is self
 
     def __eq__(self, other: object) -> bool:
-        return other is self or other == INT_MAX
+        return other is self or other == self.code
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
 
-class _Bottom(str):
-    """Less than every string: what Max(VertexId) starts from."""
-
-    __slots__ = ()
-    __hash__ = str.__hash__
-
-    def __gt__(self, other: object) -> bool:
-        return False
-
-    def __lt__(self, other: object) -> bool:
-        return other is not self
-
-    def __ge__(self, other: object) -> bool:
-        return other is self
-
-    def __le__(self, other: object) -> bool:
-        return True
-
-    def __eq__(self, other: object) -> bool:
-        return other is self or other == INT_MIN
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-
-TOP, BOTTOM = _Top("<none>"), _Bottom("<none>")
+TOP, BOTTOM = _Extreme("<none>"), _Extreme("<none>")
+TOP.code, BOTTOM.code = INT_MAX, INT_MIN
 
 
 class Names:

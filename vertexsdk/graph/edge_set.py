@@ -27,7 +27,7 @@ from vertexsdk.graph.checkpoint import put_edges, put_names
 from vertexsdk.graph.edge_kernels import COUNTS, apply_changes
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load._blocks import Block, edge_blocks
-from vertexsdk.graph.load._jobs import Plan
+from vertexsdk.graph.load._jobs import Edges, Plan
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.string_ids import Names
 from vertexsdk.graph.topology import Topology
@@ -69,7 +69,7 @@ class EdgeSet:
         self.keys = HeldKeys(graph)
         self.key = self.keys.fresh("edges")
         self.anchor.run(partial(_first, info.keys, self.key, value or "uint8"))
-        self.names: Names | None = graph.code_names
+        self.names: Names | None = graph.string_table
         self.placement: Any = graph.placement  # a broadcast, or None
         self.num_edges = info.num_edges
         self.renamed = 0  # how often ids were given other codes
@@ -178,7 +178,7 @@ class EdgeSet:
             partitions=self.partitions,
         )
         if self.names is not None:
-            found.use_names(self.names)
+            found.use_string_ids(self.names)
         found.use_placement(self.base, self.placement)
         return found
 
@@ -200,7 +200,7 @@ def refuse_parallel(graph: Graph) -> None:
 
 
 @dataclass(frozen=True)
-class ResidentEdges:
+class ResidentEdges(Edges):
     """The edges of an `EdgeSet`'s version. See `Edges`."""
 
     key: str
@@ -213,10 +213,6 @@ class ResidentEdges:
     def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
         """See `Edges`."""
         return self.records.mapPartitionsWithIndex(partial(_blocks, self.key, plan))
-
-    def distinct_names(self, sc: SparkContext) -> Any:
-        """Not called: the set knows the names."""
-        raise AssertionError("the names of resident edges are known")
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""A graph as a run takes it: where its edges come from, loaded when a program needs them.
+"""A graph: the source of its edges, and what was loaded from it.
 
-`Graph.read` only looks at what is there. A program needs the graph in one *variant* (which way
-edges are followed, with which values); `materialise` loads it, once, into memory that all
-workers of a host share. Its anchor says on which host each partition is, for all variants.
+`Graph.read` only checks that the files are there. A program needs the graph in one *variant*
+(which way edges are followed, with which values); `materialise` loads a variant once, into memory
+that all workers of a host share. The anchor pins each partition to a host, for all variants.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,11 +40,21 @@ _numbers = itertools.count()
 VariantKey = Variant | tuple[str, str | None, str]
 
 
+class GraphOptions(TypedDict, total=False):
+    """Options that every way to make a `Graph` takes; `Graph.read` describes them."""
+
+    undirected: bool
+    multi: bool
+    partitions: int | None
+    partitioner: Any
+    slack: float
+
+
 @dataclass(frozen=True, slots=True)
 class VariantInfo:
-    """What loading a variant found.
+    """Counts taken while a variant was loaded.
 
-    `num_edges` counts edges as given, without duplicates unless the graph keeps them; an edge
+    `num_edges` counts edges of the input, without duplicates unless the graph keeps them; an edge
     of an undirected graph counts once. `valued` of the `given` lines had a value (the others
     have value 1). `sizes` has (vertices, adjacency entries, ghosts) of each partition, `keys`
     their resident keys, `kinds` the class names that codes in `Topology.kind` stand for.
@@ -87,11 +97,30 @@ class VariantInfo:
 
 
 class Graph:
-    """Edges, and the vertices they join. Make one with `read` or one of the `from_` methods.
+    """Edges and the vertices that they join, on Spark.
 
-    >>> graph = Graph.read(spark, "edges.txt")  # doctest: +SKIP
-    >>> graph.num_vertices  # doctest: +SKIP
-    4
+    Make one with `read` or one of the `from_` methods. Nothing is loaded until a program or a
+    property needs it.
+
+    Attributes:
+        spark: the session.
+        undirected: each edge stands for both directions.
+        multi: duplicate edges are kept.
+        partitions: number of partitions.
+        partitioner: how vertices are assigned to partitions.
+        placement: a Spark broadcast of the `Placement`; None before loading, or where the hash
+            of the id decides.
+        key: prefix of the shared-memory keys of everything loaded for this graph.
+        vertex_input: the vertices listed apart from the edges, or None.
+        string_table: the string ids in order of their codes; None before loading, or where ids
+            are integers.
+        string_broadcast: a Spark broadcast of `string_table`, or None.
+        may_be_empty: a graph without edges is no error, as after edges were removed.
+
+    Example:
+        >>> graph = Graph.read(spark, "edges.txt")  # doctest: +SKIP
+        >>> graph.num_vertices  # doctest: +SKIP
+        4
     """
 
     def __init__(
@@ -110,19 +139,19 @@ class Graph:
             raise InputError(f"partitions is {partitions}; it must be at least 1")
         self.spark = spark
         self._edges = edges
-        self._vertices = vertices
+        self.vertex_input = vertices
         self.undirected = undirected
         self.multi = multi
         self.partitions = partitions or _default_partitions(spark)
         self.partitioner = Partitioner.of(partitioner, slack)
-        self._placement: Any = None  # a broadcast, once it is known
+        self.placement: Any = None
         application = shared_memory.application(spark.sparkContext.applicationId)
-        self._key = f"{application}/graph-{next(_numbers)}"
+        self.key = f"{application}/graph-{next(_numbers)}"
         self._infos: dict[Variant, VariantInfo] = {}
-        self._names: Names | None = None
-        self._names_sent: Any = None
+        self.string_table: Names | None = None
+        self.string_broadcast: Any = None
         self._anchor: Anchor | None = None
-        self.may_be_empty = False  # as a graph may be from which edges were removed
+        self.may_be_empty = False
         shared_memory.claim(application)
         shared_memory.release_at_exit(application)
 
@@ -146,19 +175,24 @@ class Graph:
             edges: a file, directory or glob, or several. Text lines `source target [value]`
                 separated by blanks, tabs or commas, with `#` comments; or CSV or Parquet with
                 columns `source,target[,value]` or `src,dst[,weight]`.
-            vertices: a file with a vertex id per line, and perhaps the name of its class.
-            undirected: each edge given stands for both directions.
-            multi: keep duplicate edges; else the last one given counts.
-            partitions: how many; the default is one per executor.
-            format: "text", "csv" or "parquet"; the default is to look.
-            partitioner: which partition owns a vertex: "hash" of its id; or so that few edges lead
-                from one partition to another, "ldg", "fennel" or "metis", for which the graph is
-                read once more, into one task; or a function or a table, see `_partitioner`.
-            slack: by how much partitions that follow the structure may exceed their share of
-                vertices and edges.
+            vertices: a file with a vertex id per line, and optionally the name of its class.
+            undirected: each edge stands for both directions.
+            multi: keep duplicate edges; otherwise the last line for an edge counts.
+            partitions: number of partitions; the default is one per executor.
+            format: "text", "csv" or "parquet"; the default is to detect it.
+            partitioner: how vertices are assigned to partitions. "hash": by the hash of the id.
+                "ldg", "fennel", "metis": so that few edges join two partitions; reads the graph
+                once more, into one task. A function `f(structure, partitions)` that returns the
+                partition of each vertex. Or a table: a DataFrame (Spark, pandas) with columns
+                `id` and `partition`, an array of shape (n, 2), two arrays, or a mapping.
+            slack: how far a partition may exceed its share of vertices and edges under "ldg",
+                "fennel" and "metis"; 0.05 is 5 %.
 
         Raises:
-            InputError: nothing is there, or it is empty.
+            InputError: no such file, the file is empty, or its columns are not those of edges.
+
+        Example:
+            >>> graph = Graph.read(spark, ["a.txt", "more/"], undirected=True)  # doctest: +SKIP
         """
         paths = [edges] if isinstance(edges, str) else list(edges)
         return cls(
@@ -177,40 +211,40 @@ class Graph:
         cls,
         edges: DataFrame,
         vertices: DataFrame | None = None,
-        *,
-        undirected: bool = False,
-        multi: bool = False,
-        partitions: int | None = None,
-        partitioner: Any = "hash",
-        slack: float = 0.05,
+        **options: Unpack[GraphOptions],
     ) -> Graph:
-        """Take edges from a DataFrame with columns `source,target[,value]` (or `src,dst`).
+        """Make a graph from Spark DataFrames.
 
-        Other columns of `edges` are not read. `vertices` has a column `id`, and perhaps `kind`, the
-        name of the vertex's class; any other is refused, as nothing would be made of it.
+        Args:
+            edges: columns `source,target[,value]` or `src,dst[,weight]`; ids are integers or
+                strings, values are numbers. Other columns are ignored.
+            vertices: a column `id`, and optionally `kind`, the name of the vertex's class.
+            options: `undirected`, `multi`, `partitions`, `partitioner`, `slack`; see `read`.
 
         Raises:
-            InputError: columns that are missing, or of vertices that are not known.
+            InputError: a required column is missing, or `vertices` has an unknown one.
+
+        Example:
+            >>> graph = Graph.from_dataframe(edges, undirected=True)  # doctest: +SKIP
         """
         return cls(
             edges.sparkSession,
             sources.FrameEdges(edges),
             None if vertices is None else vertices_of(vertices),
-            undirected=undirected,
-            multi=multi,
-            partitions=partitions,
-            partitioner=partitioner,
-            slack=slack,
+            **options,
         )
 
     @classmethod
-    def from_graphframe(cls, graph: Any, **options: Any) -> Graph:
-        """Take a GraphFrames `GraphFrame`; `options` as those of `from_dataframe`.
+    def from_graphframe(cls, graph: Any, **options: Unpack[GraphOptions]) -> Graph:
+        """Make a graph from a GraphFrames `GraphFrame`.
 
-        Of its vertices `id` and `kind` are read, of its edges `src`, `dst` and `weight`.
+        Args:
+            graph: `id` and `kind` of its vertices are read, `src`, `dst` and `weight` of its
+                edges.
+            options: as those of `from_dataframe`.
         """
-        wanted = [n for n in graph.vertices.columns if n in ("id", "kind")]
-        return cls.from_dataframe(graph.edges, graph.vertices.select(*wanted), **options)
+        columns = [n for n in graph.vertices.columns if n in ("id", "kind")]
+        return cls.from_dataframe(graph.edges, graph.vertices.select(*columns), **options)
 
     @classmethod
     def from_arrays(
@@ -221,31 +255,48 @@ class Graph:
         *,
         spark: SparkSession,
         vertices: ArrayLike | None = None,
-        undirected: bool = False,
-        multi: bool = False,
-        partitions: int | None = None,
-        partitioner: Any = "hash",
-        slack: float = 0.05,
+        **options: Unpack[GraphOptions],
     ) -> Graph:
-        """Take edges from arrays of ids (integers or strings), shape (m,), and of values."""
+        """Make a graph from arrays.
+
+        Args:
+            source: ids of the sources, integers or strings, shape (m,).
+            target: ids of the targets, shape (m,).
+            value: edge values, numbers, shape (m,); the default is 1 for every edge.
+            spark: the session, see `vertexsdk.session`.
+            vertices: ids of further vertices, shape (n,); needed only for those without edges.
+            options: `undirected`, `multi`, `partitions`, `partitioner`, `slack`; see `read`.
+
+        Raises:
+            InputError: lengths differ, or ids are neither integers nor strings.
+
+        Example:
+            >>> graph = Graph.from_arrays([1, 2], [2, 3], spark=spark)  # doctest: +SKIP
+            >>> graph.num_vertices  # doctest: +SKIP
+            3
+        """
         return cls(
             spark,
             sources.ArrayEdges.of(source, target, value),
             None if vertices is None else VertexInput.of(vertices),
-            undirected=undirected,
-            multi=multi,
-            partitions=partitions,
-            partitioner=partitioner,
-            slack=slack,
+            **options,
         )
 
     @classmethod
     def from_networkx(
         cls, graph: Any, *, spark: SparkSession, weight: str = "weight", **options: Any
     ) -> Graph:
-        """Take a NetworkX graph; `undirected` and `multi` are as it is.
+        """Make a graph from a NetworkX graph.
 
-        Node labels are ids: integers, or all are taken by their `str`.
+        Args:
+            graph: its type gives `undirected` and `multi`. Node labels are the ids: all
+                integers, or else the `str` of each.
+            spark: the session.
+            weight: edge attribute with the value; an edge without it has value 1.
+            options: as those of `from_arrays`.
+
+        Raises:
+            InputError: two nodes have the same `str`, or an id is beyond int64.
         """
         from vertexsdk.graph.load._convert import arrays_of_networkx
 
@@ -254,30 +305,47 @@ class Graph:
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, spark: SparkSession, **options: Any) -> Graph:
-        """Take a square SciPy sparse matrix: entry [i, j] is an edge i -> j with that value."""
+        """Make a graph from a SciPy sparse matrix.
+
+        Args:
+            matrix: shape (n, n); a stored entry [i, j] is an edge i -> j with that value. The
+                vertices are 0 to n - 1.
+            spark: the session.
+            options: as those of `from_arrays`.
+
+        Raises:
+            InputError: the matrix is not square.
+        """
         from vertexsdk.graph.load._convert import arrays_of_scipy
 
         arrays, kind = arrays_of_scipy(matrix)
         return cls.from_arrays(*arrays, spark=spark, **{**kind, **options})
 
     def materialise(self, variant: VariantKey = ("out", None, "combined")) -> VariantInfo:
-        """Load a variant unless it is loaded, and say what was found.
+        """Load a variant, unless it is loaded already.
+
+        Args:
+            variant: which way edges are followed, and with which values; see `Variant`.
+
+        Returns:
+            Counts of vertices and edges, and the shared-memory key of each partition.
 
         Raises:
             InputError: bad input, with the file and line where there is one.
             RunError: Spark failed, or there is no room.
         """
-        wanted = variant if isinstance(variant, Variant) else Variant(*variant)
+        if not isinstance(variant, Variant):
+            variant = Variant(*variant)
         anchor = self.anchor
-        if wanted not in self._infos:
-            self._infos[wanted] = self._load(wanted, anchor)
-        return self._infos[wanted]
+        if variant not in self._infos:
+            self._infos[variant] = self._load(variant, anchor)
+        return self._infos[variant]
 
     @property
     def anchor(self) -> Anchor:
-        """Where the partitions are: for `Exchange`, so that hops run there.
+        """The hosts of the partitions, so that tasks run where their partition is.
 
-        Made anew, and the graph loaded again when needed, if an executor has gone.
+        If an executor was lost, a new anchor is made and the graph is loaded again when needed.
         """
         if self._anchor is not None and not self._anchor.whole():
             self.unpersist()
@@ -285,37 +353,17 @@ class Graph:
             self._anchor = Anchor(self.spark, self.partitions)
         return self._anchor
 
-    @property
-    def names(self) -> Any:
-        """A Spark broadcast of the `Names` of string ids; None before loading, or without any."""
-        return self._names_sent
-
-    @property
-    def key(self) -> str:
-        """The prefix of all that is resident for this graph."""
-        return self._key
-
-    @property
-    def code_names(self) -> Names | None:
-        """The string ids in the order of their codes; None where ids are integers."""
-        return self._names
-
-    @property
-    def vertex_input(self) -> VertexInput | None:
-        """The vertices named apart from the edges."""
-        return self._vertices
-
-    def use_names(self, names: Names) -> None:
-        """Take the edges' ids as codes of these strings, instead of finding the strings."""
-        self._names = names
-        self._names_sent = self.spark.sparkContext.broadcast(names)
+    def use_string_ids(self, table: Names) -> None:
+        """Read the ids of the edges as codes in `table`, instead of collecting string ids."""
+        self.string_table = table
+        self.string_broadcast = self.spark.sparkContext.broadcast(table)
 
     def _load(self, variant: Variant, anchor: Anchor) -> VariantInfo:
         began = time.perf_counter()
         try:
             plan, reports, kinds = self._load_placed(variant, anchor)
         except NotIntegers:
-            self._find_names()
+            self._collect_string_ids()
             plan, reports, kinds = self._load_placed(variant, anchor)
         if not sum(r.vertices for r in reports) and not self.may_be_empty:
             raise InputError("there is no edge in the input; a line is `source target [value]`")
@@ -328,8 +376,8 @@ class Graph:
             duplicates=0 if self.multi else duplicates,
             self_loops=sum(r.self_loops for r in reports),
             valued=sum(r.valued for r in reports),
-            string_ids=self._names is not None,
-            mixed_ids=self._names is not None and self._names.mixed,
+            string_ids=self.string_table is not None,
+            mixed_ids=self.string_table is not None and self.string_table.mixed,
             kinds=kinds,
             sizes=tuple((r.vertices, r.entries, r.ghosts) for r in reports),
             keys=tuple(plan.key_of(p) for p in range(self.partitions)),
@@ -342,23 +390,18 @@ class Graph:
     def _load_placed(
         self, variant: Variant, anchor: Anchor
     ) -> tuple[Plan, list[Report], tuple[str, ...]]:
-        vertices, kinds = resolve(self._vertices, self._names)
-        if self._placement is None and self.placed:
-            self._placement = self.spark.sparkContext.broadcast(self._place(vertices))
+        vertices, kinds = resolve(self.vertex_input, self.string_table)
+        if self.placement is None and self.placed:
+            self.placement = self.spark.sparkContext.broadcast(self._place(vertices))
         plan = Plan(
-            f"{self._key}/{variant.name}", variant, self.partitions, self.undirected, self.multi,
-            table=self._placement, table_key=f"{self._key}/placement" if self.placed else None,
+            f"{self.key}/{variant.name}", variant, self.partitions, self.undirected, self.multi,
+            table=self.placement, table_key=f"{self.key}/placement" if self.placed else None,
         )  # fmt: skip
-        return plan, load(anchor, self._edges, plan, vertices, self._names_sent), kinds
-
-    @property
-    def placement(self) -> Any:
-        """A Spark broadcast of the `Placement`; None before loading, or by the hash alone."""
-        return self._placement
+        return plan, load(anchor, self._edges, plan, vertices, self.string_broadcast), kinds
 
     def use_placement(self, other: Graph, placement: Any = None) -> None:
         """Place vertices as another graph does, or as a broadcast of a `Placement` says."""
-        self.partitioner, self._placement = other.partitioner, placement or other.placement
+        self.partitioner, self.placement = other.partitioner, placement or other.placement
 
     @property
     def placed(self) -> bool:
@@ -366,48 +409,49 @@ class Graph:
         return self.partitions > 1 and self.partitioner.name != "hash"
 
     def _place(self, vertices: Vertices | None) -> Placement:
-        """Find out which partition is to own each vertex."""
+        """Assign each vertex to a partition."""
         how = self.partitioner
         if how.function is None:
             return self._table_placement()
         variant = Variant("undirected")
-        plan = Plan(f"{self._key}/whole", variant, 1, self.undirected, self.multi)
+        plan = Plan(f"{self.key}/whole", variant, 1, self.undirected, self.multi)
         whole = Anchor(self.spark, 1)
         try:
-            load(whole, self._edges, plan, vertices, self._names_sent)
-            args = (how.function, plan.key_of(0), self.partitions, how.slack, self._names_sent)
-            found = whole.run(partial(assign, *args))[0]
+            load(whole, self._edges, plan, vertices, self.string_broadcast)
+            args = (how.function, plan.key_of(0), self.partitions, how.slack, self.string_broadcast)
+            assigned = whole.run(partial(assign, *args))[0]
         finally:
             whole.forget(plan.key)
             whole.close()
-        if isinstance(found, InputError):
-            raise found
-        return Placement.of_table(*found, self.partitions)
+        if isinstance(assigned, InputError):
+            raise assigned
+        return Placement.of_table(*assigned, self.partitions)
 
     def _table_placement(self) -> Placement:
-        if self._names is None and self.partitioner.strings:
-            self._find_names()
-            names = self.code_names
-            if names is not None and names.integers == len(names):
-                self._names = self._names_sent = None
-                raise InputError("partitioner: the graph's ids are integers; so must be its own")
-        return self.partitioner.of_table(self.partitions, self._names)
+        if self.string_table is None and self.partitioner.strings:
+            table = self._collect_string_ids()
+            if table.integers == len(table):
+                self.string_table = self.string_broadcast = None
+                raise InputError(
+                    "partitioner: the graph's ids are integers; give the table integer ids"
+                )
+        return self.partitioner.of_table(self.partitions, self.string_table)
 
-    def _find_names(self) -> None:
-        """Give every string id its code, which is its rank among all."""
-        self._placement = None
-        sc = self.spark.sparkContext
-        self._names = Names.of(
-            self._edges.distinct_names(sc),
-            None if self._vertices is None else self._vertices.strings(),
+    def _collect_string_ids(self) -> Names:
+        """Collect all string ids; the code of an id is its rank among them."""
+        self.placement = None
+        table = Names.of(
+            self._edges.distinct_ids(self.spark.sparkContext),
+            None if self.vertex_input is None else self.vertex_input.strings(),
         )
-        self._names_sent = sc.broadcast(self._names)
-        if self._names.mixed:
+        self.use_string_ids(table)
+        if table.mixed:
             _log.warning(
                 "%d of %d ids are integers and the others are not: all are taken as strings",
-                self._names.integers,
-                len(self._names),
+                table.integers,
+                len(table),
             )
+        return table
 
     def topology_key(self, variant: VariantKey, partition: int) -> str:
         """The resident key of one partition's topology in a variant that is loaded."""
@@ -433,8 +477,8 @@ class Graph:
             InputError: an id that is not in the graph.
         """
         self._any()
-        if self._names is not None:
-            codes = self._names.find([str(i) for i in ids])
+        if self.string_table is not None:
+            codes = self.string_table.find([str(i) for i in ids])
             missing = np.flatnonzero(codes < 0)
         else:
             try:
@@ -451,29 +495,31 @@ class Graph:
     def contains(self, ids: Sequence[str | int]) -> NDArray[np.bool_]:
         """Return for each id whether the graph has such a vertex (bool, shape (n,))."""
         self._any()
-        if self._names is not None:
-            return np.asarray(self._names.find([str(i) for i in ids]) >= 0)
+        if self.string_table is not None:
+            return np.asarray(self.string_table.find([str(i) for i in ids]) >= 0)
         return self._present(np.asarray(ids, np.int64))
 
     def _present(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        parts = self._where(codes)
+        parts = self._present_by_partition(codes)
         if any(p is None for p in parts):  # an executor has gone with its host's memory
             loaded = list(self._infos)
             self.unpersist()
             for variant in loaded:
                 self.materialise(variant)
-            parts = self._where(codes)
-        found = np.zeros(len(codes), np.bool_)
+            parts = self._present_by_partition(codes)
+        present = np.zeros(len(codes), np.bool_)
         for part in parts:
             if part is None:
-                raise RunError("executors die with the graph they hold; see the cluster's logs")
-            found |= part
-        return found
+                raise RunError(
+                    "executors are lost again and again, with their part of the graph; see the logs"
+                )
+            present |= part
+        return present
 
-    def _where(self, codes: NDArray[np.int64]) -> list[NDArray[np.bool_] | None]:
-        """For each partition which codes are vertices in it, or None if it is not there."""
+    def _present_by_partition(self, codes: NDArray[np.int64]) -> list[NDArray[np.bool_] | None]:
+        """Return for each partition which codes are its vertices, or None if it was lost."""
         keys = self._any().keys
-        look = partial(_among, keys, codes)
+        look = partial(_present_in, keys, codes)
         here = [look(p) for p in range(len(keys))]
         return here if all(h is not None for h in here) else self.anchor.run(look)
 
@@ -483,10 +529,10 @@ class Graph:
         Raises:
             InputError: the partition is kept on another host.
         """
-        held = shared_memory.open(self.topology_key(variant, partition))
-        if held is None:
+        stored = shared_memory.open(self.topology_key(variant, partition))
+        if stored is None:
             raise InputError(f"partition {partition} is on another host; read it in a task there")
-        return Topology.from_columns(*held)
+        return Topology.from_columns(*stored)
 
     def forget(self, prefix: str) -> None:
         """Drop the arrays under a resident key, wherever this graph's partitions are."""
@@ -497,7 +543,7 @@ class Graph:
 
     def with_vertices(self, vertices: VertexInput | None) -> Graph:
         """Return a graph of the same edges, loaded anew, with these vertices named apart."""
-        made = Graph(
+        graph = Graph(
             self.spark,
             self._edges,
             vertices,
@@ -505,33 +551,33 @@ class Graph:
             multi=self.multi,
             partitions=self.partitions,
         )
-        made.use_placement(self)
-        made.may_be_empty = self.may_be_empty
-        if self._names is not None:
-            made.use_names(self._names)
-        return made
+        graph.use_placement(self)
+        graph.may_be_empty = self.may_be_empty
+        if self.string_table is not None:
+            graph.use_string_ids(self.string_table)
+        return graph
 
     def unpersist(self) -> None:
         """Free the memory of all variants; they are loaded again when needed."""
-        self.forget(self._key)
+        self.forget(self.key)
         if self._anchor is not None:
             self._anchor.close()
         self._infos.clear()
         self._anchor = None
 
 
-def _among(
+def _present_in(
     keys: Sequence[str], codes: NDArray[np.int64], partition: int
 ) -> NDArray[np.bool_] | None:
-    """Say which codes are ids of a partition (bool, shape (n,)); None if it is not here."""
-    held = shared_memory.open(keys[partition])
-    if held is None:
+    """Return which codes are ids of a partition (bool[n]), or None if it is on another host."""
+    stored = shared_memory.open(keys[partition])
+    if stored is None:
         return None
-    ids = held[0]["ids"]
+    ids = stored[0]["ids"]
     at = np.searchsorted(ids, codes)
-    found = np.asarray(at < len(ids))
-    found[found] = ids[at[found]] == codes[found]
-    return found
+    present = np.asarray(at < len(ids))
+    present[present] = ids[at[present]] == codes[present]
+    return present
 
 
 def _default_partitions(spark: SparkSession) -> int:

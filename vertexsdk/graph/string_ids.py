@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.allocate import allocate
+from vertexsdk.arrays.arrow_strings import packed
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.load import _text as text
-from vertexsdk.graph.load._lines import LineError, check_lengths, hard_floats
-from vertexsdk.graph.load._radix_sort import Chunk
 
-__all__ = ["Names", "merged", "parse_named", "tokens"]
+__all__ = ["Names", "beyond_int64", "merged"]
+
+_INTEGER = r"^-?[0-9]+$"
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,11 @@ class Names:
             InputError: a name of digits alone which is beyond int64.
         """
         names = merged([p for p in parts if p is not None])
-        numeric = names.filter(pc.match_substring_regex(names, r"^-?[0-9]+$"))
-        long = numeric.filter(pc.greater_equal(pc.utf8_length(numeric), 19))
-        for name in long.to_pylist():
-            digits = name.removeprefix("-").lstrip("0")
-            if len(digits) > 19 or not -(2**63) <= int(name) < 2**63:
-                raise InputError(f"id {excerpt(name)}: {text.MESSAGES[text.ID_RANGE]}")
-        return cls(names, len(numeric))
+        at = beyond_int64(names)
+        if at is not None:
+            raise InputError(f"id {excerpt(names[at].as_py())}: {text.MESSAGES[text.ID_RANGE]}")
+        integers = pc.sum(pc.match_substring_regex(names, _INTEGER)).as_py() or 0
+        return cls(names, integers)
 
     def __len__(self) -> int:
         return len(self.sorted)
@@ -71,13 +69,18 @@ class Names:
         return np.asarray(pc.cast(pc.fill_null(found, -1), pa.int64()))
 
     def packed(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Return the names of some codes as (offsets int64[n + 1], UTF-8 bytes)."""
-        taken = pc.take(self.sorted, pa.array(codes))
-        taken = pa.concat_arrays([taken])
-        _, offsets, data = taken.buffers()
-        at = np.frombuffer(offsets, np.int64)[taken.offset : taken.offset + len(taken) + 1]
-        flat = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-        return at - at[0], flat[at[0] : at[-1]]
+        """Return the ids of some codes (int64[n]) as (offsets int64[n + 1], UTF-8 bytes)."""
+        return packed(pc.take(self.sorted, pa.array(codes)))
+
+
+def beyond_int64(ids: pa.LargeStringArray) -> int | None:
+    """Return the position of the first id that is an integer beyond int64, or None."""
+    long = pc.greater_equal(pc.binary_length(ids), 19)
+    for at in np.flatnonzero(pc.and_(long, pc.match_substring_regex(ids, _INTEGER))).tolist():
+        digits = ids[at].as_py()
+        if len(digits.lstrip("-0")) > 19 or not -(2**63) <= int(digits) < 2**63:
+            return int(at)
+    return None
 
 
 def merged(parts: Iterable[Any]) -> pa.LargeStringArray:
@@ -85,64 +88,3 @@ def merged(parts: Iterable[Any]) -> pa.LargeStringArray:
     chunks = [pc.cast(p, pa.large_string()) for p in parts]
     names = pc.unique(pa.chunked_array(chunks, pa.large_string()))
     return pc.take(names, pc.sort_indices(names))
-
-
-def tokens(
-    buffer: NDArray[np.uint8], at: NDArray[np.int32], size: NDArray[np.int32]
-) -> pa.LargeStringArray:
-    """Return the tokens at positions `at` of length `size` as an Arrow array.
-
-    Raises:
-        LineError: a token is not UTF-8.
-    """
-    offsets = np.zeros(len(at) + 1, np.int64)
-    np.cumsum(size, out=offsets[1:])
-    out = np.empty(offsets[-1], np.uint8)
-    text.gather_tokens(buffer, at, size, offsets, out)
-    strings = pa.Array.from_buffers(
-        pa.large_string(), len(at), [None, pa.py_buffer(offsets), pa.py_buffer(out)]
-    )
-    try:
-        strings.validate(full=True)
-    except pa.ArrowInvalid:
-        for k in range(len(at)):
-            try:
-                bytes(out[offsets[k] : offsets[k + 1]]).decode()
-            except UnicodeDecodeError:
-                raise LineError(text.NOT_UTF8, int(at[k])) from None
-    return strings
-
-
-def parse_named(
-    buffer: NDArray[np.uint8], begin: int, end: int, value: str | None, codes: Any
-) -> Chunk:
-    """Parse whole lines whose ids are strings; `codes` turns an Arrow array into int64.
-
-    Raises:
-        LineError: at the first bad line.
-    """
-    check_lengths(buffer, begin, end)
-    lines = text.count_lines(buffer, begin, end) + 1
-    at, size = np.empty((lines, 3), np.int32), np.empty((lines, 3), np.int32)
-    rows = text.tokenize(buffer, begin, end, at, size)
-    at, size = at[:rows], size[:rows]
-    if (at[:, 1] < 0).any():
-        raise LineError(text.ONE_FIELD, int(at[np.argmax(at[:, 1] < 0), 0]))
-    floats = np.empty(rows if value == "float64" else 0)
-    whole = np.empty(rows if value == "int64" else 0, np.int64)
-    hard_row, hard_at = (np.empty(len(floats), np.int32) for _ in range(2))
-    report = np.zeros(7, np.int64)
-    column = np.ascontiguousarray(at[:, 2])
-    text.parse_values(buffer, end, column, floats, whole, hard_row, hard_at, report)
-    if report[0] != text.OK:
-        raise LineError(int(report[0]), int(report[1]))
-    hards = int(report[4])
-    if hards:
-        floats[hard_row[:hards]] = hard_floats(buffer, hard_at[:hards])
-    ends = [np.asarray(codes(tokens(buffer, at[:, k].copy(), size[:, k].copy()))) for k in range(2)]
-    kept = []
-    for array in [*ends, floats if value == "float64" else whole]:
-        kept.append(allocate(len(array), array.dtype))
-        kept[-1][:] = array
-    values = kept[2] if value is not None else None
-    return Chunk(kept[0], kept[1], values, int(report[text.HAS_VALUE]))

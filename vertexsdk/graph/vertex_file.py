@@ -19,10 +19,10 @@ from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._build_topology import NO_KIND, Vertices
-from vertexsdk.graph.load._dataframes import Batches, readable, text_lines
-from vertexsdk.graph.load._lines import LineError, check_lengths
+from vertexsdk.graph.load._dataframes import ArrowBatches, readable, text_lines
+from vertexsdk.graph.load._lines import LineError, check_lengths, tokens
 from vertexsdk.graph.load.arrow import as_strings, id_array, id_column, text_column
-from vertexsdk.graph.string_ids import Names, merged, tokens
+from vertexsdk.graph.string_ids import Names, beyond_int64, merged
 
 __all__ = ["VertexInput", "integer_id", "resolve", "vertices_at", "vertices_of", "with_ids"]
 
@@ -90,7 +90,7 @@ def vertices_of(frame: DataFrame, place: str = "the vertices") -> VertexInput:
             "of several classes"
         )
     wanted = [by_name[n] for n in ("id", "kind") if n in by_name]
-    columns = Batches.of(frame, wanted, place).collect()
+    columns = ArrowBatches.of(frame, wanted, place).collect()
     return VertexInput(columns[0], columns[1] if len(columns) > 1 else None, place)
 
 
@@ -103,7 +103,9 @@ def vertices_at(spark: SparkSession, path: str) -> VertexInput:
     local = files.local_path(path)
     if local is None:
         with readable(path):
-            lines = Batches.of(text_lines(spark, [path]), ["value"], path).collect()[0].to_pylist()
+            lines = (
+                ArrowBatches.of(text_lines(spark, [path]), ["value"], path).collect()[0].to_pylist()
+            )
         return _vertex_lines(np.frombuffer("\n".join(lines).encode(), np.uint8), path)
     found = files.expand([local])
     if files.file_format(found[0]) == "parquet":
@@ -119,14 +121,13 @@ def _vertex_lines(buffer: NDArray[np.uint8], place: str) -> VertexInput:
     try:
         check_lengths(buffer, begin, len(buffer))
         lines = text.count_lines(buffer, begin, len(buffer)) + 1
-        ids, report = np.empty(lines, np.int64), np.zeros(7, np.int64)
-        text.parse_ids(buffer, begin, len(buffer), ids, report)
         at, size = np.empty((lines, 3), np.int32), np.empty((lines, 3), np.int32)
         rows = text.tokenize(buffer, begin, len(buffer), at, size)
         at, size = at[:rows], size[:rows]
-        if report[0] == text.ID_RANGE:
-            raise LineError(text.ID_RANGE, int(report[1]))
         column = tokens(buffer, at[:, 0].copy(), size[:, 0].copy())
+        wrong = beyond_int64(column)
+        if wrong is not None:
+            raise LineError(text.ID_RANGE, int(at[wrong, 0]))
         if rows and column[0].as_py() == "id":
             at, size, column = at[1:], size[1:], column[1:]
         classed = at[:, 1] >= 0
@@ -137,7 +138,7 @@ def _vertex_lines(buffer: NDArray[np.uint8], place: str) -> VertexInput:
             kinds = found.take(pa.array(order, mask=~classed))
     except LineError as error:
         line = 1 + int(text.count_lines(buffer, 0, error.position))
-        raise error.said(f"{place}, line {line}", buffer) from None
+        raise error.at_line(f"{place}, line {line}", buffer) from None
     return VertexInput(column, kinds, place)
 
 

@@ -59,7 +59,7 @@ def events_engine(
     if not nodes:
         info = graph.materialise(("out", program.value_dtype, "combined"))
         keys, kinds = info.keys, info.kinds
-    names = graph.code_names
+    names = graph.string_table
     number = {s.name: k for k, s in enumerate(program.classes)}
     unknown = next((n for n in kinds if n not in number), None)
     if unknown is not None:

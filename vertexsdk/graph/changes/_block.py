@@ -1,13 +1,13 @@
-"""Blocks of whole change lines, parsed into columns: natively, and line by line where that is odd.
+"""Blocks of whole change lines, parsed into columns.
 
-`parse_lines` reads line by line, and is what `parse_block` must equal.
+A kernel parses the common form of a line; `parse_line` parses every other one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,30 +15,19 @@ from numpy.typing import NDArray
 
 from vertexsdk.graph.changes._line_kernel import BAD, ODD, SIZE_BITS, parse_changes
 from vertexsdk.graph.changes.changes import Changes
-from vertexsdk.graph.changes.line import MOST_REASONS, BadLine, BadLines, Form, Line, parse_line
+from vertexsdk.graph.changes.line import (
+    MOST_REASONS,
+    BadLine,
+    BadLines,
+    Form,
+    Line,
+    Places,
+    parse_line,
+)
 from vertexsdk.graph.load import _text as text
-from vertexsdk.graph.load._lines import hard_floats
+from vertexsdk.graph.load._lines import hard_floats, raw_tokens
 
-__all__ = ["Block", "Places", "parse_block", "parse_lines"]
-
-
-class Places(Sequence[str]):
-    """Where changes were read, said only when it is asked: "FILE, line N"."""
-
-    def __init__(self, path: str, lines: NDArray[np.int64]) -> None:
-        self.path, self.lines = path, lines
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    @overload
-    def __getitem__(self, number: int) -> str: ...
-    @overload
-    def __getitem__(self, number: slice) -> Places: ...
-    def __getitem__(self, number: int | slice) -> str | Places:
-        if isinstance(number, slice):
-            return Places(self.path, self.lines[number])
-        return f"{self.path}, line {self.lines[number]}"
+__all__ = ["Block", "parse_block"]
 
 
 @dataclass(frozen=True)
@@ -62,11 +51,9 @@ class Block:
 
 def parse_block(data: bytes, path: str, first: int, form: Form) -> Block:
     """Parse whole lines, of which the first has number `first` in its file."""
-    if data.count(b"\r") != data.count(b"\r\n"):  # it ends lines by itself
-        return parse_lines(data, path, first, form)
+    if data.count(b"\r") != data.count(b"\r\n"):  # a carriage return alone ends a line too
+        data = re.sub(rb"\r(?!\n)", b"\n", data)
     buffer = np.frombuffer(data, np.uint8)
-    if text.long_line(buffer, 0, len(buffer)) >= 0:
-        return parse_lines(data, path, first, form)
     ends = text.count_lines(buffer, 0, len(buffer))
     raw = _Raw(ends + 1, form)
     rows = parse_changes(
@@ -105,7 +92,7 @@ def parse_block(data: bytes, path: str, first: int, form: Form) -> Block:
             _strings(buffer, raw.target, kept, targets),
         ]
         raw.keep(kept)
-    places = Places(path, first + raw.line.astype(np.int64))
+    places = Places(f"{path}, line ", first + raw.line.astype(np.int64))
     value = raw.whole if form.value == "int64" else raw.value
     changes = Changes(raw.kind, ids[0], ids[1], value, places)
     lines = ends + (not data.endswith(b"\n") and len(data) > 0)
@@ -176,12 +163,7 @@ def _strings(
     rows = kept.copy()
     rows[list(by_row)] = False
     size = (at[rows] & ((1 << SIZE_BITS) - 1)).astype(np.int32)
-    offsets = np.zeros(len(size) + 1, np.int64)
-    np.cumsum(size, out=offsets[1:])
-    out = np.empty(offsets[-1], np.uint8)
-    text.gather_tokens(buffer, (at[rows] >> SIZE_BITS).astype(np.int32), size, offsets, out)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out)]
-    found = pa.Array.from_buffers(pa.large_string(), len(size), buffers)
+    found = raw_tokens(buffer, (at[rows] >> SIZE_BITS).astype(np.int32), size)
     if not by_row:
         return found
     both = pa.concat_arrays([found, pa.array(by_row.values(), pa.large_string())])
@@ -189,44 +171,3 @@ def _strings(
     place[rows] = np.arange(len(size))
     place[list(by_row)] = len(size) + np.arange(len(by_row))
     return both.take(pa.array(place[kept]))
-
-
-def parse_lines(data: bytes, path: str, first: int, form: Form) -> Block:
-    """Do as `parse_block`, line by line."""
-    lines: list[Line] = []
-    before: list[int] = []
-    reasons: list[BadLine] = []
-    at: list[int] = []
-    stop: list[int] = []
-    number = first - 1
-    for number, (line, end) in enumerate(_lines(data), first):
-        read = _read(line, form)
-        if isinstance(read, Line):
-            lines.append(read)
-            at.append(number)
-            stop.append(end)
-        elif read is not None:
-            before.append(len(lines))
-            if len(reasons) < MOST_REASONS:
-                reasons.append(BadLine(f"{path}, line {number}", str(read)))
-    kind, source, target, value, time = _columns(lines)
-    ids = pa.int64() if form.integers else pa.large_string()
-    changes = Changes(
-        np.array(kind, np.uint8), pa.array(source, ids), pa.array(target, ids),
-        np.array(value, np.dtype(form.value or "float64")), Places(path, np.array(at, np.int64)),
-    )  # fmt: skip
-    times = np.array(time if form.timed else [], np.float64)
-    bad = BadLines(np.array(before, np.int64), reasons)
-    return Block(changes, np.array(stop, np.int64), times, bad, number - first + 1)
-
-
-def _lines(data: bytes) -> Iterator[tuple[bytes, int]]:
-    """The lines, ended as those of any text file may be, and the byte after each."""
-    end = 0
-    for line in data.splitlines(keepends=True):
-        end += len(line)
-        yield line, end
-
-
-def _columns(lines: Iterable[Line]) -> list[Sequence[Any]]:
-    return list(zip(*lines, strict=True)) or [(), (), (), (), ()]

@@ -1,9 +1,9 @@
 """Change lines in a byte buffer, parsed natively: `+ source target [value]` and so on.
 
-The kernel knows what nearly every line looks like: ASCII, a sign, two ids, a plain number. It knows
-lines which are surely bad too, so that very many of them take little time. Any other line, right
-or wrong, it leaves to the caller ("odd"), so that one place alone says what a change is
-(`vertexsdk.graph.changes.line`). Every line that may be a change has a row.
+The kernel parses the common form of a line: ASCII, a sign, two ids, a plain number. It also
+recognises lines that are certainly bad, so that a file full of them is read fast. Any other line is
+marked `ODD` and left to the caller, so that `vertexsdk.graph.changes.line` alone defines what a
+change is. Every line that may be a change has a row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.jit import njit
-from vertexsdk.graph.load._text import OK, _ends, _skip, parse_value
+from vertexsdk.graph.load._text import LINE_BYTES, OK, _ends, _skip, parse_value
 from vertexsdk.graph.load._text import _integer as _int64
 
 __all__ = ["BAD", "ODD", "SIZE_BITS", "parse_changes"]
@@ -100,16 +100,6 @@ def parse_changes(
         start[row] = p
         number += 1
         p = _skip(buffer, p, end)
-        if p == end:
-            break
-        if buffer[p] == 10:
-            p += 1
-            continue
-        if buffer[p] == 35:
-            while p < end and buffer[p] != 10:
-                p += 1
-            p += 1
-            continue
         good = True
         bad = False  # surely; if neither, then odd
         fields = 0  # of the change; a time is none
@@ -188,5 +178,8 @@ def parse_changes(
             p += 1
         p = min(p + 1, end)
         stop[row] = p
-        row += 1
+        long = p - start[row] > LINE_BYTES
+        if long:
+            kind[row] = ODD
+        row += met > 0 or long  # a blank line or a comment is no row
     return row

@@ -18,12 +18,32 @@ from numpy.typing import NDArray
 from vertexsdk.errors import excerpt
 
 __all__ = ["ADD", "CHANGE", "MOST_REASONS", "REMOVE", "SIGNS", "WORDS"]
-__all__ += ["BadLine", "BadLines", "Form", "Line", "parse_line", "read_id"]
+__all__ += ["BadLine", "BadLines", "Form", "Line", "Places", "parse_line"]
+__all__ += ["read_id"]
 
 ADD, REMOVE, CHANGE = range(3)
 SIGNS = {"+": ADD, "-": REMOVE, "~": CHANGE}
 WORDS = {**SIGNS, "add": ADD, "remove": REMOVE, "change": CHANGE}
 MOST_REASONS = 100  # of the bad lines of a block; the others are counted
+
+
+class Places(Sequence[str]):
+    """Where changes were read, formatted only when asked for: `prefix` and a number.
+
+    >>> Places("changes.txt, line ", np.array([3, 8]))[1]
+    'changes.txt, line 8'
+    """
+
+    def __init__(self, prefix: str, numbers: NDArray[np.int64]) -> None:
+        self.prefix, self.numbers = prefix, numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return Places(self.prefix, self.numbers[number])
+        return f"{self.prefix}{self.numbers[number]}"
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vertexsdk.errors import InputError, excerpt
-from vertexsdk.graph.changes.line import MOST_REASONS, WORDS, BadLine, BadLines, Form, read_id
+from vertexsdk.graph.changes.line import (
+    MOST_REASONS,
+    WORDS,
+    BadLine,
+    BadLines,
+    Form,
+    Places,
+    read_id,
+)
 
-__all__ = ["Rows", "check_columns", "read_rows"]
+__all__ = ["check_columns", "read_rows"]
 
 _WORDS = pa.array([*WORDS], pa.string())
 _KINDS = np.array([*WORDS.values(), 0], np.uint8)
@@ -25,23 +33,8 @@ Checks = list[tuple[NDArray[np.bool_], Callable[[int], str]]]
 """Which rows are bad, and what is wrong with one of them."""
 
 
-Columns = tuple[NDArray[np.uint8], pa.Array, pa.Array, NDArray[Any], "Rows"]
+Columns = tuple[NDArray[np.uint8], pa.Array, pa.Array, NDArray[Any], Places]
 """What `Changes` is made of: kinds, sources, targets, values and places."""
-
-
-class Rows(Sequence[str]):
-    """Where changes were read, said only when it is asked: "BATCH, row N"."""
-
-    def __init__(self, batch: str, rows: NDArray[np.int64]) -> None:
-        self.batch, self.rows = batch, rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, number: Any) -> Any:
-        if isinstance(number, slice):
-            return Rows(self.batch, self.rows[number])
-        return f"{self.batch}, row {self.rows[number]}"
 
 
 def check_columns(names: Sequence[str], time_column: str | None) -> None:
@@ -90,7 +83,7 @@ def read_rows(
     mask = pa.array(kept)
     columns = (
         kind[kept], ends[0].filter(mask), ends[1].filter(mask), value[kept],
-        Rows(batch, np.flatnonzero(kept) + 1),
+        Places(f"{batch}, row ", np.flatnonzero(kept) + 1),
     )  # fmt: skip
     return columns, bad, time[kept] if len(time) else time
 

@@ -227,14 +227,50 @@ def finish(
         placement: by the hash if None.
         vertices: what the vertex file says of vertices which this partition owns.
     """
-    partitions = len(told)
+    partitions, rows = len(told), own.rows
+    ids, start = own.ids, rows.start
+    if partitions > 1:
+        owners = (placement or Placement(partitions)).of(own.ids)
+        ids, start = _to_local(own, told, variant, partition, owners, vertices)
+    inbound = [np.searchsorted(ids, t).astype(np.int32) for t in told]
+    all_inbound = np.concatenate(inbound)
+    slots = len(ids) + len(own.ghost)
+    in_start, in_source = transpose(start, rows.target, slots, all_inbound, threads)
+    return Topology(
+        partition=partition,
+        partitions=partitions,
+        ids=ids,
+        start=start,
+        target=rows.target,
+        ghost_ids=own.ids[own.ghost],
+        ghost_start=own.ghost_start,
+        inbound=all_inbound,
+        inbound_start=np.concatenate([[0], np.cumsum([len(i) for i in inbound])]).astype(np.int64),
+        in_start=in_start,
+        in_source=in_source,
+        kind=None if vertices is None else vertices.kinds_of(ids),
+        value=rows.value,
+        reverse=rows.reverse,
+        placement=placement,
+    )
+
+
+def _to_local(
+    own: Arranged,
+    told: Sequence[NDArray[np.int64]],
+    variant: Variant,
+    partition: int,
+    owners: NDArray[np.int32],
+    vertices: Vertices | None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Turn the targets of the rows into slots, in place; return this partition's ids and `start`.
+
+    Raises:
+        RunError: more slots than an int32 can number.
+    """
     rows = own.rows
-    if partitions == 1:
-        return _topology_of_one(own, vertices, threads)
-    owners = (placement or Placement(partitions)).of(own.ids)
     mine = own.ids[owners == partition]
-    parts = [mine, *told, *([vertices.ids] if vertices is not None else [])]
-    ids = np.unique(np.concatenate(parts))
+    ids = np.unique(np.concatenate([mine, *told, *([] if vertices is None else [vertices.ids])]))
     n, g = len(ids), len(own.ghost)
     if n + g > _MOST_SLOTS:
         raise RunError(
@@ -255,46 +291,4 @@ def finish(
         _to_slots(rows.target, slot_of)
     start = np.zeros(n + 1, np.int64)
     start[slot_of[local] + 1] = np.diff(rows.start)[local]
-    np.cumsum(start, out=start)
-    inbound = [np.searchsorted(ids, t).astype(np.int32) for t in told]
-    all_inbound = np.concatenate([*inbound, np.empty(0, np.int32)])
-    in_start, in_source = transpose(start, rows.target, n + g, all_inbound, threads)
-    return Topology(
-        partition=partition,
-        partitions=partitions,
-        ids=ids,
-        start=start,
-        target=rows.target,
-        ghost_ids=own.ids[own.ghost],
-        ghost_start=own.ghost_start,
-        inbound=all_inbound,
-        inbound_start=np.concatenate([[0], np.cumsum([len(i) for i in inbound])]).astype(np.int64),
-        in_start=in_start,
-        in_source=in_source,
-        kind=None if vertices is None else vertices.kinds_of(ids),
-        value=rows.value,
-        reverse=rows.reverse,
-        placement=placement,
-    )
-
-
-def _topology_of_one(own: Arranged, vertices: Vertices | None, threads: int) -> Topology:
-    rows = own.rows
-    nothing = np.empty(0, np.int32)
-    in_start, in_source = transpose(rows.start, rows.target, len(own.ids), nothing, threads)
-    return Topology(
-        partition=0,
-        partitions=1,
-        ids=own.ids,
-        start=rows.start,
-        target=rows.target,
-        ghost_ids=np.empty(0, np.int64),
-        ghost_start=np.zeros(2, np.int64),
-        inbound=nothing,
-        inbound_start=np.zeros(2, np.int64),
-        in_start=in_start,
-        in_source=in_source,
-        kind=None if vertices is None else vertices.kinds_of(own.ids),
-        value=rows.value,
-        reverse=rows.reverse,
-    )
+    return ids, np.cumsum(start, out=start)

@@ -22,21 +22,21 @@ from vertexsdk.graph.load._text import LINE_BYTES
 from vertexsdk.transport.jvm import spark_failure
 from vertexsdk.transport.wire import Frames
 
-__all__ = ["Batches", "readable", "text_lines"]
+__all__ = ["ArrowBatches", "readable", "text_lines"]
 
 _ROWS = 1 << 19  # rows, and bytes, of batches which are read together
 _BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
-class Batches:
+class ArrowBatches:
     """Some columns of a DataFrame: integers as int64, other numbers as float64, or strings."""
 
     rdd: RDD[bytes]
     schema: bytes
 
     @classmethod
-    def of(cls, frame: DataFrame, columns: Iterable[str], place: str) -> Batches:
+    def of(cls, frame: DataFrame, columns: Iterable[str], place: str) -> ArrowBatches:
         """Take columns of a DataFrame.
 
         Raises:
@@ -71,14 +71,17 @@ class Batches:
     def read(self, records: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
         """Decode the records of a partition, joined into batches of about half a million rows."""
         schema = pa.ipc.read_schema(pa.BufferReader(self.schema))
-        held: list[pa.RecordBatch] = []
+        pending: list[pa.RecordBatch] = []
         for record in records:
-            held.append(pa.ipc.read_record_batch(pa.BufferReader(record), schema))
-            if sum(b.num_rows for b in held) >= _ROWS or sum(b.nbytes for b in held) >= _BYTES:
-                yield from pa.Table.from_batches(held).combine_chunks().to_batches()
-                held = []
-        if held:
-            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+            pending.append(pa.ipc.read_record_batch(pa.BufferReader(record), schema))
+            if (
+                sum(b.num_rows for b in pending) >= _ROWS
+                or sum(b.nbytes for b in pending) >= _BYTES
+            ):
+                yield from pa.Table.from_batches(pending).combine_chunks().to_batches()
+                pending = []
+        if pending:
+            yield from pa.Table.from_batches(pending).combine_chunks().to_batches()
 
     def collect(self) -> list[pa.Array]:
         """Bring the columns to the driver."""
@@ -90,7 +93,7 @@ class Batches:
 
     def reader(self) -> Any:
         """Return what decodes a partition's records in a task: it can be pickled."""
-        return Batches(None, self.schema).read  # type: ignore[arg-type]
+        return ArrowBatches(None, self.schema).read  # type: ignore[arg-type]
 
 
 def text_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:

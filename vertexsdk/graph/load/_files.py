@@ -239,11 +239,7 @@ def read_chunks(
         def read(bounds: tuple[int, int]) -> Chunk:
             buffer, begin, end = lines_of(descriptor, *bounds)
             try:
-                if strings is not None:
-                    from vertexsdk.graph.string_ids import parse_named
-
-                    return parse_named(buffer, begin, end, value, strings)
-                return parse_chunk(buffer, begin, end, value)
+                return parse_chunk(buffer, begin, end, value, strings)
             except LineError as error:
                 raise error.located(split.path, buffer, max(bounds[0] - 1, 0)) from None
 

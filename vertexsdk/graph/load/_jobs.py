@@ -9,7 +9,8 @@ the host is all that the last one does besides. The anchor decides which host th
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -41,6 +42,7 @@ from vertexsdk.graph.load._build_topology import (
     follow,
 )
 from vertexsdk.graph.load._files import distinct_in_split, read_chunks
+from vertexsdk.graph.load._lines import Codes
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load._splits import Split
 from vertexsdk.transport.exchange import route
@@ -81,17 +83,23 @@ class Plan:
         return f"{self.key}/{partition}"
 
 
-class Edges(Protocol):
-    """Where edges come from. `names` is a broadcast of all string ids, or None for integers."""
+class Edges(ABC):
+    """A source of edges. `names` is a broadcast of all string ids, or None for integers."""
 
+    @abstractmethod
     def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
         """Return the edges as (destination partition, block), see `edge_blocks`."""
 
-    def distinct_names(self, sc: SparkContext) -> Any:
-        """Return all ids as a sorted Arrow array of strings without repeats."""
+    def distinct_ids(self, sc: SparkContext) -> Any:
+        """Return all ids as a sorted Arrow array of strings without repeats.
+
+        Called only where the string ids are not known already.
+        """
+        raise NotImplementedError
 
     def local(self) -> LocalEdges | None:
-        """Return what one task can read by itself, or None."""
+        """Return edges that one task can read by itself, or None."""
+        return None
 
 
 class LocalEdges(Protocol):
@@ -163,7 +171,7 @@ def load(
 
 
 @dataclass(frozen=True, slots=True)
-class FileEdges:
+class FileEdges(Edges):
     """Files which every task can open: on this machine, or in a directory all machines share."""
 
     files: tuple[str, ...]
@@ -186,7 +194,7 @@ class FileEdges:
         splits = list(enumerate(self.splits(max(sc.defaultParallelism, 1))))
         return sc.parallelize(splits, len(splits)).mapPartitions(partial(_read_splits, plan, names))
 
-    def distinct_names(self, sc: SparkContext) -> Any:
+    def distinct_ids(self, sc: SparkContext) -> Any:
         """See `Edges`."""
         from vertexsdk.graph.string_ids import merged
 
@@ -211,14 +219,9 @@ def without_fault(found: list[Any]) -> list[Any]:
     return found
 
 
-def lookup(names: Any) -> Callable[[Any], NDArray[np.int64]] | None:
-    """Return what turns an Arrow array of names into codes, or None for integer ids."""
-    if names is None:
-        return None
-    from vertexsdk.graph.string_ids import Names
-
-    held: Names = names.value
-    return held.codes
+def lookup(names: Any) -> Codes:
+    """Return the function from string ids to codes, of a broadcast; None for integer ids."""
+    return None if names is None else names.value.codes
 
 
 def _read_splits(plan: Plan, names: Any, splits: Iterable[tuple[int, Split]]) -> Iterator[Block]:

@@ -1,11 +1,14 @@
-"""Whole lines out of a byte range of a file, parsed into edges, and how a bad line is said."""
+"""The lines of a byte range of a file, parsed into edges; errors name the line and the field."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.allocate import allocate
@@ -13,7 +16,11 @@ from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._radix_sort import Chunk
 
-__all__ = ["LineError", "NotIntegers", "check_lengths", "hard_floats", "lines_of", "parse_chunk"]
+__all__ = ["Codes", "LineError", "NotIntegers", "check_lengths", "hard_floats", "lines_of"]
+__all__ += ["parse_chunk", "raw_tokens", "tokens"]
+
+Codes = Callable[[pa.Array], NDArray[np.int64]] | None
+"""From string ids to their codes; None where ids are integers."""
 
 _SLACK = 1 << 16  # bytes read past the end of a range for its last line
 
@@ -66,17 +73,17 @@ class LineError(Exception):
         self.position = position
 
     def located(self, path: str, buffer: NDArray[np.uint8], origin: int) -> InputError:
-        """Say it with the file, the line's number and the field."""
+        """Return the error to raise, with the file, the line's number and the field."""
         line = 1
         with open(path, "rb") as file:
             left = origin + self.position
             while left > 0 and (block := file.read(min(left, 1 << 24))):
                 line += block.count(b"\n")
                 left -= len(block)
-        return self.said(f"{path}, line {line}", buffer)
+        return self.at_line(f"{path}, line {line}", buffer)
 
-    def said(self, place: str, buffer: NDArray[np.uint8]) -> InputError:
-        """Say it with `place` and the field."""
+    def at_line(self, place: str, buffer: NDArray[np.uint8]) -> InputError:
+        """Return the error to raise, with `place` and the field."""
         field = bytes(buffer[self.position : self.position + 400]).decode("utf-8", "replace")
         field = excerpt(next(iter(field.replace(",", " ").split()), ""))
         if self.status == text.NOT_INTEGER:
@@ -91,56 +98,102 @@ def check_lengths(buffer: NDArray[np.uint8], begin: int, end: int) -> None:
         raise LineError(text.LONG_LINE, position)
 
 
-def parse_chunk(buffer: NDArray[np.uint8], begin: int, end: int, value: str | None) -> Chunk:
-    """Parse whole lines; ids come as int32 where they fit.
+def parse_chunk(
+    buffer: NDArray[np.uint8], begin: int, end: int, value: str | None, codes: Codes = None
+) -> Chunk:
+    """Parse whole lines into edges.
+
+    Args:
+        buffer: text, uint8.
+        begin: position of the first line.
+        end: position after the last line.
+        value: "float64" or "int64", or None where values are only checked.
+        codes: for string ids, from an Arrow array of strings to int64 codes.
+
+    Returns:
+        The edges; integer ids come as int32 where they fit.
 
     Raises:
         LineError: at the first bad line.
     """
     check_lengths(buffer, begin, end)
     lines = text.count_lines(buffer, begin, end) + 1
-    source, target = np.empty(lines, np.int64), np.empty(lines, np.int64)
     floats = np.empty(lines if value == "float64" else 0)
     whole = np.empty(lines if value == "int64" else 0, np.int64)
-    hard_row, hard_at = (np.empty(lines if len(floats) else 0, np.int32) for _ in range(2))
+    hard_row, hard_at = (np.empty(len(floats), np.int32) for _ in range(2))
     report = np.zeros(7, np.int64)
-    rows = text.parse_edges(
-        buffer, begin, end, source, target, floats, whole, hard_row, hard_at, report
-    )
+    values = floats, whole, hard_row, hard_at, report
+    if codes is None:
+        source, target = np.empty(lines, np.int64), np.empty(lines, np.int64)
+        rows = text.parse_edges(buffer, begin, end, source, target, *values)
+    else:
+        at, size = np.empty((lines, 3), np.int32), np.empty((lines, 3), np.int32)
+        rows = text.tokenize(buffer, begin, end, at, size)
+        at, size = at[:rows], size[:rows]
+        single = at[:, 1] < 0
+        if single.any():
+            raise LineError(text.ONE_FIELD, int(at[np.argmax(single), 0]))
+        text.parse_values(buffer, end, at[:, 2].copy(), *values)
     if report[0] != text.OK:
         raise LineError(int(report[0]), int(report[1]))
     hards = int(report[4])
     if hards:
         floats[hard_row[:hards]] = hard_floats(buffer, hard_at[:hards])
-    narrow = report[2] >= -(2**31) and report[3] < 2**31
-    values = None if value is None else (floats if len(floats) else whole)
-    chunk = Chunk(
-        _kept(source, rows, np.int32 if narrow else np.int64),
-        _kept(target, rows, np.int32 if narrow else np.int64),
-        None if values is None else _kept(values, rows, values.dtype),
+    dtype: type = np.int64
+    if codes is not None:
+        source, target = (
+            np.asarray(codes(tokens(buffer, at[:, k].copy(), size[:, k].copy()))) for k in range(2)
+        )
+    elif report[2] >= -(2**31) and report[3] < 2**31:
+        dtype = np.int32
+    numbers = None if value is None else (floats if len(floats) else whole)
+    return Chunk(
+        _copy(source, rows, dtype),
+        _copy(target, rows, dtype),
+        None if numbers is None else _copy(numbers, rows, numbers.dtype),
+        int(report[text.HAS_VALUE]),
     )
-    chunk.valued = int(report[text.HAS_VALUE])
-    return chunk
 
 
-def hard_floats(buffer: NDArray[np.uint8], at: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Read the floats at positions `at` with correct rounding."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def tokens(
+    buffer: NDArray[np.uint8], at: NDArray[np.int32], size: NDArray[np.int32]
+) -> pa.LargeStringArray:
+    """Return the tokens at positions `at` of length `size` as an Arrow array.
 
-    size = text.token_sizes(buffer, at)
+    Raises:
+        LineError: a token is not UTF-8.
+    """
+    strings = raw_tokens(buffer, at, size)
+    try:
+        strings.validate(full=True)
+    except pa.ArrowInvalid:
+        for k, token in enumerate(strings.cast(pa.large_binary()).to_pylist()):
+            try:
+                token.decode()
+            except UnicodeDecodeError:
+                raise LineError(text.NOT_UTF8, int(at[k])) from None
+    return strings
+
+
+def raw_tokens(
+    buffer: NDArray[np.uint8], at: NDArray[np.int32], size: NDArray[np.int32]
+) -> pa.LargeStringArray:
+    """Return tokens as `tokens` does, without a check that they are UTF-8."""
     offsets = np.zeros(len(at) + 1, np.int64)
     np.cumsum(size, out=offsets[1:])
     out = np.empty(offsets[-1], np.uint8)
     text.gather_tokens(buffer, at, size, offsets, out)
-    tokens = pa.Array.from_buffers(
-        pa.large_string(), len(at), [None, pa.py_buffer(offsets), pa.py_buffer(out)]
-    )
-    plain = pc.utf8_ltrim(tokens, "+")
-    return np.asarray(pc.cast(plain, pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out)]
+    return pa.Array.from_buffers(pa.large_string(), len(at), buffers)
 
 
-def _kept(array: NDArray[Any], rows: int, dtype: Any) -> NDArray[Any]:
-    kept = allocate(rows, dtype)
-    kept[:] = array[:rows]
-    return kept
+def hard_floats(buffer: NDArray[np.uint8], at: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Read the floats at positions `at` with correct rounding."""
+    strings = pc.utf8_ltrim(raw_tokens(buffer, at, text.token_sizes(buffer, at)), "+")
+    return np.asarray(pc.cast(strings, pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+
+
+def _copy(array: NDArray[Any], rows: int, dtype: Any) -> NDArray[Any]:
+    copy = allocate(rows, dtype)
+    copy[:] = array[:rows]
+    return copy

@@ -24,12 +24,12 @@ from pyspark.sql import functions as F
 from vertexsdk.errors import InputError
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load._blocks import Block, Fault, edge_blocks
-from vertexsdk.graph.load._dataframes import Batches, readable, text_lines
+from vertexsdk.graph.load._dataframes import ArrowBatches, readable, text_lines
 from vertexsdk.graph.load._jobs import Edges, FileEdges, Plan, lookup, without_fault
 from vertexsdk.graph.load._lines import LineError, parse_chunk
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load.arrow import as_strings, batch_chunk, edge_columns, id_column
-from vertexsdk.graph.string_ids import merged, parse_named
+from vertexsdk.graph.string_ids import merged
 from vertexsdk.transport.jvm import spark_failure
 
 __all__ = ["ArrayEdges", "FrameEdges", "edges_at"]
@@ -95,7 +95,7 @@ def _by_spark(spark: SparkSession, paths: Sequence[str], format: str | None) -> 
         return FrameEdges(spark.read.parquet(*paths))
 
 
-class FrameEdges:
+class FrameEdges(Edges):
     """The rows of a Spark DataFrame, or its lines of text."""
 
     def __init__(self, frame: DataFrame, lines: bool = False) -> None:
@@ -105,18 +105,13 @@ class FrameEdges:
             ("value", "value", None) if lines else edge_columns(frame.columns, "the edges")
         )
         chosen = dict.fromkeys(n for n in self._names if n is not None)
-        self._batches = Batches.of(frame, chosen, "the edges")
-
-    def local(self) -> None:
-        """See `Edges`."""
+        self._batches = ArrowBatches.of(frame, chosen, "the edges")
 
     def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
         """See `Edges`."""
-        columns = None if self._lines else self._names
-        task = partial(_route_batches, plan, names, self._batches.reader(), columns)
-        return self._batches.rdd.mapPartitionsWithIndex(task)
+        return _route(self._batches, plan, names, None if self._lines else self._names)
 
-    def distinct_names(self, sc: SparkContext) -> Any:
+    def distinct_ids(self, sc: SparkContext) -> Any:
         """See `Edges`."""
         if self._lines:
             task = partial(_distinct_in_lines, self._batches.reader())
@@ -127,7 +122,14 @@ class FrameEdges:
             self._frame.select(F.col(f"`{n}`").cast("string").alias("n")) for n in self._names[:2]
         ]
         distinct = ends[0].union(ends[1]).dropna().distinct()
-        return merged(Batches.of(distinct, ["n"], "the edges").collect())
+        return merged(ArrowBatches.of(distinct, ["n"], "the edges").collect())
+
+
+def _route(
+    batches: ArrowBatches, plan: Plan, names: Any, columns: tuple[str, str, str | None] | None
+) -> RDD[Block]:
+    task = partial(_route_batches, plan, names, batches.reader(), columns)
+    return batches.rdd.mapPartitionsWithIndex(task)
 
 
 def _route_batches(
@@ -155,11 +157,9 @@ def _route_batches(
 def _lines_chunk(lines: pa.Array, value: str | None, codes: Any) -> Chunk:
     buffer = np.frombuffer("\n".join(lines.to_pylist()).encode() + b"\n", np.uint8)
     try:
-        if codes is not None:
-            return parse_named(buffer, 0, len(buffer), value, codes)
-        return parse_chunk(buffer, 0, len(buffer), value)
+        return parse_chunk(buffer, 0, len(buffer), value, codes)
     except LineError as error:
-        raise error.said("a line of the edges", buffer) from None
+        raise error.at_line("a line of the edges", buffer) from None
 
 
 def _distinct_in_lines(read: Any, records: Iterable[bytes]) -> Iterator[Any]:
@@ -179,7 +179,7 @@ def _distinct_in_lines(read: Any, records: Iterable[bytes]) -> Iterator[Any]:
 
 
 @dataclass(frozen=True)
-class ArrayEdges:
+class ArrayEdges(Edges):
     """Edges held by the driver."""
 
     table: pa.Table
@@ -199,40 +199,16 @@ class ArrayEdges:
             raise InputError(f"lengths differ: {lengths}; each edge needs all of them")
         return cls(pa.table(columns))
 
-    def local(self) -> None:
-        """See `Edges`."""
-
     def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
         """See `Edges`."""
-        pieces = [
-            (k, _to_bytes(self.table.slice(a, _ROWS)))
-            for k, a in enumerate(range(0, max(len(self.table), 1), _ROWS))
-        ]
-        return sc.parallelize(pieces, len(pieces)).mapPartitions(
-            partial(_route_pieces, plan, names)
-        )
+        pieces = [b.serialize().to_pybytes() for b in self.table.to_batches(_ROWS)]
+        schema = self.table.schema.serialize().to_pybytes()
+        batches = ArrowBatches(sc.parallelize(pieces, max(len(pieces), 1)), schema)
+        columns = edge_columns(self.table.column_names, "the edges")
+        return _route(batches, plan, names, columns)
 
-    def distinct_names(self, sc: SparkContext) -> Any:
+    def distinct_ids(self, sc: SparkContext) -> Any:
         """See `Edges`."""
         return merged(
             as_strings(c, "the edges") for n in ("source", "target") for c in self.table[n].chunks
         )
-
-
-def _to_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def _route_pieces(plan: Plan, names: Any, pieces: Iterable[tuple[int, bytes]]) -> Iterator[Block]:
-    codes = lookup(names)
-    for order, piece in pieces:
-        table = pa.ipc.open_stream(piece).read_all()
-        columns = edge_columns(table.column_names, "the edges")
-        chunks = (
-            batch_chunk(b, columns, plan.variant.value, "the edges", codes)
-            for b in table.to_batches()
-        )
-        yield from edge_blocks(order, chunks, plan.placement, plan.mode)

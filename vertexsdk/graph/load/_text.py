@@ -29,7 +29,6 @@ __all__ = [
     "gather_tokens",
     "long_line",
     "parse_edges",
-    "parse_ids",
     "parse_value",
     "parse_values",
     "token_sizes",
@@ -350,29 +349,6 @@ def parse_edges(
         p = _line_end(buffer, p, end) + 1
     report[0], report[1], report[2], report[3] = status, p, least, most
     report[4], report[HAS_VALUE] = hards, valued
-    return row
-
-
-@njit
-def parse_ids(buffer: Bytes, begin: int, end: int, ids: Longs, report: Longs) -> int:
-    """Parse the first field of each line into `ids`; return their number; `report` as above."""
-    row = 0
-    status = OK
-    p = begin
-    while p < end:
-        p = _skip(buffer, p, end)
-        if p == end:
-            break
-        if buffer[p] != _NEWLINE and buffer[p] != _HASH:
-            at = p
-            status, a, p = _integer(buffer, p, end)
-            if status != OK:
-                p = at
-                break
-            ids[row] = a
-            row += 1
-        p = _line_end(buffer, p, end) + 1
-    report[0], report[1] = status, p
     return row
 
 

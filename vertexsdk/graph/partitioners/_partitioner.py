@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame
 from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError
 from vertexsdk.graph._placement import Placement
-from vertexsdk.graph.load._dataframes import Batches
+from vertexsdk.graph.load._dataframes import ArrowBatches
 from vertexsdk.graph.load.arrow import as_strings, id_array, id_column
 from vertexsdk.graph.partitioners._ldg_fennel import fennel, ldg
 from vertexsdk.graph.partitioners._metis import metis, require_metis
@@ -118,7 +118,7 @@ def _table(given: Any) -> tuple[pa.Array, pa.Array]:
     columns: tuple[Any, Any]
     if isinstance(given, DataFrame):
         _check_columns(given.columns)
-        ids, places = Batches.of(given, ["id", "partition"], _PLACE).collect()
+        ids, places = ArrowBatches.of(given, ["id", "partition"], _PLACE).collect()
         columns = ids, places
     elif isinstance(given, Mapping):
         columns = list(given), list(given.values())
