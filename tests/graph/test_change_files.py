@@ -15,22 +15,22 @@ from hypothesis import strategies as st
 
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes import change_files
-from vertexsdk.graph.changes.batch import Batch
+from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.change_files import ChangeFiles
-from vertexsdk.graph.changes.line import Form
+from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.load._text import LINE_BYTES
 
-INTEGERS = Form(integers=True)
+INTEGERS = LineFormat(integers=True)
 Rows = list[tuple[int, int]]
 
 
-def rows(batch: Batch) -> Rows:
+def rows(batch: ChangeBatch) -> Rows:
     return list(
         zip(batch.changes.source.to_pylist(), batch.changes.target.to_pylist(), strict=True)
     )
 
 
-def read(*paths: Path, form: Form = INTEGERS, **options: Any) -> list[Batch]:
+def read(*paths: Path, form: LineFormat = INTEGERS, **options: Any) -> list[ChangeBatch]:
     return list(ChangeFiles([str(p) for p in paths], form, **options))
 
 
@@ -91,7 +91,7 @@ def test_from_every_offset_the_rest_is_read(
 def test_a_batch_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "c.txt"
     path.write_text("+ 1 2 9\nbad\n+ 3 4 8\n+ 5 6 10\nworse\n")
-    [batch] = read(path, form=Form(True, timed=4))
+    [batch] = read(path, form=LineFormat(True, timed=4))
     assert batch.late.tolist() == [1]
     first, rest = batch.cut(1)
     assert (rows(first), first.offset, len(first.bad), len(first.late)) == ([(1, 2)], 8, 0, 0)
@@ -131,7 +131,7 @@ def test_files_moved_into_a_directory(tmp_path: Path) -> None:
     inbox.mkdir()
     source = ChangeFiles([str(inbox)], INTEGERS, follow=True)
     source.poll = 0.01
-    got: list[Batch] = []
+    got: list[ChangeBatch] = []
     thread = threading.Thread(target=lambda: got.extend(source))
     thread.start()
     try:
@@ -165,7 +165,7 @@ def test_a_file_that_shrinks_or_goes_away(tmp_path: Path) -> None:
 def test_times_that_run_backwards_over_files(tmp_path: Path) -> None:
     (tmp_path / "1").write_text("5 + 1 2\n7 + 1 3\n7 + 1 4\n6 + 1 5\n")
     (tmp_path / "2").write_text("6.5 + 1 6\n8 + 1 7\n")
-    first, second = read(tmp_path, form=Form(True, timed=1))
+    first, second = read(tmp_path, form=LineFormat(True, timed=1))
     assert (first.late.tolist(), second.late.tolist()) == ([3], [0])
     assert len(first) + len(second) == 6
 
@@ -194,7 +194,7 @@ def test_a_line_that_grows_too_long(tmp_path: Path) -> None:
     path.write_bytes(b"+ 1 2\n" + b"x" * 2 * change_files._BLOCK)
     source = ChangeFiles([str(path)], INTEGERS, follow=True)
     source.poll = 0.01
-    got: list[Batch] = []
+    got: list[ChangeBatch] = []
     thread = threading.Thread(target=lambda: got.extend(source))
     thread.start()
     try:

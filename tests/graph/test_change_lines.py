@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertexsdk.graph.changes._block import parse_block
-from vertexsdk.graph.changes.line import MOST_REASONS, Form, Line, parse_line
+from vertexsdk.graph.changes.line import MOST_REASONS, Line, LineFormat, parse_line
 from vertexsdk.graph.load._text import LINE_BYTES, LONG_LINE, MESSAGES
 
 ID = st.one_of(
@@ -47,7 +47,7 @@ def texts(draw: st.DrawFn) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def as_parsed(data: bytes, form: Form) -> tuple[object, ...]:
+def as_parsed(data: bytes, form: LineFormat) -> tuple[object, ...]:
     block = parse_block(data, "f", 7, form)
     c = block.changes
     return (
@@ -57,7 +57,7 @@ def as_parsed(data: bytes, form: Form) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def line_by_line(data: bytes, form: Form) -> tuple[object, ...]:
+def line_by_line(data: bytes, form: LineFormat) -> tuple[object, ...]:
     """What `as_parsed` must return, parsed by `parse_line` alone."""
     changes: list[Line] = []
     places, stop, before, reasons, end = [], [], [], [], 0
@@ -92,7 +92,7 @@ def line_by_line(data: bytes, form: Form) -> tuple[object, ...]:
 def test_native_equals_line_by_line(
     data: bytes, integers: bool, value: str | None, timed: int
 ) -> None:
-    form = Form(integers, value, timed)
+    form = LineFormat(integers, value, timed)
     assert as_parsed(data, form) == line_by_line(data, form)
     block = parse_block(data, "f", 7, form)
     assert pa.types.is_integer(block.changes.source.type) == integers
@@ -104,18 +104,20 @@ def test_ordinary_lines_are_read_natively(monkeypatch: pytest.MonkeyPatch) -> No
         raise AssertionError("read line by line")
 
     monkeypatch.setattr("vertexsdk.graph.changes._block.parse_line", refuse)
-    block = parse_block(b"+ 1 -2\n# x\n- 1,2 7\r\n~\t1 2 0.1 # y\n\n+ 3 4 1e-7", "f", 1, Form(True))
+    block = parse_block(
+        b"+ 1 -2\n# x\n- 1,2 7\r\n~\t1 2 0.1 # y\n\n+ 3 4 1e-7", "f", 1, LineFormat(True)
+    )
     assert block.changes.source.to_pylist() == [1, 1, 1, 3]
     assert block.changes.value.tolist() == [1, 1, 0.1, 1e-7]
     assert block.lines == 6
-    block = parse_block(b"+ a b\n- c\td\n", "f", 1, Form(False))
+    block = parse_block(b"+ a b\n- c\td\n", "f", 1, LineFormat(False))
     assert block.changes.target.to_pylist() == ["b", "d"]
-    block = parse_block(b"1082008561 + 1 2\n", "f", 1, Form(True, timed=1))
+    block = parse_block(b"1082008561 + 1 2\n", "f", 1, LineFormat(True, timed=1))
     assert block.time.tolist() == [1082008561]
 
 
 def test_a_place_is_said_when_asked() -> None:
-    places = parse_block(b"+ 1 2\n\n+ 3 4\n- 5 6\n", "day", 10, Form(True)).changes.places
+    places = parse_block(b"+ 1 2\n\n+ 3 4\n- 5 6\n", "day", 10, LineFormat(True)).changes.places
     assert [*places[1:]] == ["day, line 12", "day, line 13"]
     assert np.array_equal([len(places), len(places[3:])], [3, 0])
 
@@ -129,7 +131,7 @@ def test_a_place_is_said_when_asked() -> None:
     ],
 )
 def test_bad_times(line: str, reason: str) -> None:
-    block = parse_block(line.encode(), "f", 1, Form(True, timed=4))
+    block = parse_block(line.encode(), "f", 1, LineFormat(True, timed=4))
     assert [str(bad) for bad in block.bad.first] == [f"f, line 1: {reason}"]
 
 
@@ -137,7 +139,7 @@ def test_bad_times(line: str, reason: str) -> None:
 @pytest.mark.parametrize("value", ["1_000", "٣"])
 def test_values_are_numbers_as_edge_files_have_them(value: str, kind: str) -> None:
     with pytest.raises(ValueError, match=f"value '{value}' is no number"):
-        parse_line(f"+ 1 2 {value}", Form(integers=True, value=kind))
+        parse_line(f"+ 1 2 {value}", LineFormat(integers=True, value=kind))
 
 
 @pytest.mark.parametrize("line", ["bad", "+ 1 q", "+ 1 2 x", "- 1", "~ 1 2", "+ 1 2 3 4", "+a 1 2"])
@@ -148,19 +150,19 @@ def test_very_many_bad_lines_are_counted(
     line = f"7 {line}" if timed else line
     read: list[str] = []
 
-    def count(text: str, form: Form) -> Line | None:
+    def count(text: str, form: LineFormat) -> Line | None:
         read.append(text)
         return parse_line(text, form)
 
     monkeypatch.setattr("vertexsdk.graph.changes._block.parse_line", count)
-    block = parse_block(f"{line}\n".encode() * 50_000, "f", 1, Form(True, timed=timed))
+    block = parse_block(f"{line}\n".encode() * 50_000, "f", 1, LineFormat(True, timed=timed))
     assert (len(block.changes), len(block.bad), block.lines) == (0, 50_000, 50_000)
     assert len(block.bad.first) == len(read) == MOST_REASONS
     assert str(block.bad.first[-1]).startswith(f"f, line {MOST_REASONS}: ")
 
 
 def test_bad_lines_that_are_read_line_by_line_are_counted_too() -> None:
-    block = parse_block("+ é 2\n+ 1 2\n".encode() * 1000, "f", 1, Form(True))
+    block = parse_block("+ é 2\n+ 1 2\n".encode() * 1000, "f", 1, LineFormat(True))
     assert (len(block.changes), len(block.bad), len(block.bad.first)) == (1000, 1000, 100)
     assert block.bad.before.tolist() == list(range(1000))
 
@@ -169,7 +171,7 @@ def test_bad_lines_that_are_read_line_by_line_are_counted_too() -> None:
 @pytest.mark.parametrize("line", ["{x} 1 2", "+ {x} 2", "+ 1 2 {x}", "+ {x}\0 2", "+ 1 2 3 {x}"])
 def test_long_fields_in_reasons_are_cut(line: str, integers: bool) -> None:
     data = line.format(x="x" * 1_000_000).encode()
-    block = parse_block(data, "f", 1, Form(integers))
+    block = parse_block(data, "f", 1, LineFormat(integers))
     assert all(len(str(bad)) < 200 for bad in block.bad.first)
     assert len(block.bad) or line == "+ {x} 2"
 
@@ -177,8 +179,8 @@ def test_long_fields_in_reasons_are_cut(line: str, integers: bool) -> None:
 def test_a_line_that_is_too_long_is_bad() -> None:
     longest = "+ 1 2 #".ljust(LINE_BYTES, "x").encode()
     for data in (longest + b"\n" + longest, b"- 3 4\n" + longest + b"\r\n- 5 6"):
-        assert len(parse_block(data, "f", 1, Form(True)).bad) == 0
-    block = parse_block(b"- 3 4\n" + longest + b"x\n- 5 6\n", "f", 1, Form(True))
+        assert len(parse_block(data, "f", 1, LineFormat(True)).bad) == 0
+    block = parse_block(b"- 3 4\n" + longest + b"x\n- 5 6\n", "f", 1, LineFormat(True))
     assert [str(bad) for bad in block.bad.first] == [
         "f, line 2: the line is longer than 1,048,576 bytes; shorten or remove it"
     ]
@@ -192,6 +194,6 @@ def test_long_lines_among_others_and_old_line_ends(integers: bool) -> None:
     add = b"+ 1 2".ljust(LINE_BYTES + 1)
     for end in (b"\n", b"\r\n", b"\r"):
         for lines in ([note], [blank, b"+ 1 2"], [b"- 1 2", add, b"", b"+ 3 4", note, b"~ 3 4 5"]):
-            data, form = end.join(lines), Form(integers)
+            data, form = end.join(lines), LineFormat(integers)
             assert as_parsed(data, form) == line_by_line(data, form)
             assert as_parsed(data + end, form) == line_by_line(data + end, form)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.changes import ADD, CHANGE, REMOVE, Changes
-from vertexsdk.graph.changes.line import Form
+from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.edge_kernels import apply_changes
 
 END = st.integers(0, 4)
@@ -61,7 +61,7 @@ def test_the_kernel_does_as_a_dictionary(
 def read(text: str, tmp_path: Path, **options: Any) -> list[tuple[Changes, list[str]]]:
     path = tmp_path / "changes.txt"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    form = Form(options.pop("integers", True), options.pop("value", "float64"))
+    form = LineFormat(options.pop("integers", True), options.pop("value", "float64"))
     return [
         (batch.changes, [str(bad).removeprefix(f"{path}, ") for bad in batch.bad.first])
         for batch in ChangeFiles([str(path)], form, **options)

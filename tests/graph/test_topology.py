@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from tests.support.topologies import Edge, check, expected
 from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.load._blocks import edge_blocks, join_rows, read_edges, row_blocks
-from vertexsdk.graph.load._build_topology import Variant, Vertices, arranged, finish, follow
+from vertexsdk.graph.load._build_topology import (
+    Variant,
+    VertexTable,
+    build_topology,
+    edge_mode,
+    sort_edges,
+)
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.topology import Topology
 
@@ -56,15 +62,15 @@ def build(
     placement: Placement | None = None,
 ) -> tuple[list[Topology], int, int]:
     """Do what the tasks of a load do, without Spark."""
-    named = Vertices(np.unique(np.array(vertices, np.int64)))
+    named = VertexTable(np.unique(np.array(vertices, np.int64)))
     options = {"undirected": undirected, "multi": multi, "threads": threads}
     if partitions == 1:
-        own = arranged(chunks_of(edges, variant, size), variant, extra=[named.ids], **options)
+        own = sort_edges(chunks_of(edges, variant, size), variant, extra=[named.ids], **options)
         counts = own.rows.duplicates, own.rows.self_loops
         assert own.rows.given == len(edges)
         told = [np.empty(0, np.int64)]
-        return [finish(own, told, variant, vertices=named, threads=threads)], *counts
-    mode = follow(variant.direction, undirected)
+        return [build_topology(own, told, variant, vertices=named, threads=threads)], *counts
+    mode = edge_mode(variant.direction, undirected)
     table, placement = placement, placement or Placement(partitions)
     half = len(edges) // 2
     arrived: list[list[bytes]] = [[] for _ in range(partitions)]
@@ -76,7 +82,7 @@ def build(
     duplicates = loops = read = 0
     for p in range(partitions):
         chunks, _ = read_edges(arrived[p])
-        own = arranged(chunks, variant, partition=p, placement=placement, **options)
+        own = sort_edges(chunks, variant, partition=p, placement=placement, **options)
         duplicates += own.rows.duplicates
         loops += own.rows.self_loops
         read += own.rows.given
@@ -88,7 +94,9 @@ def build(
         own, told, _ = join_rows(rows[p], partitions)
         mine = named.owned_by(p, placement)
         parts.append(
-            finish(own, told, variant, partition=p, placement=table, vertices=mine, threads=threads)
+            build_topology(
+                own, told, variant, partition=p, placement=table, vertices=mine, threads=threads
+            )
         )
     return parts, duplicates, loops
 

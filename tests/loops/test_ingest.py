@@ -17,12 +17,12 @@ from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes import change_files
 from vertexsdk.graph.changes.change_files import ChangeFiles
-from vertexsdk.graph.changes.line import Form
+from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.loops.streams._start import FileStream, start
 from vertexsdk.loops.streams.intake import Intake
 from vertexsdk.loops.streams.read_ahead import Feed
 
-INTEGERS = Form(integers=True)
+INTEGERS = LineFormat(integers=True)
 
 
 def flow(main: RecordingLoop, stream: Any, **given: Any) -> Any:

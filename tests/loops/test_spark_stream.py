@@ -18,7 +18,7 @@ from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes.changes import Changes
-from vertexsdk.graph.changes.line import Form
+from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import read_rows
 from vertexsdk.loops.streams._start import start
 
@@ -175,7 +175,7 @@ def test_rows() -> None:
         "value": [0.5, 1, None, None, 1, 1, 6, 1],
         "at": [1, 2, 3, 4, 5, 6, 2, 7],
     })  # fmt: skip
-    columns, bad, time = read_rows(table, Form(integers=True), "batch 3", "at")
+    columns, bad, time = read_rows(table, LineFormat(integers=True), "batch 3", "at")
     changes = Changes(*columns)
     assert changes.kind.tolist() == [0, 1, 2]
     assert changes.source.to_pylist() == [1, 2, 6]
@@ -193,22 +193,22 @@ def test_rows() -> None:
         (2, "row 6: id 'five' is no integer, but those of the graph are"),
         (3, "row 8: target is null"),
     ]
-    columns, bad, _ = read_rows(table, Form(integers=False), "batch 3")
+    columns, bad, _ = read_rows(table, LineFormat(integers=False), "batch 3")
     named = Changes(*columns)
     assert named.source.to_pylist() == ["1", "2", "five", "6"]
     assert named.target.to_pylist()[0] == "2"
     whole = table.set_column(3, "value", pa.array([0.5] * 8))
-    assert not any(map(len, read_rows(whole, Form(True, "int64"), "b")[0]))
+    assert not any(map(len, read_rows(whole, LineFormat(True, "int64"), "b")[0]))
     with pytest.raises(InputError, match="value is string; make it a number"):
-        read_rows(table.set_column(3, "value", pa.array(["1"] * 8)), Form(True), "b")
+        read_rows(table.set_column(3, "value", pa.array(["1"] * 8)), LineFormat(True), "b")
     with pytest.raises(InputError, match="source is double"):
-        read_rows(table.set_column(1, "source", pa.array([1.5] * 8)), Form(True), "b")
+        read_rows(table.set_column(1, "source", pa.array([1.5] * 8)), LineFormat(True), "b")
 
 
 def test_very_many_bad_rows_are_counted() -> None:
     ids = ["x" * 1000, "1"] * 5000
     table = pa.table({"kind": ["+"] * 10_000, "source": ids, "target": ["1"] * 10_000})
-    columns, bad, _ = read_rows(table, Form(integers=True), "batch 3")
+    columns, bad, _ = read_rows(table, LineFormat(integers=True), "batch 3")
     assert (len(Changes(*columns)), len(bad), len(bad.first)) == (5000, 5000, 100)
     assert bad.before.tolist() == list(range(5000))
     assert str(bad.first[99]).startswith("batch 3, row 199: id 'xxx")

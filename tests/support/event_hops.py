@@ -20,7 +20,7 @@ from vertexsdk.engine.events._node import Strings
 from vertexsdk.engine.events._resident_versions import Family
 from vertexsdk.engine.events._setup import begin, bound_params, named_ids, plan_for
 from vertexsdk.graph.changes.deltas import Deltas
-from vertexsdk.graph.string_ids import Names
+from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.program import Program
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.address import Address
@@ -70,7 +70,7 @@ def engine_in_process(
     store: str | Address | None = None,
     loop: str = "main",
     nodes: Sequence[SegmentRef] = (),
-    names: Names | None = None,
+    names: StringIds | None = None,
 ) -> EventsEngine:
     """Return the engine of a main loop over a small graph.
 
@@ -99,7 +99,7 @@ def engine_in_process(
     ids = named_ids(program, given, strings=strings)
     ids = pa.concat_arrays([pa.array(list(vertices), ids.type), ids])
     if strings and names is None:
-        names = Names.of(pa.array([], pa.large_string()))
+        names = StringIds.of(pa.array([], pa.large_string()))
     engine = begin(family, program, names, named=ids, nodes=nodes)
     rows = {(s, t): (x[0] if x else 1) for s, t, *x in edges}
     if undirected:

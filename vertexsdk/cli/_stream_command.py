@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertexsdk.engine.progress import ProgressBar
-from vertexsdk.graph.changes.batch import Batch
+from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.change_files import ChangeFiles
-from vertexsdk.graph.changes.line import Form
+from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.loops.main_loop import MainLoop
 from vertexsdk.loops.result import Result
@@ -72,7 +72,7 @@ class Stream:
         """
         given = self.options
         source = ChangeFiles(
-            given.paths, Form(main.integers, main.value, given.timed), follow=given.follow,
+            given.paths, LineFormat(main.integers, main.value, given.timed), follow=given.follow,
             idle=given.idle, after=main.offsets,
         )  # fmt: skip
         intake = Intake(main, strict=given.strict)
@@ -95,7 +95,7 @@ class Stream:
             yield self._answer(main)
         self._finish(main, intake)
 
-    def _parts(self, batch: Batch, main: MainLoop) -> Iterator[Batch]:
+    def _parts(self, batch: ChangeBatch, main: MainLoop) -> Iterator[ChangeBatch]:
         """A batch, cut where queries are due."""
         while self.every:
             due = self.every - main.changes % self.every
@@ -180,7 +180,7 @@ class Stream:
 
 
 @contextlib.contextmanager
-def _ended_by_signals(feed: Feed[Batch], follow: bool) -> Iterator[None]:
+def _ended_by_signals(feed: Feed[ChangeBatch], follow: bool) -> Iterator[None]:
     """With `follow`, let Ctrl-C and SIGTERM end the stream as its own end would."""
     if not follow or threading.current_thread() is not threading.main_thread():
         yield

@@ -18,7 +18,7 @@ from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, Entry, Log
 from vertexsdk.compile.vertex_arrays import Vertices
 from vertexsdk.errors import ProgramError, RunError, VertexError
-from vertexsdk.graph.code_names import Names
+from vertexsdk.graph.code_names import IdCodec
 from vertexsdk.program.algebra import Algebra, VertexId
 from vertexsdk.program.program import ClassSpec, StateField
 from vertexsdk.program.vertex import Aggregator, Delta, Target, Vertex
@@ -31,7 +31,7 @@ Array = NDArray[Any]
 class Cursor:
     """The services behind `self` while one vertex's method runs (`Vertex._runtime`)."""
 
-    def __init__(self, v: Vertices, names: Names | None, log: Log) -> None:
+    def __init__(self, v: Vertices, names: IdCodec | None, log: Log) -> None:
         t = v.topology
         self.start = t.start
         self.target = t.target
@@ -141,7 +141,7 @@ class InterpretedMethods:
         params: dict[str, Any],
         num_vertices: int,
         tolerance: float,
-        names: Names | None,
+        names: IdCodec | None,
         loop: str,
     ) -> None:
         self.spec, self.module, self.shape, self.column = spec, module, shape, column
@@ -396,7 +396,7 @@ def fold(algebra: Algebra, values: list[Any]) -> Any:
 
 
 def new_cursor(
-    spec: ClassSpec, params: dict[str, Any], num_vertices: int, loop: str, names: Names | None
+    spec: ClassSpec, params: dict[str, Any], num_vertices: int, loop: str, names: IdCodec | None
 ) -> Vertex:
     """Return the object of the user's class which moves from vertex to vertex."""
     vertex: Vertex = object.__new__(spec.cls)
@@ -422,7 +422,7 @@ def user_error(spec: ClassSpec, what: str, error: BaseException) -> RunError:
     return RunError(f"{place}{spec.name}.{what}: {type(error).__name__}: {error}")
 
 
-def read_column(column: Array, todo: Array, f: StateField, names: Names | None) -> list[Any]:
+def read_column(column: Array, todo: Array, f: StateField, names: IdCodec | None) -> list[Any]:
     """Return a column's values at `todo` as Python values (NumPy rows for vectors)."""
     if f.size is not None:
         return [row.copy() for row in column[todo]]
@@ -432,7 +432,7 @@ def read_column(column: Array, todo: Array, f: StateField, names: Names | None) 
     return values
 
 
-def _as_array(values: list[Any], f: StateField, names: Names | None) -> Array:
+def _as_array(values: list[Any], f: StateField, names: IdCodec | None) -> Array:
     if names is not None and f.type is VertexId:
         values = [names.encode(x) for x in values]
     result: Array = np.array(values, f.dtype).reshape(len(values), *f.shape)
@@ -444,7 +444,7 @@ def write_column(
     todo: Array,
     values: list[Any],
     f: StateField,
-    names: Names | None,
+    names: IdCodec | None,
     spec: ClassSpec,
 ) -> None:
     """Store Python values, refusing what the declared type cannot hold."""
@@ -474,7 +474,9 @@ def write_column(
     column[todo] = array
 
 
-def messages_array(values: list[Any], algebra: Any, names: Names | None, spec: ClassSpec) -> Array:
+def messages_array(
+    values: list[Any], algebra: Any, names: IdCodec | None, spec: ClassSpec
+) -> Array:
     """Return messages as an array of the algebra's dtype, refusing what it cannot hold."""
     if algebra.dtype == object:
         out: Array = np.empty(len(values), object)

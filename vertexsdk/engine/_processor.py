@@ -27,7 +27,7 @@ from vertexsdk.engine._mutation import Changes, restructure
 from vertexsdk.engine._trimming import kept_columns, restored, trim
 from vertexsdk.engine.bounded._boundary import Boundary
 from vertexsdk.errors import LostError, ProgramError, RunError
-from vertexsdk.graph.code_names import Names
+from vertexsdk.graph.code_names import IdCodec
 from vertexsdk.graph.topology import Topology
 
 __all__ = ["Processor", "load_topology", "merged", "methods_of", "names_of", "with_classes"]
@@ -504,17 +504,17 @@ class _once:
             self.v.agg[k] = old
 
 
-_decoders: dict[int, Names] = {}
+_decoders: dict[int, IdCodec] = {}
 
 
-def names_of(plan: Plan) -> Names | None:
+def names_of(plan: Plan) -> IdCodec | None:
     """The names of string ids for interpreted methods; one object per process and broadcast."""
     if plan.names is None:
         return None
     key = plan.names.id if hasattr(plan.names, "id") else id(plan.names)
     if key not in _decoders:
         _decoders.clear()
-        _decoders[key] = Names(plan.names.value)
+        _decoders[key] = IdCodec(plan.names.value)
     return _decoders[key]
 
 

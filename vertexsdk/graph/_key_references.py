@@ -8,15 +8,15 @@ from collections import Counter
 
 from vertexsdk.graph.graph import Graph
 
-__all__ = ["HeldKeys"]
+__all__ = ["RefCountedKeys"]
 
 
-class HeldKeys:
+class RefCountedKeys:
     """Keys below a graph's own, each held as often as it was handed out or `hold` was called.
 
     With the last of all of them the graph itself is freed.
 
-    >>> keys = HeldKeys(graph)  # doctest: +SKIP
+    >>> keys = RefCountedKeys(graph)  # doctest: +SKIP
     >>> keys.drop(keys.fresh("edges"))  # doctest: +SKIP
     """
 

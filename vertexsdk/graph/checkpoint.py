@@ -24,9 +24,9 @@ from pyspark.sql import SparkSession
 from vertexsdk.arrays.arrow_strings import packed, unpacked
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load._blocks import Block, edge_blocks
-from vertexsdk.graph.load._jobs import Edges, Plan
+from vertexsdk.graph.load._jobs import Edges, LoadSpec
 from vertexsdk.graph.load._radix_sort import Chunk
-from vertexsdk.graph.string_ids import Names
+from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.vertex_file import VertexInput
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
@@ -64,7 +64,7 @@ def put_adjacency(
     return store.put_segment(loop, 0, iteration, "topology", columns)
 
 
-def put_names(store: Store, loop: str, iteration: int, names: Names) -> SegmentRef:
+def put_names(store: Store, loop: str, iteration: int, names: StringIds) -> SegmentRef:
     """Write the names of string ids in the order of their codes; called by the driver."""
     offsets, data = packed(names.sorted)
     columns: dict[str, NDArray[Any]] = {"offsets": offsets, "bytes": data}
@@ -98,7 +98,7 @@ def stored_graph(
     graph.may_be_empty = True
     if groups["names"]:
         columns = store.segment(groups["names"][0])
-        graph.use_string_ids(Names.of(unpacked(columns["offsets"], columns["bytes"])))
+        graph.use_string_ids(StringIds.of(unpacked(columns["offsets"], columns["bytes"])))
     return graph
 
 
@@ -124,31 +124,31 @@ class StoredEdges(Edges):
         """See `Edges`."""
         return self
 
-    def chunks(self, plan: Plan, names: Any, threads: int) -> Iterator[Chunk]:
+    def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
         """See `LocalEdges`."""
         with open_store(self.address, create=False) as store:
             for ref in self.refs:
-                yield from _chunks(store, ref, plan)
+                yield from _chunks(store, ref, spec)
 
-    def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
+    def blocks(self, sc: SparkContext, spec: LoadSpec, names: Any) -> RDD[Block]:
         """See `Edges`."""
         refs = list(enumerate(self.refs))
-        task = partial(_blocks, self.address, plan)
+        task = partial(_blocks, self.address, spec)
         return sc.parallelize(refs, max(len(refs), 1)).mapPartitions(task)
 
 
 def _blocks(
-    address: Address, plan: Plan, refs: Iterable[tuple[int, SegmentRef]]
+    address: Address, spec: LoadSpec, refs: Iterable[tuple[int, SegmentRef]]
 ) -> Iterator[Block]:
     with open_store(address, create=False) as store:
         for number, ref in refs:
-            yield from edge_blocks(number, _chunks(store, ref, plan), plan.placement, plan.mode)
+            yield from edge_blocks(number, _chunks(store, ref, spec), spec.placement, spec.mode)
 
 
-def _chunks(store: Store, ref: SegmentRef, plan: Plan) -> Iterator[Chunk]:
+def _chunks(store: Store, ref: SegmentRef, spec: LoadSpec) -> Iterator[Chunk]:
     columns = store.segment(ref)
     target = columns["target"]
-    value = columns.get("value") if plan.variant.value is not None else None
+    value = columns.get("value") if spec.variant.value is not None else None
     ids = columns.get("ids")
     ends = None if ids is None else np.cumsum(columns["count"])
     for k in range(0, len(target), _AT_ONCE):

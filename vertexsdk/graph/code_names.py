@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from vertexsdk.errors import RunError, excerpt
-from vertexsdk.graph.string_ids import Names as CodeTable
+from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.algebra import INT_MAX, INT_MIN
 
-__all__ = ["BOTTOM", "TOP", "Names"]
+__all__ = ["BOTTOM", "TOP", "IdCodec"]
 
 
 class _Extreme(str):
@@ -44,10 +44,10 @@ TOP, BOTTOM = _Extreme("<none>"), _Extreme("<none>")
 TOP.code, BOTTOM.code = INT_MAX, INT_MIN
 
 
-class Names:
+class IdCodec:
     """The strings of a graph in code order, seen from an interpreted method."""
 
-    def __init__(self, codes: CodeTable) -> None:
+    def __init__(self, codes: StringIds) -> None:
         self._codes = codes
         self._known: dict[int, str] = {INT_MAX: TOP, INT_MIN: BOTTOM}
         self._found: dict[str, int] = {}

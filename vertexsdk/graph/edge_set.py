@@ -20,16 +20,16 @@ from pyspark import RDD, SparkContext
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.column_codec import decode, encode_bytes
 from vertexsdk.errors import InputError, RunError
-from vertexsdk.graph._key_references import HeldKeys
+from vertexsdk.graph._key_references import RefCountedKeys
 from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.checkpoint import put_edges, put_names
 from vertexsdk.graph.edge_kernels import COUNTS, apply_changes
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load._blocks import Block, edge_blocks
-from vertexsdk.graph.load._jobs import Edges, Plan
+from vertexsdk.graph.load._jobs import Edges, LoadSpec
 from vertexsdk.graph.load._radix_sort import Chunk
-from vertexsdk.graph.string_ids import Names
+from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
 from vertexsdk.graph.vertex_file import VertexInput
 from vertexsdk.state import SegmentRef, open_store
@@ -66,10 +66,10 @@ class EdgeSet:
         self.base, self.value, self.undirected = graph, value, graph.undirected
         info = graph.materialise(("out", value, "combined"))
         self.partitions, self.anchor = graph.partitions, graph.anchor
-        self.keys = HeldKeys(graph)
+        self.keys = RefCountedKeys(graph)
         self.key = self.keys.fresh("edges")
         self.anchor.run(partial(_first, info.keys, self.key, value or "uint8"))
-        self.names: Names | None = graph.string_table
+        self.names: StringIds | None = graph.string_table
         self.placement: Any = graph.placement  # a broadcast, or None
         self.num_edges = info.num_edges
         self.renamed = 0  # how often ids were given other codes
@@ -140,7 +140,7 @@ class EdgeSet:
     def learn(self, *more: Any) -> None:
         """Give new string ids their codes, by rank among all, and the known ones theirs."""
         assert self.names is not None
-        names = Names.of(self.names.sorted, *more)
+        names = StringIds.of(self.names.sorted, *more)
         if len(names) == len(self.names):
             return
         moved = names.codes(self.names.sorted)
@@ -210,9 +210,9 @@ class ResidentEdges(Edges):
         """See `Edges`."""
         return _LocalEdges(self.key)
 
-    def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
+    def blocks(self, sc: SparkContext, spec: LoadSpec, names: Any) -> RDD[Block]:
         """See `Edges`."""
-        return self.records.mapPartitionsWithIndex(partial(_blocks, self.key, plan))
+        return self.records.mapPartitionsWithIndex(partial(_blocks, self.key, spec))
 
 
 @dataclass(frozen=True)
@@ -221,9 +221,9 @@ class _LocalEdges:
 
     key: str
 
-    def chunks(self, plan: Plan, names: Any, threads: int) -> Iterator[Chunk]:
+    def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
         """See `LocalEdges`."""
-        yield from _chunks(self.key, plan, 0)
+        yield from _chunks(self.key, spec, 0)
 
 
 def _open(key: str, partition: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
@@ -330,22 +330,22 @@ def _write(
         return put_edges(store, loop, partition, iteration, columns)
 
 
-def _blocks(key: str, plan: Plan, partition: int, records: Iterable[bytes]) -> Iterator[Block]:
+def _blocks(key: str, spec: LoadSpec, partition: int, records: Iterable[bytes]) -> Iterator[Block]:
     for _ in records:
         pass  # Spark ends a worker which has not read its input
-    chunks = _chunks(key, plan, partition)
-    yield from edge_blocks(partition, chunks, plan.placement, plan.mode)
+    chunks = _chunks(key, spec, partition)
+    yield from edge_blocks(partition, chunks, spec.placement, spec.mode)
 
 
-def _chunks(key: str, plan: Plan, partition: int) -> Iterator[Chunk]:
+def _chunks(key: str, spec: LoadSpec, partition: int) -> Iterator[Chunk]:
     edges = _open(key, partition)
     if edges is None:
         raise RunError(_GONE)
     source, target, value = edges
-    valued = plan.variant.value is not None
+    valued = spec.variant.value is not None
     for k in range(0, len(source), _AT_ONCE):
         columns = tuple(c[k : k + _AT_ONCE] for c in (source, target, value))
-        if plan.undirected:
+        if spec.undirected:
             once = columns[0] <= columns[1]
             columns = tuple(c[once] for c in columns)
         yield Chunk(columns[0], columns[1], columns[2] if valued else None)

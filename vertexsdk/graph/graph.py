@@ -23,11 +23,11 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError, RunError, excerpt
 from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.load import _sources as sources
-from vertexsdk.graph.load._build_topology import NO_KIND, Variant, Vertices
-from vertexsdk.graph.load._jobs import Edges, Plan, Report, load
+from vertexsdk.graph.load._build_topology import NO_KIND, Variant, VertexTable
+from vertexsdk.graph.load._jobs import Edges, LoadSpec, PartitionReport, load
 from vertexsdk.graph.load._lines import NotIntegers
 from vertexsdk.graph.partitioners._partitioner import Partitioner, assign
-from vertexsdk.graph.string_ids import Names
+from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
 from vertexsdk.graph.vertex_file import VertexInput, resolve, vertices_at, vertices_of
 from vertexsdk.transport.locality import Anchor
@@ -148,7 +148,7 @@ class Graph:
         application = shared_memory.application(spark.sparkContext.applicationId)
         self.key = f"{application}/graph-{next(_numbers)}"
         self._infos: dict[Variant, VariantInfo] = {}
-        self.string_table: Names | None = None
+        self.string_table: StringIds | None = None
         self.string_broadcast: Any = None
         self._anchor: Anchor | None = None
         self.may_be_empty = False
@@ -353,7 +353,7 @@ class Graph:
             self._anchor = Anchor(self.spark, self.partitions)
         return self._anchor
 
-    def use_string_ids(self, table: Names) -> None:
+    def use_string_ids(self, table: StringIds) -> None:
         """Read the ids of the edges as codes in `table`, instead of collecting string ids."""
         self.string_table = table
         self.string_broadcast = self.spark.sparkContext.broadcast(table)
@@ -361,10 +361,10 @@ class Graph:
     def _load(self, variant: Variant, anchor: Anchor) -> VariantInfo:
         began = time.perf_counter()
         try:
-            plan, reports, kinds = self._load_placed(variant, anchor)
+            spec, reports, kinds = self._load_placed(variant, anchor)
         except NotIntegers:
             self._collect_string_ids()
-            plan, reports, kinds = self._load_placed(variant, anchor)
+            spec, reports, kinds = self._load_placed(variant, anchor)
         if not sum(r.vertices for r in reports) and not self.may_be_empty:
             raise InputError("there is no edge in the input; a line is `source target [value]`")
         given, duplicates = sum(r.given for r in reports), sum(r.duplicates for r in reports)
@@ -380,7 +380,7 @@ class Graph:
             mixed_ids=self.string_table is not None and self.string_table.mixed,
             kinds=kinds,
             sizes=tuple((r.vertices, r.entries, r.ghosts) for r in reports),
-            keys=tuple(plan.key_of(p) for p in range(self.partitions)),
+            keys=tuple(spec.key_of(p) for p in range(self.partitions)),
             bytes=sum(r.bytes for r in reports),
             seconds=time.perf_counter() - began,
             boundary=sum(r.boundary for r in reports),
@@ -389,15 +389,15 @@ class Graph:
 
     def _load_placed(
         self, variant: Variant, anchor: Anchor
-    ) -> tuple[Plan, list[Report], tuple[str, ...]]:
+    ) -> tuple[LoadSpec, list[PartitionReport], tuple[str, ...]]:
         vertices, kinds = resolve(self.vertex_input, self.string_table)
         if self.placement is None and self.placed:
             self.placement = self.spark.sparkContext.broadcast(self._place(vertices))
-        plan = Plan(
+        spec = LoadSpec(
             f"{self.key}/{variant.name}", variant, self.partitions, self.undirected, self.multi,
             table=self.placement, table_key=f"{self.key}/placement" if self.placed else None,
         )  # fmt: skip
-        return plan, load(anchor, self._edges, plan, vertices, self.string_broadcast), kinds
+        return spec, load(anchor, self._edges, spec, vertices, self.string_broadcast), kinds
 
     def use_placement(self, other: Graph, placement: Any = None) -> None:
         """Place vertices as another graph does, or as a broadcast of a `Placement` says."""
@@ -408,20 +408,20 @@ class Graph:
         """Whether vertices are placed otherwise than by the hash of their ids."""
         return self.partitions > 1 and self.partitioner.name != "hash"
 
-    def _place(self, vertices: Vertices | None) -> Placement:
+    def _place(self, vertices: VertexTable | None) -> Placement:
         """Assign each vertex to a partition."""
         how = self.partitioner
         if how.function is None:
             return self._table_placement()
         variant = Variant("undirected")
-        plan = Plan(f"{self.key}/whole", variant, 1, self.undirected, self.multi)
+        spec = LoadSpec(f"{self.key}/whole", variant, 1, self.undirected, self.multi)
         whole = Anchor(self.spark, 1)
         try:
-            load(whole, self._edges, plan, vertices, self.string_broadcast)
-            args = (how.function, plan.key_of(0), self.partitions, how.slack, self.string_broadcast)
+            load(whole, self._edges, spec, vertices, self.string_broadcast)
+            args = (how.function, spec.key_of(0), self.partitions, how.slack, self.string_broadcast)
             assigned = whole.run(partial(assign, *args))[0]
         finally:
-            whole.forget(plan.key)
+            whole.forget(spec.key)
             whole.close()
         if isinstance(assigned, InputError):
             raise assigned
@@ -437,10 +437,10 @@ class Graph:
                 )
         return self.partitioner.of_table(self.partitions, self.string_table)
 
-    def _collect_string_ids(self) -> Names:
+    def _collect_string_ids(self) -> StringIds:
         """Collect all string ids; the code of an id is its rank among them."""
         self.placement = None
-        table = Names.of(
+        table = StringIds.of(
             self._edges.distinct_ids(self.spark.sparkContext),
             None if self.vertex_input is None else self.vertex_input.strings(),
         )

@@ -1,6 +1,6 @@
 """String ids: the set of all names, whose ranks in sorted order are the codes of the ids.
 
-Names sort by their UTF-8 bytes, which is by code point. A graph has string ids when one of its
+StringIds sort by their UTF-8 bytes, which is by code point. A graph has string ids when one of its
 ids is not an integer; those that are integers are then names like the others.
 """
 
@@ -19,20 +19,20 @@ from vertexsdk.arrays.arrow_strings import packed
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.load import _text as text
 
-__all__ = ["Names", "beyond_int64", "merged"]
+__all__ = ["StringIds", "beyond_int64", "merged"]
 
 _INTEGER = r"^-?[0-9]+$"
 
 
 @dataclass(frozen=True)
-class Names:
+class StringIds:
     """All string ids of a graph, sorted; `integers` of them are integers."""
 
     sorted: pa.LargeStringArray
     integers: int
 
     @classmethod
-    def of(cls, *parts: pa.Array | None) -> Names:
+    def of(cls, *parts: pa.Array | None) -> StringIds:
         """Collect names.
 
         Raises:

@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load import _text as text
-from vertexsdk.graph.load._build_topology import NO_KIND, Vertices
+from vertexsdk.graph.load._build_topology import NO_KIND, VertexTable
 from vertexsdk.graph.load._dataframes import ArrowBatches, readable, text_lines
 from vertexsdk.graph.load._lines import LineError, check_lengths, tokens
 from vertexsdk.graph.load.arrow import as_strings, id_array, id_column, text_column
-from vertexsdk.graph.string_ids import Names, beyond_int64, merged
+from vertexsdk.graph.string_ids import StringIds, beyond_int64, merged
 
 __all__ = ["VertexInput", "integer_id", "resolve", "vertices_at", "vertices_of", "with_ids"]
 
@@ -143,8 +143,8 @@ def _vertex_lines(buffer: NDArray[np.uint8], place: str) -> VertexInput:
 
 
 def resolve(
-    found: VertexInput | None, names: Names | None
-) -> tuple[Vertices | None, tuple[str, ...]]:
+    found: VertexInput | None, names: StringIds | None
+) -> tuple[VertexTable | None, tuple[str, ...]]:
     """Return the vertices by int64 id or code, and the class names in order of their codes.
 
     Raises:
@@ -157,7 +157,7 @@ def resolve(
     # The last line for an id counts, as with edges.
     ids, last = np.unique(ids[::-1], return_index=True)
     if found.kinds is None:
-        return Vertices(ids), ()
+        return VertexTable(ids), ()
     classes = merged([found.kinds.drop_null()])
     if len(classes) >= NO_KIND:
         raise InputError(
@@ -165,4 +165,4 @@ def resolve(
         )
     codes = pc.fill_null(pc.index_in(pc.cast(found.kinds, pa.large_string()), classes), NO_KIND)
     kind = np.asarray(codes).astype(np.uint8)[::-1][last]
-    return Vertices(ids, kind), tuple(classes.to_pylist())
+    return VertexTable(ids, kind), tuple(classes.to_pylist())

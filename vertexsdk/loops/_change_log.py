@@ -111,7 +111,7 @@ def joined(batches: Sequence[Changes]) -> Changes:
         if isinstance(b, Deltas):
             sent += [replace(s, at=s.at + done) for s in b.sent]
         done += len(b.kind)
-    return replace(Deltas.among(whole), sent=tuple(sent)) if sent else whole
+    return replace(Deltas.of_changes(whole), sent=tuple(sent)) if sent else whole
 
 
 def _whole(chunks: pa.ChunkedArray) -> pa.Array:

@@ -22,7 +22,7 @@ from vertexsdk.arrays.json_values import as_json
 from vertexsdk.engine.engine import Budget, Effort, Engine, Orders, Outcome
 from vertexsdk.engine.phases import Spent
 from vertexsdk.errors import InputError, RunError, StateError
-from vertexsdk.graph.changes.cast import fitting
+from vertexsdk.graph.changes.cast import cast_changes
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import edges_only
 from vertexsdk.loops._change_log import InputLog
@@ -143,7 +143,9 @@ class Versions:
     def fit(self, changes: Changes | DataFrame | Iterable[Sequence[Any]]) -> Changes:
         """Return changes as this loop's graph takes them; see `cast`."""
         undirected = self.ledger.undirected
-        return fitting(changes, integers=self.integers, value=self.value, undirected=undirected)
+        return cast_changes(
+            changes, integers=self.integers, value=self.value, undirected=undirected
+        )
 
     def result(
         self,

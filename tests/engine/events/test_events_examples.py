@@ -86,7 +86,7 @@ def test_parts_and_wholes_of_batches() -> None:
     ]
 
     def listed(batch: Any) -> list[Any]:
-        changes = Deltas.among(batch)
+        changes = Deltas.of_changes(batch)
         ends = changes.source.to_pylist()
         return [ends[k] if s is None else (s.vertex, s.value) for k, s in changes.steps()]
 

@@ -13,7 +13,7 @@ from tests.support.event_hops import engine_in_process, mail_of, state_of
 from tests.support.random_changes import Edges, random_rows
 from vertexsdk import Deltas
 from vertexsdk.engine.engine import QUIET, Budget, Orders
-from vertexsdk.graph.string_ids import Names
+from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.program import Program
 from vertexsdk.state import Store, open_store
 from vertexsdk.state.version_writer import MOST
@@ -108,7 +108,7 @@ def test_a_checkpoint_of_strings(tmp_path: Path) -> None:
     segments = {ref.group or str(ref.key.partition): ref for ref in engine.checkpoint()}
     with open_store(common["store"]) as store:
         stored = store.segment(segments["names"])
-        names = Names.of(engine.at.names.sorted)  # type: ignore[union-attr]
+        names = StringIds.of(engine.at.names.sorted)  # type: ignore[union-attr]
         assert bytes(stored["bytes"]).decode() == "abcdzoë"
         ends = [
             names.sorted[k].as_py()

@@ -10,7 +10,7 @@ from vertexsdk.engine._master import Master, Progress
 from vertexsdk.engine.events._event_changes import Batch, Taken
 from vertexsdk.engine.events._records import Chain
 from vertexsdk.engine.task import make_master
-from vertexsdk.graph.string_ids import Names
+from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.state import SegmentRef
 
 __all__ = ["Order", "Said", "master_at"]
@@ -57,7 +57,7 @@ class Order:
     write: str | None = None
     checkpoint: bool = False
     remember: Any = None
-    names: Names | None = None
+    names: StringIds | None = None
     drop: tuple[str, ...] = ()
 
 

@@ -17,7 +17,7 @@ from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import ADD, REMOVE
 from vertexsdk.graph.changes.deltas import Deltas
 from vertexsdk.graph.edge_kernels import COUNTS
-from vertexsdk.graph.string_ids import Names
+from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET
 
 __all__ = ["Batch", "Taken", "places", "row_of", "value_at"]
@@ -128,7 +128,7 @@ def letter_of(node: Node, target: Any, before: Any, after: Any) -> Any:
     return (node.id, ADD_TARGET, target, after)
 
 
-def sorted_names(names: Names | None, ids: list[str]) -> Names:
+def sorted_names(names: StringIds | None, ids: list[str]) -> StringIds:
     """The names and some more."""
     more = pa.array(ids, pa.large_string())
-    return Names.of(more) if names is None else Names.of(names.sorted, more)
+    return StringIds.of(more) if names is None else StringIds.of(names.sorted, more)

@@ -102,7 +102,7 @@ class EventsEngine(EventDriver):
     def _batch(self, changes: Any) -> Batch | None:
         if changes is None or not len(changes):
             return None
-        batch = Batch.of(Deltas.among(changes), integers=self.integers, value=self.value)
+        batch = Batch.of(Deltas.of_changes(changes), integers=self.integers, value=self.value)
         edges = zip(batch.kind, batch.source, batch.target, strict=True)
         self._learn([i for kind, a, b in edges if kind == ADD for i in (a, b)])
         self._learn([s.vertex for s in batch.deltas.sent])

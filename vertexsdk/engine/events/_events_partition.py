@@ -24,7 +24,7 @@ from vertexsdk.engine.events._node import Letter, Namer, Node
 from vertexsdk.engine.events._records import Chain, Records, load_chain, save_chain
 from vertexsdk.engine.events._steps import EventSteps
 from vertexsdk.graph.code_names import BOTTOM, TOP
-from vertexsdk.graph.string_ids import Names
+from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.algebra import INT_MAX, INT_MIN, VertexId
 from vertexsdk.program.program import StateField
 from vertexsdk.state.version_writer import Layers
@@ -224,7 +224,7 @@ class EventPartition(EventSteps):
         self.chain = save_chain(key, self.chain, self.nodes, rest)
         return self.chain
 
-    def columns(self, names: Names | None, *, whole: bool) -> dict[str, NDArray[Any]]:
+    def columns(self, names: StringIds | None, *, whole: bool) -> dict[str, NDArray[Any]]:
         """Return the state, or what of it may have changed, as a segment's columns."""
         ids = list(self.nodes) if whole else list(self.nodes.unwritten)
         nodes = [n for i in ids if (n := self.nodes.peek(i)).present]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.graph.string_ids import Names
+from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.state import SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
 
@@ -31,7 +31,7 @@ def put_checkpoint(
     store: Store,
     loop: str,
     at: tuple[int, int],
-    names: Names | None,
+    names: StringIds | None,
     remember: Any,
 ) -> list[SegmentRef]:
     """Write one partition; `at` is its number and the iteration. Called in its task."""
@@ -55,7 +55,7 @@ def put_checkpoint(
     ]
 
 
-def put_names(store: Store, loop: str, iteration: int, names: Names) -> SegmentRef:
+def put_names(store: Store, loop: str, iteration: int, names: StringIds) -> SegmentRef:
     """Write the names of string ids in the order of their codes. Called by the driver."""
     offsets, data = names.packed(np.arange(len(names)))
     columns: dict[str, NDArray[Any]] = {"offsets": offsets, "bytes": data}
@@ -84,5 +84,5 @@ def restore(part: EventPartition, address: str | Address, refs: Sequence[Segment
     return remembered
 
 
-def _codes(ids: list[Any], names: Names | None) -> NDArray[np.int64]:
+def _codes(ids: list[Any], names: StringIds | None) -> NDArray[np.int64]:
     return np.array(ids, np.int64) if names is None else names.find(ids)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.events._events_task import EventTask
 from vertexsdk.engine.events._records import Chain
-from vertexsdk.graph.string_ids import Names
+from vertexsdk.graph.string_ids import StringIds
 
 __all__ = ["At", "Family", "Hops"]
 
@@ -51,7 +51,7 @@ class At:
     moved: bool = True
     vertices: int = 0
     edges: int = 0
-    names: Names | None = None
+    names: StringIds | None = None
     written: int | None = None
 
 

@@ -20,7 +20,7 @@ from vertexsdk.engine.events._resident_versions import At, Family
 from vertexsdk.errors import InputError
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load.arrow import text_column
-from vertexsdk.graph.string_ids import Names
+from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.vertex_file import integer_id
 from vertexsdk.program.program import Program, reachable, self_name
 from vertexsdk.state import SegmentRef
@@ -116,7 +116,7 @@ def plan_for(
 def begin(
     family: Family,
     program: Program,
-    names: Names | None,
+    names: StringIds | None,
     *,
     named: Any = None,
     nodes: Sequence[SegmentRef] = (),
@@ -128,7 +128,7 @@ def begin(
     """
     partitions = len(family.plan.topologies)
     if named is not None and names is not None:
-        names = Names.of(names.sorted, named)
+        names = StringIds.of(names.sorted, named)
     at = At(chains=((),) * partitions, names=names)
     engine = EventsEngine(family, at, reads_loop=reads_loop(program))
     try:

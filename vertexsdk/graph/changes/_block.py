@@ -19,19 +19,19 @@ from vertexsdk.graph.changes.line import (
     MOST_REASONS,
     BadLine,
     BadLines,
-    Form,
     Line,
+    LineFormat,
     Places,
     parse_line,
 )
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._lines import hard_floats, raw_tokens
 
-__all__ = ["Block", "parse_block"]
+__all__ = ["ParsedBlock", "parse_block"]
 
 
 @dataclass(frozen=True)
-class Block:
+class ParsedBlock:
     """The changes of a block of a file.
 
     Attributes:
@@ -49,7 +49,7 @@ class Block:
     lines: int
 
 
-def parse_block(data: bytes, path: str, first: int, form: Form) -> Block:
+def parse_block(data: bytes, path: str, first: int, form: LineFormat) -> ParsedBlock:
     """Parse whole lines, of which the first has number `first` in its file."""
     if data.count(b"\r") != data.count(b"\r\n"):  # a carriage return alone ends a line too
         data = re.sub(rb"\r(?!\n)", b"\n", data)
@@ -96,13 +96,13 @@ def parse_block(data: bytes, path: str, first: int, form: Form) -> Block:
     value = raw.whole if form.value == "int64" else raw.value
     changes = Changes(raw.kind, ids[0], ids[1], value, places)
     lines = ends + (not data.endswith(b"\n") and len(data) > 0)
-    return Block(changes, raw.stop.astype(np.int64), raw.time, bad, lines)
+    return ParsedBlock(changes, raw.stop.astype(np.int64), raw.time, bad, lines)
 
 
 class _Raw:
     """The columns that `parse_changes` fills; see there."""
 
-    def __init__(self, size: int, form: Form) -> None:
+    def __init__(self, size: int, form: LineFormat) -> None:
         def column(dtype: Any, wanted: bool = True) -> NDArray[Any]:
             return np.empty(size if wanted else 0, dtype)
 
@@ -134,7 +134,7 @@ class _Raw:
             self.time[row] = line.time
 
 
-def _read(data: bytes, form: Form) -> Line | ValueError | None:
+def _read(data: bytes, form: LineFormat) -> Line | ValueError | None:
     """Read a line; an error is what is wrong with it."""
     try:
         if len(data.rstrip(b"\r\n")) > text.LINE_BYTES:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.line import BadLines
 
-__all__ = ["Batch"]
+__all__ = ["ChangeBatch"]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ChangeBatch:
     """Changes in order, of one file and the byte where their lines end, or of a stream.
 
     Attributes:
@@ -38,7 +38,7 @@ class Batch:
     def __len__(self) -> int:
         return len(self.changes)
 
-    def cut(self, count: int) -> tuple[Batch, Batch]:
+    def cut(self, count: int) -> tuple[ChangeBatch, ChangeBatch]:
         """The first `count` changes, and the rest; 0 < count < len."""
         parts = []
         for begin, end in ((0, count), (count, len(self))):
@@ -46,7 +46,7 @@ class Batch:
             bad = self.bad.between(begin, None if last else end)
             late = self.late[(self.late >= begin) & (self.late < end)] - begin
             parts.append(
-                Batch(
+                ChangeBatch(
                     self.changes[begin:end], self.source,
                     self.offset if last else int(self.stop[end - 1]), self.stop[begin:end],
                     bad, late, self.bytes * (end - begin) // len(self),

@@ -13,10 +13,10 @@ from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import Deltas
 
-__all__ = ["fitting"]
+__all__ = ["cast_changes"]
 
 
-def fitting(
+def cast_changes(
     changes: Changes | DataFrame | Iterable[Sequence[Any]],
     *,
     integers: bool,
@@ -58,7 +58,7 @@ def fitting(
     fitted = fitted.canonical() if undirected else fitted
     if not isinstance(batch, Deltas) or not batch.sent:
         return fitted
-    return Deltas.among(fitted).sending(batch.sent, integers=integers)
+    return Deltas.of_changes(fitted).sending(batch.sent, integers=integers)
 
 
 def _values(value: NDArray[Any], dtype: str | None) -> NDArray[Any]:

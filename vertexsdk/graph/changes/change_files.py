@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.errors import InputError
-from vertexsdk.graph.changes._block import Block, parse_block
-from vertexsdk.graph.changes.batch import Batch
-from vertexsdk.graph.changes.line import Form
+from vertexsdk.graph.changes._block import ParsedBlock, parse_block
+from vertexsdk.graph.changes.batch import ChangeBatch
+from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load._text import LINE_BYTES
 
@@ -47,7 +47,7 @@ class ChangeFiles:
         InputError: no such file; or, while iterating, one that became shorter or went away.
 
     Example:
-        >>> source = ChangeFiles(["changes/"], Form(integers=True))  # doctest: +SKIP
+        >>> source = ChangeFiles(["changes/"], LineFormat(integers=True))  # doctest: +SKIP
         >>> for batch in source:  # doctest: +SKIP
         ...     main.ingest(batch.changes, source=batch.source, offset=batch.offset)
     """
@@ -57,7 +57,7 @@ class ChangeFiles:
     def __init__(
         self,
         paths: Sequence[str],
-        form: Form,
+        form: LineFormat,
         *,
         at_once: int = 1 << 18,
         follow: bool = False,
@@ -107,7 +107,7 @@ class ChangeFiles:
         """End the iteration after the batch that comes next; from any thread."""
         self._stopped.set()
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[ChangeBatch]:
         came = time.monotonic()
         while not self._stopped.is_set():
             began, got = time.monotonic(), False
@@ -126,14 +126,16 @@ class ChangeFiles:
                 return
             self._stopped.wait(max(self.poll, 10 * (now - began) * (not got)))
 
-    def _pass(self, ending: bool) -> Iterator[Batch]:
+    def _pass(self, ending: bool) -> Iterator[ChangeBatch]:
         """What there is now; when it is the end, also lines which no line end follows."""
         for one in self._found():
             while (read := one.read(self.form, ending)) is not None:
                 yield from self._batches(one, *read)
 
-    def _batches(self, one: _File, block: Block, begin: int, size: int) -> Iterator[Batch]:
-        rest = Batch(
+    def _batches(
+        self, one: _File, block: ParsedBlock, begin: int, size: int
+    ) -> Iterator[ChangeBatch]:
+        rest = ChangeBatch(
             block.changes, one.source, one.offset, begin + block.stop, block.bad,
             self._late(block.time), 4 * size + 64,
         )  # fmt: skip
@@ -172,7 +174,7 @@ class _File:
         except OSError:
             return 0
 
-    def read(self, form: Form, ending: bool) -> tuple[Block, int, int] | None:
+    def read(self, form: LineFormat, ending: bool) -> tuple[ParsedBlock, int, int] | None:
         """The next block, the byte where it begins and its size; None if there is none yet."""
         try:
             data, size = self._lines(ending or self.moved)

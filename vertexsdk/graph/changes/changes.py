@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from vertexsdk.errors import InputError, excerpt
-from vertexsdk.graph.changes.line import ADD, CHANGE, REMOVE, SIGNS, WORDS, Form
+from vertexsdk.graph.changes.line import ADD, CHANGE, REMOVE, SIGNS, WORDS, LineFormat
 from vertexsdk.graph.changes.table import check_columns, read_rows
 from vertexsdk.graph.load.arrow import text_column
 
@@ -110,7 +110,7 @@ class Changes:
         table: Any = frame.toArrow()
         whole = [n for n in table.column_names if pa.types.is_integer(table[n].type)]
         integers = "source" in whole and "target" in whole
-        form = Form(integers, "int64" if "value" in whole else "float64")
+        form = LineFormat(integers, "int64" if "value" in whole else "float64")
         columns, bad, _ = read_rows(table, form, "the changes")
         if len(bad):
             raise InputError(str(bad.first[0]))

@@ -77,7 +77,7 @@ class Deltas(Changes):
         return cls(changes.kind, source, target, changes.value, (), kept)
 
     @classmethod
-    def among(cls, changes: Changes) -> Deltas:
+    def of_changes(cls, changes: Changes) -> Deltas:
         """The same changes, with nothing sent among them; a `Deltas` as it is."""
         if isinstance(changes, Deltas):
             return changes
@@ -131,7 +131,7 @@ class Deltas(Changes):
 
         It reads a pickle, so whoever wrote it must be trusted.
         """
-        return replace(cls.among(changes), sent=pickle.loads(columns["sent"].tobytes()))
+        return replace(cls.of_changes(changes), sent=pickle.loads(columns["sent"].tobytes()))
 
 
 def edges_only(program: Program, changes: Changes) -> Changes:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vertexsdk.errors import excerpt
 
 __all__ = ["ADD", "CHANGE", "MOST_REASONS", "REMOVE", "SIGNS", "WORDS"]
-__all__ += ["BadLine", "BadLines", "Form", "Line", "Places", "parse_line"]
+__all__ += ["BadLine", "BadLines", "Line", "LineFormat", "Places", "parse_line"]
 __all__ += ["read_id"]
 
 ADD, REMOVE, CHANGE = range(3)
@@ -80,7 +80,7 @@ class BadLines:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class LineFormat:
     """How lines are to be read.
 
     Attributes:
@@ -104,13 +104,13 @@ class Line(NamedTuple):
     time: float
 
 
-def parse_line(text: str, form: Form) -> Line | None:
+def parse_line(text: str, form: LineFormat) -> Line | None:
     """Read a line; None if there is no change in it.
 
     Raises:
         ValueError: it is bad; its message says why.
 
-    >>> parse_line("+ 1 2 0.5  # new", Form(integers=True))
+    >>> parse_line("+ 1 2 0.5  # new", LineFormat(integers=True))
     Line(kind=0, source=1, target=2, value=0.5, time=0.0)
     """
     fields = text.partition("#")[0].replace(",", " ").split()

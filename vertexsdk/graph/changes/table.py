@@ -19,7 +19,7 @@ from vertexsdk.graph.changes.line import (
     WORDS,
     BadLine,
     BadLines,
-    Form,
+    LineFormat,
     Places,
     read_id,
 )
@@ -48,7 +48,7 @@ def check_columns(names: Sequence[str], time_column: str | None) -> None:
 
 
 def read_rows(
-    table: pa.Table, form: Form, batch: str, time_column: str | None = None
+    table: pa.Table, form: LineFormat, batch: str, time_column: str | None = None
 ) -> tuple[Columns, BadLines, NDArray[np.float64]]:
     """Read the changes of a table, in order.
 
@@ -93,7 +93,7 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
     return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
 
 
-def _ids(ids: pa.Array, form: Form, checks: Checks, name: str) -> pa.Array:
+def _ids(ids: pa.Array, form: LineFormat, checks: Checks, name: str) -> pa.Array:
     wanted = pa.int64() if form.integers else pa.large_string()
     checks.append((ids.is_null().to_numpy(zero_copy_only=False), lambda _: f"{name} is null"))
     if not (pa.types.is_integer(ids.type) or _is_text(ids.type)):
@@ -123,7 +123,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _values(table: pa.Table, form: Form, checks: Checks) -> NDArray[Any]:
+def _values(table: pa.Table, form: LineFormat, checks: Checks) -> NDArray[Any]:
     dtype = np.dtype(form.value or "float64")
     if "value" not in table.column_names:
         return np.ones(len(table), dtype)

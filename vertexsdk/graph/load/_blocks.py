@@ -16,9 +16,9 @@ from vertexsdk.arrays.column_codec import decode, encode_bytes
 from vertexsdk.arrays.jit import njit
 from vertexsdk.errors import InputError
 from vertexsdk.graph._placement import Placement
-from vertexsdk.graph.load._build_topology import Arranged
+from vertexsdk.graph.load._build_topology import LocalRows
 from vertexsdk.graph.load._lines import NotIntegers
-from vertexsdk.graph.load._radix_sort import BACKWARD, FORWARD, Chunk, Rows
+from vertexsdk.graph.load._radix_sort import BACKWARD, FORWARD, AdjacencyRows, Chunk
 
 __all__ = ["Fault", "edge_blocks", "fault_block", "join_rows", "read_edges", "row_blocks"]
 
@@ -130,7 +130,7 @@ def read_edges(blocks: Iterable[bytes]) -> tuple[list[Chunk], int]:
     return [chunk for _, chunk in found], valued
 
 
-def row_blocks(partition: int, own: Arranged, partitions: int, valued: int) -> Iterator[Block]:
+def row_blocks(partition: int, own: LocalRows, partitions: int, valued: int) -> Iterator[Block]:
     """Yield what a partition keeps (sent to itself), and the ghosts it tells the others of."""
     rows = own.rows
     columns: dict[str, NDArray[Any]] = {
@@ -157,7 +157,7 @@ def row_blocks(partition: int, own: Arranged, partitions: int, valued: int) -> I
 
 def join_rows(
     blocks: Iterable[bytes], partitions: int
-) -> tuple[Arranged, list[NDArray[np.int64]], int]:
+) -> tuple[LocalRows, list[NDArray[np.int64]], int]:
     """Return a partition's rows, the ghosts each partition told it of, and the valued edges.
 
     Raises:
@@ -179,7 +179,7 @@ def join_rows(
         parts = [a for _, a in sorted(pieces.pop(name), key=lambda pair: pair[0])]
         return np.concatenate(parts)
 
-    rows = Rows(
+    rows = AdjacencyRows(
         start=joined("start"),
         target=joined("target"),
         value=joined("value") if "value" in pieces else None,
@@ -188,5 +188,5 @@ def join_rows(
         duplicates=counts[1],
         self_loops=counts[2],
     )
-    own = Arranged(joined("ids"), rows, joined("ghost"), joined("ghost_start"))
+    own = LocalRows(joined("ids"), rows, joined("ghost"), joined("ghost_start"))
     return own, told, counts[3]

@@ -1,8 +1,8 @@
 """One partition's `Topology`, built from its edges in two steps.
 
-`Arranged` is what a partition knows from the edges which it owns alone: sorted rows between the
+`LocalRows` is what a partition knows from the edges which it owns alone: sorted rows between the
 ids it has seen. From it come the ghosts, in the order that the other partitions are told of
-them. `finish` then adds what the others told: which of its vertices are ghosts elsewhere.
+them. `build_topology` then adds what the others told: which of its vertices are ghosts elsewhere.
 With one partition there is nothing to tell, and the two steps follow each other.
 """
 
@@ -25,14 +25,22 @@ from vertexsdk.graph.load._radix_sort import (
     BOTH,
     FORWARD,
     SYMMETRIC,
+    AdjacencyRows,
     Chunk,
-    Rows,
     arrange,
 )
 from vertexsdk.graph.load._transpose import transpose
 from vertexsdk.graph.topology import Topology
 
-__all__ = ["NO_KIND", "Arranged", "Variant", "Vertices", "arranged", "finish", "follow"]
+__all__ = [
+    "NO_KIND",
+    "LocalRows",
+    "Variant",
+    "VertexTable",
+    "build_topology",
+    "edge_mode",
+    "sort_edges",
+]
 
 NO_KIND = 255  # the class code of a vertex for which the vertex file names no class
 
@@ -59,16 +67,16 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Vertices:
+class VertexTable:
     """Vertices named by a vertex file: ids (int64), and the code of each one's class (uint8)."""
 
     ids: NDArray[np.int64]
     kind: NDArray[np.uint8] | None = None
 
-    def owned_by(self, partition: int, placement: Placement) -> Vertices:
+    def owned_by(self, partition: int, placement: Placement) -> VertexTable:
         """Return those which a partition owns."""
         here = placement.of(self.ids) == partition
-        return Vertices(self.ids[here], None if self.kind is None else self.kind[here])
+        return VertexTable(self.ids[here], None if self.kind is None else self.kind[here])
 
     def kinds_of(self, ids: NDArray[np.int64]) -> NDArray[np.uint8] | None:
         """Return the class code of each of `ids` (ascending, with all of these among them)."""
@@ -79,7 +87,7 @@ class Vertices:
         return kinds
 
 
-def follow(direction: str, undirected: bool) -> int:
+def edge_mode(direction: str, undirected: bool) -> int:
     """Return which way the edges of a graph are followed for a program of `direction`."""
     if undirected:
         return SYMMETRIC
@@ -87,7 +95,7 @@ def follow(direction: str, undirected: bool) -> int:
 
 
 @dataclass(slots=True)
-class Arranged:
+class LocalRows:
     """Rows between the ids that a partition has seen.
 
     `ids` ascending; `rows` indexes them; `ghost` are the positions in `ids` of the targets that
@@ -96,7 +104,7 @@ class Arranged:
     """
 
     ids: NDArray[np.int64]
-    rows: Rows
+    rows: AdjacencyRows
     ghost: NDArray[np.int32]
     ghost_start: NDArray[np.int64]
 
@@ -106,7 +114,7 @@ class Arranged:
         return self.ids[self.ghost[a:z]]
 
 
-def arranged(
+def sort_edges(
     chunks: list[Chunk],
     variant: Variant,
     *,
@@ -116,7 +124,7 @@ def arranged(
     undirected: bool = False,
     multi: bool = False,
     threads: int = 1,
-) -> Arranged:
+) -> LocalRows:
     """Sort the edges of one partition; `chunks` (in file order, between ids) are emptied.
 
     With several partitions `chunks` has every edge that gives a row to this one.
@@ -142,7 +150,7 @@ def arranged(
     rows = arrange(
         chunks,
         len(index.ids),
-        follow(variant.direction, undirected),
+        edge_mode(variant.direction, undirected),
         owned=None if owners is None else owners == partition,
         pairs=undirected,
         keep_all=multi and not as_set,
@@ -150,7 +158,7 @@ def arranged(
         threads=threads,
     )
     if owners is None:
-        return Arranged(index.ids, rows, np.empty(0, np.int32), np.zeros(2, np.int64))
+        return LocalRows(index.ids, rows, np.empty(0, np.int32), np.zeros(2, np.int64))
     return _with_ghosts(index.ids, rows, partition, partitions, owners, variant.ghosts == "each")
 
 
@@ -162,12 +170,12 @@ def _positions(index: Index, ids: NDArray[Any]) -> NDArray[np.int32]:
 
 def _with_ghosts(
     ids: NDArray[np.int64],
-    rows: Rows,
+    rows: AdjacencyRows,
     partition: int,
     partitions: int,
     owners: NDArray[np.int32],
     each_edge: bool,
-) -> Arranged:
+) -> LocalRows:
     remote = np.flatnonzero(owners != partition).astype(np.int32)
     if each_edge:
         at = _remote_edges(rows.start, rows.target, owners, partition)
@@ -180,7 +188,7 @@ def _with_ghosts(
         remote = remote[used[remote]]
         ghost = remote[np.argsort(owners[remote], kind="stable")]
     sizes = np.bincount(owners[ghost], minlength=partitions)
-    return Arranged(ids, rows, ghost, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+    return LocalRows(ids, rows, ghost, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
 
 
 @njit
@@ -209,14 +217,14 @@ def _to_slots(target: NDArray[np.int32], slot_of: NDArray[np.int32]) -> None:
         target[e] = slot_of[target[e]]
 
 
-def finish(
-    own: Arranged,
+def build_topology(
+    own: LocalRows,
     told: Sequence[NDArray[np.int64]],
     variant: Variant,
     *,
     partition: int = 0,
     placement: Placement | None = None,
-    vertices: Vertices | None = None,
+    vertices: VertexTable | None = None,
     threads: int = 1,
 ) -> Topology:
     """Build the topology; `own.rows` is used up.
@@ -256,12 +264,12 @@ def finish(
 
 
 def _to_local(
-    own: Arranged,
+    own: LocalRows,
     told: Sequence[NDArray[np.int64]],
     variant: Variant,
     partition: int,
     owners: NDArray[np.int32],
-    vertices: Vertices | None,
+    vertices: VertexTable | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Turn the targets of the rows into slots, in place; return this partition's ids and `start`.
 

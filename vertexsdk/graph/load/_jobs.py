@@ -34,12 +34,12 @@ from vertexsdk.graph.load._blocks import (
     row_blocks,
 )
 from vertexsdk.graph.load._build_topology import (
-    Arranged,
+    LocalRows,
     Variant,
-    Vertices,
-    arranged,
-    finish,
-    follow,
+    VertexTable,
+    build_topology,
+    edge_mode,
+    sort_edges,
 )
 from vertexsdk.graph.load._files import distinct_in_split, read_chunks
 from vertexsdk.graph.load._lines import Codes
@@ -49,11 +49,20 @@ from vertexsdk.transport.exchange import route
 from vertexsdk.transport.jvm import spark_failure
 from vertexsdk.transport.locality import Anchor
 
-__all__ = ["Edges", "FileEdges", "LocalEdges", "Plan", "Report", "load", "lookup", "without_fault"]
+__all__ = [
+    "Edges",
+    "FileEdges",
+    "LoadSpec",
+    "LocalEdges",
+    "PartitionReport",
+    "load",
+    "lookup",
+    "without_fault",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LoadSpec:
     """What to build: everything that a task must know."""
 
     key: str  # resident key; each partition's is this and its number
@@ -76,7 +85,7 @@ class Plan:
     @property
     def mode(self) -> int:
         """Which way edges are followed."""
-        return follow(self.variant.direction, self.undirected)
+        return edge_mode(self.variant.direction, self.undirected)
 
     def key_of(self, partition: int) -> str:
         """The resident key of one partition's topology."""
@@ -87,7 +96,7 @@ class Edges(ABC):
     """A source of edges. `names` is a broadcast of all string ids, or None for integers."""
 
     @abstractmethod
-    def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
+    def blocks(self, sc: SparkContext, spec: LoadSpec, names: Any) -> RDD[Block]:
         """Return the edges as (destination partition, block), see `edge_blocks`."""
 
     def distinct_ids(self, sc: SparkContext) -> Any:
@@ -105,7 +114,7 @@ class Edges(ABC):
 class LocalEdges(Protocol):
     """Edges which a single task reads, in order; picklable."""
 
-    def chunks(self, plan: Plan, names: Any, threads: int) -> Iterator[Chunk]:
+    def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
         """Yield them all.
 
         Raises:
@@ -114,7 +123,7 @@ class LocalEdges(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class PartitionReport:
     """What one partition says of its part of the graph; picklable."""
 
     vertices: int
@@ -132,11 +141,11 @@ class Report:
 def load(
     anchor: Anchor,
     edges: Edges,
-    plan: Plan,
-    vertices: Vertices | None = None,
+    spec: LoadSpec,
+    vertices: VertexTable | None = None,
     names: Any = None,
-) -> list[Report]:
-    """Make the topologies of `plan` resident where the anchor is; return a report per partition.
+) -> list[PartitionReport]:
+    """Make the topologies of `spec` resident where the anchor is; return a report per partition.
 
     Raises:
         NotIntegers: ids are strings, and `names` was not given.
@@ -146,27 +155,27 @@ def load(
     sc = anchor.sc
     sent = sc.broadcast(vertices) if vertices is not None else None
     with anchor.watched():
-        local = edges.local() if plan.partitions == 1 else None
+        local = edges.local() if spec.partitions == 1 else None
         if local is not None:
-            task = partial(_load_alone, local, plan, sent, names)
+            task = partial(_load_alone, local, spec, sent, names)
             results = anchor.records().mapPartitions(task).collect()
         else:
-            routed = route(edges.blocks(sc, plan, names), anchor)
-            if plan.partitions == 1:
-                ready = routed.mapPartitions(partial(_build_one, plan, sent, names))
+            routed = route(edges.blocks(sc, spec, names), anchor)
+            if spec.partitions == 1:
+                ready = routed.mapPartitions(partial(_build_one, spec, sent, names))
             else:
-                rows = routed.mapPartitionsWithIndex(partial(_sort_rows, plan))
+                rows = routed.mapPartitionsWithIndex(partial(_sort_rows, spec))
                 ready = route(rows, anchor).mapPartitionsWithIndex(
-                    partial(_build, plan, sent, names)
+                    partial(_build, spec, sent, names)
                 )
             results = ready.collect()
     outcomes = [pickle.loads(r) for r in results]
     faults = [o for o in outcomes if isinstance(o, Fault)]
     if faults:
-        anchor.forget(plan.key)
+        anchor.forget(spec.key)
         raise min(faults, key=lambda f: f.order).error
-    if len(outcomes) != plan.partitions:
-        raise RunError(f"{len(outcomes)} of {plan.partitions} partitions were loaded; run again")
+    if len(outcomes) != spec.partitions:
+        raise RunError(f"{len(outcomes)} of {spec.partitions} partitions were loaded; run again")
     return outcomes
 
 
@@ -184,15 +193,15 @@ class FileEdges(Edges):
         """See `Edges`."""
         return self
 
-    def chunks(self, plan: Plan, names: Any, threads: int) -> Iterator[Chunk]:
+    def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
         """See `LocalEdges`."""
         for split in self.splits(1):
-            yield from read_chunks(split, plan.variant.value, threads, lookup(names))
+            yield from read_chunks(split, spec.variant.value, threads, lookup(names))
 
-    def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
+    def blocks(self, sc: SparkContext, spec: LoadSpec, names: Any) -> RDD[Block]:
         """See `Edges`."""
         splits = list(enumerate(self.splits(max(sc.defaultParallelism, 1))))
-        return sc.parallelize(splits, len(splits)).mapPartitions(partial(_read_splits, plan, names))
+        return sc.parallelize(splits, len(splits)).mapPartitions(partial(_read_splits, spec, names))
 
     def distinct_ids(self, sc: SparkContext) -> Any:
         """See `Edges`."""
@@ -224,109 +233,113 @@ def lookup(names: Any) -> Codes:
     return None if names is None else names.value.codes
 
 
-def _read_splits(plan: Plan, names: Any, splits: Iterable[tuple[int, Split]]) -> Iterator[Block]:
+def _read_splits(
+    spec: LoadSpec, names: Any, splits: Iterable[tuple[int, Split]]
+) -> Iterator[Block]:
     for order, split in splits:
         # Several of these tasks share the machine's cores.
-        chunks = read_chunks(split, plan.variant.value, 1, lookup(names))
-        yield from edge_blocks(order, chunks, plan.placement, plan.mode)
+        chunks = read_chunks(split, spec.variant.value, 1, lookup(names))
+        yield from edge_blocks(order, chunks, spec.placement, spec.mode)
 
 
 def _load_alone(
-    edges: LocalEdges, plan: Plan, vertices: Any, names: Any, items: Iterable[bytes]
+    edges: LocalEdges, spec: LoadSpec, vertices: Any, names: Any, items: Iterable[bytes]
 ) -> Iterator[bytes]:
     list(items)  # Spark ends a worker which has not read its input
-    threads = plan.threads or default_threads()
+    threads = spec.threads or default_threads()
     try:
         chunks: list[Chunk] = []
         valued = 0
-        for chunk in edges.chunks(plan, names, threads):
+        for chunk in edges.chunks(spec, names, threads):
             chunks.append(chunk)
             valued += chunk.valued
             chunk = None  # type: ignore[assignment]  # so that sorting can free it
     except InputError as error:
         yield pickle.dumps(Fault((0, 0), error))
         return
-    yield _finish_one(plan, vertices, names, chunks, valued, threads)
+    yield _finish_one(spec, vertices, names, chunks, valued, threads)
 
 
-def _build_one(plan: Plan, vertices: Any, names: Any, blocks: Iterable[bytes]) -> Iterator[bytes]:
+def _build_one(
+    spec: LoadSpec, vertices: Any, names: Any, blocks: Iterable[bytes]
+) -> Iterator[bytes]:
     try:
         chunks, valued = read_edges(blocks)
     except Fault as fault:
         yield pickle.dumps(fault)
         return
-    yield _finish_one(plan, vertices, names, chunks, valued, plan.threads or default_threads())
+    yield _finish_one(spec, vertices, names, chunks, valued, spec.threads or default_threads())
 
 
 def _finish_one(
-    plan: Plan, vertices: Any, names: Any, chunks: list[Chunk], valued: int, threads: int
+    spec: LoadSpec, vertices: Any, names: Any, chunks: list[Chunk], valued: int, threads: int
 ) -> bytes:
-    held: Vertices | None = vertices.value if vertices is not None else None
-    own = arranged(
+    held: VertexTable | None = vertices.value if vertices is not None else None
+    own = sort_edges(
         chunks,
-        plan.variant,
+        spec.variant,
         extra=[] if held is None else [held.ids],
-        undirected=plan.undirected,
-        multi=plan.multi,
+        undirected=spec.undirected,
+        multi=spec.multi,
         threads=threads,
     )
-    return _keep(plan, 0, own, [np.empty(0, np.int64)], held, names, valued, threads)
+    return _keep(spec, 0, own, [np.empty(0, np.int64)], held, names, valued, threads)
 
 
-def _sort_rows(plan: Plan, partition: int, blocks: Iterable[bytes]) -> Iterator[Block]:
+def _sort_rows(spec: LoadSpec, partition: int, blocks: Iterable[bytes]) -> Iterator[Block]:
     try:
         chunks, valued = read_edges(blocks)
     except Fault as fault:
         yield fault_block(fault.order, fault.error)
         return
-    own = arranged(
+    own = sort_edges(
         chunks,
-        plan.variant,
+        spec.variant,
         partition=partition,
-        placement=plan.placement,
-        undirected=plan.undirected,
-        multi=plan.multi,
-        threads=plan.threads or 1,
+        placement=spec.placement,
+        undirected=spec.undirected,
+        multi=spec.multi,
+        threads=spec.threads or 1,
     )
-    yield from row_blocks(partition, own, plan.partitions, valued)
+    yield from row_blocks(partition, own, spec.partitions, valued)
 
 
 def _build(
-    plan: Plan, vertices: Any, names: Any, partition: int, blocks: Iterable[bytes]
+    spec: LoadSpec, vertices: Any, names: Any, partition: int, blocks: Iterable[bytes]
 ) -> Iterator[bytes]:
     try:
-        own, told, valued = join_rows(blocks, plan.partitions)
+        own, told, valued = join_rows(blocks, spec.partitions)
     except Fault as fault:
         yield pickle.dumps(fault)
         return
     held = None
     if vertices is not None:
-        held = vertices.value.owned_by(partition, plan.placement)
-    yield _keep(plan, partition, own, told, held, names, valued, plan.threads or 1)
+        held = vertices.value.owned_by(partition, spec.placement)
+    yield _keep(spec, partition, own, told, held, names, valued, spec.threads or 1)
 
 
 def _keep(
-    plan: Plan,
+    spec: LoadSpec,
     partition: int,
-    own: Arranged,
+    own: LocalRows,
     told: Sequence[NDArray[np.int64]],
-    vertices: Vertices | None,
+    vertices: VertexTable | None,
     names: Any,
     valued: int,
     threads: int,
 ) -> bytes:
     given, duplicates, loops = own.rows.given, own.rows.duplicates, own.rows.self_loops
-    placement = None if plan.table_key is None else plan.placement.keep(plan.table_key)
-    topology = finish(
-        own, told, plan.variant, partition=partition, placement=placement, vertices=vertices,
+    placement = None if spec.table_key is None else spec.placement.keep(spec.table_key)
+    topology = build_topology(
+        own, told, spec.variant, partition=partition, placement=placement, vertices=vertices,
         threads=threads,
     )  # fmt: skip
     if names is not None:
         topology = replace(topology, names=names.value.packed(topology.ids))
     columns, meta = topology.to_columns()
-    size = shared_memory.save(plan.key_of(partition), columns, meta)
+    size = shared_memory.save(spec.key_of(partition), columns, meta)
     return pickle.dumps(
-        Report(
+        PartitionReport(
             topology.n,
             topology.m,
             topology.ghosts,

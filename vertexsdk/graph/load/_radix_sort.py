@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.allocate import allocate, each
 from vertexsdk.arrays.jit import njit
 
-__all__ = ["BACKWARD", "BOTH", "BUCKET", "FORWARD", "SYMMETRIC", "Chunk", "Rows", "arrange"]
+__all__ = [
+    "BACKWARD",
+    "BOTH",
+    "BUCKET",
+    "FORWARD",
+    "SYMMETRIC",
+    "AdjacencyRows",
+    "Chunk",
+    "arrange",
+]
 __all__ += ["by_bucket", "cell_shift", "merge_cells", "places"]
 
 FORWARD, BACKWARD, BOTH, SYMMETRIC = range(4)  # which way edges are followed
@@ -40,7 +49,7 @@ class Chunk:
 
 
 @dataclass(slots=True)
-class Rows:
+class AdjacencyRows:
     """Adjacency rows ascending by (target, reverse), and what was met on the way."""
 
     start: NDArray[np.int64]
@@ -259,7 +268,7 @@ def arrange(
     keep_all: bool = False,
     drop_loops: bool = False,
     threads: int = 1,
-) -> Rows:
+) -> AdjacencyRows:
     """Build the adjacency of `rows` vertices out of `chunks`, which are emptied.
 
     Args:
@@ -317,7 +326,7 @@ def arrange(
     np.cumsum(start, out=start)
     arrays = [a for a in (key, bits, reverse) if len(a)]
     kept = _close_gaps(arrays, bounds, report[:, 0])
-    return Rows(
+    return AdjacencyRows(
         start=start,
         target=key[:kept].view(np.int32),
         value=None if kind is None else bits[:kept].view(kind),

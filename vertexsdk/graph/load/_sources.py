@@ -25,7 +25,7 @@ from vertexsdk.errors import InputError
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load._blocks import Block, Fault, edge_blocks
 from vertexsdk.graph.load._dataframes import ArrowBatches, readable, text_lines
-from vertexsdk.graph.load._jobs import Edges, FileEdges, Plan, lookup, without_fault
+from vertexsdk.graph.load._jobs import Edges, FileEdges, LoadSpec, lookup, without_fault
 from vertexsdk.graph.load._lines import LineError, parse_chunk
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load.arrow import as_strings, batch_chunk, edge_columns, id_column
@@ -107,9 +107,9 @@ class FrameEdges(Edges):
         chosen = dict.fromkeys(n for n in self._names if n is not None)
         self._batches = ArrowBatches.of(frame, chosen, "the edges")
 
-    def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
+    def blocks(self, sc: SparkContext, spec: LoadSpec, names: Any) -> RDD[Block]:
         """See `Edges`."""
-        return _route(self._batches, plan, names, None if self._lines else self._names)
+        return _route(self._batches, spec, names, None if self._lines else self._names)
 
     def distinct_ids(self, sc: SparkContext) -> Any:
         """See `Edges`."""
@@ -126,21 +126,21 @@ class FrameEdges(Edges):
 
 
 def _route(
-    batches: ArrowBatches, plan: Plan, names: Any, columns: tuple[str, str, str | None] | None
+    batches: ArrowBatches, spec: LoadSpec, names: Any, columns: tuple[str, str, str | None] | None
 ) -> RDD[Block]:
-    task = partial(_route_batches, plan, names, batches.reader(), columns)
+    task = partial(_route_batches, spec, names, batches.reader(), columns)
     return batches.rdd.mapPartitionsWithIndex(task)
 
 
 def _route_batches(
-    plan: Plan,
+    spec: LoadSpec,
     names: Any,
     read: Any,
     columns: tuple[str, str, str | None] | None,
     order: int,
     records: Iterable[bytes],
 ) -> Iterator[Block]:
-    codes, value = lookup(names), plan.variant.value
+    codes, value = lookup(names), spec.variant.value
 
     def chunks() -> Iterator[Chunk]:
         for batch in read(records):
@@ -149,7 +149,7 @@ def _route_batches(
             else:
                 yield batch_chunk(batch, columns, value, "the edges", codes)
 
-    yield from edge_blocks(order, chunks(), plan.placement, plan.mode)
+    yield from edge_blocks(order, chunks(), spec.placement, spec.mode)
     for _ in records:  # after bad input: Spark ends a worker which has not read its own
         pass
 
@@ -199,13 +199,13 @@ class ArrayEdges(Edges):
             raise InputError(f"lengths differ: {lengths}; each edge needs all of them")
         return cls(pa.table(columns))
 
-    def blocks(self, sc: SparkContext, plan: Plan, names: Any) -> RDD[Block]:
+    def blocks(self, sc: SparkContext, spec: LoadSpec, names: Any) -> RDD[Block]:
         """See `Edges`."""
         pieces = [b.serialize().to_pybytes() for b in self.table.to_batches(_ROWS)]
         schema = self.table.schema.serialize().to_pybytes()
         batches = ArrowBatches(sc.parallelize(pieces, max(len(pieces), 1)), schema)
         columns = edge_columns(self.table.column_names, "the edges")
-        return _route(batches, plan, names, columns)
+        return _route(batches, spec, names, columns)
 
     def distinct_ids(self, sc: SparkContext) -> Any:
         """See `Edges`."""

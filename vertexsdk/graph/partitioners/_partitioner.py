@@ -31,7 +31,7 @@ from vertexsdk.graph.load.arrow import as_strings, id_array, id_column
 from vertexsdk.graph.partitioners._ldg_fennel import fennel, ldg
 from vertexsdk.graph.partitioners._metis import metis, require_metis
 from vertexsdk.graph.partitioners._structure import Structure
-from vertexsdk.graph.string_ids import Names
+from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
 from vertexsdk.transport.shipping import ship_function
 
@@ -81,7 +81,7 @@ class Partitioner:
             return cls(getattr(given, "__name__", "function"), slack, _shipped(given))
         return cls("table", slack, table=_table(given))
 
-    def of_table(self, partitions: int, names: Names | None) -> Placement:
+    def of_table(self, partitions: int, names: StringIds | None) -> Placement:
         """Return the placement that a table says.
 
         Raises:

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from vertexsdk.errors import InputError
-from vertexsdk.graph.changes.batch import Batch
+from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.change_files import ChangeFiles
-from vertexsdk.graph.changes.line import Form
+from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.loops.streams._stream import Ingestion
 from vertexsdk.loops.streams.intake import Flow, Intake, Taker
 from vertexsdk.loops.streams.read_ahead import Feed
@@ -28,7 +28,7 @@ class FileStream(Ingestion):
     def __init__(self, intake: Intake, source: ChangeFiles, **limits: int) -> None:
         super().__init__(intake)
         self._source = source
-        self._feed: Feed[Batch] = Feed(source, **limits)
+        self._feed: Feed[ChangeBatch] = Feed(source, **limits)
         self._thread = threading.Thread(target=self._flow, name="vertexsdk-ingest", daemon=True)
         self._thread.start()
 
@@ -74,7 +74,7 @@ def start(main: _Main, stream: Any, given: Mapping[str, Any]) -> Ingestion:
         timed = options.pop("time_column", 0)
         if not isinstance(timed, int) or timed < 0:
             raise InputError(f"time_column {timed!r}: give the number of the field, from 1")
-        form = Form(main.integers, main.value, timed)
+        form = LineFormat(main.integers, main.value, timed)
         given_paths = [stream] if isinstance(stream, (str, os.PathLike)) else stream
         paths = [os.fspath(path) for path in given_paths]
         options = {"follow": True, **options}
@@ -82,7 +82,7 @@ def start(main: _Main, stream: Any, given: Mapping[str, Any]) -> Ingestion:
     from vertexsdk.loops.streams._structured_streaming import FrameStream
 
     _refuse(options, {"checkpointLocation", "deltas", "time_column", "trigger"}, "change files")
-    return FrameStream(intake, stream, Form(main.integers, main.value), **options)
+    return FrameStream(intake, stream, LineFormat(main.integers, main.value), **options)
 
 
 def _refuse(options: Mapping[str, Any], known: set[str], whose: str) -> None:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vertexsdk.errors import InputError, RunError, VertexError
-from vertexsdk.graph.changes.batch import Batch
+from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.changes import Changes
-from vertexsdk.graph.changes.line import Form
+from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import check_columns, read_rows
 from vertexsdk.loops.streams._stream import Ingestion
 from vertexsdk.loops.streams.intake import Flow, Intake
@@ -44,7 +44,7 @@ class FrameStream(Ingestion):
         self,
         intake: Intake,
         frame: DataFrame,
-        form: Form,
+        form: LineFormat,
         *,
         checkpointLocation: str | None = None,
         deltas: Any = None,
@@ -109,16 +109,16 @@ class FrameStream(Ingestion):
             )
         self._next = number + 1
 
-    def _read(self, frame: DataFrame, source: str, number: int) -> Batch:
+    def _read(self, frame: DataFrame, source: str, number: int) -> ChangeBatch:
         if self._deltas is not None:
-            return Batch(self._made(frame), source, number, _NO_STOPS)
+            return ChangeBatch(self._made(frame), source, number, _NO_STOPS)
         table = self._table(frame, number)
         columns, bad, time = read_rows(table, self._form, f"batch {number}", self._time_column)
         changes = Changes(*columns)
         newest = np.maximum.accumulate(np.concatenate([[self._clock], time]))
         self._clock = newest[-1]
         late = np.flatnonzero(time < newest[:-1])
-        return Batch(changes, source, number, _NO_STOPS, bad, late, table.nbytes)
+        return ChangeBatch(changes, source, number, _NO_STOPS, bad, late, table.nbytes)
 
     @staticmethod
     def _table(frame: DataFrame, number: int) -> Any:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from vertexsdk.errors import InputError
-from vertexsdk.graph.changes.batch import Batch
+from vertexsdk.graph.changes.batch import ChangeBatch
 
 __all__ = ["Flow", "Intake", "Taker"]
 
@@ -88,7 +88,7 @@ class Intake:
         self._began = time.monotonic()
         self._lately: deque[tuple[float, int]] = deque([(self._began, 0)])
 
-    def take(self, batch: Batch) -> Mapping[str, int]:
+    def take(self, batch: ChangeBatch) -> Mapping[str, int]:
         """Take in a batch, all of it or nothing; return what the loop counted.
 
         Raises:
@@ -106,7 +106,7 @@ class Intake:
             self._lately.popleft()
         return counts
 
-    def _note(self, batch: Batch) -> None:
+    def _note(self, batch: ChangeBatch) -> None:
         late = [f"{self._place(batch, k)}: its time is before that of an earlier change"
                 for k in batch.late[:_SHOWN].tolist()]  # fmt: skip
         wrong = [str(line) for line in batch.bad.first[:_SHOWN]]
@@ -120,7 +120,7 @@ class Intake:
         self.late += len(batch.late)
 
     @staticmethod
-    def _place(batch: Batch, number: int) -> str:
+    def _place(batch: ChangeBatch, number: int) -> str:
         places = batch.changes.places
         return places[number] if len(places) else f"change {number + 1} of the batch"
 
