@@ -18,7 +18,7 @@ from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, Entry, Log
 from vertexsdk.compile.vertex_arrays import Vertices
 from vertexsdk.errors import ProgramError, RunError, VertexError
-from vertexsdk.graph.code_names import IdCodec
+from vertexsdk.graph.id_codec import IdCodec
 from vertexsdk.program.algebra import Algebra, VertexId
 from vertexsdk.program.program import ClassSpec, StateField
 from vertexsdk.program.vertex import Aggregator, Delta, Target, Vertex

@@ -27,7 +27,7 @@ from vertexsdk.engine._mutation import Changes, restructure
 from vertexsdk.engine._trimming import kept_columns, restored, trim
 from vertexsdk.engine.bounded._boundary import Boundary
 from vertexsdk.errors import LostError, ProgramError, RunError
-from vertexsdk.graph.code_names import IdCodec
+from vertexsdk.graph.id_codec import IdCodec
 from vertexsdk.graph.topology import Topology
 
 __all__ = ["Processor", "load_topology", "merged", "methods_of", "names_of", "with_classes"]

@@ -7,10 +7,10 @@ they change. Nothing here iterates.
 __all__ = [
     "changes",
     "checkpoint",
-    "code_names",
     "edge_kernels",
     "edge_set",
     "graph",
+    "id_codec",
     "load",
     "partitioners",
     "string_ids",

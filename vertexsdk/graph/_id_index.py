@@ -219,10 +219,10 @@ class Index:
             return table
 
         tables = list(each(fill, range(regions), threads))
-        found = [t[t != _EMPTY] for t in tables]
+        members = [t[t != _EMPTY] for t in tables]
         if any((a == _EMPTY).any() for a in arrays):
-            found.append(np.array([_EMPTY]))
-        index = cls(np.sort(np.concatenate(found)))
+            members.append(np.array([_EMPTY]))
+        index = cls(np.sort(np.concatenate(members)))
         starts = np.concatenate([[0], np.cumsum([len(t) for t in tables])])
         ranks = np.empty(starts[-1], np.int32)
 

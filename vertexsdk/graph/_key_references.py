@@ -1,4 +1,4 @@
-"""Resident arrays which several hold: the last one to let go of a key frees it."""
+"""Reference counts of shared-memory keys: the arrays under a key are freed with the last one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ __all__ = ["RefCountedKeys"]
 
 
 class RefCountedKeys:
-    """Keys below a graph's own, each held as often as it was handed out or `hold` was called.
-
-    With the last of all of them the graph itself is freed.
+    """Reference-counted keys of arrays of a graph; with the last key the graph itself is freed.
 
     >>> keys = RefCountedKeys(graph)  # doctest: +SKIP
     >>> keys.drop(keys.fresh("edges"))  # doctest: +SKIP
@@ -23,28 +21,28 @@ class RefCountedKeys:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._numbers = itertools.count()
-        self._held: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def fresh(self, kind: str) -> str:
-        """Return a key that was never used, and hold it."""
+        """Return a new key with one reference."""
         key = f"{self._graph.key}/{kind}-{next(self._numbers)}"
         self.hold(key)
         return key
 
     def hold(self, key: str) -> None:
-        """Hold a key once more."""
+        """Add a reference."""
         with self._lock:
-            self._held[key] += 1
+            self._counts[key] += 1
 
     def drop(self, key: str) -> None:
-        """Let go of a key once."""
+        """Remove a reference; free the arrays under the key with the last one."""
         with self._lock:
-            self._held[key] -= 1
-            free = self._held[key] <= 0
+            self._counts[key] -= 1
+            free = self._counts[key] <= 0
             if free:
-                del self._held[key]
-            last = not self._held
+                del self._counts[key]
+            last = not self._counts
         if last:
             self._graph.unpersist()
         elif free:

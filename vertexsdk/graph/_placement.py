@@ -46,17 +46,17 @@ class Placement:
             InputError: an id twice, or a partition which is not there.
         """
         order = np.argsort(ids, kind="stable")
-        ids, found = ids[order], np.asarray(partition)[order]
+        ids, owners = ids[order], np.asarray(partition)[order]
         twice = np.flatnonzero(ids[1:] == ids[:-1])
         if len(twice):
             raise InputError(f"vertex {ids[twice[0]]} is placed twice; name each vertex once")
-        wrong = np.flatnonzero((found < 0) | (found >= partitions))
+        wrong = np.flatnonzero((owners < 0) | (owners >= partitions))
         if len(wrong):
             raise InputError(
-                f"vertex {ids[wrong[0]]} is placed in partition {found[wrong[0]]}; with "
+                f"vertex {ids[wrong[0]]} is placed in partition {owners[wrong[0]]}; with "
                 f"{partitions} partitions they are 0 to {partitions - 1}"
             )
-        return cls(partitions, ids, found.astype(np.int32))
+        return cls(partitions, ids, owners.astype(np.int32))
 
     @classmethod
     def open(cls, key: str, partitions: int) -> Placement:
@@ -65,10 +65,10 @@ class Placement:
         Raises:
             RunError: this host does not have it.
         """
-        found = shared_memory.open(key)
-        if found is None:
+        stored = shared_memory.open(key)
+        if stored is None:
             raise RunError(f"this host has lost the placement {key}")
-        return cls(partitions, found[0]["ids"], found[0]["table"], key)
+        return cls(partitions, stored[0]["ids"], stored[0]["table"], key)
 
     def keep(self, key: str) -> Placement:
         """Return this placement kept on this host under `key`; one without a table needs none."""
@@ -85,15 +85,15 @@ class Placement:
         ids = ids.astype(np.int64, copy=False)
         if self._direct is None:
             at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
-            found = np.where(self.ids[at] == ids, self.table[at], np.int32(-1))
+            owners = np.where(self.ids[at] == ids, self.table[at], np.int32(-1))
         else:
             within = (ids >= self.ids[0]) & (ids <= self.ids[-1])
-            found = self._direct[np.where(within, ids, self.ids[0]) - self.ids[0]]
-            found[~within] = -1
-        rest = found < 0
+            owners = self._direct[np.where(within, ids, self.ids[0]) - self.ids[0]]
+            owners[~within] = -1
+        rest = owners < 0
         if rest.any():
-            found[rest] = owner(ids[rest], self.partitions)
-        return found
+            owners[rest] = owner(ids[rest], self.partitions)
+        return owners
 
     @cached_property
     def _direct(self) -> NDArray[np.int32] | None:

@@ -105,10 +105,10 @@ def stored_graph(
 def _vertices(columns: dict[str, NDArray[Any]]) -> VertexInput:
     kinds = None
     if "classed" in columns:
-        found = unpacked(columns["kind.offsets"], columns["kind.bytes"]).to_pylist()
+        names = unpacked(columns["kind.offsets"], columns["kind.bytes"]).to_pylist()
         classed = columns["classed"].tolist()
         kinds = pa.array(
-            [k if c else None for k, c in zip(found, classed, strict=True)], pa.large_string()
+            [k if c else None for k, c in zip(names, classed, strict=True)], pa.large_string()
         )
     return VertexInput(unpacked(columns["offsets"], columns["bytes"]), kinds, "the vertices")
 

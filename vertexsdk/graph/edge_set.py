@@ -1,8 +1,8 @@
-"""The edges which a changing graph has now, kept sorted on the executors.
+"""The current edges of a changing graph, sorted, in the shared memory of the executors.
 
-Partition p holds the edges out of the vertices which it owns. A change makes a new version of
-the partitions that it touches; a `Graph` of a version reads it where it is. Where edges have
-both directions, each is kept as two.
+Partition p has the edges out of the vertices that it owns. A batch of changes makes a new version
+of every partition; a `Graph` of a version reads it where it is. An edge of an undirected graph is
+stored in both directions.
 """
 
 from __future__ import annotations
@@ -114,12 +114,12 @@ class EdgeSet:
         parts: list[_Part | None] = self.anchor.run(
             partial(task, self.partitions, self.placement, self.undirected, tuple(columns))
         )
-        found = [p for p in parts if p is not None]
-        if len(found) < len(parts):
+        reports = [p for p in parts if p is not None]
+        if len(reports) < len(parts):
             self.keys.drop(new)
             raise RunError(_GONE)
-        absent = sorted({int(k) for p in found for k in p.absent})
-        counts = {name: sum(p.counts[name] for p in found) for name in COUNTS}
+        absent = sorted({int(k) for p in reports for k in p.absent})
+        counts = {name: sum(p.counts[name] for p in reports) for name in COUNTS}
         if strict and absent:
             self.keys.drop(new)
         else:
@@ -170,7 +170,7 @@ class EdgeSet:
 
     def graph(self, vertices: VertexInput | None) -> Graph:
         """Return the graph of these edges, which lives until the next batch is taken in."""
-        found = Graph(
+        graph = Graph(
             self.base.spark,
             ResidentEdges(self.key, self.anchor.records()),
             vertices,
@@ -178,9 +178,9 @@ class EdgeSet:
             partitions=self.partitions,
         )
         if self.names is not None:
-            found.use_string_ids(self.names)
-        found.use_placement(self.base, self.placement)
-        return found
+            graph.use_string_ids(self.names)
+        graph.use_placement(self.base, self.placement)
+        return graph
 
     def checkpoint(self, address: str | Address, loop: str, iteration: int) -> list[SegmentRef]:
         """Write the edges, and the names of string ids, to the store at `address`."""
@@ -227,10 +227,10 @@ class _LocalEdges:
 
 
 def _open(key: str, partition: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
-    held = shared_memory.open(f"{key}/{partition}")
-    if held is None:
+    stored = shared_memory.open(f"{key}/{partition}")
+    if stored is None:
         return None
-    return held[0]["source"], held[0]["target"], held[0]["value"]
+    return stored[0]["source"], stored[0]["target"], stored[0]["value"]
 
 
 def _save(key: str, partition: int, edges: tuple[NDArray[Any], ...]) -> None:
@@ -239,10 +239,10 @@ def _save(key: str, partition: int, edges: tuple[NDArray[Any], ...]) -> None:
 
 
 def _first(keys: tuple[str, ...], key: str, dtype: str, partition: int) -> None:
-    held = shared_memory.open(keys[partition])
-    if held is None:
+    stored = shared_memory.open(keys[partition])
+    if stored is None:
         raise RunError(_GONE)
-    t = Topology.from_columns(*held)
+    t = Topology.from_columns(*stored)
     slots = np.concatenate([t.ids, t.ghost_ids])
     source, target = np.repeat(t.ids, np.diff(t.start)), slots[t.target]
     value = np.zeros(t.m, dtype) if t.value is None else t.value  # a part without edges has none

@@ -55,8 +55,8 @@ class StringIds:
 
     def codes(self, names: pa.Array) -> NDArray[np.int64]:
         """Return the code of each name, all of which are in the graph."""
-        found = pc.index_in(pc.cast(names, pa.large_string()), value_set=self.sorted)
-        return np.asarray(pc.cast(found, pa.int64()), np.int64)
+        codes = pc.index_in(pc.cast(names, pa.large_string()), value_set=self.sorted)
+        return np.asarray(pc.cast(codes, pa.int64()), np.int64)
 
     def find(self, names: Sequence[str]) -> NDArray[np.int64]:
         """Return the code (int64) of each name, -1 where the graph has none."""
@@ -65,8 +65,8 @@ class StringIds:
         except UnicodeEncodeError:  # a lone surrogate, which is in no name
             known = [n if n.encode(errors="replace").decode() == n else None for n in names]
             wanted = pa.array(known, pa.large_string())
-        found = pc.index_in(wanted, value_set=self.sorted)
-        return np.asarray(pc.cast(pc.fill_null(found, -1), pa.int64()))
+        codes = pc.index_in(wanted, value_set=self.sorted)
+        return np.asarray(pc.cast(pc.fill_null(codes, -1), pa.int64()))
 
     def packed(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Return the ids of some codes (int64[n]) as (offsets int64[n + 1], UTF-8 bytes)."""

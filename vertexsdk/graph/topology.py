@@ -63,9 +63,9 @@ class Topology:
     @property
     def boundary(self) -> NDArray[np.int64]:
         """The vertices (local indices, ascending) with a consumer in another partition."""
-        found = np.zeros(self.n, np.bool_)
-        found[self.in_source[self.in_start[self.n] : self.in_start[self.n + self.ghosts]]] = True
-        return np.flatnonzero(found)
+        boundary = np.zeros(self.n, np.bool_)
+        boundary[self.in_source[self.in_start[self.n] : self.in_start[self.n + self.ghosts]]] = True
+        return np.flatnonzero(boundary)
 
     @property
     def in_value(self) -> None:
@@ -85,8 +85,8 @@ class Topology:
         """Cut the slots into `parts` ranges with about equal numbers of in-edges, [parts + 1]."""
         start, rows = self.in_start, len(self.in_start) - 1
         inner = np.linspace(0, start[-1], parts + 1)[1:-1].astype(start.dtype)
-        found = np.minimum(np.searchsorted(start, inner), rows)
-        return np.concatenate([[0], found, [rows]]).astype(np.int64)
+        cuts = np.minimum(np.searchsorted(start, inner), rows)
+        return np.concatenate([[0], cuts, [rows]]).astype(np.int64)
 
     @property
     def n(self) -> int:

@@ -46,24 +46,24 @@ class VertexInput:
         return as_strings(self.column, self.place)
 
 
-def with_ids(found: VertexInput | None, ids: Sequence[object]) -> VertexInput | None:
+def with_ids(vertices: VertexInput | None, ids: Sequence[object]) -> VertexInput | None:
     """Return the vertices and some more, of no class."""
     if not ids:
-        return found
+        return vertices
     more = text_column(ids)
-    if found is None:
+    if vertices is None:
         return VertexInput(more, None, "the vertices")
     kinds = None
-    if found.kinds is not None:
-        kinds = pa.concat_arrays([found.kinds, pa.nulls(len(more), found.kinds.type)])
-    return VertexInput(pa.concat_arrays([found.strings(), more]), kinds, found.place)
+    if vertices.kinds is not None:
+        kinds = pa.concat_arrays([vertices.kinds, pa.nulls(len(more), vertices.kinds.type)])
+    return VertexInput(pa.concat_arrays([vertices.strings(), more]), kinds, vertices.place)
 
 
 def integer_id(vertex: Any) -> int:
-    """Return the id of a vertex, of a graph whose ids are integers.
+    """Return a vertex id of a graph with integer ids.
 
     Raises:
-        InputError: it is none, or no int64.
+        InputError: not an integer, or beyond int64.
 
     >>> integer_id("7")
     7
@@ -78,7 +78,7 @@ def vertices_of(frame: DataFrame, place: str = "the vertices") -> VertexInput:
     """Take a DataFrame with columns `id` and perhaps `kind`.
 
     Raises:
-        InputError: there is no `id`, or another column, of which nothing would be made.
+        InputError: there is no column `id`, or there is an unknown column.
     """
     by_name = {n.lower(): n for n in frame.columns}
     if "id" not in by_name:
@@ -107,13 +107,13 @@ def vertices_at(spark: SparkSession, path: str) -> VertexInput:
                 ArrowBatches.of(text_lines(spark, [path]), ["value"], path).collect()[0].to_pylist()
             )
         return _vertex_lines(np.frombuffer("\n".join(lines).encode(), np.uint8), path)
-    found = files.expand([local])
-    if files.file_format(found[0]) == "parquet":
+    paths = files.expand([local])
+    if files.file_format(paths[0]) == "parquet":
         return vertices_of(spark.read.parquet(path), path)
-    parts = [np.fromfile(f, np.uint8) for f in found]
+    parts = [np.fromfile(f, np.uint8) for f in paths]
     newline = np.frombuffer(b"\n", np.uint8)
     joined = [b for p in parts for b in (p, newline)]
-    return _vertex_lines(np.concatenate(joined), ", ".join(found))
+    return _vertex_lines(np.concatenate(joined), ", ".join(paths))
 
 
 def _vertex_lines(buffer: NDArray[np.uint8], place: str) -> VertexInput:
@@ -133,9 +133,9 @@ def _vertex_lines(buffer: NDArray[np.uint8], place: str) -> VertexInput:
         classed = at[:, 1] >= 0
         kinds = None
         if classed.any():
-            found = tokens(buffer, at[classed, 1].copy(), size[classed, 1].copy())
+            names = tokens(buffer, at[classed, 1].copy(), size[classed, 1].copy())
             order = np.where(classed, np.cumsum(classed) - 1, -1)
-            kinds = found.take(pa.array(order, mask=~classed))
+            kinds = names.take(pa.array(order, mask=~classed))
     except LineError as error:
         line = 1 + int(text.count_lines(buffer, 0, error.position))
         raise error.at_line(f"{place}, line {line}", buffer) from None
@@ -143,7 +143,7 @@ def _vertex_lines(buffer: NDArray[np.uint8], place: str) -> VertexInput:
 
 
 def resolve(
-    found: VertexInput | None, names: StringIds | None
+    vertices: VertexInput | None, names: StringIds | None
 ) -> tuple[VertexTable | None, tuple[str, ...]]:
     """Return the vertices by int64 id or code, and the class names in order of their codes.
 
@@ -151,18 +151,21 @@ def resolve(
         NotIntegers: an id is a string, and `names` was not given.
         InputError: too many classes.
     """
-    if found is None:
+    if vertices is None:
         return None, ()
-    ids = id_array(found.column, found.place) if names is None else names.codes(found.strings())
+    if names is None:
+        ids = id_array(vertices.column, vertices.place)
+    else:
+        ids = names.codes(vertices.strings())
     # The last line for an id counts, as with edges.
     ids, last = np.unique(ids[::-1], return_index=True)
-    if found.kinds is None:
+    if vertices.kinds is None:
         return VertexTable(ids), ()
-    classes = merged([found.kinds.drop_null()])
+    classes = merged([vertices.kinds.drop_null()])
     if len(classes) >= NO_KIND:
         raise InputError(
-            f"{found.place}: {len(classes)} classes; at most {NO_KIND - 1} can be used"
+            f"{vertices.place}: {len(classes)} classes; at most {NO_KIND - 1} can be used"
         )
-    codes = pc.fill_null(pc.index_in(pc.cast(found.kinds, pa.large_string()), classes), NO_KIND)
+    codes = pc.fill_null(pc.index_in(pc.cast(vertices.kinds, pa.large_string()), classes), NO_KIND)
     kind = np.asarray(codes).astype(np.uint8)[::-1][last]
     return VertexTable(ids, kind), tuple(classes.to_pylist())

@@ -23,7 +23,7 @@ from vertexsdk.engine.events._event_changes import (
 from vertexsdk.engine.events._node import Letter, Namer, Node
 from vertexsdk.engine.events._records import Chain, Records, load_chain, save_chain
 from vertexsdk.engine.events._steps import EventSteps
-from vertexsdk.graph.code_names import BOTTOM, TOP
+from vertexsdk.graph.id_codec import BOTTOM, TOP
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.algebra import INT_MAX, INT_MIN, VertexId
 from vertexsdk.program.program import StateField

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vertexsdk.errors import ProgramError, RunError, excerpt
-from vertexsdk.graph.code_names import BOTTOM, TOP
+from vertexsdk.graph.id_codec import BOTTOM, TOP
 from vertexsdk.program.algebra import INT_MAX, INT_MIN, VertexId
 from vertexsdk.program.program import ClassSpec, StateField
 from vertexsdk.program.vertex import Target

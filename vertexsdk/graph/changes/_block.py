@@ -63,15 +63,15 @@ def parse_block(data: bytes, path: str, first: int, form: LineFormat) -> ParsedB
     raw.keep(slice(rows))
     if not len(raw.whole):
         _read_floats(buffer, raw)
-    found: dict[int, Line] = {}
+    parsed: dict[int, Line] = {}
     for row in np.flatnonzero(raw.kind == ODD).tolist():
         read = _read(data[raw.start[row] : raw.stop[row]], form)
         if isinstance(read, Line):
-            found[row] = read
+            parsed[row] = read
             raw.put(row, read, form.integers)
         elif read is not None:
             raw.kind[row] = BAD
-    kept = raw.kind < BAD
+    good = raw.kind < BAD
     bad_rows = np.flatnonzero(raw.kind == BAD)
     reasons = [
         BadLine(
@@ -80,18 +80,18 @@ def parse_block(data: bytes, path: str, first: int, form: LineFormat) -> ParsedB
         )
         for row in bad_rows[:MOST_REASONS].tolist()
     ]
-    bad = BadLines(np.cumsum(kept, dtype=np.int64)[bad_rows], reasons)
+    bad = BadLines(np.cumsum(good, dtype=np.int64)[bad_rows], reasons)
     if form.integers:
-        raw.keep(kept)
+        raw.keep(good)
         ids = [pa.array(raw.source), pa.array(raw.target)]
     else:
-        sources = {row: line.source for row, line in found.items()}
-        targets = {row: line.target for row, line in found.items()}
+        sources = {row: line.source for row, line in parsed.items()}
+        targets = {row: line.target for row, line in parsed.items()}
         ids = [
-            _strings(buffer, raw.source, kept, sources),
-            _strings(buffer, raw.target, kept, targets),
+            _strings(buffer, raw.source, good, sources),
+            _strings(buffer, raw.target, good, targets),
         ]
-        raw.keep(kept)
+        raw.keep(good)
     places = Places(f"{path}, line ", first + raw.line.astype(np.int64))
     value = raw.whole if form.value == "int64" else raw.value
     changes = Changes(raw.kind, ids[0], ids[1], value, places)
@@ -156,18 +156,18 @@ def _read_floats(buffer: NDArray[np.uint8], raw: _Raw) -> None:
 def _strings(
     buffer: NDArray[np.uint8],
     at: NDArray[np.int64],
-    kept: NDArray[np.bool_],
+    good: NDArray[np.bool_],
     by_row: dict[int, str],
 ) -> Any:
     """The ids at `at`, see `SIZE_BITS`, or of `by_row`, as an Arrow array of strings."""
-    rows = kept.copy()
+    rows = good.copy()
     rows[list(by_row)] = False
     size = (at[rows] & ((1 << SIZE_BITS) - 1)).astype(np.int32)
-    found = raw_tokens(buffer, (at[rows] >> SIZE_BITS).astype(np.int32), size)
+    strings = raw_tokens(buffer, (at[rows] >> SIZE_BITS).astype(np.int32), size)
     if not by_row:
-        return found
-    both = pa.concat_arrays([found, pa.array(by_row.values(), pa.large_string())])
+        return strings
+    both = pa.concat_arrays([strings, pa.array(by_row.values(), pa.large_string())])
     place = np.empty(len(at), np.int64)
     place[rows] = np.arange(len(size))
     place[list(by_row)] = len(size) + np.arange(len(by_row))
-    return both.take(pa.array(place[kept]))
+    return both.take(pa.array(place[good]))

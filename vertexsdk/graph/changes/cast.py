@@ -1,4 +1,4 @@
-"""Where changes enter a loop: made to fit its graph."""
+"""Cast changes to the id type and value type of a graph."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def cast_changes(
     value: str | None,
     undirected: bool,
 ) -> Changes:
-    """Return changes with the ids, values and spelling of edges that a graph has.
+    """Return changes with the id type, value type and edge direction of a graph.
 
-    Everything behind this point (engines, logs, branches, merges) relies on the form it returns:
-    an edge of an undirected graph has one spelling, see `Changes.canonical`.
+    Engines, logs, branches and merges rely on the form that this returns: an edge of an undirected
+    graph is named in one direction only, see `Changes.canonical`.
 
     Args:
         changes: a batch, a DataFrame, or rows as `Changes.of` takes them.

@@ -1,9 +1,9 @@
 """Change files as a source: batches of changes, each with the byte of its file where it ends.
 
-Files come in the order given, those of a directory by name. With `follow`, files that grow and
-files moved into a directory are read as they come, until `stop` or until nothing has come for so
-long. Whoever has taken in a batch keeps its `source` and `offset`; read with these as `after`, the
-files go on from there, with nothing lost or doubled.
+Files are read in the order of `paths`, those of a directory by name. With `follow`, files that grow
+and files moved into a directory are read as they arrive, until `stop` or until nothing has arrived
+for `idle` seconds. A consumer stores the `source` and `offset` of each batch it has applied; passed
+as `after`, they make the next reader continue there, with nothing lost or read twice.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ class ChangeFiles:
         self._files: dict[str, _File] = {}
         self._clock = -np.inf
         self._stopped = threading.Event()
-        self._found()
+        self._current_files()
 
-    def _found(self) -> list[_File]:
-        """The files which there are now, in order."""
+    def _current_files(self) -> list[_File]:
+        """Return the files that exist now, in order."""
         if not self.follow:
             return [self._file(path, False) for path in files.expand(self.paths)]
-        found = []
+        current = []
         for path in self.paths:
             inside = os.path.isdir(path)
             if inside:
@@ -88,8 +88,8 @@ class ChangeFiles:
                 there = sorted(glob.glob(path))
             else:  # a missing one is refused here, one that went away when it is read
                 there = [path] if path in self._files else files.expand([path])
-            found += [self._file(name, inside) for name in there]
-        return found
+            current += [self._file(name, inside) for name in there]
+        return current
 
     def _file(self, path: str, moved: bool) -> _File:
         one = self._files.get(path)
@@ -128,7 +128,7 @@ class ChangeFiles:
 
     def _pass(self, ending: bool) -> Iterator[ChangeBatch]:
         """What there is now; when it is the end, also lines which no line end follows."""
-        for one in self._found():
+        for one in self._current_files():
             while (read := one.read(self.form, ending)) is not None:
                 yield from self._batches(one, *read)
 

@@ -149,12 +149,12 @@ class Changes:
 def _ids(ids: Any) -> Any:
     if isinstance(ids, pa.Array):
         return pc.cast(ids, pa.int64() if pa.types.is_integer(ids.type) else pa.large_string())
-    found = list(ids) if not isinstance(ids, np.ndarray) else ids.tolist()
+    values = list(ids) if not isinstance(ids, np.ndarray) else ids.tolist()
     try:
-        if any(isinstance(i, bool) or not isinstance(i, (int, np.integer, str)) for i in found):
+        if any(isinstance(i, bool) or not isinstance(i, (int, np.integer, str)) for i in values):
             raise InputError("the ids of changes must be integers or strings")
-        if any(isinstance(i, str) for i in found):
-            return text_column(found)
-        return pa.array(found, pa.int64())
+        if any(isinstance(i, str) for i in values):
+            return text_column(values)
+        return pa.array(values, pa.int64())
     except (pa.ArrowInvalid, OverflowError):
         raise InputError("an id of the changes is beyond int64") from None

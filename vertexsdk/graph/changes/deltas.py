@@ -73,8 +73,8 @@ class Deltas(Changes):
             source, target = changes.strings()  # as where some ids of changes are strings
             named = pc.cast(named, pa.large_string())
         ids = named.to_pylist()
-        kept = tuple(Sent(s.at, i, s.kind, s.value) for s, i in zip(sent, ids, strict=True))
-        return cls(changes.kind, source, target, changes.value, (), kept)
+        deltas = tuple(Sent(s.at, i, s.kind, s.value) for s, i in zip(sent, ids, strict=True))
+        return cls(changes.kind, source, target, changes.value, (), deltas)
 
     @classmethod
     def of_changes(cls, changes: Changes) -> Deltas:
@@ -97,12 +97,12 @@ class Deltas(Changes):
         yield from ((k, None) for k in range(done, len(self.kind)))
 
     def __getitem__(self, part: slice) -> Deltas:
-        taken = list(self.steps())[part]
-        numbers = [k for k, _ in taken if k is not None]
+        steps = list(self.steps())[part]
+        numbers = [k for k, _ in steps if k is not None]
         low, high = (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
         changes = Changes(self.kind, self.source, self.target, self.value, self.places)[low:high]
         c, sent, done = changes, [], 0
-        for k, s in taken:
+        for k, s in steps:
             if k is not None:
                 done += 1
             elif s is not None:

@@ -14,9 +14,9 @@ __all__ = ["Ingester"]
 class Ingester:
     """Subclass this and write `ingest`, which is called for every record of a source, in order.
 
-    A record is whatever the source gives: a line, a dict, a row of a DataFrame. `ingest` says
-    what becomes of it by any number of calls of `addEdge`, `removeEdge`, `changeEdge` and `send`.
-    It runs in the driver.
+    A record is whatever the source gives: a line, a dict, a row of a DataFrame. `ingest`
+    turns it into changes by any number of calls of `addEdge`, `removeEdge`, `changeEdge` and
+    `send`. It runs in the driver.
 
     Raises:
         InputError: from `batch`, when `ingest` failed; it names the record.
@@ -68,7 +68,17 @@ class Ingester:
     # What a loop calls. -------------------------------------------------------------------
 
     def batch(self, records: Iterable[Any]) -> Deltas:
-        """Call `ingest` for each record, and return what it said, in order."""
+        """Call `ingest` for each record.
+
+        Args:
+            records: in the order of the source.
+
+        Returns:
+            The changes and deltas of all records, in order.
+
+        Raises:
+            InputError: `ingest` failed; the message names the record.
+        """
         rows: list[tuple[Any, ...]] = []
         places: list[str] = []
         name = type(self).__name__
@@ -86,5 +96,7 @@ class Ingester:
             rows += self._rows
             places += [place for row in self._rows if row[0] != "send"]
         self._rows = []
-        made = Deltas.mixed(rows)
-        return Deltas(made.kind, made.source, made.target, made.value, tuple(places), made.sent)
+        batch = Deltas.mixed(rows)
+        return Deltas(
+            batch.kind, batch.source, batch.target, batch.value, tuple(places), batch.sent
+        )

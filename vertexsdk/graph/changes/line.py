@@ -1,4 +1,4 @@
-"""What a line of a change file may be, and what is said of one that is none.
+"""The lines of a change file: their format, and the errors of lines that do not follow it.
 
 A line is `+ source target [value]`, `- source target` or `~ source target value`, separated by
 blanks, tabs or commas; `#` starts a comment. Where a stream has times, one further field, whose

@@ -1,6 +1,6 @@
 """Rows of a table as changes: columns `kind`, `source`, `target` and perhaps `value` and a time.
 
-A row that is no change is left out and told, as a bad line of a file is.
+A row that is no change is left out and reported, as a bad line of a file is.
 """
 
 from __future__ import annotations
@@ -73,19 +73,19 @@ def read_rows(
     time = np.empty(0)
     if time_column is not None:
         time = _times(_flat(table[time_column]), checks)
-    kept = ~np.any([rows for rows, _ in checks], axis=0)
-    bad_rows = np.flatnonzero(~kept)
+    good = ~np.any([rows for rows, _ in checks], axis=0)
+    bad_rows = np.flatnonzero(~good)
     first = [
         BadLine(f"{batch}, row {k + 1}", next(said(k) for rows, said in checks if rows[k]))
         for k in bad_rows[:MOST_REASONS].tolist()
     ]
-    bad = BadLines(np.cumsum(kept, dtype=np.int64)[bad_rows], first)
-    mask = pa.array(kept)
+    bad = BadLines(np.cumsum(good, dtype=np.int64)[bad_rows], first)
+    mask = pa.array(good)
     columns = (
-        kind[kept], ends[0].filter(mask), ends[1].filter(mask), value[kept],
-        Places(f"{batch}, row ", np.flatnonzero(kept) + 1),
+        kind[good], ends[0].filter(mask), ends[1].filter(mask), value[good],
+        Places(f"{batch}, row ", np.flatnonzero(good) + 1),
     )  # fmt: skip
-    return columns, bad, time[kept] if len(time) else time
+    return columns, bad, time[good] if len(time) else time
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:
@@ -130,13 +130,13 @@ def _values(table: pa.Table, form: LineFormat, checks: Checks) -> NDArray[Any]:
     column = _flat(table["value"])
     if not pa.types.is_floating(column.type) and not pa.types.is_integer(column.type):
         raise InputError(f"the changes: value is {column.type}; make it a number")
-    found = pc.fill_null(column, 1).to_numpy(zero_copy_only=False)
-    if found.dtype.kind == "f":
-        odd = np.isnan(found) if dtype.kind == "f" else ~(np.floor(found) == found)
-        values = found
+    numbers = pc.fill_null(column, 1).to_numpy(zero_copy_only=False)
+    if numbers.dtype.kind == "f":
+        odd = np.isnan(numbers) if dtype.kind == "f" else ~(np.floor(numbers) == numbers)
+        values = numbers
         checks.append((odd, lambda k: f"value {values[k]!r} is no {dtype.name}"))
-        found = np.where(odd, 1, found)
-    return np.asarray(found.astype(dtype))
+        numbers = np.where(odd, 1, numbers)
+    return np.asarray(numbers.astype(dtype))
 
 
 def _times(column: pa.Array, checks: Checks) -> NDArray[np.float64]:

@@ -110,7 +110,7 @@ def read_edges(blocks: Iterable[bytes]) -> tuple[list[Chunk], int]:
     Raises:
         Fault: the first one in the order of the input.
     """
-    found: list[tuple[list[int], Chunk]] = []
+    ordered: list[tuple[list[int], Chunk]] = []
     faults: list[Fault] = []
     valued = 0
     for block in blocks:
@@ -121,13 +121,13 @@ def read_edges(blocks: Iterable[bytes]) -> tuple[list[Chunk], int]:
             faults.append(fault)
             continue
         valued += meta["valued"]
-        found.append(
+        ordered.append(
             (meta["order"], Chunk(columns["source"], columns["target"], columns.get("value")))
         )
     if faults:
         raise min(faults, key=lambda f: f.order)
-    found.sort(key=lambda pair: pair[0])
-    return [chunk for _, chunk in found], valued
+    ordered.sort(key=lambda pair: pair[0])
+    return [chunk for _, chunk in ordered], valued
 
 
 def row_blocks(partition: int, own: LocalRows, partitions: int, valued: int) -> Iterator[Block]:

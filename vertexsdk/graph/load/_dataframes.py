@@ -87,8 +87,8 @@ class ArrowBatches:
         """Bring the columns to the driver."""
         schema = pa.ipc.read_schema(pa.BufferReader(self.schema))
         with spark_failure():
-            found = list(self.read(self.rdd.collect()))
-        table = pa.Table.from_batches(found, schema).combine_chunks()
+            batches = list(self.read(self.rdd.collect()))
+        table = pa.Table.from_batches(batches, schema).combine_chunks()
         return [pa.concat_arrays(c.chunks) if c.chunks else pa.array([], c.type) for c in table]
 
     def reader(self) -> Any:

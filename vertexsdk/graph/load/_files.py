@@ -48,10 +48,10 @@ def expand(paths: Sequence[str]) -> list[str]:
     """
     files: list[str] = []
     for path in paths:
-        found = [path] if os.path.exists(path) else sorted(glob.glob(path))
-        if not found:
+        matches = [path] if os.path.exists(path) else sorted(glob.glob(path))
+        if not matches:
             raise InputError(f"{path}: no such file; give an edge file, a directory or a glob")
-        for name in found:
+        for name in matches:
             files += _files_below(name) if os.path.isdir(name) else [name]
     for name in files:
         if not os.access(name, os.R_OK):
@@ -88,15 +88,15 @@ def file_format(path: str) -> str:
 
 def _first_lines(path: str, count: int) -> list[list[str]]:
     """The fields of the first lines which are no comments."""
-    found: list[list[str]] = []
+    lines: list[list[str]] = []
     with open(path, "rb") as file:
         for line in _lines(file, path):
             fields = line.decode("utf-8", "replace").strip().lstrip("\ufeff")
             if fields and not fields.startswith("#"):
-                found.append([n.strip("\"'") for n in fields.replace(",", " ").split()])
-                if len(found) == count:
+                lines.append([n.strip("\"'") for n in fields.replace(",", " ").split()])
+                if len(lines) == count:
                     break
-    return found
+    return lines
 
 
 def _lines(file: BinaryIO, path: str) -> Iterator[bytes]:
@@ -121,7 +121,7 @@ _FOREIGN = re.compile(
 
 
 def _refuse_foreign_header(path: str) -> None:
-    """A header of other names would be taken for an edge, and so all ids for strings."""
+    """Raise InputError for a header with other names: it would be read as an edge of strings."""
     first, *rest = _first_lines(path, 2) or [[]]
     ends = [n.lstrip("+-").isdigit() for n in first[:2]]
     numbers = rest and all(n.lstrip("+-").isdigit() for n in rest[0][:2])
@@ -177,7 +177,7 @@ def plan(files: Sequence[str], pieces: int) -> list[Split]:
 
 
 def unreadable(path: str) -> InputError:
-    """Say that a file which the driver found is not there for a task."""
+    """Return the error for a file that the driver can read and a task cannot."""
     host = os.uname().nodename
     return InputError(f"{path}: cannot be read on host {host}; put it where every worker can")
 

@@ -63,7 +63,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class LoadSpec:
-    """What to build: everything that a task must know."""
+    """What to build: everything that a task of a load needs; picklable."""
 
     key: str  # resident key; each partition's is this and its number
     variant: Variant
@@ -124,7 +124,7 @@ class LocalEdges(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
-    """What one partition says of its part of the graph; picklable."""
+    """Counts of one partition; picklable."""
 
     vertices: int
     entries: int
@@ -145,7 +145,10 @@ def load(
     vertices: VertexTable | None = None,
     names: Any = None,
 ) -> list[PartitionReport]:
-    """Make the topologies of `spec` resident where the anchor is; return a report per partition.
+    """Load the topologies of `spec` into the shared memory of the hosts that `anchor` names.
+
+    Returns:
+        A report of each partition.
 
     Raises:
         NotIntegers: ids are strings, and `names` was not given.
@@ -209,8 +212,8 @@ class FileEdges(Edges):
 
         splits = self.splits(max(sc.defaultParallelism, 1))
         with spark_failure():
-            found = sc.parallelize(splits, len(splits)).map(_names_in).collect()
-        return merged(without_fault(found))
+            parts = sc.parallelize(splits, len(splits)).map(_names_in).collect()
+        return merged(without_fault(parts))
 
 
 def _names_in(split: Split) -> Any:
@@ -220,12 +223,12 @@ def _names_in(split: Split) -> Any:
         return Fault((0, 0), error)
 
 
-def without_fault(found: list[Any]) -> list[Any]:
-    """Return what tasks found, in order, or raise the first fault among it."""
-    for part in found:
+def without_fault(parts: list[Any]) -> list[Any]:
+    """Return the results of tasks, or raise the error of the first `Fault` among them."""
+    for part in parts:
         if isinstance(part, Fault):
             raise part.error
-    return found
+    return parts
 
 
 def lookup(names: Any) -> Codes:
@@ -274,16 +277,16 @@ def _build_one(
 def _finish_one(
     spec: LoadSpec, vertices: Any, names: Any, chunks: list[Chunk], valued: int, threads: int
 ) -> bytes:
-    held: VertexTable | None = vertices.value if vertices is not None else None
+    table: VertexTable | None = vertices.value if vertices is not None else None
     own = sort_edges(
         chunks,
         spec.variant,
-        extra=[] if held is None else [held.ids],
+        extra=[] if table is None else [table.ids],
         undirected=spec.undirected,
         multi=spec.multi,
         threads=threads,
     )
-    return _keep(spec, 0, own, [np.empty(0, np.int64)], held, names, valued, threads)
+    return _store_topology(spec, 0, own, [np.empty(0, np.int64)], table, names, valued, threads)
 
 
 def _sort_rows(spec: LoadSpec, partition: int, blocks: Iterable[bytes]) -> Iterator[Block]:
@@ -312,13 +315,13 @@ def _build(
     except Fault as fault:
         yield pickle.dumps(fault)
         return
-    held = None
+    table = None
     if vertices is not None:
-        held = vertices.value.owned_by(partition, spec.placement)
-    yield _keep(spec, partition, own, told, held, names, valued, spec.threads or 1)
+        table = vertices.value.owned_by(partition, spec.placement)
+    yield _store_topology(spec, partition, own, told, table, names, valued, spec.threads or 1)
 
 
-def _keep(
+def _store_topology(
     spec: LoadSpec,
     partition: int,
     own: LocalRows,

@@ -57,9 +57,9 @@ def _next_line(buffer: NDArray[np.uint8], position: int) -> int:
     """Return where the line after the one at `position` begins, or the end of the buffer."""
     while position < len(buffer):
         window = buffer[position : position + _SLACK]
-        found = int(np.argmax(window == 10))
-        if window[found] == 10:
-            return position + found + 1
+        offset = int(np.argmax(window == 10))
+        if window[offset] == 10:
+            return position + offset + 1
         position += len(window)
     return len(buffer)
 

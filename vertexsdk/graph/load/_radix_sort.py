@@ -182,7 +182,7 @@ def _sort_bucket(
 ) -> None:
     """Sort one bucket (rows first..last-1) in place and merge its duplicates.
 
-    `keys_out` ends with the targets, `report` with (kept, duplicates, self-loops).
+    `keys_out` ends with the targets, `report` with (entries, duplicates, self-loops).
     """
     m = len(rows)
     target_bits = _bits(max(1, 2 * slots - 1))
@@ -325,12 +325,12 @@ def arrange(
     row = key[:0].view(np.int32)  # frees the rows
     np.cumsum(start, out=start)
     arrays = [a for a in (key, bits, reverse) if len(a)]
-    kept = _close_gaps(arrays, bounds, report[:, 0])
+    entries = _close_gaps(arrays, bounds, report[:, 0])
     return AdjacencyRows(
         start=start,
-        target=key[:kept].view(np.int32),
-        value=None if kind is None else bits[:kept].view(kind),
-        reverse=reverse[:kept] if mode == BOTH else None,
+        target=key[:entries].view(np.int32),
+        value=None if kind is None else bits[:entries].view(kind),
+        reverse=reverse[:entries] if mode == BOTH else None,
         given=given,
         duplicates=int(report[:, 1].sum()),
         self_loops=int(report[:, 2].sum()),
@@ -338,11 +338,11 @@ def arrange(
 
 
 def _close_gaps(
-    arrays: list[NDArray[Any]], bounds: NDArray[np.int64], kept: NDArray[np.int64]
+    arrays: list[NDArray[Any]], bounds: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> int:
-    """Move what each bucket kept down to where the bucket before it ends; return the total."""
+    """Move the entries of each bucket down to the end of the one before; return their number."""
     end = 0
-    for begin, n in zip(bounds.tolist(), kept.tolist(), strict=False):
+    for begin, n in zip(bounds.tolist(), sizes.tolist(), strict=False):
         if end != begin and n:
             for array in arrays:
                 array[end : end + n] = array[begin : begin + n]

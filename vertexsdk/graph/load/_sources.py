@@ -1,4 +1,4 @@
-"""Where edges come from: files, DataFrames, arrays. See `spark.Edges`.
+"""Where edges come from: files, DataFrames, arrays. See `_jobs.Edges`.
 
 Files that this machine can open are read by our own parser, in tasks. What Spark alone can read
 (other file systems, compressed or quoted files, directories of partitions) goes through
@@ -38,10 +38,10 @@ _ROWS = 1 << 19  # rows of arrays which are sent together
 
 
 def edges_at(spark: SparkSession, paths: Sequence[str], format: str | None = None) -> Edges:
-    """Find out how to read the edges at `paths`.
+    """Return how to read the edges at `paths`: by this package or by Spark.
 
     Raises:
-        InputError: nothing is there, it is empty, or the format is not known.
+        InputError: no such file, a file is empty, or the format is unknown.
     """
     if format not in (None, "text", "csv", "parquet"):
         raise InputError(f"format {format!r} is not known; use text, csv or parquet")
@@ -51,21 +51,21 @@ def edges_at(spark: SparkSession, paths: Sequence[str], format: str | None = Non
         return _by_spark(spark, paths, format)
     # Workers, and a JVM started elsewhere, have directories of their own.
     paths = [p if p.startswith("file:") else os.path.abspath(p) for p in paths]
-    found = files.expand([p for p in map(files.local_path, paths) if p is not None])
-    if found == []:
+    names = files.expand([p for p in map(files.local_path, paths) if p is not None])
+    if names == []:
         return _by_spark(spark, paths, format)
-    kinds = {files.file_format(f) for f in found if not _empty(f)}
+    kinds = {files.file_format(f) for f in names if not _empty(f)}
     plain = not kinds - {"text", "parquet"} or all(
-        files.plain_header(f) for f in found if not _empty(f) and files.file_format(f) == "csv"
+        files.plain_header(f) for f in names if not _empty(f) and files.file_format(f) == "csv"
     )
     if format is not None and kinds and not kinds <= {format, "packed"}:
         raise InputError(
-            f"{found[0]}: looks like {kinds.pop()}, not {format}; leave out the format"
+            f"{names[0]}: looks like {kinds.pop()}, not {format}; leave out the format"
         )
     if "packed" in kinds or not plain or ("parquet" in kinds and len(kinds) > 1):
         return _by_spark(spark, paths, "csv" if "csv" in kinds else format)
-    files.plan(found, 1)
-    return FileEdges(tuple(found))
+    files.plan(names, 1)
+    return FileEdges(tuple(names))
 
 
 def _empty(path: str) -> bool:
@@ -116,8 +116,8 @@ class FrameEdges(Edges):
         if self._lines:
             task = partial(_distinct_in_lines, self._batches.reader())
             with spark_failure():
-                found = self._batches.rdd.mapPartitions(task).collect()
-            return merged(without_fault(found))
+                parts = self._batches.rdd.mapPartitions(task).collect()
+            return merged(without_fault(parts))
         ends = [
             self._frame.select(F.col(f"`{n}`").cast("string").alias("n")) for n in self._names[:2]
         ]
@@ -163,16 +163,16 @@ def _lines_chunk(lines: pa.Array, value: str | None, codes: Any) -> Chunk:
 
 
 def _distinct_in_lines(read: Any, records: Iterable[bytes]) -> Iterator[Any]:
-    found: list[pa.Array] = []
+    distinct: list[pa.Array] = []
 
     def collect(names: pa.Array) -> NDArray[np.int64]:
-        found.append(pc.unique(names))
+        distinct.append(pc.unique(names))
         return np.zeros(len(names), np.int64)
 
     try:
         for batch in read(records):
             _lines_chunk(batch.column(0), None, collect)
-        yield merged(found)
+        yield merged(distinct)
     except InputError as error:
         yield Fault((0, 0), error)
         list(records)
@@ -180,7 +180,7 @@ def _distinct_in_lines(read: Any, records: Iterable[bytes]) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class ArrayEdges(Edges):
-    """Edges held by the driver."""
+    """Edges in the memory of the driver."""
 
     table: pa.Table
 

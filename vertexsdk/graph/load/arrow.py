@@ -144,9 +144,9 @@ def _ids(column: pa.Array, place: str, strings: Any) -> NDArray[Any]:
         narrow = allocate(len(ids), np.int32)
         narrow[:] = ids
         return narrow
-    kept = allocate(len(ids), np.int64)
-    kept[:] = ids
-    return kept
+    copy = allocate(len(ids), np.int64)
+    copy[:] = ids
+    return copy
 
 
 def _in_use(column: pa.DictionaryArray) -> tuple[pa.Array, pa.Array]:
@@ -242,10 +242,10 @@ def _values(column: pa.Array, value: str | None, place: str) -> NDArray[Any]:
     if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
         raise InputError(f"{place}: a value is NaN; drop these rows or give them numbers")
     array = np.asarray(column)
-    kept = allocate(len(array) if value else 0, value or np.int64)
+    copy = allocate(len(array) if value else 0, value or np.int64)
     if value:
-        kept[:] = array
-    return kept
+        copy[:] = array
+    return copy
 
 
 def id_column(ids: ArrayLike) -> pa.Array:

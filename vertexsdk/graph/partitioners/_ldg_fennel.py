@@ -52,30 +52,30 @@ def _streamed(
 ) -> NDArray[np.int32]:
     weight = graph.weight
     total = float(weight.sum())
-    found = np.full(graph.n, -1, np.int32)
+    partition = np.full(graph.n, -1, np.int32)
     if graph.n == 0:
-        return found
+        return partition
     room = (1 + slack) * total / partitions
     edges = len(graph.target) / 2
     alpha = edges * partitions ** (_GAMMA - 1) / graph.n**_GAMMA if fennels else -1.0
     order, unit = graph.order(), graph.n / total
     if not fennels:
         before = np.cumsum(weight[order]) - weight[order]
-        found[order] = np.minimum(before * partitions // int(total), partitions - 1)
+        partition[order] = np.minimum(before * partitions // int(total), partitions - 1)
     stream: Any = _stream
     for _ in range(1 if fennels else _PASSES):
-        stream(graph.start, graph.target, order, weight, found, partitions, room, alpha, unit)
-    return found
+        stream(graph.start, graph.target, order, weight, partition, partitions, room, alpha, unit)
+    return partition
 
 
 @njit
-def _stream(start, target, order, weight, found, partitions, room, alpha, unit):  # type: ignore[no-untyped-def]
-    """Place all vertices in order; `found` has where they were, -1 for nowhere, and will be."""
+def _stream(start, target, order, weight, partition, partitions, room, alpha, unit):  # type: ignore[no-untyped-def]
+    """Place all vertices in order; `partition` has their last places (-1: none)."""
     load = np.zeros(partitions, np.float64)
     joined = np.zeros(partitions, np.float64)
     for v in order:
         for e in range(start[v], start[v + 1]):
-            p = found[target[e]]
+            p = partition[target[e]]
             if p >= 0:
                 joined[p] += 1
         best, most = -1, 0.0
@@ -90,9 +90,9 @@ def _stream(start, target, order, weight, found, partitions, room, alpha, unit):
                 best, most = p, score
         if best < 0:  # it fits nowhere
             best = int(np.argmin(load))
-        found[v] = best
+        partition[v] = best
         load[best] += weight[v]
         for e in range(start[v], start[v + 1]):
-            p = found[target[e]]
+            p = partition[target[e]]
             if p >= 0:
                 joined[p] = 0

@@ -48,7 +48,7 @@ def metis(graph: Structure, partitions: int, slack: float) -> NDArray[np.int32]:
     more = max(1, round(slack * 1000))  # in thousandths
     if _installed("pymetis"):
         pymetis: Any = importlib.import_module("pymetis")
-        _, found = pymetis.part_graph(
+        _, partition = pymetis.part_graph(
             partitions,
             xadj=graph.start,
             adjncy=graph.target,
@@ -60,6 +60,6 @@ def metis(graph: Structure, partitions: int, slack: float) -> NDArray[np.int32]:
         module: Any = importlib.import_module("metis")
         start = graph.start.tolist()
         rows = [graph.target[a:z].tolist() for a, z in zip(start, start[1:], strict=False)]
-        made = module.adjlist_to_metis(rows, nodew=graph.weight.tolist())
-        _, found = module.part_graph(made, partitions, recursive=False, ufactor=more)
-    return np.asarray(found, np.int32)
+        adjacency = module.adjlist_to_metis(rows, nodew=graph.weight.tolist())
+        _, partition = module.part_graph(adjacency, partitions, recursive=False, ufactor=more)
+    return np.asarray(partition, np.int32)

@@ -1,4 +1,4 @@
-"""What a user may give as `partitioner`, made into a placement.
+"""Partitioners: from a user's choice to a placement.
 
 - "hash": by the hash of the id; nothing is read beforehand.
 - "ldg", "fennel", "metis": by the graph's structure.
@@ -47,7 +47,7 @@ NAMES = ("hash", *_BY_STRUCTURE)
 
 @dataclass(frozen=True)
 class Partitioner:
-    """A choice that was found to make sense.
+    """A checked choice of partitioner.
 
     Attributes:
         name: "hash", "ldg", "fennel", "metis", the name of a function, or "table".
@@ -63,7 +63,7 @@ class Partitioner:
 
     @classmethod
     def of(cls, given: Any, slack: float) -> Partitioner:
-        """Take what a user gave.
+        """Check a user's choice.
 
         Raises:
             InputError: it is none of the above, or METIS is not installed.
@@ -159,23 +159,23 @@ def assign(
     Returns:
         ids (int64[n]) and the partition of each (int32[n]); or what was wrong with it.
     """
-    held = shared_memory.open(key)
-    if held is None:
+    stored = shared_memory.open(key)
+    if stored is None:
         return InputError("the graph to partition is gone; run again")
-    t = Topology.from_columns(*held)
+    t = Topology.from_columns(*stored)
     ids: NDArray[Any] = t.ids
     if names is not None:
         ids = np.array(names.value.sorted.take(pa.array(t.ids)).to_pylist(), object)
-    made: Assign = pickle.loads(function)
+    partitioner: Assign = pickle.loads(function)
     try:
-        found = np.asarray(made(Structure(ids, t.start, t.target), partitions, slack))
+        assigned = np.asarray(partitioner(Structure(ids, t.start, t.target), partitions, slack))
     except InputError as error:
         return error
     except Exception as error:
         return InputError(f"the partitioner raised {type(error).__name__}: {error}")
-    if found.shape != (t.n,) or found.dtype.kind not in "iu":
+    if assigned.shape != (t.n,) or assigned.dtype.kind not in "iu":
         return InputError(
-            f"the partitioner returned {found.dtype} of shape {found.shape}; it must return an "
-            f"integer for each of {t.n} vertices"
+            f"the partitioner returned {assigned.dtype} of shape {assigned.shape}; it must return "
+            f"an integer for each of {t.n} vertices"
         )
-    return np.asarray(t.ids), found.astype(np.int64).clip(-1, 2**31 - 1).astype(np.int32)
+    return np.asarray(t.ids), assigned.astype(np.int64).clip(-1, 2**31 - 1).astype(np.int32)

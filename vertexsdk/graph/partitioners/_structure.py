@@ -47,8 +47,7 @@ class Structure:
 
     def load(self, partition: NDArray[np.int32], partitions: int) -> NDArray[np.int64]:
         """The weight in each partition (int64[P]) if vertex v is in `partition[v]`."""
-        found = np.bincount(partition, self.weight, partitions)
-        return found.astype(np.int64)
+        return np.bincount(partition, self.weight, partitions).astype(np.int64)
 
 
 @njit

@@ -49,14 +49,14 @@ class IdCodec:
 
     def __init__(self, codes: StringIds) -> None:
         self._codes = codes
-        self._known: dict[int, str] = {INT_MAX: TOP, INT_MIN: BOTTOM}
-        self._found: dict[str, int] = {}
+        self._name_of: dict[int, str] = {INT_MAX: TOP, INT_MIN: BOTTOM}
+        self._code_of: dict[str, int] = {}
 
     def decode(self, code: int) -> str:
         """Return the string of a code."""
-        name = self._known.get(code)
+        name = self._name_of.get(code)
         if name is None:
-            name = self._known[code] = str(self._codes.sorted[code].as_py())
+            name = self._name_of[code] = str(self._codes.sorted[code].as_py())
         return name
 
     def encode(self, name: Any) -> int:
@@ -71,9 +71,9 @@ class IdCodec:
             return INT_MIN
         if isinstance(name, int):
             return int(name)
-        code = self._found.get(name)
+        code = self._code_of.get(name)
         if code is None:
-            code = self._found[name] = int(self._codes.find([name])[0])
+            code = self._code_of[name] = int(self._codes.find([name])[0])
         if code < 0:
             raise RunError(
                 f"vertex {excerpt(name)} is not in the graph; with string ids list new vertices in "
