@@ -172,7 +172,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "a fraction": ({1: 0.5}, "partitions are integers from 0 on"),
     "twice": (([1, 2, 1], [0, 1, 1]), "vertex 1 is placed twice"),
     "a partition": ({3: 0, 6: 2}, "vertex 6 is placed in partition 2; with 2 partitions"),
-    "a string": ({"a": 0}, "ids are integers; so must be its own"),
+    "a string": ({"a": 0}, "ids are integers; give the table integer ids"),
 }
 
 
