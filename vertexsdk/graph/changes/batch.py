@@ -1,4 +1,4 @@
-"""A batch of a source: its changes, and where the source stands after them."""
+"""A batch of a source: its changes, and the position of the source after them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ChangeBatch:
         offset: the byte of the file after the batch, or the batch's number.
         stop: int64[k], the byte after each change's line.
         bad: lines that are no changes.
-        late: int64, the numbers of changes whose time is before that of an earlier one.
-        bytes: what it takes of memory, about.
+        late: int64, positions of changes whose time is before that of an earlier one.
+        bytes: estimated memory.
     """
 
     changes: Changes

@@ -1,4 +1,4 @@
-"""Changes of a graph in order: edges added, removed, given another value."""
+"""Changes of a graph, in order: edges added, removed, or with a new value."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Changes:
         kind: uint8[k], `ADD`, `REMOVE` or `CHANGE`.
         source, target: Arrow arrays of k ids, int64 or strings.
         value: float64[k] or int64[k]; 1 where an edge is added without a value.
-        places: for each change where it was read, to be named in an error; or empty.
+        places: where each change was read, for error messages; or empty.
 
     >>> Changes.of([("+", 1, 2), ("~", 1, 2, 0.5), ("-", 1, 2)]).kind.tolist()
     [0, 2, 1]
@@ -56,10 +56,17 @@ class Changes:
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[Any]]) -> Changes:
-        """Take `(sign, source, target[, value])` tuples, where sign is "+", "-" or "~".
+        """Make changes from tuples.
+
+        Args:
+            rows: `(sign, source, target[, value])`; "+" adds an edge, "-" removes it, "~" gives
+                it another value. Ids are integers or strings, values are numbers.
 
         Raises:
-            InputError: another sign, or a row of another form.
+            InputError: an unknown sign, a row of another form, or a value that is no number.
+
+        >>> len(Changes.of([("+", "a", "b"), ("-", "b", "c")]))
+        2
         """
         kinds, sources, targets, values = [], [], [], []
         for row in rows:
@@ -81,7 +88,20 @@ class Changes:
         target: ArrayLike,
         value: ArrayLike | None = None,
     ) -> Changes:
-        """Take arrays of shape (k,): kinds `ADD`, `REMOVE` or `CHANGE`, ids, and values."""
+        """Make changes from arrays of shape (k,).
+
+        Args:
+            kind: `ADD`, `REMOVE` or `CHANGE` (0, 1, 2).
+            source: ids of the sources, integers or strings.
+            target: ids of the targets.
+            value: numbers; the default is 1 for every change.
+
+        Raises:
+            InputError: lengths differ, an unknown kind, a NaN, or an id beyond int64.
+
+        >>> Changes.from_arrays([ADD, REMOVE], [1, 2], [2, 3]).value.tolist()
+        [1.0, 1.0]
+        """
         kinds = np.asarray(kind, np.uint8)
         values = np.ones(len(kinds)) if value is None else np.asarray(value)
         if len(kinds) == 0:
@@ -99,12 +119,16 @@ class Changes:
 
     @classmethod
     def from_dataframe(cls, frame: DataFrame) -> Changes:
-        """Take a DataFrame with columns `kind,source,target[,value]`, in the order of its rows.
+        """Make changes from a Spark DataFrame, in the order of its rows.
 
-        `kind` is "+", "-", "~" or "add", "remove", "change".
+        Args:
+            frame: columns `kind,source,target[,value]`; `kind` is "+", "-", "~" or "add",
+                "remove", "change".
 
         Raises:
-            InputError: a column is missing, or a row is no change; its number is told.
+            InputError: a column is missing, or a row is no change; the message has its number.
+
+        >>> changes = Changes.from_dataframe(frame)  # doctest: +SKIP
         """
         check_columns(frame.columns, None)
         table: Any = frame.toArrow()

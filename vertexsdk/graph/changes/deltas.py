@@ -50,7 +50,11 @@ class Deltas(Changes):
 
     @classmethod
     def mixed(cls, rows: Iterable[Sequence[Any]]) -> Deltas:
-        """Take rows as `Changes.of` does, and `("send", vertex, kind[, value])` among them.
+        """Make a batch from tuples.
+
+        Args:
+            rows: as those of `Changes.of`, and `("send", vertex, kind[, value])` for deltas that
+                are no edges; `kind` is a string, `value` can be pickled.
 
         Raises:
             InputError: a row of another form, or a kind that is no string.
@@ -78,7 +82,7 @@ class Deltas(Changes):
 
     @classmethod
     def of_changes(cls, changes: Changes) -> Deltas:
-        """The same changes, with nothing sent among them; a `Deltas` as it is."""
+        """Return changes as a `Deltas` without other deltas; a `Deltas` is returned as it is."""
         if isinstance(changes, Deltas):
             return changes
         c = changes
@@ -110,7 +114,11 @@ class Deltas(Changes):
         return Deltas(c.kind, c.source, c.target, c.value, c.places, tuple(sent))
 
     def sending(self, sent: Sequence[Sent], *, integers: bool) -> Deltas:
-        """The same changes with these among them, for a graph whose ids are integers or not.
+        """Return the same changes with other deltas among them.
+
+        Args:
+            sent: ascending by `at`.
+            integers: the ids of the graph are int64; else they are strings.
 
         Raises:
             InputError: an id is a string where the graph's are integers.
@@ -122,14 +130,14 @@ class Deltas(Changes):
         return replace(self, sent=tuple(sent))
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """What was sent, as a log keeps it beside the changes; `with_sent` takes it back."""
+        """Return the deltas that are no edges as a column of the change log (a pickle, uint8)."""
         return {"sent": np.frombuffer(pickled(self.sent), np.uint8)}
 
     @classmethod
     def with_sent(cls, changes: Changes, columns: Mapping[str, NDArray[Any]]) -> Deltas:
-        """The batch of which `changes` were the changes, and `columns` what `columns` gave.
+        """Return the batch of `changes` and the result of `columns`.
 
-        It reads a pickle, so whoever wrote it must be trusted.
+        This reads a pickle: whoever wrote it must be trusted.
         """
         return replace(cls.of_changes(changes), sent=pickle.loads(columns["sent"].tobytes()))
 
@@ -151,10 +159,10 @@ def edges_only(program: Program, changes: Changes) -> Changes:
 
 
 def pickled(value: Any) -> bytes:
-    """Pickle what a user gave.
+    """Pickle a value of the user.
 
     Raises:
-        InputError: it cannot be.
+        InputError: it cannot be pickled.
     """
     try:
         return pickle.dumps(value, 5)

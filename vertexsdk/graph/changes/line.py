@@ -48,7 +48,7 @@ class Places(Sequence[str]):
 
 @dataclass(frozen=True)
 class BadLine:
-    """A line of a change file that is no change: where, and why."""
+    """A line that is not a change: where it is, and the reason."""
 
     place: str
     reason: str
@@ -59,7 +59,7 @@ class BadLine:
 
 @dataclass(frozen=True, slots=True)
 class BadLines:
-    """The lines of a block that are no changes; where and why is known of the first ones.
+    """The bad lines of a block; place and reason are recorded for the first of them.
 
     Attributes:
         before: int64[k], the number of changes before each bad line, ascending.
@@ -95,7 +95,7 @@ class LineFormat:
 
 
 class Line(NamedTuple):
-    """A change as a line says it."""
+    """A parsed line."""
 
     kind: int
     source: Any
@@ -105,10 +105,17 @@ class Line(NamedTuple):
 
 
 def parse_line(text: str, form: LineFormat) -> Line | None:
-    """Read a line; None if there is no change in it.
+    """Parse a line.
+
+    Args:
+        text: the line, with or without its end.
+        form: how to read it.
+
+    Returns:
+        The change, or None for a blank line or a comment.
 
     Raises:
-        ValueError: it is bad; its message says why.
+        ValueError: a bad line; the message is the reason.
 
     >>> parse_line("+ 1 2 0.5  # new", LineFormat(integers=True))
     Line(kind=0, source=1, target=2, value=0.5, time=0.0)

@@ -1,4 +1,4 @@
-"""One partition's `Topology`, built from its edges in two steps.
+"""The `Topology` of a partition, built from its edges in two steps.
 
 `LocalRows` is what a partition knows from the edges which it owns alone: sorted rows between the
 ids it has seen. From it come the ghosts, in the order that the other partitions are told of

@@ -2,11 +2,11 @@
 
 - "hash": by the hash of the id; nothing is read beforehand.
 - "ldg", "fennel", "metis": by the graph's structure.
-- a function `f(structure, partitions)` of a `Structure` that returns each vertex's partition.
+- a function `f(structure, partitions)` of a `Structure`; returns the partition of each vertex.
 - a table: a DataFrame (of Spark or pandas) with columns `id` and `partition`, an array of shape
   (n, 2), a pair of arrays, or a mapping; a vertex which is not in it goes by the hash of its id.
 
-For what goes by structure, the whole graph is brought together in one task, once.
+Partitioners that use the structure read the whole graph in one task, once.
 """
 
 from __future__ import annotations
