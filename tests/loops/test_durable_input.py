@@ -48,7 +48,7 @@ def test_a_batch_that_comes_again(spark: SparkSession, url: str) -> None:
         assert main.ingest([("+", 4, 5)], source="a", offset=6)["repeated"] == 1
         assert main.offsets == {"a": 6, "b": "x.txt"}
         assert components(main) == dict.fromkeys([1, 2, 3, 4], 1)
-        assert (main.changes, main._versions.ledger.repeated, main._versions.ledger.bad) == (
+        assert (main.changes, main._history.ledger.repeated, main._history.ledger.bad) == (
             2,
             5,
             2,
@@ -75,10 +75,10 @@ def test_resumed_as_it_was(spark: SparkSession, url: str) -> None:
     with pytest.raises(FencedError):
         main.query()
     main.close()
-    again._versions.checkpoint()
+    again._history.checkpoint()
     assert "changes/tail" not in kinds(url, "w")
     again.ingest([("-", "x", "y"), ("-", "z", "y"), ("-", "n", "o"), ("-", "a", "o")])
-    again._versions.checkpoint()  # of a graph without edges
+    again._history.checkpoint()  # of a graph without edges
     again.close()
     with MainLoop.resume(spark, ConnectedComponents, **options) as last:
         assert components(last) == {"alone": "alone"}
@@ -98,11 +98,11 @@ def test_the_log_is_short(url: str) -> None:
         with open_store(url) as store:
             assert len(store.versions("w")) <= 64 + 64
             assert store.verify() == []
-        edges = main._versions.engine.checkpoint()[0].rows
+        edges = main._history.engine.checkpoint()[0].rows
     nothing: Any = None
     with without_spark(), MainLoop.resume(nothing, ConnectedComponents, **options) as main:
         assert main.offsets == {"s": 99}
-        assert main._versions.engine.checkpoint()[0].rows == edges == 68
+        assert main._history.engine.checkpoint()[0].rows == edges == 68
 
 
 @pytest.mark.parametrize("step", ["put_segment", "commit", "after"])
@@ -223,10 +223,10 @@ def test_a_lost_engine_is_made_again(
     graph = Graph.from_arrays([1], [2], spark=spark, partitions=2)
     with MainLoop(ConnectedComponents, graph, backend=url, loop="w") as main:
         main.ingest([("+", 2, 3)])
-        first = main._versions.engine
+        first = main._history.engine
         graph.forget(graph.key)  # as an executor that dies takes it with it
         assert main.ingest([("+", 3, 5)])["added"] == 1
-        assert main._versions.engine is not first
+        assert main._history.engine is not first
         assert components(main) == dict.fromkeys([1, 2, 3, 5], 1)
 
         def lost(*_: Any) -> None:

@@ -18,9 +18,9 @@ from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes import change_files
 from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.line import LineFormat
-from vertexsdk.loops.streams._start import FileStream, start
-from vertexsdk.loops.streams.intake import Intake
-from vertexsdk.loops.streams.read_ahead import Feed
+from vertexsdk.loops.streams._file_stream import FileStream, start
+from vertexsdk.loops.streams.intake import StreamIntake
+from vertexsdk.loops.streams.read_ahead import ReadAhead
 
 INTEGERS = LineFormat(integers=True)
 
@@ -110,7 +110,7 @@ def test_memory_is_bounded_and_it_says_how_far_behind_it_is(
         behind.append(stream.progress())
 
     main = RecordingLoop(before=before)
-    stream = FileStream(Intake(main), ChangeFiles([str(path)], INTEGERS), changes=3000)
+    stream = FileStream(StreamIntake(main), ChangeFiles([str(path)], INTEGERS), changes=3000)
     assert stream.awaitTermination(60)
     most = 3000 + 2 * ((1 << 12) // 6)  # and the batch which is taken in, and one read ahead
     assert 2000 < max(f.behind for f in behind) <= most
@@ -191,5 +191,5 @@ def test_what_is_no_stream(stream: Any, options: dict[str, Any], said: str) -> N
 
 def test_a_feed_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "c.txt").write_text("# none\n")
-    with Feed(ChangeFiles([str(tmp_path)], INTEGERS)) as feed:
+    with ReadAhead(ChangeFiles([str(tmp_path)], INTEGERS)) as feed:
         assert [len(batch) for batch in feed] == [0]

@@ -265,7 +265,7 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def staleness(self) -> None:
-        if hasattr(self, "main") and self.main._versions.ledger.state:
+        if hasattr(self, "main") and self.main._history.ledger.state:
             assert self.main.changes == self.received
             with contextlib.closing(self.main.read()) as newest:
                 behind = newest.statistics["behind"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertexsdk.loops.streams.read_ahead import Feed
+from vertexsdk.loops.streams.read_ahead import ReadAhead
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Source:
 )  # fmt: skip
 def test_everything_in_order_within_bounds(pieces: list[Piece], most: int, most_bytes: int) -> None:
     got = []
-    with Feed(Source(pieces), changes=most, bytes=most_bytes) as feed:
+    with ReadAhead(Source(pieces), changes=most, bytes=most_bytes) as feed:
         for piece in feed:
             with feed._moved:
                 waiting = list(feed._waiting)
@@ -66,7 +66,7 @@ def test_everything_in_order_within_bounds(pieces: list[Piece], most: int, most_
 @pytest.mark.parametrize("limits", [{"changes": 100}, {"bytes": 80}])
 def test_a_fast_source_waits_for_a_slow_reader(limits: dict[str, int]) -> None:
     source = Source([Piece(10, 8)] * 1000)
-    with Feed(source, **limits) as feed:
+    with ReadAhead(source, **limits) as feed:
         end = time.monotonic() + 60
         while feed.behind < 100 or source.given < 11:
             assert time.monotonic() < end
@@ -84,7 +84,7 @@ def test_a_fast_source_waits_for_a_slow_reader(limits: dict[str, int]) -> None:
 
 
 def test_what_came_before_a_failure_is_given_first() -> None:
-    with Feed(Source([Piece(1, 1)] * 3, ValueError("gone"))) as feed:
+    with ReadAhead(Source([Piece(1, 1)] * 3, ValueError("gone"))) as feed:
         taken = iter(feed)
         assert len([next(taken) for _ in range(3)]) == 3
         with pytest.raises(ValueError, match="gone"):
@@ -93,7 +93,7 @@ def test_what_came_before_a_failure_is_given_first() -> None:
 
 def test_stop_lets_what_waits_through() -> None:
     source = Source([Piece(1, 1)] * 1000)
-    with Feed(source, changes=5) as feed:
+    with ReadAhead(source, changes=5) as feed:
         taken = iter(feed)
         next(taken)
         feed.stop()

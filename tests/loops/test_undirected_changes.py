@@ -108,8 +108,8 @@ def test_answers_equal_the_oracle(way: int, spark: SparkSession, tmp_path: Path)
 
 def again(spark: SparkSession, program: Any, main: MainLoop, options: Any) -> MainLoop:
     """The loop as another process finds it whose driver was killed: with its log, no checkpoint."""
-    main._versions.engine.close()
-    main._versions.store.close()
+    main._history.engine.close()
+    main._history.store.close()
     return MainLoop.resume(spark, program, backend=main.backend, loop=main.loop, **options)
 
 
@@ -163,9 +163,9 @@ def older(main: MainLoop, rows: list[Row], *, checkpoint: bool) -> None:
     ):
         main.ingest(rows)
         if checkpoint:
-            main._versions.checkpoint()
-    main._versions.engine.close()
-    main._versions.store.close()
+            main._history.checkpoint()
+    main._history.engine.close()
+    main._history.store.close()
 
 
 def older_store(spark: SparkSession, url: str, *, checkpoint: bool) -> None:
@@ -184,8 +184,8 @@ def test_logs_of_older_stores_give_the_right_answer(
         with MainLoop.resume(spark, Coreness, backend=url) as main:
             state = dict(main.query().rows())
             assert {v: row["core"] for v, row in state.items()} == {1: 1, 2: 1, 3: 1}
-            assert main._versions.ledger.counts["absent"] == 1  # as it was counted then
-            main._versions.checkpoint()
+            assert main._history.ledger.counts["absent"] == 1  # as it was counted then
+            main._history.checkpoint()
     assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
 
 

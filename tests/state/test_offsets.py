@@ -11,7 +11,7 @@ import pytest
 from vertexsdk.arrays.arrow_strings import unpacked
 from vertexsdk.arrays.column_codec import encode_bytes
 from vertexsdk.arrays.column_table import Table
-from vertexsdk.loops._change_log import InputLog
+from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops.result import Result
 from vertexsdk.state import CorruptError, Store, open_store
 
@@ -45,7 +45,7 @@ def test_a_log_with_wrong_offsets_is_damaged(store: Store, wrong: list[int]) -> 
     ids = {"target": np.zeros(n, np.int64), "source.offsets": offsets, "source.bytes": DATA}
     committed(store, "changes", {"kind": np.zeros(n, np.uint8), "value": np.zeros(n), **ids})
     with pytest.raises(CorruptError, match=r"segment .* is damaged: column 'source\.offsets'"):
-        list(InputLog.replay(store, store.version("loop"), sent=False, undirected=False))
+        list(ChangeLog.replay(store, store.version("loop"), sent=False, undirected=False))
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=list(WRONG))

@@ -69,7 +69,7 @@ def check(url: str, last: int) -> int:
     ):
         reached = int(main.offsets["s"])
         assert last <= reached <= last + 1, "it may have been killed before it could say so"
-        edges, engine = edges_after(reached), main._versions.engine
+        edges, engine = edges_after(reached), main._history.engine
         assert engine.edges == edges  # type: ignore[attr-defined]
         assert main.changes == sum(len(batch(k)) for k in range(reached + 1))
         result = main.query()

@@ -212,10 +212,10 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _stream(given: argparse.Namespace) -> int:
-    from vertexsdk.cli._stream_command import Stream, StreamOptions
+    from vertexsdk.cli._stream_command import StreamOptions, StreamSession
 
     program, params = _checked(given)
-    stream = Stream(
+    stream = StreamSession(
         StreamOptions(
             given.changes, given.query_every, given.strict, given.follow, given.idle,
             given.time_column,

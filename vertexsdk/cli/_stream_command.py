@@ -17,10 +17,10 @@ from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.loops.main_loop import MainLoop
 from vertexsdk.loops.result import Result
-from vertexsdk.loops.streams.intake import Intake
-from vertexsdk.loops.streams.read_ahead import Feed
+from vertexsdk.loops.streams.intake import StreamIntake
+from vertexsdk.loops.streams.read_ahead import ReadAhead
 
-__all__ = ["Stream", "StreamOptions"]
+__all__ = ["StreamOptions", "StreamSession"]
 
 _SUMS = ("iterations", "hops", "updates", "prepares", "acknowledges", "messages", "bytes")
 
@@ -46,7 +46,7 @@ class StreamOptions:
     timed: int = 0
 
 
-class Stream:
+class StreamSession:
     """What comes of change files.
 
     Attributes:
@@ -75,12 +75,12 @@ class Stream:
             given.paths, LineFormat(main.integers, main.value, given.timed), follow=given.follow,
             idle=given.idle, after=main.offsets,
         )  # fmt: skip
-        intake = Intake(main, strict=given.strict)
+        intake = StreamIntake(main, strict=given.strict)
         asked = -1
         if self.every and main.changes and main.changes % self.every == 0:
             asked = main.changes  # whoever took these in may have been ended before the answer
             yield self._answer(main)
-        with Feed(source) as feed, _ended_by_signals(feed, given.follow), self._showing(main):
+        with ReadAhead(source) as feed, _ended_by_signals(feed, given.follow), self._showing(main):
             for batch in feed:
                 for part in self._parts(batch, main):
                     for name, number in intake.take(part).items():
@@ -134,7 +134,7 @@ class Stream:
         self._each.append(dict(result.statistics))
         return result
 
-    def _finish(self, main: MainLoop, intake: Intake) -> None:
+    def _finish(self, main: MainLoop, intake: StreamIntake) -> None:
         last = self._each[-1]
         seconds = main.seconds
         self.statistics = {
@@ -180,7 +180,7 @@ class Stream:
 
 
 @contextlib.contextmanager
-def _ended_by_signals(feed: Feed[ChangeBatch], follow: bool) -> Iterator[None]:
+def _ended_by_signals(feed: ReadAhead[ChangeBatch], follow: bool) -> Iterator[None]:
     """With `follow`, let Ctrl-C and SIGTERM end the stream as its own end would."""
     if not follow or threading.current_thread() is not threading.main_thread():
         yield

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 
 from vertexsdk.errors import StateError
-from vertexsdk.loops._history import Versions
+from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
 
@@ -25,13 +25,13 @@ class Answers:
         keep: how many stay, at least 1; None keeps all.
     """
 
-    def __init__(self, versions: Versions, keep: int | None) -> None:
-        self._versions, self._keep = versions, keep
+    def __init__(self, versions: LoopHistory, keep: int | None) -> None:
+        self._history, self._keep = versions, keep
         self._names: dict[str, weakref.ref[Result] | None] | None = None  # the oldest first
 
     def add(self, name: str, result: Result) -> None:
         """Count an answer, and delete those that are too many, unless the loop is busy."""
-        lock = self._versions.lock
+        lock = self._history.lock
         if self._keep is None or not lock.acquire(blocking=False):
             return
         try:
@@ -52,19 +52,19 @@ class Answers:
 
     def _earlier(self) -> list[str]:
         """The answers in the store: of a loop that had this name before, then of this one."""
-        loop, last = self._versions.loop, self._versions.ledger.queries
+        loop, last = self._history.loop, self._history.ledger.queries
         rest = [
             name.removeprefix(f"{loop}-")
-            for name in self._versions.store.backend.list_heads()
+            for name in self._history.store.backend.list_heads()
             if name.startswith(f"{loop}-")
         ]
         numbers = [int(text) for text in rest if text.isascii() and text.isdecimal()]
         return [f"{loop}-{k}" for k in sorted(numbers, key=lambda k: (k <= last, k))]
 
     def _delete(self, name: str) -> None:
-        store = self._versions.store
+        store = self._history.store
         manifest = store.head(name)
         if manifest is None or Ledger.of(manifest) is None:
             return
-        if manifest.program == self._versions.kind.program.name:
+        if manifest.program == self._history.config.program.name:
             store.delete(name)

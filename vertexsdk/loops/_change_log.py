@@ -21,7 +21,7 @@ from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import Deltas, Sent
 from vertexsdk.state import Manifest, SegmentRef, Store
 
-__all__ = ["InputLog", "joined"]
+__all__ = ["ChangeLog", "concatenate"]
 
 _BATCHES = 64  # small batches after which they are joined
 _ROWS = 1 << 14  # changes of a batch which is not small, and of small ones together
@@ -29,7 +29,7 @@ _AT_ONCE = 1 << 20  # changes that are read at once
 
 
 @dataclass(frozen=True)
-class InputLog:
+class ChangeLog:
     """What has been logged since the last checkpoint; a fork of the loop begins with the same.
 
     Attributes:
@@ -42,7 +42,7 @@ class InputLog:
 
     def write(
         self, store: Store, loop: str, iteration: int, batch: Changes
-    ) -> tuple[SegmentRef, InputLog]:
+    ) -> tuple[SegmentRef, ChangeLog]:
         """Store a batch; what is logged once the segment is committed.
 
         Raises:
@@ -51,13 +51,13 @@ class InputLog:
         waiting = (*self.tail, batch)
         rows = sum(map(len, waiting))
         small = len(waiting) < _BATCHES and rows < _ROWS
-        columns = _columns(batch if small else joined(waiting))
+        columns = _columns(batch if small else concatenate(waiting))
         group = "tail" if small else ""
         ref = store.put_segment(loop, 0, iteration, "changes", columns, group=group)
-        return ref, InputLog(waiting if small else (), self.size + len(batch))
+        return ref, ChangeLog(waiting if small else (), self.size + len(batch))
 
     @classmethod
-    def of(cls, store: Store, manifest: Manifest, *, sent: bool, undirected: bool) -> InputLog:
+    def of(cls, store: Store, manifest: Manifest, *, sent: bool, undirected: bool) -> ChangeLog:
         """The log of a version.
 
         Args:
@@ -83,17 +83,17 @@ class InputLog:
                 continue
             batches.append(_changes(store.segment(ref), sent, undirected))
             if sum(map(len, batches)) >= _AT_ONCE:
-                yield joined(batches)
+                yield concatenate(batches)
                 batches = []
         if batches:
-            yield joined(batches)
+            yield concatenate(batches)
 
 
-def joined(batches: Sequence[Changes]) -> Changes:
+def concatenate(batches: Sequence[Changes]) -> Changes:
     """One batch of several, in order.
 
     >>> one = Changes.of([("+", 1, 2)])
-    >>> len(joined([one, one]))
+    >>> len(concatenate([one, one]))
     2
     """
     if len(batches) == 1:

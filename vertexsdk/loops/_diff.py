@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vertexsdk.loops.result import Result
 from vertexsdk.state.difference import unequal
 
-__all__ = ["Comparable", "Differing", "compared"]
+__all__ = ["Comparable", "ResultDiff", "diff_results"]
 
 
 class Readable(Protocol):
@@ -26,11 +26,11 @@ Comparable: TypeAlias = Result | Readable
 
 
 @dataclass(frozen=True, slots=True)
-class Differing:
+class ResultDiff:
     """The k vertices in which one result differs from another, ascending by id.
 
     Attributes:
-        field: what was compared.
+        field: the name of the field.
         ids: (k,) int64, or objects (str).
         mine, theirs: (k,) or (k, size) values of both; masked where a side lacks the vertex.
     """
@@ -44,7 +44,7 @@ class Differing:
         return len(self.ids)
 
 
-def compared(mine: Result, other: Comparable, field: str | None) -> Differing:
+def diff_results(mine: Result, other: Comparable, field: str | None) -> ResultDiff:
     """Compare one field of two results; NaN equals NaN.
 
     Raises:
@@ -62,7 +62,7 @@ def compared(mine: Result, other: Comparable, field: str | None) -> Differing:
     differ = left.mask != right.mask
     both = ~differ & ~left.mask
     differ[both] = unequal(left.data[both], right.data[both])
-    return Differing(name, ids[differ], _values(left, differ), _values(right, differ))
+    return ResultDiff(name, ids[differ], _values(left, differ), _values(right, differ))
 
 
 @dataclass(frozen=True, slots=True)

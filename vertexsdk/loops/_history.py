@@ -25,14 +25,14 @@ from vertexsdk.errors import InputError, RunError, StateError
 from vertexsdk.graph.changes.cast import cast_changes
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import edges_only
-from vertexsdk.loops._change_log import InputLog
+from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
 from vertexsdk.state import FencedError, Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
 
-__all__ = ["Kind", "Versions"]
+__all__ = ["HistoryConfig", "LoopHistory"]
 
 _log = logging.getLogger("vertexsdk")
 
@@ -50,7 +50,7 @@ _NONE = {
 
 
 @dataclass(frozen=True)
-class Kind:
+class HistoryConfig:
     """What the versions of a loop and of its forks have in common.
 
     Attributes:
@@ -89,11 +89,11 @@ class _LazyFork:
     known: Outcome
 
 
-class Versions:
+class LoopHistory:
     """The versions of one loop, and the engine which makes the next ones.
 
     Attributes:
-        standing: the newest version and its ledger; read without the lock.
+        current: the newest version and its ledger; read without the lock.
         lock: held while orders are carried out.
         integers, value: see `Engine`.
         spent: where the time of carrying them out went, beside the engine's.
@@ -101,27 +101,27 @@ class Versions:
 
     def __init__(
         self,
-        kind: Kind,
+        config: HistoryConfig,
         store: Store,
         loop: str,
         engine: Engine | _LazyFork,
-        standing: tuple[Manifest, Ledger],
-        log: InputLog,
+        current: tuple[Manifest, Ledger],
+        log: ChangeLog,
     ) -> None:
-        self.kind, self.store, self.loop = kind, store, loop
+        self.config, self.store, self.loop = config, store, loop
         self._engine = engine
         self.integers, self.value = engine.integers, engine.value
-        self.standing, self.log = standing, log
+        self.current, self.log = current, log
         self.lock = threading.RLock()
-        self.statistics = {k: v for k, v in standing[0].statistics.items() if k != "main"}
-        self.aggregates = standing[0].aggregates
+        self.statistics = {k: v for k, v in current[0].statistics.items() if k != "main"}
+        self.aggregates = current[0].aggregates
         self.spent = Spent()
         self._iteration = 0  # of the engine
         self._stale = False
         self._branch = False
         self._ended: Exception | None = None
         self._commits, self._prune = 0, _PRUNE
-        self._least = kind.checkpoint_every or _LOGGED  # changes in the log for a checkpoint
+        self._least = config.checkpoint_every or _LOGGED  # changes in the log for a checkpoint
 
     @property
     def engine(self) -> Engine:
@@ -133,14 +133,14 @@ class Versions:
     @property
     def manifest(self) -> Manifest:
         """The newest version."""
-        return self.standing[0]
+        return self.current[0]
 
     @property
     def ledger(self) -> Ledger:
         """What the newest version has taken in."""
-        return self.standing[1]
+        return self.current[1]
 
-    def fit(self, changes: Changes | DataFrame | Iterable[Sequence[Any]]) -> Changes:
+    def cast(self, changes: Changes | DataFrame | Iterable[Sequence[Any]]) -> Changes:
         """Return changes as this loop's graph takes them; see `cast`."""
         undirected = self.ledger.undirected
         return cast_changes(
@@ -155,12 +155,12 @@ class Versions:
         statistics: Mapping[str, Any],
         spark: SparkSession,
     ) -> Result:
-        """Open a version of a loop of this kind, to be read."""
-        kind = self.kind
-        schema = kind.program.schema()
-        return Result(backend, loop, iteration, statistics, spark, kind.trusted, schema)
+        """Open a version of this loop or of a fork, to be read."""
+        config = self.config
+        schema = config.program.schema()
+        return Result(backend, loop, iteration, statistics, spark, config.trusted, schema)
 
-    def carry_out(
+    def execute(
         self,
         changes: Changes | None = None,
         *,
@@ -180,9 +180,9 @@ class Versions:
             RunError, StateError: nothing happened, as far as any reader can tell.
         """
         with self.lock:
-            self.make_ready()
+            self.recover()
             ref, log = None, self.log
-            changes = None if changes is None else edges_only(self.kind.program, changes)
+            changes = None if changes is None else edges_only(self.config.program, changes)
             batch = changes if changes is not None and len(changes) else None
             if batch is not None:
                 number = self.manifest.iteration + 1
@@ -213,7 +213,7 @@ class Versions:
             if ref is not None or out.segments or offsets or ledger != self.ledger:
                 segments = [*([ref] if ref is not None else []), *out.segments]
                 self._commit(segments, log, ledger, out.iteration, offsets)
-            self._least = self.kind.checkpoint_every or max(_LOGGED, out.num_edges // 4)
+            self._least = self.config.checkpoint_every or max(_LOGGED, out.num_edges // 4)
             if self.log.size > self._least:
                 try:
                     self.checkpoint()
@@ -229,14 +229,14 @@ class Versions:
             "num_vertices": out.num_vertices, "num_edges": out.num_edges,
         }  # fmt: skip
         start = {"start": out.start, "start_reason": out.start_reason, "touched": effort.touched}
-        result = {"result": self.kind.program.result}
+        result = {"result": self.config.program.result}
         self.statistics = {**_NONE, **said, **result, **out.statistics, **start}
         self.aggregates = as_json(out.aggregates)
 
     def _commit(
         self,
         segments: list[SegmentRef],
-        log: InputLog,
+        log: ChangeLog,
         ledger: Ledger,
         iteration: int | None = None,
         offsets: Mapping[str, Any] | None = None,
@@ -264,21 +264,21 @@ class Versions:
             raise
         self.spent.add("commit", time.perf_counter() - began)
         self._iteration = self._iteration if iteration is None else iteration
-        self.standing, self.log = (manifest, ledger), log
+        self.current, self.log = (manifest, ledger), log
         self._commits += 1
         if self._commits >= self._prune:
             began = time.perf_counter()
             with contextlib.suppress(StateError):
-                self.store.prune(self.loop, self.kind.retain)
+                self.store.prune(self.loop, self.config.retain)
             seconds = time.perf_counter() - began  # a store with many loops takes longer
             self._prune = self._commits + max(_PRUNE, int(seconds / _SECONDS))
 
-    def _log_of(self, manifest: Manifest, store: Store | None = None) -> InputLog:
+    def _log_of(self, manifest: Manifest, store: Store | None = None) -> ChangeLog:
         ledger = Ledger.of(manifest)
         assert ledger is not None
-        return InputLog.of(
+        return ChangeLog.of(
             store or self.store, manifest,
-            sent=self.kind.program.algebra is None, undirected=ledger.undirected,
+            sent=self.config.program.algebra is None, undirected=ledger.undirected,
         )  # fmt: skip
 
     def _enter(self) -> None:
@@ -292,7 +292,7 @@ class Versions:
             with contextlib.suppress(StateError):
                 self.store.backend.delete_segments([ref.key])
 
-    def make_ready(self) -> None:
+    def recover(self) -> None:
         """Stand where the newest version stands, if something failed since; with the lock held."""
         if self._ended is not None:
             raise self._ended
@@ -302,8 +302,8 @@ class Versions:
             if newest.name != self.manifest.name:  # it was committed, and what followed failed
                 ledger = Ledger.of(newest)
                 assert ledger is not None
-                self.standing, self.log = (newest, ledger), self._log_of(newest)
-            self._engine = self.kind.restore(self.store, self.manifest)
+                self.current, self.log = (newest, ledger), self._log_of(newest)
+            self._engine = self.config.restore(self.store, self.manifest)
             self._iteration, self._stale = 0, False
             self._enter()
 
@@ -324,28 +324,28 @@ class Versions:
                 if not left or not isinstance(error, RunError) or _LOST not in str(error):
                     raise
                 _log.warning("%s: %s; it is made again from the store", self.loop, _LOST)
-                self.make_ready()
+                self.recover()
         raise AssertionError("unreachable")
 
     def checkpoint(self) -> None:
         """Write the graph as it is, which takes the place of the logged changes."""
         with self.lock:
-            self.make_ready()
+            self.recover()
             segments = self._on_engine(lambda engine: engine.checkpoint())
-            self._commit(segments, InputLog(), self.ledger)
+            self._commit(segments, ChangeLog(), self.ledger)
 
-    def fork(self, name: str, at: int | None = None) -> Versions:
+    def fork(self, name: str, at: int | None = None) -> LoopHistory:
         """The versions of a new loop which stands here, or where version `at` stood.
 
         Raises:
             StateInputError: there is a loop of that name, or no such version.
         """
-        store = open_store(self.kind.address, create=False)
+        store = open_store(self.config.address, create=False)
         try:
             if at is None:
                 with self.lock:
                     engine = self._forked()
-                    standing, log = self.standing, self.log
+                    current, log = self.current, self.log
                     try:
                         self.store.fork(self.loop, name)
                     except BaseException:
@@ -357,12 +357,12 @@ class Versions:
                 found = Ledger.of(manifest)
                 assert found is not None
                 try:
-                    engine = self.kind.restore(store, manifest)
+                    engine = self.config.restore(store, manifest)
                 except BaseException:
                     store.delete(name)
                     raise
-                standing, log = (manifest, found), self._log_of(manifest, store)
-            made = Versions(self.kind, store, name, engine, standing, log)
+                current, log = (manifest, found), self._log_of(manifest, store)
+            made = LoopHistory(self.config, store, name, engine, current, log)
             made._iteration = self._iteration if at is None else 0
             made._branch = True
             made._enter()
@@ -376,12 +376,12 @@ class Versions:
 
         That needs the fixed point, to which this loop is brought if it takes a moment.
         """
-        self.make_ready()
+        self.recover()
         lazy = isinstance(self._engine, _LazyFork) or getattr(self._engine, "fork_copies", False)
         if not lazy or not self.ledger.state:
             return self._on_engine(lambda engine: engine.fork())
         if not self.ledger.exact:
-            self.carry_out(budget=Budget(seconds=_MOMENT))
+            self.execute(budget=Budget(seconds=_MOMENT))
         if not self.ledger.exact:
             return self._on_engine(lambda engine: engine.fork())
         manifest, said = self.manifest, self.statistics
@@ -398,14 +398,14 @@ class Versions:
         def make() -> Engine:
             with self.lock:
                 if self._ended is None and self.manifest.name == manifest.name:
-                    self.make_ready()
+                    self.recover()
                     return self._on_engine(lambda engine: engine.fork())
-            with open_store(self.kind.address, create=False) as store:
-                return self.kind.restore(store, manifest)
+            with open_store(self.config.address, create=False) as store:
+                return self.config.restore(store, manifest)
 
         return _LazyFork(self.integers, self.value, make, known)
 
-    def merge(self, branch: Versions, received: int) -> None:
+    def merge(self, branch: LoopHistory, received: int) -> None:
         """Stand where a fork stands now, if nothing was received since it was made.
 
         With this loop at iteration τ, its result is written at τ+B, B being the delay bound: no
@@ -419,8 +419,8 @@ class Versions:
             InputError: input arrived since; nothing happened.
         """
         with self.lock, branch.lock:
-            self.make_ready()
-            branch.make_ready()
+            self.recover()
+            branch.recover()
             arrived = self.ledger.received - received
             if arrived:
                 raise InputError(

@@ -1,4 +1,4 @@
-"""The versions of a main loop and the engine which makes them: begun, or found in the store."""
+"""Open the main loop of a graph, or resume one that is in the store."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from vertexsdk.errors import InputError, StateError
 from vertexsdk.graph.checkpoint import put_vertices
 from vertexsdk.graph.edge_set import refuse_parallel
 from vertexsdk.graph.graph import Graph
-from vertexsdk.loops._change_log import InputLog
-from vertexsdk.loops._history import Kind, Versions
+from vertexsdk.loops._change_log import ChangeLog
+from vertexsdk.loops._history import HistoryConfig, LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._resume_loop import (
     Migrate,
+    check_params,
     check_program,
     found,
-    given_params,
-    migrated,
-    restored,
+    migrate_state,
+    restore_engine,
 )
 from vertexsdk.program.analysis.delay_bound import checked_bound
 from vertexsdk.program.program import Program
 from vertexsdk.state import open_store
 from vertexsdk.state.address import Address
 
-__all__ = ["begun", "resumed"]
+__all__ = ["open_main_loop", "resume_main_loop"]
 
 _log = logging.getLogger("vertexsdk")
 
 
-def begun(
+def open_main_loop(
     program: Program,
     graph: Graph,
     params: Mapping[str, Any],
@@ -51,7 +51,7 @@ def begun(
     checkpoint_every: int | None,
     retain: int,
     trusted: bool,
-) -> Versions:
+) -> LoopHistory:
     """Put a graph into the store as the first version of a loop; see `MainLoop`.
 
     Raises:
@@ -88,12 +88,12 @@ def begun(
             ids="int" if engine.integers else "str",
         )
         undo.pop_all()
-    restore = partial(restored, graph.spark, program, options, loop)
-    kind = Kind(program, address, restore, checkpoint_every, retain, trusted)
-    return Versions(kind, store, loop, engine, (manifest, ledger), InputLog())
+    restore = partial(restore_engine, graph.spark, program, options, loop)
+    config = HistoryConfig(program, address, restore, checkpoint_every, retain, trusted)
+    return LoopHistory(config, store, loop, engine, (manifest, ledger), ChangeLog())
 
 
-def resumed(
+def resume_main_loop(
     spark: SparkSession,
     program: Program,
     params: Mapping[str, Any] | None,
@@ -105,7 +105,7 @@ def resumed(
     checkpoint_every: int | None,
     retain: int,
     trusted: bool,
-) -> Versions:
+) -> LoopHistory:
     """Claim a main loop, and make an engine which stands where it stands; see `MainLoop.resume`.
 
     Raises:
@@ -118,7 +118,7 @@ def resumed(
         refuse_other_hosts(spark, store)
         manifest, ledger = found(store, loop)
         check_program(manifest, program, migrates=migrate is not None)
-        given_params(program, params, ledger, loop)
+        check_params(program, params, ledger, loop)
         _check_bound(program, ledger.params, options)
         if program.algebra is None and not trusted:
             raise StateError(
@@ -128,21 +128,23 @@ def resumed(
             )
         store.claim(loop)
         manifest, ledger = found(store, loop)  # what the other committed meanwhile
-        restore = partial(restored, spark, program, options, loop)
+        restore = partial(restore_engine, spark, program, options, loop)
         engine = restore(store, manifest)
         undo.callback(engine.close)
         if migrate is not None:
-            manifest = migrated(store, loop, manifest, program, migrate)
+            manifest = migrate_state(store, loop, manifest, program, migrate)
         sent, undirected = program.algebra is None, ledger.undirected
-        log = InputLog.of(store, manifest, sent=sent, undirected=undirected)
+        log = ChangeLog.of(store, manifest, sent=sent, undirected=undirected)
         ledger = _checked_spelling(loop, ledger, log)
         store.prune(loop, retain)  # those before may have ended too soon to do so
         undo.pop_all()
-    kind = Kind(program, store.backend.address, restore, checkpoint_every, retain, trusted)
-    return Versions(kind, store, loop, engine, (manifest, ledger), log)
+    config = HistoryConfig(
+        program, store.backend.address, restore, checkpoint_every, retain, trusted
+    )
+    return LoopHistory(config, store, loop, engine, (manifest, ledger), log)
 
 
-def _checked_spelling(loop: str, ledger: Ledger, log: InputLog) -> Ledger:
+def _checked_spelling(loop: str, ledger: Ledger, log: ChangeLog) -> Ledger:
     """Note that the edges of an undirected graph are right, or warn that they may not be.
 
     Loops without the mark were written when the order of changes that named an edge both ways was

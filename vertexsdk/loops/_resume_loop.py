@@ -13,13 +13,13 @@ from vertexsdk.engine.engine import Engine, Orders, Setting
 from vertexsdk.engine.select import engine_for
 from vertexsdk.errors import InputError
 from vertexsdk.graph.checkpoint import stored_graph
-from vertexsdk.loops._change_log import InputLog
+from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.program.program import Program
 from vertexsdk.state import Manifest, SegmentRef, Store
 from vertexsdk.state.errors import OwnerError
 
-__all__ = ["Migrate", "check_program", "found", "given_params", "migrated", "restored"]
+__all__ = ["Migrate", "check_params", "check_program", "found", "migrate_state", "restore_engine"]
 
 _OWN = ("id", "kind", "name.offsets", "name.bytes")  # no fields of the program
 
@@ -83,7 +83,7 @@ def _type(said: Mapping[str, Any]) -> str:
     return f"{said.get('type')}" if size is None else f"{said.get('type')}[{size}]"
 
 
-def given_params(
+def check_params(
     program: Program, params: Mapping[str, Any] | None, ledger: Ledger, loop: str
 ) -> dict[str, Any]:
     """The parameters which the loop has.
@@ -101,7 +101,7 @@ def given_params(
     return dict(ledger.params)
 
 
-def restored(
+def restore_engine(
     spark: SparkSession,
     program: Program,
     options: Mapping[str, Any],
@@ -129,7 +129,7 @@ def restored(
     engine = engine_for(setting)
     try:
         sent = program.algebra is None
-        log = InputLog.replay(store, manifest, sent=sent, undirected=ledger.undirected)
+        log = ChangeLog.replay(store, manifest, sent=sent, undirected=ledger.undirected)
         for changes in log:
             engine.advance(Orders(changes))
     except BaseException:
@@ -138,7 +138,7 @@ def restored(
     return engine
 
 
-def migrated(
+def migrate_state(
     store: Store, loop: str, manifest: Manifest, program: Program, migrate: Migrate
 ) -> Manifest:
     """Commit the state with the columns which a function makes of the old ones.

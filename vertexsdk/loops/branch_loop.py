@@ -18,15 +18,15 @@ from pyspark.sql import SparkSession
 from vertexsdk.engine.engine import Budget, Effort
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes.changes import Changes
-from vertexsdk.loops._history import Versions
+from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
 from vertexsdk.state.address import Address
 
 if TYPE_CHECKING:
-    from vertexsdk.loops._diff import Comparable, Differing
+    from vertexsdk.loops._diff import Comparable, ResultDiff
 
-__all__ = ["BranchLoop", "first_state", "not_quiet"]
+__all__ = ["BranchLoop", "not_converged", "require_state"]
 
 Merge = Literal["auto"] | None
 
@@ -49,8 +49,8 @@ class BranchLoop:
 
     def __init__(
         self,
-        versions: Versions,
-        parent: Versions,
+        versions: LoopHistory,
+        parent: LoopHistory,
         backend: Address,
         spark: SparkSession,
         merge: Merge,
@@ -69,7 +69,7 @@ class BranchLoop:
     @classmethod
     def of(
         cls,
-        parent: Versions,
+        parent: LoopHistory,
         backend: Address,
         spark: SparkSession,
         name: str | None,
@@ -120,12 +120,12 @@ class BranchLoop:
 
     def _run(self, budget: Budget) -> None:
         try:
-            out = self.versions.carry_out(budget=budget)
+            out = self.versions.execute(budget=budget)
             self._effort = out.effort
             if out.num_vertices == 0:
                 raise InputError("the graph has no edge left, and so no vertex to answer for")
             if not out.effort.quiet:
-                raise not_quiet(self.loop, out.effort)
+                raise not_converged(self.loop, out.effort)
             if self._merge == "auto" and self.versions.ledger.received == self._received:
                 with contextlib.suppress(InputError):  # input came: what is merged would lose it
                     self._do_merge()
@@ -175,8 +175,8 @@ class BranchLoop:
         Raises:
             InputError: there is no state yet.
         """
-        manifest, ledger = self.versions.standing
-        first_state(self.loop, ledger)
+        manifest, ledger = self.versions.current
+        require_state(self.loop, ledger)
         statistics = {**self.versions.statistics, "changes": ledger.received, **ledger.counts}
         statistics |= {"version": manifest.iteration, "behind": ledger.behind}
         statistics |= {"residual": ledger.residual, "exact": ledger.exact, "merged": self.merged}
@@ -214,9 +214,9 @@ class BranchLoop:
         """
         self._refuse_running()
         with self.versions.lock:
-            batch = self.versions.fit(changes)
+            batch = self.versions.cast(changes)
             self._error = None
-            return dict(self.versions.carry_out(batch).counts)
+            return dict(self.versions.execute(batch).counts)
 
     def fork(self, name: str | None = None, *, merge: Merge = None) -> BranchLoop:
         """Return a branch of this branch.
@@ -248,7 +248,7 @@ class BranchLoop:
         self._parent.merge(self.versions, self._received)
         self.merged = True
 
-    def diff(self, other: Comparable, field: str | None = None) -> Differing:
+    def diff(self, other: Comparable, field: str | None = None) -> ResultDiff:
         """Compare the newest version with another branch, a main loop, or a result.
 
         Args:
@@ -261,10 +261,10 @@ class BranchLoop:
         Raises:
             InputError: there is no such field, or no state yet.
         """
-        from vertexsdk.loops._diff import compared
+        from vertexsdk.loops._diff import diff_results
 
         with contextlib.closing(self.read()) as mine:
-            return compared(mine, other, field)
+            return diff_results(mine, other, field)
 
     def close(self, *, forget: bool = False) -> None:
         """Cancel what runs and free the memory.
@@ -291,13 +291,13 @@ class BranchLoop:
         self.close()
 
 
-def first_state(loop: str, ledger: Ledger) -> None:
+def require_state(loop: str, ledger: Ledger) -> None:
     """Refuse to read a loop which has no state yet."""
     if not ledger.state:
         raise InputError(f"loop {loop!r} has no state yet: ask for its result first")
 
 
-def not_quiet(loop: str, effort: Effort) -> RunError:
+def not_converged(loop: str, effort: Effort) -> RunError:
     """The error of iterations that a limit ended."""
     residual = "it has no residual" if effort.residual is None else f"residual {effort.residual:g}"
     why = {

@@ -19,10 +19,10 @@ from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._answers import KEEP, Answers
-from vertexsdk.loops._history import Versions
-from vertexsdk.loops._open_loop import begun, resumed
+from vertexsdk.loops._history import LoopHistory
+from vertexsdk.loops._open_loop import open_main_loop, resume_main_loop
 from vertexsdk.loops._resume_loop import Migrate
-from vertexsdk.loops.branch_loop import BranchLoop, first_state, not_quiet
+from vertexsdk.loops.branch_loop import BranchLoop, not_converged, require_state
 from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
@@ -30,8 +30,8 @@ from vertexsdk.state.address import Address
 from vertexsdk.state.default_url import chosen_backend
 
 if TYPE_CHECKING:
-    from vertexsdk.loops._diff import Comparable, Differing
-    from vertexsdk.loops.streams._stream import Ingestion
+    from vertexsdk.loops._diff import Comparable, ResultDiff
+    from vertexsdk.loops.streams._stream import Stream
 
 __all__ = ["MainLoop"]
 
@@ -101,7 +101,7 @@ class MainLoop:
     ) -> None:
         program = program if isinstance(program, Program) else Program(program)
         self._choose(program, backend, loop, strict, budget, keep_answers, options)
-        versions = begun(
+        versions = open_main_loop(
             program, graph, dict(params or {}), self.backend, self.loop, self.options,
             checkpoint_every=checkpoint_every, retain=retain, trusted=trusted,
         )  # fmt: skip
@@ -148,7 +148,7 @@ class MainLoop:
         program = program if isinstance(program, Program) else Program(program)
         self = cls.__new__(cls)
         self._choose(program, backend, loop, strict, budget, keep_answers, options)
-        versions = resumed(
+        versions = resume_main_loop(
             spark, program, params, self.backend, self.loop, self.options, migrate,
             checkpoint_every=checkpoint_every, retain=retain, trusted=trusted,
         )  # fmt: skip
@@ -173,66 +173,66 @@ class MainLoop:
         self.strict, self.budget, self._keep_answers = strict, budget, keep_answers
         self.options = {k: v for k, v in options.items() if k != "commit_every"}
 
-    def _hold(self, spark: SparkSession, versions: Versions) -> None:
-        self._spark, self._versions = spark, versions
+    def _hold(self, spark: SparkSession, versions: LoopHistory) -> None:
+        self._spark, self._history = spark, versions
         self._answers = Answers(versions, self._keep_answers)
         self.shared = False
         self.seconds = 0.0
         self._newest: Result | None = None
         self._reading = threading.Lock()
-        self._streams: list[Ingestion] = []
+        self._streams: list[Stream] = []
 
     @property
     def integers(self) -> bool:
         """Whether ids are int64; else they are strings."""
-        return self._versions.integers
+        return self._history.integers
 
     @property
     def value(self) -> str | None:
         """The dtype of the edge values which the program reads, or None."""
-        return self._versions.value
+        return self._history.value
 
     @property
     def from_init(self) -> str | None:
         """Why every answer begins with `init`; None where they go on from before."""
-        return self._versions.engine.from_init
+        return self._history.engine.from_init
 
     @property
     def params(self) -> dict[str, Any]:
         """The program's parameters, as given."""
-        return dict(self._versions.ledger.params)
+        return dict(self._history.ledger.params)
 
     @property
     def counts(self) -> dict[str, int]:
         """The changes that were taken in, by what they met."""
-        return dict(self._versions.ledger.counts)
+        return dict(self._history.ledger.counts)
 
     @property
     def changes(self) -> int:
         """How many changes were taken in."""
-        return self._versions.ledger.received
+        return self._history.ledger.received
 
     @property
     def queries(self) -> int:
         """How many queries there were."""
-        return self._versions.ledger.queries
+        return self._history.ledger.queries
 
     @property
     def iteration(self) -> int:
         """The iteration of the newest version, as `fork(at=...)` takes it."""
-        return self._versions.manifest.iteration
+        return self._history.manifest.iteration
 
     @property
     def spent(self) -> dict[str, float]:
         """Seconds that this loop has spent so far, by phase; see `spent.PHASES`."""
-        engine: Spent | None = getattr(self._versions.engine, "spent", None)
-        own = self._versions.spent.seconds
+        engine: Spent | None = getattr(self._history.engine, "spent", None)
+        own = self._history.spent.seconds
         return own if engine is None else {k: x + engine.seconds[k] for k, x in own.items()}
 
     @property
     def offsets(self) -> dict[str, Any]:
         """How far each source was taken in."""
-        return dict(self._versions.manifest.offsets)
+        return dict(self._history.manifest.offsets)
 
     def ingest(
         self,
@@ -262,18 +262,18 @@ class MainLoop:
             RunError, StateError: nothing was taken in.
         """
         began = time.perf_counter()
-        batch = self._versions.fit(changes)
+        batch = self._history.cast(changes)
         none = dict.fromkeys(COUNTS, 0)
-        versions = self._versions
+        versions = self._history
         if not len(batch) and source is None and not bad:
             return none
         with versions.lock:
-            versions.make_ready()
+            versions.recover()
             if source is not None and _repeats(versions.manifest.offsets, source, offset):
-                versions.carry_out(repeated=len(batch))
+                versions.execute(repeated=len(batch))
                 return {**none, "repeated": len(batch)}
             offsets = {} if source is None else {source: offset}
-            out = versions.carry_out(
+            out = versions.execute(
                 batch, strict=self.strict, budget=self._approximation(), offsets=offsets, bad=bad
             )
             self.seconds += time.perf_counter() - began
@@ -291,7 +291,7 @@ class MainLoop:
         checkpointLocation: str | None = None,
         deltas: Any = None,
         trigger: Mapping[str, Any] | None = None,
-    ) -> Ingestion:
+    ) -> Stream:
         """Let a stream flow in, in the background, each change once over any number of restarts.
 
         Queries may be asked meanwhile; they do not hold it up.
@@ -318,7 +318,7 @@ class MainLoop:
             0
             >>> stream.stop()  # doctest: +SKIP
         """
-        from vertexsdk.loops.streams._start import start
+        from vertexsdk.loops.streams._file_stream import start
 
         given = {
             "follow": follow, "idle": idle, "time_column": time_column,
@@ -347,17 +347,17 @@ class MainLoop:
             InputError: the graph has no edge left.
             RunError: the run failed, or met a limit; what was ingested stays.
         """
-        versions = self._versions
+        versions = self._history
         if self._sees_loop and not self.shared:
-            versions.carry_out(budget=Budget(max_iterations, timeout))  # what it does in this loop
+            versions.execute(budget=Budget(max_iterations, timeout))  # what it does in this loop
         if self._sees_loop or self.shared or not versions.lock.acquire(blocking=False):
             return self._answer_beside(timeout, max_iterations)
         try:
-            out = versions.carry_out(budget=Budget(max_iterations, timeout), queries=1)
+            out = versions.execute(budget=Budget(max_iterations, timeout), queries=1)
             if out.num_vertices == 0:
                 raise InputError("the graph has no edge left; ingest some first")
             if not out.effort.quiet:
-                raise not_quiet(self.loop, out.effort)
+                raise not_converged(self.loop, out.effort)
             name = self._free_name(versions.ledger.queries)
             with versions.spent.timed("commit"):
                 versions.store.fork(self.loop, name)
@@ -369,16 +369,16 @@ class MainLoop:
     @property
     def _sees_loop(self) -> bool:
         """Whether the program may do in a branch what it does not do in the main loop."""
-        return bool(getattr(self._versions.engine, "reads_loop", False))
+        return bool(getattr(self._history.engine, "reads_loop", False))
 
     def answered(self) -> Result | None:
         """Return the newest query's answer again, if nothing came in since; else None.
 
         Whoever goes on with a loop that was ended between a query and its use asks this first.
         """
-        versions = self._versions
+        versions = self._history
         with versions.lock:
-            manifest, ledger = versions.standing
+            manifest, ledger = versions.current
             if not ledger.queries or not ledger.exact:
                 return None
             name = f"{self.loop}-{ledger.queries}"
@@ -390,10 +390,10 @@ class MainLoop:
         return self._result(name, versions)
 
     def _answer_beside(self, timeout: float | None, max_iterations: int | None) -> Result:
-        with self._versions.lock:
-            self._versions.carry_out(queries=1)
+        with self._history.lock:
+            self._history.execute(queries=1)
             merge: Literal["auto"] | None = None if self._sees_loop else "auto"
-            branch = self.fork(self._free_name(self._versions.ledger.queries), merge=merge)
+            branch = self.fork(self._free_name(self._history.ledger.queries), merge=merge)
         try:
             branch.start(timeout=timeout, max_iterations=max_iterations).result().close()
             return self._result(branch.loop, branch.versions)
@@ -402,13 +402,13 @@ class MainLoop:
 
     def _free_name(self, query: int) -> str:
         name = f"{self.loop}-{query}"
-        store = self._versions.store
+        store = self._history.store
         if store.head(name) is not None:
             store.delete(name)  # of an earlier stream
         return name
 
-    def _result(self, name: str, versions: Versions) -> Result:
-        manifest, ledger = versions.standing
+    def _result(self, name: str, versions: LoopHistory) -> Result:
+        manifest, ledger = versions.current
         statistics = {**versions.statistics, "changes": ledger.received, **ledger.counts}
         statistics |= {"version": manifest.iteration, "behind": 0, "residual": ledger.residual}
         result = versions.result(self.backend, name, manifest.iteration, statistics, self._spark)
@@ -439,7 +439,7 @@ class MainLoop:
             ...     what_if.diff(main.query()).ids
             array([4, 9])
         """
-        return BranchLoop.of(self._versions, self.backend, self._spark, name, at, merge)
+        return BranchLoop.of(self._history, self.backend, self._spark, name, at, merge)
 
     def lookup(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
         """Return the state of some vertices as it is now, and how far it may be from exact.
@@ -460,9 +460,9 @@ class MainLoop:
             {7: {'length': 0.5, 'version': 3, 'behind': 12, 'residual': None}}
         """
         with self._reading:
-            standing = self._versions.standing
-            if self._newest is None or self._newest.iteration != standing[0].iteration:
-                newest = self._read(standing)
+            current = self._history.current
+            if self._newest is None or self._newest.iteration != current[0].iteration:
+                newest = self._read(current)
                 if self._newest is not None:
                     self._newest.close()
                 self._newest = newest
@@ -476,25 +476,25 @@ class MainLoop:
         Raises:
             InputError: there is no state yet.
         """
-        return self._read(self._versions.standing)
+        return self._read(self._history.current)
 
-    def _read(self, standing: Any) -> Result:
-        manifest, ledger = standing
-        first_state(self.loop, ledger)
+    def _read(self, current: Any) -> Result:
+        manifest, ledger = current
+        require_state(self.loop, ledger)
         said = {"version": manifest.iteration, "behind": ledger.behind}
         said |= {"residual": ledger.residual, "exact": ledger.exact}
         statistics = {**manifest.statistics, **said, "changes": ledger.received}
         del statistics["main"]
-        return self._versions.result(
+        return self._history.result(
             self.backend, self.loop, manifest.iteration, statistics, self._spark
         )
 
-    def diff(self, other: Comparable, field: str | None = None) -> Differing:
+    def diff(self, other: Comparable, field: str | None = None) -> ResultDiff:
         """Compare the newest version with another loop's; see `BranchLoop.diff`."""
-        from vertexsdk.loops._diff import compared
+        from vertexsdk.loops._diff import diff_results
 
         with contextlib.closing(self.read()) as mine:
-            return compared(mine, other, field)
+            return diff_results(mine, other, field)
 
     def close(self) -> None:
         """End its streams, free the memory of the graph; what was ingested stays in the store."""
@@ -504,7 +504,7 @@ class MainLoop:
             if self._newest is not None:
                 self._newest.close()
             self._newest = None
-        self._versions.close(tidy=True)
+        self._history.close(tidy=True)
 
     def __enter__(self) -> MainLoop:
         return self

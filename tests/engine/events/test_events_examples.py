@@ -13,7 +13,7 @@ from vertexsdk import Changes, Deltas, Ingester, InputError
 from vertexsdk.engine.engine import QUIET, Orders
 from vertexsdk.graph.changes.changes import ADD, CHANGE, REMOVE
 from vertexsdk.graph.changes.deltas import Sent
-from vertexsdk.loops._change_log import joined
+from vertexsdk.loops._change_log import concatenate
 from vertexsdk.program.program import Program
 
 
@@ -96,7 +96,7 @@ def test_parts_and_wholes_of_batches() -> None:
     for low, high in [(0, 5), (5, 5), (3, 20), (0, 20), (19, 30)]:
         assert listed(whole[low:high]) == wanted[low:high]
     parts = [whole[k : k + 3] for k in range(0, 20, 3)]
-    assert listed(joined([*parts, Changes.of([("+", 99, 1)])])) == [*wanted, 99]
+    assert listed(concatenate([*parts, Changes.of([("+", 99, 1)])])) == [*wanted, 99]
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_what_is_no_edge_survives_the_driver(spark: SparkSession, tmp_path: Path
     log = "main: 1,1,2 None,NOTE,{'a': [1]} 1,1,4"
     assert main.lookup([1])[1]["log"] == log
     main.ingest([("send", 9, "LATER", 1)])
-    main._versions.store.close()  # as if the driver had died, without a checkpoint
+    main._history.store.close()  # as if the driver had died, without a checkpoint
     with pytest.raises(StateError, match=r"keeps vertices of recorder.* pass trusted=True"):
         MainLoop.resume(spark, Recorder, backend=url)
     with MainLoop.resume(spark, Recorder, backend=url, trusted=True) as again:
@@ -102,7 +102,7 @@ def test_a_checkpoint_is_gone_on_from(spark: SparkSession, tmp_path: Path) -> No
         before = answers(main.query(), "least")
     assert before == dict(zip("amnopxy", "ammapxx", strict=True))
     with MainLoop.resume(spark, Least, backend=url, trusted=True) as again:
-        assert again._versions.engine.at.iteration > 1  # type: ignore[attr-defined]
+        assert again._history.engine.at.iteration > 1  # type: ignore[attr-defined]
         assert answers(again.query(), "least") == before
         again.ingest([("+", "a", "x"), ("+", "0", "m")])
         assert answers(again.query(), "least") == {

@@ -7,14 +7,14 @@ import threading
 from abc import ABC, abstractmethod
 
 from vertexsdk.errors import RunError, VertexError
-from vertexsdk.loops.streams.intake import Flow, Intake
+from vertexsdk.loops.streams.intake import StreamIntake, StreamProgress
 
-__all__ = ["Ingestion"]
+__all__ = ["Stream"]
 
 _log = logging.getLogger("vertexsdk")
 
 
-class Ingestion(ABC):
+class Stream(ABC):
     """A stream that flows into a main loop; `MainLoop.start` gives it.
 
     Example:
@@ -24,7 +24,7 @@ class Ingestion(ABC):
         >>> stream.stop()  # doctest: +SKIP
     """
 
-    def __init__(self, intake: Intake) -> None:
+    def __init__(self, intake: StreamIntake) -> None:
         self.intake = intake
         self._error: VertexError | None = None
         self._ended = threading.Event()
@@ -40,7 +40,7 @@ class Ingestion(ABC):
         return self._error
 
     @abstractmethod
-    def progress(self) -> Flow:
+    def progress(self) -> StreamProgress:
         """How the stream stands: received, taken in, behind, changes per second."""
 
     @abstractmethod
@@ -74,7 +74,7 @@ class Ingestion(ABC):
             "taken in is kept: start the stream again to go on from there"
         )
 
-    def __enter__(self) -> Ingestion:
+    def __enter__(self) -> Stream:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -16,14 +16,14 @@ from typing import Any, Protocol
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.batch import ChangeBatch
 
-__all__ = ["Flow", "Intake", "Taker"]
+__all__ = ["ChangeSink", "StreamIntake", "StreamProgress"]
 
 _log = logging.getLogger("vertexsdk")
 _SHOWN = 3  # of bad lines and of late changes; all are counted
 _WINDOW = 10.0  # seconds over which the rate is taken
 
 
-class Taker(Protocol):
+class ChangeSink(Protocol):
     """A main loop, as far as a stream has to do with it.
 
     Attributes:
@@ -40,7 +40,7 @@ class Taker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class StreamProgress:
     """How a stream stands.
 
     Attributes:
@@ -74,7 +74,7 @@ class Flow:
         return f"{self.taken_in:,} changes · {self.changes_per_second:,.0f}/s · {behind}"
 
 
-class Intake:
+class StreamIntake:
     """Takes batches into a main loop.
 
     Args:
@@ -82,7 +82,7 @@ class Intake:
         strict: refuse bad lines and late changes.
     """
 
-    def __init__(self, main: Taker, *, strict: bool = False) -> None:
+    def __init__(self, main: ChangeSink, *, strict: bool = False) -> None:
         self.main, self.strict = main, strict
         self.taken = self.batches = self.bad = self.late = 0
         self._began = time.monotonic()
@@ -124,12 +124,12 @@ class Intake:
         places = batch.changes.places
         return places[number] if len(places) else f"change {number + 1} of the batch"
 
-    def flow(self, received: int, behind_bytes: int, running: bool) -> Flow:
+    def flow(self, received: int, behind_bytes: int, running: bool) -> StreamProgress:
         """How it stands, for a source which has read so much."""
         first, last = self._lately[0], self._lately[-1]
         now = time.monotonic()
         seconds = (now if running else last[0]) - first[0]
-        return Flow(
+        return StreamProgress(
             received=received,
             taken_in=self.taken,
             behind=received - self.taken,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["Feed"]
+__all__ = ["ReadAhead"]
 
 
 class _Batch(Protocol):
@@ -29,7 +29,7 @@ class _Source(Protocol[B_co]):
     def stop(self) -> None: ...
 
 
-class Feed(Generic[B]):
+class ReadAhead(Generic[B]):
     """The batches of a source, in order, some of them read already.
 
     Args:
@@ -40,7 +40,7 @@ class Feed(Generic[B]):
         received: changes read so far.
 
     Example:
-        >>> with Feed(source) as feed:  # doctest: +SKIP
+        >>> with ReadAhead(source) as feed:  # doctest: +SKIP
         ...     for batch in feed:
         ...         main.ingest(batch.changes)
     """
@@ -112,7 +112,7 @@ class Feed(Generic[B]):
             self._moved.notify_all()
         self._thread.join(10)
 
-    def __enter__(self) -> Feed[B]:
+    def __enter__(self) -> ReadAhead[B]:
         return self
 
     def __exit__(

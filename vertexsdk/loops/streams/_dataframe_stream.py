@@ -20,20 +20,20 @@ from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import check_columns, read_rows
-from vertexsdk.loops.streams._stream import Ingestion
-from vertexsdk.loops.streams.intake import Flow, Intake
+from vertexsdk.loops.streams._stream import Stream
+from vertexsdk.loops.streams.intake import StreamIntake, StreamProgress
 from vertexsdk.transport.jvm import spark_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["FrameStream"]
+__all__ = ["DataFrameStream"]
 
 _PATIENCE = 30.0  # seconds for Spark to end a query
 _NO_STOPS = np.empty(0, np.int64)
 
 
-class FrameStream(Ingestion):
+class DataFrameStream(Stream):
     """See `MainLoop.start`, whose arguments these are.
 
     Raises:
@@ -42,7 +42,7 @@ class FrameStream(Ingestion):
 
     def __init__(
         self,
-        intake: Intake,
+        intake: StreamIntake,
         frame: DataFrame,
         form: LineFormat,
         *,
@@ -151,8 +151,8 @@ class FrameStream(Ingestion):
                 return getattr(self._deltas, name)(frame.toLocalIterator())
         return self._deltas(frame)
 
-    def progress(self) -> Flow:
-        """See `Ingestion`; bytes unread are known where the source tells them, as Kafka's does."""
+    def progress(self) -> StreamProgress:
+        """See `Stream`; bytes unread are known where the source tells them, as Kafka's does."""
         return self.intake.flow(self._received, self._unread(), self.isActive)
 
     def _unread(self) -> int:
@@ -166,7 +166,7 @@ class FrameStream(Ingestion):
         return int(found)
 
     def stop(self) -> None:
-        """See `Ingestion`: a batch that is being taken in is taken in."""
+        """See `Stream`: a batch that is being taken in is taken in."""
         with self._busy:
             self._stopping = True
         with contextlib.suppress(Exception):  # it died meanwhile, or Spark was stopped

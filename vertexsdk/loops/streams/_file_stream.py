@@ -15,20 +15,20 @@ from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.line import LineFormat
-from vertexsdk.loops.streams._stream import Ingestion
-from vertexsdk.loops.streams.intake import Flow, Intake, Taker
-from vertexsdk.loops.streams.read_ahead import Feed
+from vertexsdk.loops.streams._stream import Stream
+from vertexsdk.loops.streams.intake import ChangeSink, StreamIntake, StreamProgress
+from vertexsdk.loops.streams.read_ahead import ReadAhead
 
 __all__ = ["FileStream", "start"]
 
 
-class FileStream(Ingestion):
-    """Change files that flow into a main loop; see `ChangeFiles` and `Feed`."""
+class FileStream(Stream):
+    """Change files that flow into a main loop; see `ChangeFiles` and `ReadAhead`."""
 
-    def __init__(self, intake: Intake, source: ChangeFiles, **limits: int) -> None:
+    def __init__(self, intake: StreamIntake, source: ChangeFiles, **limits: int) -> None:
         super().__init__(intake)
         self._source = source
-        self._feed: Feed[ChangeBatch] = Feed(source, **limits)
+        self._feed: ReadAhead[ChangeBatch] = ReadAhead(source, **limits)
         self._thread = threading.Thread(target=self._flow, name="vertexsdk-ingest", daemon=True)
         self._thread.start()
 
@@ -42,17 +42,17 @@ class FileStream(Ingestion):
             self._feed.close()
             self._end()
 
-    def progress(self) -> Flow:
-        """See `Ingestion`."""
+    def progress(self) -> StreamProgress:
+        """See `Stream`."""
         return self.intake.flow(self._feed.received, self._source.behind_bytes, self.isActive)
 
     def stop(self) -> None:
-        """See `Ingestion`: what was read is taken in."""
+        """See `Stream`: what was read is taken in."""
         self._feed.stop()
         self._thread.join()
 
 
-class _Main(Taker, Protocol):
+class _Main(ChangeSink, Protocol):
     strict: bool
 
     @property
@@ -61,13 +61,13 @@ class _Main(Taker, Protocol):
     def value(self) -> str | None: ...
 
 
-def start(main: _Main, stream: Any, given: Mapping[str, Any]) -> Ingestion:
+def start(main: _Main, stream: Any, given: Mapping[str, Any]) -> Stream:
     """Let a stream flow into `main`; `given` are the options of `MainLoop.start`.
 
     Raises:
         InputError: the stream is of another kind, or an option is not for its kind.
     """
-    intake = Intake(main, strict=main.strict)
+    intake = StreamIntake(main, strict=main.strict)
     options = {name: value for name, value in given.items() if value is not None}
     if isinstance(stream, (str, os.PathLike, Sequence)):
         _refuse(options, {"follow", "idle", "time_column"}, "streaming DataFrames")
@@ -79,10 +79,10 @@ def start(main: _Main, stream: Any, given: Mapping[str, Any]) -> Ingestion:
         paths = [os.fspath(path) for path in given_paths]
         options = {"follow": True, **options}
         return FileStream(intake, ChangeFiles(paths, form, after=main.offsets, **options))
-    from vertexsdk.loops.streams._structured_streaming import FrameStream
+    from vertexsdk.loops.streams._dataframe_stream import DataFrameStream
 
     _refuse(options, {"checkpointLocation", "deltas", "time_column", "trigger"}, "change files")
-    return FrameStream(intake, stream, LineFormat(main.integers, main.value), **options)
+    return DataFrameStream(intake, stream, LineFormat(main.integers, main.value), **options)
 
 
 def _refuse(options: Mapping[str, Any], known: set[str], whose: str) -> None:
