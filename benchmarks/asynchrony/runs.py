@@ -82,7 +82,7 @@ class Run:
         )  # fmt: skip
         until = time.monotonic() + (self.context.sizes.limit if counts else _BEGUN)
         branch.stop = lambda _, __: _LATE if time.monotonic() > until else None
-        branch.go()
+        branch.go()[1].close()
         found = branch.statistics
         if not counts:
             return

@@ -65,7 +65,7 @@ ARGUMENTS = {
     "query redis://u:secret@h": r"there is no loop 'redis://u:\*\*\*@h'",
     "run wcc --edges E --backend lmdb:///dev/null": r"/dev/null is a file",
     "run pagerank --edges E --loop wcc": r"loop 'wcc' .* belongs to program wcc, not to pagerank",
-    "query nope": r"there is no loop 'nope' in the store; loops: wcc",
+    "query nope": r"there is no loop 'nope' in .*: it has 'wcc'",
     "query wcc --vertex 9": r"no vertex 9 in loop 'wcc'",
     "query wcc --vertex a": r"'a' is no vertex of loop 'wcc': its ids are integers",
     "query wcc --vertex 99999999999999999999": r"no vertex of loop 'wcc': its ids are int64",

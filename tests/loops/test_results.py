@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import vertexsdk
 from vertexsdk import INT_MAX, Min, Sum, Vertex, VertexId, param, state
+from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.errors import InputError, StateError, StateInputError
 from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
@@ -123,7 +124,7 @@ def test_an_earlier_version_is_read_as_it_was(steps: Result) -> None:
     assert early.lookup(4, "steps") == {4: {"steps": INT_MAX}}
     assert early.statistics["iterations"] == 2
     early.close()
-    with pytest.raises(StateInputError, match="no loop 'step' in the store; loops: steps"):
+    with pytest.raises(StateInputError, match=r"no loop 'step' in .*: it has 'steps'"):
         vertexsdk.read(steps.backend, "step")
 
 
@@ -305,3 +306,24 @@ def test_a_table_has_nothing_where_a_class_lacks_the_field(
     }  # fmt: skip
     assert (rows[2]["class"], rows[2]["read"], rows[2]["share"]) == ("Book", None, 0.25)
     assert rows[2]["place"] == [0.0, 0.0]
+
+
+def test_a_run_and_its_result_open_the_store_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vertexsdk import backends
+
+    urls: list[str] = []
+    open_backend = backends.open_backend
+
+    def counted(url: Any, **options: Any) -> Any:
+        urls.append(str(url))
+        return open_backend(url, **options)
+
+    monkeypatch.setattr(backends, "open_backend", counted)
+    url = f"lmdb://{tmp_path}/state"
+    graph = vertexsdk.Graph.from_arrays([1, 2], [2, 3], spark=spark)
+    result = vertexsdk.run(ALGORITHMS["wcc"], graph, backend=url)
+    assert result.to_dict() == {1: 1, 2: 1, 3: 1}
+    assert urls == [url]
+    result.close()

@@ -7,6 +7,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -102,55 +103,65 @@ class Branch:
         self._collects = False
         self._collected: Version | None = None
 
-    def go(self) -> Manifest:
-        """Load, compile, iterate, commit; return the version that was committed last."""
-        self._go()
+    def go(self) -> tuple[Manifest, Store]:
+        """Load, compile, iterate, commit.
+
+        Returns:
+            The version that was committed last, and the open store, for the caller to close.
+        """
+        store = self._go()
         assert self.committed is not None
-        return self.committed
+        return self.committed, store
 
     def collect(self) -> Version:
         """Load, compile, iterate; return the state's segments, which are left uncommitted."""
         self._collects = True
-        self._go()
+        self._go().close()
         assert self._collected is not None
         return self._collected
 
-    def _go(self) -> None:
+    def _go(self) -> Store:
         began = time.perf_counter()
-        spark = self.graph.spark
         bound = self.program.bind(self.given)
-        with self.spent.timed("claim"), open_store(self.backend) as store:
-            refuse_other_hosts(spark, store)  # before any job
-        with self.bar:
-            for attempt in range(TRIES):
-                try:
-                    info = self._load()
-                    params = self._codes(bound, info)
-                    with open_store(self.backend) as store:
-                        if not self._collects:
-                            with self.spent.timed("claim"):
-                                newest = store.claim(
-                                    self.loop,
-                                    program=self.program.name,
-                                    schema=self.program.schema(),
-                                )
-                            self.committed = self.committed and newest
-                        plan = self._plan(info, params, store)
-                        self._iterate(spark, plan, info, store)
-                    break
-                except RunError as error:
-                    if not isinstance(error, Lost) and "executor was lost" not in str(error):
-                        raise
-                    if attempt == TRIES - 1:
-                        raise RunError(
-                            f"{error}; {TRIES} tries failed, see whether executors die for lack "
-                            "of memory"
-                        ) from error
-                    self.graph.unpersist()
-                    self.warm = None
-                    self.bar.note(f"{error}; loading the graph again")
+        with ExitStack() as on_error:
+            with self.spent.timed("claim"):
+                store = on_error.enter_context(open_store(self.backend))
+                refuse_other_hosts(self.graph.spark, store)  # before any job
+            with self.bar:
+                self._run_with_retries(store, bound)
+            if not self._collects:
+                store.show(self.loop)
+            on_error.pop_all()
         total = self.statistics["total_seconds"] = time.perf_counter() - began
         self.statistics["spent"] = self.spent.whole(total)
+        return store
+
+    def _run_with_retries(self, store: Store, bound: dict[str, Any]) -> None:
+        """Run to the end, and from the beginning again where an executor is lost."""
+        for attempt in range(TRIES):
+            try:
+                info = self._load()
+                params = self._codes(bound, info)
+                if not self._collects:
+                    with self.spent.timed("claim"):
+                        newest = store.claim(
+                            self.loop, program=self.program.name, schema=self.program.schema()
+                        )
+                    self.committed = self.committed and newest
+                plan = self._plan(info, params, store)
+                self._iterate(self.graph.spark, plan, info, store)
+                return
+            except RunError as error:
+                if not isinstance(error, Lost) and "executor was lost" not in str(error):
+                    raise
+                if attempt == TRIES - 1:
+                    raise RunError(
+                        f"{error}; {TRIES} tries failed, see whether executors die for lack "
+                        "of memory"
+                    ) from error
+                self.graph.unpersist()
+                self.warm = None
+                self.bar.note(f"{error}; loading the graph again")
 
     def _load(self) -> VariantInfo:
         self.bar.say("loading")

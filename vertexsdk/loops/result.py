@@ -1,4 +1,4 @@
-"""A finished loop's results, read from the store: by id without a scan, or whole.
+"""A finished loop's results, read from the store: by id without a scan, or vertices.
 
 A vertex has the fields of its own class. Where a program has several classes, a vertex's row begins
 with the name of its class, and a table of all vertices has nothing where a class lacks a field.
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.packed_strings import unpack_strings
-from vertexsdk.errors import InputError, StateInputError, excerpt, shorten
+from vertexsdk.errors import InputError, excerpt, shorten
 from vertexsdk.loops.output import with_infinities
 from vertexsdk.program.fields import NO_FIELDS, Fields
-from vertexsdk.state import Manifest, open_store
+from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import Address
 from vertexsdk.state.reading import find_ids, name_of
 
@@ -30,18 +30,47 @@ Array = NDArray[Any]
 
 
 class Result:
-    """One version of a loop, readable from any process that reaches the store.
+    """One version of a loop, readable from any process that can open the store.
+
+    `run`, `MainLoop.query` and `read` return one. It keeps the store open until `close`.
 
     Args:
+        backend: URL of the store.
+        loop: the name of the loop.
+        iteration: the newest version at or before it; None for the newest.
+        statistics: in place of those that the version holds.
+        spark: the session that `dataframe` uses.
         trusted: unpickle fields that are Python objects.
-        schema: the program's; by default what the store says it is. A column that is a number by
-            the schema is never unpickled.
+        schema: the program's; by default the version's own. A column that is a number by the
+            schema is never unpickled.
+        store: that of `backend`, open already; `close` closes it.
 
     Attributes:
-        backend: where it is; `read` takes it, and text made of it has no password.
+        backend: the store's URL, as given; `read` takes it, and its text shows no password.
+        loop: the name of the loop.
+        iteration: the iteration of the version.
         statistics: iterations, hops, updates, messages, bytes, seconds and more of the run.
-        iteration: of the version.
         closed: `close` was called.
+
+    Raises:
+        StateInputError: there is no such store or loop, or no version at that iteration.
+
+    Example:
+        >>> import numpy as np
+        >>> from vertexsdk.state import open_store
+        >>> store = open_store("memory://results")
+        >>> columns = {"id": np.array([3, 8]), "rank": np.array([0.25, 0.75])}
+        >>> segment = store.put_segment("ranks", 0, 4, "base", columns)
+        >>> schema = {"rank": {"type": "float"}}
+        >>> version = store.commit("ranks", iteration=4, segments=[segment], schema=schema)
+        >>> result = read("memory://results", "ranks")
+        >>> result.iteration, result.fields
+        (4, ['rank'])
+        >>> result.lookup([8, 9])
+        {8: {'rank': 0.75}}
+        >>> result.to_dict()
+        {3: 0.25, 8: 0.75}
+        >>> result.close()
     """
 
     closed = False
@@ -55,19 +84,17 @@ class Result:
         spark: SparkSession | None = None,
         trusted: bool = False,
         schema: Mapping[str, Any] | None = None,
+        *,
+        store: Store | None = None,
     ) -> None:
-        self._store = open_store(backend, create=False)
-        self.backend, self.loop, self._spark = Address(backend), loop, spark
-        self._trusted = trusted
-        if self._store.head(loop) is None:
-            known = ", ".join(sorted(self._store.loops())) or "none"
-            raise StateInputError(f"there is no loop {loop!r} in the store; loops: {known}")
+        self._store, self.backend = store or open_store(backend, create=False), Address(backend)
+        self.loop, self._spark, self._trusted = loop, spark, trusted
         self._manifest = self._store.version(loop, iteration)
         self.iteration = self._manifest.iteration
         self.statistics: dict[str, Any] = dict(statistics or self._manifest.statistics)
         schema = self._manifest.schema or {} if schema is None else schema
-        written = self._manifest.statistics.get("result") or next(iter(schema), "")
-        self._fields = Fields(loop, schema, str(written))
+        result_field = self._manifest.statistics.get("result") or next(iter(schema), "")
+        self._fields = Fields(loop, schema, str(result_field))
         self._names: dict[int, str] | None = None
 
     @property
@@ -112,24 +139,24 @@ class Result:
         wanted = None if field is None else [c for names in shown.values() for c in names.values()]
         rows = {}
         for i, (kind, row) in self._lookup(ids, wanted).items():
-            rows[i] = self._begun(kind)
-            rows[i] |= {k: self._plain(c, row[c]) for k, c in shown.get(kind, {}).items()}
+            rows[i] = self._class_of(kind)
+            rows[i] |= {k: self._python_value(c, row[c]) for k, c in shown.get(kind, {}).items()}
         return rows
 
-    def _begun(self, kind: int) -> dict[str, Any]:
-        """The beginning of a vertex's row: its class, where there are several."""
+    def _class_of(self, kind: int) -> dict[str, Any]:
+        """`{"class": name}` of a vertex, or nothing where the program has one class."""
         several = self._fields.several
         return {"class": self._fields.classes.get(kind, NO_FIELDS).name} if several else {}
 
     def _lookup(self, ids: Any, columns: list[str] | None) -> dict[Any, tuple[int, dict[str, Any]]]:
-        """The class number and the stored row of every vertex that there is, in order."""
-        wanted: Any = [str(i) if self.string_ids else self._int64(i) for i in _several(ids)]
-        found = self._store.lookup(
-            self.loop, wanted, at=self.iteration, trusted=self._trusted,
+        """The class number and the stored row of every vertex that the version has, in order."""
+        keys: Any = [str(i) if self.string_ids else self._int64(i) for i in _as_list(ids)]
+        stored = self._store.lookup(
+            self.loop, keys, at=self.iteration, trusted=self._trusted,
             objects=self._fields.objects, fields=None if columns is None else [*columns, "kind"],
         )  # fmt: skip
         several = self._fields.several
-        return {i: (row.get("kind", 0) if several else 0, row) for i, row in found.items()}
+        return {i: (row.get("kind", 0) if several else 0, row) for i, row in stored.items()}
 
     def _int64(self, vertex: Any) -> int:
         try:
@@ -146,12 +173,12 @@ class Result:
         return number
 
     def __getitem__(self, vertex: Any) -> dict[str, Any]:
-        found = self.lookup([vertex])
-        if not found:
+        rows = self.lookup([vertex])
+        if not rows:
             raise KeyError(vertex)
-        return next(iter(found.values()))
+        return next(iter(rows.values()))
 
-    def _plain(self, name: str, value: Any) -> Any:
+    def _python_value(self, name: str, value: Any) -> Any:
         value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
         return self._name(value) if self._is_id(name) and self.string_ids else value
 
@@ -195,13 +222,13 @@ class Result:
         a column that not all vertices have is masked (`numpy.ma`), or None in objects.
         """
         wanted = self._fields.table()
-        whole = self._whole([c for where in wanted.values() for c in where.values()])
-        result: dict[str, Array] = {"id": whole.ids}
+        vertices = self._vertices([c for where in wanted.values() for c in where.values()])
+        result: dict[str, Array] = {"id": vertices.ids}
         if self._fields.several:
             names = [self._fields.classes.get(k, NO_FIELDS).name for k in range(256)]
-            result["class"] = np.array(names, object)[whole.kinds]
+            result["class"] = np.array(names, object)[vertices.kinds]
         for name, where in wanted.items():
-            has, values = whole.column(where)
+            has, values = vertices.column(where)
             if not has.all() and values.dtype != object:
                 mask = np.broadcast_to(~has if values.ndim == 1 else ~has[:, None], values.shape)
                 values = np.ma.MaskedArray(values, mask)
@@ -214,16 +241,16 @@ class Result:
         With a field, only that one, of the vertices which have it.
         """
         shown = self._fields.shown(field)
-        whole = self._whole([c for names in shown.values() for c in names.values()])
-        lists = {name: values.tolist() for name, values in whole.columns.items()}
+        vertices = self._vertices([c for names in shown.values() for c in names.values()])
+        lists = {name: values.tolist() for name, values in vertices.columns.items()}
         for k, (vertex, kind) in enumerate(
-            zip(whole.ids.tolist(), whole.kinds.tolist(), strict=True)
+            zip(vertices.ids.tolist(), vertices.kinds.tolist(), strict=True)
         ):
             if kind in shown or field is None:
                 names = shown.get(kind, {})
-                yield vertex, self._begun(kind) | {n: lists[c][k] for n, c in names.items()}
+                yield vertex, self._class_of(kind) | {n: lists[c][k] for n, c in names.items()}
 
-    def _whole(self, columns: list[str]) -> _Whole:
+    def _vertices(self, columns: list[str]) -> _Vertices:
         """All vertices, with these columns."""
         parts = list(self.partitions(columns))
         if not parts:
@@ -235,16 +262,14 @@ class Result:
             kinds = np.concatenate([p["kind"] for p in parts])[order]
         if self.string_ids:
             names = [n for p in parts for n in unpack_strings(p["name.offsets"], p["name.bytes"])]
-            shown: Array = np.array(names, object)[order]
-        else:
-            shown = ids[order]
-        found = {}
+            ids = np.array(names, object)
+        table = {}
         for name in columns:
             column = np.concatenate([p[name] for p in parts])[order]
             if self._is_id(name) and self.string_ids:
                 column = np.array(self._decode(column.tolist()), object)
-            found[name] = column
-        return _Whole(shown, kinds, found)
+            table[name] = column
+        return _Vertices(ids[order], kinds, table)
 
     def _decode(self, codes: list[int]) -> list[str | None]:
         if self._names is None:
@@ -255,24 +280,36 @@ class Result:
         return [self._names.get(c) for c in codes]
 
     def values(self, field: str | None = None) -> tuple[Array, Array]:
-        """Return the ids of the vertices which have a field, ascending, and its values."""
-        return self._field(field)
+        """Return one field as two arrays, ascending by id.
+
+        Args:
+            field: each class's result by default.
+
+        Returns:
+            The ids of the vertices which have the field (int64[n], or n str as objects), and its
+            values, (n,) or (n, size).
+
+        Raises:
+            InputError: there is no such field, or the loop has no state yet.
+        """
+        where = self._fields.find(field)
+        vertices = self._vertices([*where.values()])
+        has, values = vertices.column(where)
+        return (vertices.ids, values) if has.all() else (vertices.ids[has], values[has])
 
     @property
     def result_field(self) -> str:
-        """The field that is meant where none is named; of the first class, if there are several."""
+        """The field that is meant where none is named: the first class's result."""
         return next(iter(c.result for c in self._fields.classes.values() if c.result), "")
 
     def to_dict(self, field: str | None = None) -> dict[Any, Any]:
-        """Return one field of every vertex which has it, by id; each class's result by default."""
-        ids, values = self._field(field)
-        return dict(zip(ids.tolist(), values.tolist(), strict=True))
+        """Return one field of every vertex which has it, by id; each class's result by default.
 
-    def _field(self, field: str | None) -> tuple[Array, Array]:
-        where = self._fields.find(field)
-        whole = self._whole([*where.values()])
-        has, values = whole.column(where)
-        return (whole.ids, values) if has.all() else (whole.ids[has], values[has])
+        Raises:
+            InputError: there is no such field, or the loop has no state yet.
+        """
+        ids, values = self.values(field)
+        return dict(zip(ids.tolist(), values.tolist(), strict=True))
 
     def check_field(self, field: str) -> None:
         """Raise InputError if there is no such field."""
@@ -325,31 +362,65 @@ class Result:
         from vertexsdk.loops.output import write
 
         if ids is None:
-            write(path, *self._field(field))
+            write(path, *self.values(field))
             return
         where = self._fields.find(field)
-        given = _several(ids)
-        found = self._lookup(given, [*where.values()])
-        self._refuse_missing(given, found)
-        rows = {i: (where[kind], row) for i, (kind, row) in found.items() if kind in where}
-        values = [self._plain(column, row[column]) for column, row in rows.values()]
+        wanted = _as_list(ids)
+        stored = self._lookup(wanted, [*where.values()])
+        self._require_all(wanted, stored)
+        rows = {i: (where[kind], row) for i, (kind, row) in stored.items() if kind in where}
+        values = [self._python_value(column, row[column]) for column, row in rows.values()]
         objects = any(isinstance(x, (str, list, type(None))) for x in values)
         write(path, np.array([*rows]), np.array(values, object if objects else None))
 
     def require(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
-        """Do as `lookup`, but raise InputError for an id or a field which is not there."""
-        given = _several(ids)
-        found = self.lookup(given, field)
-        self._refuse_missing(given, found)
-        for i, row in found.items():
+        """Return the state of some vertices, as `lookup`, all of which must be there.
+
+        Args:
+            ids: an id, or several.
+            field: only this one; None for all.
+
+        Raises:
+            InputError: an id which is no vertex, or a field which one of them does not have.
+        """
+        wanted = _as_list(ids)
+        rows = self.lookup(wanted, field)
+        self._require_all(wanted, rows)
+        for i, row in rows.items():
             if field is not None and field not in row:
                 raise InputError(f"vertex {i} is a {row['class']}, which has no field {field!r}")
-        return found
+        return rows
 
-    def _refuse_missing(self, given: list[Any], found: Mapping[Any, Any]) -> None:
-        missing = [i for i in given if (str(i) if self.string_ids else int(i)) not in found]
+    def _require_all(self, ids: list[Any], rows: Mapping[Any, Any]) -> None:
+        missing = [i for i in ids if (str(i) if self.string_ids else int(i)) not in rows]
         if missing:
             raise InputError(f"no vertex {shorten(str(missing[0]))} in loop {self.loop!r}")
+
+    def staleness(self) -> str | None:
+        """Say how far a version of a main loop, or of a fork of one, may be from exact.
+
+        Returns:
+            A line such as "wcc: version 12 after 3,000 changes, 1,000 of them not reflected yet,
+            residual 0.002"; None for the result of a run.
+
+        Raises:
+            InputError: the version has no state yet.
+        """
+        from vertexsdk.loops._ledger import Ledger
+
+        ledger = Ledger.of(self._manifest)
+        if ledger is None:
+            return None
+        if not ledger.state:
+            raise InputError(
+                f"loop {self.loop!r} has no answer yet at version {self.iteration}, after "
+                f"{ledger.received:,} changes: wait for its first query"
+            )
+        line = f"{self.loop}: version {self.iteration} after {ledger.received:,} changes, "
+        if ledger.exact:
+            return line + "exact"
+        line += f"{ledger.behind:,} of them not reflected yet"
+        return line if ledger.residual is None else f"{line}, residual {ledger.residual:g}"
 
     def close(self) -> None:
         """Close the store."""
@@ -358,7 +429,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class _Whole:
+class _Vertices:
     """All vertices of a version, ascending by id."""
 
     ids: Array
@@ -389,18 +460,26 @@ def _like(parts: list[Array], count: int) -> Array:
     return np.zeros((count, *shapes.pop()), np.result_type(*parts))
 
 
-def _several(ids: Any) -> list[Any]:
+def _as_list(ids: Any) -> list[Any]:
     return [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
 
 
 def read(
     backend: str | Address, loop: str, at: int | None = None, *, trusted: bool = False
 ) -> Result:
-    """Open the newest version of a loop (or the one at an iteration) for reading.
+    """Open a version of a loop for reading; see `Result` for an example.
 
-    `trusted` allows to unpickle state fields which are Python objects.
+    Args:
+        backend: URL of the store, or "@FILE" for a file which holds it.
+        loop: the name of the loop.
+        at: the newest version at or before this iteration; None for the newest.
+        trusted: unpickle state fields which are Python objects. A pickle can run code, so whoever
+            can write to the store must be trusted.
+
+    Returns:
+        The version, for the caller to close.
 
     Raises:
-        StateInputError: there is no such store or loop.
+        StateInputError: there is no such store, loop or version.
     """
     return Result(backend, loop, at, trusted=trusted)

@@ -70,8 +70,8 @@ def run(
         tolerance=tolerance, commit_every=commit_every, compiled=compiled, threads=threads,
         exchange=exchange, delay_bound=delay_bound, progress=progress,
     )  # fmt: skip
-    committed = branch.go()
+    version, store = branch.go()
     return Result(
-        branch.backend, branch.loop, committed.iteration, branch.statistics, graph.spark,
-        trusted, branch.program.schema(),
+        branch.backend, branch.loop, version.iteration, branch.statistics, graph.spark, trusted,
+        branch.program.schema(), store=store,
     )  # fmt: skip
