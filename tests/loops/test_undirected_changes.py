@@ -110,7 +110,8 @@ def again(spark: SparkSession, program: Any, main: MainLoop, options: Any) -> Ma
     """The loop as another process finds it whose driver was killed: with its log, no checkpoint."""
     main._history.engine.close()
     main._history.store.close()
-    return MainLoop.resume(spark, program, backend=main.backend, loop=main.loop, **options)
+    where: Any = {"backend": main.backend, "loop": main.loop, "trusted": True}
+    return MainLoop.resume(spark, program, **where, **options)
 
 
 def test_a_strict_loop_takes_both_spellings(spark: SparkSession, tmp_path: Path) -> None:

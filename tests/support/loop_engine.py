@@ -24,7 +24,6 @@ from vertexsdk.engine.engine import Budget, Effort, Engine, Orders, Outcome, Set
 from vertexsdk.graph.changes.changes import ADD, REMOVE
 from vertexsdk.graph.checkpoint import put_edges
 from vertexsdk.loops import _open_loop as open_loop
-from vertexsdk.loops import _resume_loop as resume_loop
 from vertexsdk.program.analysis.warm_start import Kept, why_from_init
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 
@@ -194,7 +193,7 @@ def without_spark() -> Iterator[None]:
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     with (
         mock.patch.object(select, "FACTORIES", [DictEngine]),
-        mock.patch.object(resume_loop, "stored_graph", _stored),
+        mock.patch.object(open_loop, "stored_graph", _stored),
         mock.patch.object(open_loop, "refuse_other_hosts"),
     ):
         yield

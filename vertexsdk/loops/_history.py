@@ -274,12 +274,8 @@ class LoopHistory:
             self._prune = self._commits + max(_PRUNE, int(seconds / _SECONDS))
 
     def _log_of(self, manifest: Manifest, store: Store | None = None) -> ChangeLog:
-        ledger = Ledger.of(manifest)
-        assert ledger is not None
-        return ChangeLog.of(
-            store or self.store, manifest,
-            sent=self.config.program.algebra is None, undirected=ledger.undirected,
-        )  # fmt: skip
+        sent, undirected = self.config.program.algebra is None, Ledger.read(manifest).undirected
+        return ChangeLog.of(store or self.store, manifest, sent=sent, undirected=undirected)
 
     def _enter(self) -> None:
         """Let the engine of a branch know in which loop it is, if its program may ask."""
@@ -300,9 +296,7 @@ class LoopHistory:
             self._close_engine()
             newest = self.store.version(self.loop)
             if newest.name != self.manifest.name:  # it was committed, and what followed failed
-                ledger = Ledger.of(newest)
-                assert ledger is not None
-                self.current, self.log = (newest, ledger), self._log_of(newest)
+                self.current, self.log = (newest, Ledger.read(newest)), self._log_of(newest)
             self._engine = self.config.restore(self.store, self.manifest)
             self._iteration, self._stale = 0, False
             self._enter()
@@ -354,14 +348,12 @@ class LoopHistory:
                         raise
             else:
                 manifest = store.fork(self.loop, name, at)
-                found = Ledger.of(manifest)
-                assert found is not None
                 try:
                     engine = self.config.restore(store, manifest)
                 except BaseException:
                     store.delete(name)
                     raise
-                current, log = (manifest, found), self._log_of(manifest, store)
+                current, log = (manifest, Ledger.read(manifest)), self._log_of(manifest, store)
             made = LoopHistory(self.config, store, name, engine, current, log)
             made._iteration = self._iteration if at is None else 0
             made._branch = True

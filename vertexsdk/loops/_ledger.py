@@ -1,4 +1,4 @@
-"""What a loop over a changing graph has taken in, kept with each of its versions."""
+"""Counters of the changes that a loop has received, stored with each of its versions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from vertexsdk.engine.engine import Outcome
+from vertexsdk.errors import InputError
 from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.state import Manifest
 
@@ -19,17 +20,17 @@ class Ledger:
     """Counters of one version, and what another process needs to go on from it.
 
     Attributes:
-        params: of the program, as given.
+        params: the program's parameters, as the user passed them.
         undirected: each edge stands for both directions.
-        value: dtype of the edge values which are kept, or None.
-        received: changes taken in.
-        reflected: those of them that iterations have been run on since.
-        repeated: changes that came again, and were left out.
-        bad: records of sources that were no changes.
-        counts: changes by what they met.
-        queries: answered so far.
-        state: whether the version has a state at all.
-        exact: the program's rule ended the last iterations, and nothing came since.
+        value: dtype of the stored edge values, or None.
+        received: changes received so far.
+        reflected: how many of them the state reflects.
+        repeated: changes skipped because their offset was committed before.
+        bad: records of sources that are not valid changes.
+        counts: edges added, removed, changed, left unchanged or absent.
+        queries: how many were answered.
+        state: whether the version has a state; the first query writes one.
+        exact: the state is the fixed point, and reflects all changes.
         residual: see `Effort`.
         canonical: of an undirected graph: every change that a checkpoint holds came with one
             spelling of its edge. Loops written before that was so lack it.
@@ -51,21 +52,36 @@ class Ledger:
 
     @classmethod
     def of(cls, manifest: Manifest) -> Ledger | None:
-        """The ledger of a version; None if it is of no such loop."""
-        found = manifest.statistics.get(_KEY)
-        return None if found is None else cls(**found)
+        """The ledger of a version, or None if the version is not of a main loop or its forks."""
+        stored = manifest.statistics.get(_KEY)
+        return None if stored is None else cls(**stored)
+
+    @classmethod
+    def read(cls, manifest: Manifest) -> Ledger:
+        """The ledger of a main loop's version.
+
+        Raises:
+            InputError: the version is of a run.
+        """
+        ledger = cls.of(manifest)
+        if ledger is None:
+            raise InputError(
+                f"loop {manifest.loop!r} is no main loop: it was written by a run, which keeps no "
+                "graph; begin one by MainLoop(program, graph)"
+            )
+        return ledger
 
     def statistics(self) -> dict[str, Any]:
-        """What a version's statistics hold for `of`."""
+        """The entry in a version's statistics that `of` reads."""
         return {_KEY: asdict(self)}
 
     @property
     def behind(self) -> int:
-        """Changes which the state does not reflect yet."""
+        """How many received changes the state does not reflect yet."""
         return self.received - self.reflected
 
     def after(self, out: Outcome, changes: int, *, iterated: bool) -> Ledger:
-        """The ledger when orders with so many changes have been carried out."""
+        """The ledger after an engine has applied `changes` changes, and perhaps iterated."""
         received = self.received + changes
         new = replace(
             self,

@@ -1,43 +1,47 @@
-"""Open the main loop of a graph, or resume one that is in the store."""
+"""Open the main loop of a graph, or resume one that is in the store.
+
+To resume is to claim the loop, build its graph from the newest checkpoint and the change log, and
+start from `init`. A state with other fields goes through `migrate` first.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 from vertexsdk.arrays.json_values import plain
 from vertexsdk.engine.batch_run import refuse_other_hosts
-from vertexsdk.engine.engine import Setting
+from vertexsdk.engine.engine import Engine, Orders, Setting
 from vertexsdk.engine.select import engine_for
 from vertexsdk.errors import InputError, StateError
-from vertexsdk.graph.checkpoint import put_vertices
+from vertexsdk.graph.checkpoint import put_vertices, stored_graph
 from vertexsdk.graph.edge_set import refuse_parallel
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops._history import HistoryConfig, LoopHistory
 from vertexsdk.loops._ledger import Ledger
-from vertexsdk.loops._resume_loop import (
-    Migrate,
-    check_params,
-    check_program,
-    found,
-    migrate_state,
-    restore_engine,
-)
 from vertexsdk.program.analysis.delay_bound import checked_bound
 from vertexsdk.program.program import Program
-from vertexsdk.state import open_store
+from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
+from vertexsdk.state.errors import OwnerError
 
-__all__ = ["open_main_loop", "resume_main_loop"]
+__all__ = ["Migrate", "open_main_loop", "resume_main_loop"]
 
 _log = logging.getLogger("vertexsdk")
+_NOT_FIELDS = ("id", "kind", "name.offsets", "name.bytes")  # columns that no program declares
+
+Columns = dict[str, NDArray[Any]]
+Migrate = Callable[[Columns], Columns]
 
 
 def open_main_loop(
@@ -52,7 +56,7 @@ def open_main_loop(
     retain: int,
     trusted: bool,
 ) -> LoopHistory:
-    """Put a graph into the store as the first version of a loop; see `MainLoop`.
+    """Commit a graph as the first version of a loop; the arguments are those of `MainLoop`.
 
     Raises:
         InputError: arguments that do not fit each other; nothing was run.
@@ -88,7 +92,7 @@ def open_main_loop(
             ids="int" if engine.integers else "str",
         )
         undo.pop_all()
-    restore = partial(restore_engine, graph.spark, program, options, loop)
+    restore = partial(_restore_engine, graph.spark, program, options, loop)
     config = HistoryConfig(program, address, restore, checkpoint_every, retain, trusted)
     return LoopHistory(config, store, loop, engine, (manifest, ledger), ChangeLog())
 
@@ -106,7 +110,7 @@ def resume_main_loop(
     retain: int,
     trusted: bool,
 ) -> LoopHistory:
-    """Claim a main loop, and make an engine which stands where it stands; see `MainLoop.resume`.
+    """Claim a main loop and restore its engine; the arguments are those of `MainLoop.resume`.
 
     Raises:
         StateInputError, InputError: there is none, or it is another program's.
@@ -116,9 +120,10 @@ def resume_main_loop(
         store = open_store(backend, create=False)
         undo.callback(store.close)
         refuse_other_hosts(spark, store)
-        manifest, ledger = found(store, loop)
-        check_program(manifest, program, migrates=migrate is not None)
-        check_params(program, params, ledger, loop)
+        manifest = store.version(loop)
+        ledger = Ledger.read(manifest)
+        _check_program(manifest, program, migrates=migrate is not None)
+        _check_params(program, params, ledger, loop)
         _check_bound(program, ledger.params, options)
         if program.algebra is None and not trusted:
             raise StateError(
@@ -127,16 +132,17 @@ def resume_main_loop(
                 "trust whoever wrote this store"
             )
         store.claim(loop)
-        manifest, ledger = found(store, loop)  # what the other committed meanwhile
-        restore = partial(restore_engine, spark, program, options, loop)
+        manifest = store.version(loop)  # its owner may have committed since
+        ledger = Ledger.read(manifest)
+        restore = partial(_restore_engine, spark, program, options, loop)
         engine = restore(store, manifest)
         undo.callback(engine.close)
         if migrate is not None:
-            manifest = migrate_state(store, loop, manifest, program, migrate)
+            manifest = _migrate_state(store, loop, manifest, program, migrate)
         sent, undirected = program.algebra is None, ledger.undirected
         log = ChangeLog.of(store, manifest, sent=sent, undirected=undirected)
-        ledger = _checked_spelling(loop, ledger, log)
-        store.prune(loop, retain)  # those before may have ended too soon to do so
+        ledger = _check_canonical(loop, ledger, log)
+        store.prune(loop, retain)  # earlier owners may have ended before they did
         undo.pop_all()
     config = HistoryConfig(
         program, store.backend.address, restore, checkpoint_every, retain, trusted
@@ -144,7 +150,7 @@ def resume_main_loop(
     return LoopHistory(config, store, loop, engine, (manifest, ledger), log)
 
 
-def _checked_spelling(loop: str, ledger: Ledger, log: ChangeLog) -> Ledger:
+def _check_canonical(loop: str, ledger: Ledger, log: ChangeLog) -> Ledger:
     """Note that the edges of an undirected graph are right, or warn that they may not be.
 
     Loops without the mark were written when the order of changes that named an edge both ways was
@@ -171,3 +177,135 @@ def _check_bound(program: Program, params: Mapping[str, Any], options: Mapping[s
         options.get("delay_bound", 1), program, params,
         first.max_iterations if limit is None else limit,
     )  # fmt: skip
+
+
+def _check_program(manifest: Manifest, program: Program, *, migrates: bool) -> None:
+    """Refuse a program which did not write the version.
+
+    Raises:
+        OwnerError: it is another program, or its fields are others: says which.
+    """
+    if manifest.program != program.name:
+        raise OwnerError(
+            f"loop {manifest.loop!r} belongs to program {manifest.program}, not to {program.name}: "
+            "resume it with that"
+        )
+    before, now = manifest.schema or {}, json.loads(json.dumps(program.schema()))
+    if before == now or migrates:
+        return
+    differences = [f"{n} was added" for n in now if n not in before]
+    differences += [f"{n} was removed" for n in before if n not in now]
+    differences += [
+        f"{n} was {_type(before[n])}, is {_type(now[n])}"
+        for n in now
+        if n in before and before[n] != now[n]
+    ]
+    raise OwnerError(
+        f"the fields of {program.name} differ from those of loop {manifest.loop!r}: "
+        f"{'; '.join(differences)}; give migrate=, a function from the old columns to the new"
+    )
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    size = field.get("size")
+    return f"{field.get('type')}" if size is None else f"{field.get('type')}[{size}]"
+
+
+def _check_params(
+    program: Program, params: Mapping[str, Any] | None, ledger: Ledger, loop: str
+) -> None:
+    """Refuse parameters that differ from those of the loop."""
+    own = program.bind(ledger.params)
+    for name, value in program.bind({**ledger.params, **(params or {})}).items():
+        if value != own[name]:
+            raise InputError(
+                f"loop {loop!r} was begun with {name}={own[name]!r}, not {value!r}: resume it "
+                "with that, or begin another loop"
+            )
+
+
+def _restore_engine(
+    spark: SparkSession,
+    program: Program,
+    options: Mapping[str, Any],
+    loop: str,
+    store: Store,
+    manifest: Manifest,
+) -> Engine:
+    """Return an engine with the graph of a version, whose state starts from `init`.
+
+    Raises:
+        InputError: the program reads edge values, and the stored graph has none.
+    """
+    ledger = Ledger.read(manifest)
+    if program.value_dtype is not None and program.value_dtype != ledger.value:
+        raise InputError(
+            f"{program.name} reads {program.value_dtype} edge values, and loop {loop!r} keeps "
+            f"{ledger.value or 'none'}: begin the loop again from the edge file"
+        )
+    graph = stored_graph(
+        spark, store, manifest, undirected=ledger.undirected, partitions=manifest.partitions
+    )
+    nodes = [ref for ref in store.segments(manifest) if ref.group == "nodes"]
+    setting = Setting(program, graph, ledger.params, store.backend.address, loop, options, nodes)
+    engine = engine_for(setting)
+    try:
+        sent = program.algebra is None
+        log = ChangeLog.replay(store, manifest, sent=sent, undirected=ledger.undirected)
+        for changes in log:
+            engine.advance(Orders(changes))
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def _migrate_state(
+    store: Store, loop: str, manifest: Manifest, program: Program, migrate: Migrate
+) -> Manifest:
+    """Commit the state with the columns that `migrate` returns for the old ones.
+
+    Raises:
+        InputError: the function's columns are not the program's fields.
+    """
+    refs: list[SegmentRef] = []
+    for partition, columns in store.read(loop, manifest):
+        ids = {n: x for n, x in columns.items() if n in _NOT_FIELDS}
+        fields = {n: x for n, x in columns.items() if n not in ids}
+        new = migrate({"id": columns["id"], **fields})
+        refs.append(
+            store.put_segment(
+                loop, partition, manifest.iteration + 1, "base",
+                {**ids, **_check_columns(program, new, len(columns["id"]))},
+            )
+        )  # fmt: skip
+    return store.commit(
+        loop,
+        iteration=manifest.iteration + 1,
+        segments=refs,
+        content=manifest,
+        schema=program.schema(),
+        program=program.name,
+        aggregates={},
+        statistics={**manifest.statistics, "result": program.result},
+        offsets=manifest.offsets,
+    )
+
+
+def _check_columns(program: Program, columns: Mapping[str, Any], rows: int) -> Columns:
+    """The columns as the program's dtypes; refuse those that are not its fields."""
+    fields = program.states()
+    cast: Columns = {}
+    for name, field in fields.items():
+        if name not in columns:
+            raise InputError(f"migrate() returned no column {name!r}; {program.name} has it")
+        cast[name] = np.asarray(columns[name], field.dtype)
+        if cast[name].shape != (rows, *field.shape):
+            raise InputError(
+                f"migrate() returned a column {name!r} of shape {cast[name].shape}; "
+                f"it must be {(rows, *field.shape)}"
+            )
+    unknown = sorted(columns.keys() - fields.keys() - {"id"})
+    if unknown:
+        raise InputError(f"migrate() returned {unknown[0]!r}, which {program.name} has not")
+    return cast
