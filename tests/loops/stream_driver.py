@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.loop_engine import DictGraph, without_spark
 from vertexsdk.algorithms import ShortestPaths
-from vertexsdk.cli._stream_command import StreamOptions, StreamSession
+from vertexsdk.cli._stream_command import StreamSession
 from vertexsdk.graph.changes import change_files
 from vertexsdk.loops.main_loop import MainLoop
 from vertexsdk.state import StateError
@@ -19,7 +19,7 @@ EVERY = 7
 def main(url: str, *paths: str) -> None:
     """Go on with what is in the store, or begin; write the answer of query k to OUT-k.csv."""
     change_files._BLOCK = 64
-    stream = StreamSession(StreamOptions(paths, query_every=EVERY))
+    stream = StreamSession(paths, query_every=EVERY)
     options: dict[str, Any] = {"backend": url, "checkpoint_every": 50, "retain": 4}
     with without_spark():
         try:

@@ -18,7 +18,7 @@ from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes import change_files
 from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.line import LineFormat
-from vertexsdk.loops.streams._file_stream import FileStream, start
+from vertexsdk.loops.streams._file_stream import FileStream, start_stream
 from vertexsdk.loops.streams.intake import StreamIntake
 from vertexsdk.loops.streams.read_ahead import ReadAhead
 
@@ -26,7 +26,7 @@ INTEGERS = LineFormat(integers=True)
 
 
 def flow(main: RecordingLoop, stream: Any, **given: Any) -> Any:
-    return start(main, stream, given)
+    return start_stream(main, stream, given)
 
 
 def wait_for(true: Any, seconds: float = 60) -> None:
@@ -110,7 +110,7 @@ def test_memory_is_bounded_and_it_says_how_far_behind_it_is(
         behind.append(stream.progress())
 
     main = RecordingLoop(before=before)
-    stream = FileStream(StreamIntake(main), ChangeFiles([str(path)], INTEGERS), changes=3000)
+    stream = FileStream(StreamIntake(main), ChangeFiles([str(path)], INTEGERS), max_changes=3000)
     assert stream.awaitTermination(60)
     most = 3000 + 2 * ((1 << 12) // 6)  # and the batch which is taken in, and one read ahead
     assert 2000 < max(f.behind for f in behind) <= most

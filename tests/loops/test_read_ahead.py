@@ -51,41 +51,41 @@ class Source:
 )  # fmt: skip
 def test_everything_in_order_within_bounds(pieces: list[Piece], most: int, most_bytes: int) -> None:
     got = []
-    with ReadAhead(Source(pieces), changes=most, bytes=most_bytes) as feed:
-        for piece in feed:
-            with feed._moved:
-                waiting = list(feed._waiting)
+    with ReadAhead(Source(pieces), max_changes=most, max_bytes=most_bytes) as ahead:
+        for piece in ahead:
+            with ahead._changed:
+                waiting = list(ahead._waiting)
             assert len(waiting) <= 1 or sum(map(len, waiting)) <= most
             assert len(waiting) <= 1 or sum(p.bytes for p in waiting) <= most_bytes
-            assert feed.behind <= max([most, *map(len, pieces)])
+            assert ahead.behind <= max([most, *map(len, pieces)])
             got.append(piece)
     assert got == pieces
-    assert feed.received == sum(map(len, pieces))
+    assert ahead.received == sum(map(len, pieces))
 
 
-@pytest.mark.parametrize("limits", [{"changes": 100}, {"bytes": 80}])
+@pytest.mark.parametrize("limits", [{"max_changes": 100}, {"max_bytes": 80}])
 def test_a_fast_source_waits_for_a_slow_reader(limits: dict[str, int]) -> None:
     source = Source([Piece(10, 8)] * 1000)
-    with ReadAhead(source, **limits) as feed:
+    with ReadAhead(source, **limits) as ahead:
         end = time.monotonic() + 60
-        while feed.behind < 100 or source.given < 11:
+        while ahead.behind < 100 or source.given < 11:
             assert time.monotonic() < end
             time.sleep(0.001)
         time.sleep(0.02)
-        assert feed.behind == 100
+        assert ahead.behind == 100
         assert source.given == 11  # ten wait, one is held until there is room
-        taken = iter(feed)
+        taken = iter(ahead)
         for _ in range(5):
             next(taken)
         time.sleep(0.02)
         assert source.given <= 16
-    assert not feed._thread.is_alive()
+    assert not ahead._thread.is_alive()
     assert source.given <= 17
 
 
 def test_what_came_before_a_failure_is_given_first() -> None:
-    with ReadAhead(Source([Piece(1, 1)] * 3, ValueError("gone"))) as feed:
-        taken = iter(feed)
+    with ReadAhead(Source([Piece(1, 1)] * 3, ValueError("gone"))) as ahead:
+        taken = iter(ahead)
         assert len([next(taken) for _ in range(3)]) == 3
         with pytest.raises(ValueError, match="gone"):
             next(taken)
@@ -93,8 +93,8 @@ def test_what_came_before_a_failure_is_given_first() -> None:
 
 def test_stop_lets_what_waits_through() -> None:
     source = Source([Piece(1, 1)] * 1000)
-    with ReadAhead(source, changes=5) as feed:
-        taken = iter(feed)
+    with ReadAhead(source, max_changes=5) as ahead:
+        taken = iter(ahead)
         next(taken)
-        feed.stop()
+        ahead.stop()
         assert 1 <= len(list(taken)) <= 7

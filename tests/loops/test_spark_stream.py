@@ -20,14 +20,14 @@ from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import read_rows
-from vertexsdk.loops.streams._file_stream import start
+from vertexsdk.loops.streams._file_stream import start_stream
 
 COLUMNS = "kind string, source long, target long, value double"
 NOW: dict[str, Any] = {"availableNow": True}
 
 
 def flow(main: RecordingLoop, frame: Any, **given: Any) -> Any:
-    return start(main, frame, given)
+    return start_stream(main, frame, given)
 
 
 def frame_of(spark: SparkSession, inbox: Path, columns: str = COLUMNS) -> DataFrame:

@@ -212,14 +212,12 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _stream(given: argparse.Namespace) -> int:
-    from vertexsdk.cli._stream_command import StreamOptions, StreamSession
+    from vertexsdk.cli._stream_command import StreamSession
 
     program, params = _checked(given)
     stream = StreamSession(
-        StreamOptions(
-            given.changes, given.query_every, given.strict, given.follow, given.idle,
-            given.time_column,
-        )
+        given.changes, query_every=given.query_every, follow=given.follow, idle=given.idle,
+        time_field=given.time_column,
     )  # fmt: skip
     if given.idle is not None and not given.follow:
         raise InputError("--idle: is for --follow, which it ends; add that")
@@ -316,14 +314,13 @@ def _count(number: int, one: str, many: str = "") -> str:
 def _query(given: argparse.Namespace) -> int:
     from vertexsdk.loops.output import check_path
     from vertexsdk.loops.result import read
-    from vertexsdk.loops.staleness import staleness
     from vertexsdk.state.default_url import chosen_backend
 
     if given.output:
         check_path(given.output)
     backend = chosen_backend(given.backend)
     with contextlib.closing(read(backend, given.loop, given.at, trusted=given.trusted)) as result:
-        stale = staleness(result)
+        staleness = result.staleness()
         if given.field:
             result.check_field(given.field)
         if given.output:
@@ -333,8 +330,8 @@ def _query(given: argparse.Namespace) -> int:
             rows = iter(result.require(given.vertex, given.field).items())
         else:
             rows = result.rows(given.field)
-        if stale:
-            print(stale, file=sys.stderr)
+        if staleness:
+            print(staleness, file=sys.stderr)
         for vertex, row in rows:
             _print_row(vertex, row, given.json)
     return 0

@@ -1,4 +1,4 @@
-"""Change files through a main loop from the command line, with a query every so many changes."""
+"""`vertexsdk stream`: change files into a main loop, with a query every so many changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from vertexsdk.engine.progress import ProgressBar
@@ -20,73 +19,71 @@ from vertexsdk.loops.result import Result
 from vertexsdk.loops.streams.intake import StreamIntake
 from vertexsdk.loops.streams.read_ahead import ReadAhead
 
-__all__ = ["StreamOptions", "StreamSession"]
+__all__ = ["StreamSession"]
 
 _SUMS = ("iterations", "hops", "updates", "prepares", "acknowledges", "messages", "bytes")
 
 
-@dataclass(frozen=True)
-class StreamOptions:
-    """How change files are to be taken in.
+class StreamSession:
+    """One `vertexsdk stream`: change files into a main loop, with queries between.
 
-    Attributes:
+    Args:
         paths: files, directories or globs, in order.
         query_every: changes of the loop between queries; None asks once, at the end.
-        strict: refuse a bad line, a change of an absent edge, a time that runs backwards.
         follow: wait for files that grow or come, until Ctrl-C or SIGTERM.
         idle: with `follow`, end when nothing has come for so many seconds.
-        timed: the number of the field, from 1, which holds a time; 0 for none.
-    """
-
-    paths: Sequence[str]
-    query_every: int | None = None
-    strict: bool = False
-    follow: bool = False
-    idle: float | None = None
-    timed: int = 0
-
-
-class StreamSession:
-    """What comes of change files.
+        time_field: the number of the field, from 1, which holds a time; 0 for none.
 
     Attributes:
         queries: the number of the newest query.
-        changes: taken in by this stream.
-        statistics: of the whole stream, as JSON takes it.
+        changes: how many this stream has committed.
+        statistics: of the whole stream, as JSON takes them.
     """
 
-    def __init__(self, options: StreamOptions) -> None:
-        self.options, self.every = options, options.query_every
+    def __init__(
+        self,
+        paths: Sequence[str],
+        *,
+        query_every: int | None = None,
+        follow: bool = False,
+        idle: float | None = None,
+        time_field: int = 0,
+    ) -> None:
+        self.paths, self.every, self.follow, self.idle = paths, query_every, follow, idle
+        self.time_field = time_field
         self.queries = self.changes = 0
         self.statistics: dict[str, Any] = {}
         self._counts = dict.fromkeys((*COUNTS, "repeated"), 0)
-        self._each: list[dict[str, Any]] = []
+        self._answers: list[dict[str, Any]] = []
         self._bar: ProgressBar | None = None
-        self._said = 0.0
+        self._shown = 0.0
 
     def answers(self, main: MainLoop) -> Iterator[Result]:
-        """Take in all changes; yield the answer of every query when it is there.
+        """Ingest all changes, and yield the answer of each query as soon as it is there.
 
         Raises:
-            InputError: as `MainLoop.ingest` and `ChangeFiles`; with `strict`, at a bad line.
+            InputError: as `MainLoop.ingest` and `ChangeFiles`; with a strict loop, at a bad line.
         """
-        given = self.options
         source = ChangeFiles(
-            given.paths, LineFormat(main.integers, main.value, given.timed), follow=given.follow,
-            idle=given.idle, after=main.offsets,
+            self.paths, LineFormat(main.integers, main.value, self.time_field), follow=self.follow,
+            idle=self.idle, after=main.offsets,
         )  # fmt: skip
-        intake = StreamIntake(main, strict=given.strict)
+        intake = StreamIntake(main)
         asked = -1
         if self.every and main.changes and main.changes % self.every == 0:
-            asked = main.changes  # whoever took these in may have been ended before the answer
+            asked = main.changes  # the process before may have ended just before this answer
             yield self._answer(main)
-        with ReadAhead(source) as feed, _ended_by_signals(feed, given.follow), self._showing(main):
-            for batch in feed:
+        with (
+            ReadAhead(source) as batches,
+            _stopped_by_signals(batches, self.follow),
+            self._showing(main),
+        ):
+            for batch in batches:
                 for part in self._parts(batch, main):
                     for name, number in intake.take(part).items():
                         self._counts[name] += number
                     self.changes += len(part)
-                    self._show(f"{intake.flow(feed.received, source.behind_bytes, True)}")
+                    self._show(f"{intake.progress(batches.received, source.behind_bytes, True)}")
                     due = self.every and main.changes % self.every == 0
                     if due and main.changes and asked != main.changes:
                         asked = main.changes
@@ -119,8 +116,8 @@ class StreamSession:
             self._bar = None
 
     def _show(self, text: str) -> None:
-        if self._bar is not None and time.monotonic() - self._said > 0.5:
-            self._said = time.monotonic()
+        if self._bar is not None and time.monotonic() - self._shown > 0.5:
+            self._shown = time.monotonic()
             self._bar.open()
             self._bar.say(text)
 
@@ -131,16 +128,16 @@ class StreamSession:
         result = main.answered() or main.query()
         result.statistics["query_seconds"] = time.perf_counter() - began
         self.queries = main.queries
-        self._each.append(dict(result.statistics))
+        self._answers.append(dict(result.statistics))
         return result
 
     def _finish(self, main: MainLoop, intake: StreamIntake) -> None:
-        last = self._each[-1]
+        last = self._answers[-1]
         seconds = main.seconds
         self.statistics = {
             **last,
             **{
-                name: sum(q[name] for q in self._each)
+                name: sum(q[name] for q in self._answers)
                 for name in (*_SUMS, "seconds", "query_seconds")
             },
             "ingest_seconds": seconds,
@@ -150,11 +147,11 @@ class StreamSession:
             "bad_lines": intake.bad,
             "late": intake.late,
             "total_changes": main.changes,
-            "queries": self._each,
+            "queries": self._answers,
         }
 
     def summary(self, result: Result) -> str:
-        """A line on the newest query."""
+        """A line about the newest query."""
         s = result.statistics
         return (
             f"{result.loop}: query {self.queries} after {s['changes']:,} changes: "
@@ -163,10 +160,10 @@ class StreamSession:
         )
 
     def last_line(self) -> str:
-        """What became of the changes."""
+        """How many changes there were, and what they did."""
         s = self.statistics
-        said = [f"{self.changes:,} changes: {s['added']:,} edges added, {s['removed']:,} removed"]
-        said.append(f"{s['changed']:,} given another value")
+        parts = [f"{self.changes:,} changes: {s['added']:,} edges added, {s['removed']:,} removed"]
+        parts.append(f"{s['changed']:,} given another value")
         for name, text in (
             ("unchanged", "were there already"),
             ("absent", "of edges that are not there"),
@@ -175,19 +172,19 @@ class StreamSession:
             ("bad_lines", "bad lines left out"),
         ):
             if s[name]:
-                said.append(f"{s[name]:,} {text}")
-        return ", ".join(said)
+                parts.append(f"{s[name]:,} {text}")
+        return ", ".join(parts)
 
 
 @contextlib.contextmanager
-def _ended_by_signals(feed: ReadAhead[ChangeBatch], follow: bool) -> Iterator[None]:
-    """With `follow`, let Ctrl-C and SIGTERM end the stream as its own end would."""
+def _stopped_by_signals(batches: ReadAhead, follow: bool) -> Iterator[None]:
+    """With `follow`, have Ctrl-C and SIGTERM stop the source; what was read is committed."""
     if not follow or threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {}
     for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, lambda *_: feed.stop())
+        before[number] = signal.signal(number, lambda *_: batches.stop())
     try:
         yield
     finally:

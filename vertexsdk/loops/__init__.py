@@ -4,4 +4,4 @@ A loop's history is a list of versions in a store; each is committed whole or no
 log is durable before a change is acknowledged. No process is started here.
 """
 
-__all__ = ["branch_loop", "main_loop", "output", "result", "run", "staleness", "streams"]
+__all__ = ["branch_loop", "main_loop", "output", "result", "run", "streams"]

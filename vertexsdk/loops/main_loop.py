@@ -20,8 +20,7 @@ from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._answers import KEEP, Answers
 from vertexsdk.loops._history import LoopHistory
-from vertexsdk.loops._open_loop import open_main_loop, resume_main_loop
-from vertexsdk.loops._resume_loop import Migrate
+from vertexsdk.loops._open_loop import Migrate, open_main_loop, resume_main_loop
 from vertexsdk.loops.branch_loop import BranchLoop, not_converged, require_state
 from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
@@ -318,13 +317,13 @@ class MainLoop:
             0
             >>> stream.stop()  # doctest: +SKIP
         """
-        from vertexsdk.loops.streams._file_stream import start
+        from vertexsdk.loops.streams._file_stream import start_stream
 
-        given = {
+        options = {
             "follow": follow, "idle": idle, "time_column": time_column,
             "checkpointLocation": checkpointLocation, "deltas": deltas, "trigger": trigger,
         }  # fmt: skip
-        started = start(self, stream, given)
+        started = start_stream(self, stream, options)
         self._streams.append(started)
         self.shared = True
         return started

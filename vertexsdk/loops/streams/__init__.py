@@ -1,3 +1,3 @@
-"""Changes that keep coming: files that grow, streaming DataFrames, and what they wait for."""
+"""Streams of changes into a main loop: files that may grow, and streaming DataFrames."""
 
 __all__ = ["intake", "read_ahead"]

@@ -1,9 +1,9 @@
 """A Structured Streaming DataFrame that flows into a main loop, a micro-batch at a time.
 
-Spark's batch id is the offset, under the query's own id as the source: Spark keeps that in the
-checkpoint, and gives a batch again whose end it did not note. A batch is taken in before Spark is
-told that it is done, so Spark itself waits when batches come faster than that. What one batch may
-hold is for the source to bound (`maxFilesPerTrigger`, `maxOffsetsPerTrigger`, `rowsPerSecond`).
+Spark's batch id is the offset, under the query's own id as the source: Spark keeps that id in the
+checkpoint, and repeats a batch whose end it did not record. A batch is committed before Spark is
+told that it is done, so Spark waits when batches come faster than that. What a batch may hold is
+for the source to limit (`maxFilesPerTrigger`, `maxOffsetsPerTrigger`, `rowsPerSecond`).
 """
 
 from __future__ import annotations
@@ -29,12 +29,17 @@ if TYPE_CHECKING:
 
 __all__ = ["DataFrameStream"]
 
-_PATIENCE = 30.0  # seconds for Spark to end a query
+_STOP_SECONDS = 30.0  # for Spark to end a query
 _NO_STOPS = np.empty(0, np.int64)
 
 
 class DataFrameStream(Stream):
-    """See `MainLoop.start`, whose arguments these are.
+    """A streaming DataFrame that flows into a main loop; see `MainLoop.start` for the options.
+
+    Args:
+        intake: what passes batches to the loop.
+        frame: the DataFrame.
+        form: the ids and values of the loop's graph.
 
     Raises:
         InputError: the DataFrame is no stream, or its columns are not those of changes.
@@ -65,11 +70,11 @@ class DataFrameStream(Stream):
         self._deltas = deltas() if isinstance(deltas, type) else deltas
         self._received = 0
         self._clock = -np.inf
-        self._next: int | None = None  # the batch id that is due
+        self._next: int | None = None  # the batch id that is expected
         self._stopping = False
-        self._busy = threading.Lock()
+        self._in_batch = threading.Lock()
         # Spark interrupts its own thread when a query is stopped; a batch must not be cut off.
-        self._worker = ThreadPoolExecutor(1, "vertexsdk-ingest")
+        self._worker = ThreadPoolExecutor(1, "vertexsdk-batch")
         self._context = frame.sparkSession.sparkContext
         writer = frame.writeStream.foreachBatch(self._batch)
         if checkpointLocation is not None:
@@ -84,8 +89,8 @@ class DataFrameStream(Stream):
         self._watcher.start()
 
     def _batch(self, frame: DataFrame, number: int) -> None:
-        """Take in a micro-batch; Spark calls this."""
-        with self._busy:
+        """Commit a micro-batch; Spark calls this."""
+        with self._in_batch:
             if self._stopping:
                 raise RuntimeError("the stream is being stopped")
             try:
@@ -99,7 +104,7 @@ class DataFrameStream(Stream):
                 raise
 
     def _check(self, source: str, number: int) -> None:
-        """Refuse a checkpoint which is ahead of what the loop has taken in."""
+        """Refuse a checkpoint which is ahead of what the loop has committed."""
         if self._next is None:
             self._next = int(self.intake.main.offsets.get(source, -1)) + 1
         if number > self._next:
@@ -111,7 +116,7 @@ class DataFrameStream(Stream):
 
     def _read(self, frame: DataFrame, source: str, number: int) -> ChangeBatch:
         if self._deltas is not None:
-            return ChangeBatch(self._made(frame), source, number, _NO_STOPS)
+            return ChangeBatch(self._changes_of(frame), source, number, _NO_STOPS)
         table = self._table(frame, number)
         columns, bad, time = read_rows(table, self._form, f"batch {number}", self._time_column)
         changes = Changes(*columns)
@@ -135,17 +140,17 @@ class DataFrameStream(Stream):
             ) from None
 
     def _watch(self) -> None:
-        """Wait for the query's end, and note of what."""
+        """Wait until the query ends, and record why."""
         try:
             self._query.awaitTermination()
             self._end()
         except Exception as error:
-            self._end(None if self._stopping else RunError(self._died(_line(error))))
+            self._end(None if self._stopping else RunError(self._message(_line(error))))
         finally:
             self._worker.shutdown(wait=False)
 
-    def _made(self, frame: DataFrame) -> Any:
-        """What `deltas` makes of a micro-batch: an `Ingester` of its rows, a function of it all."""
+    def _changes_of(self, frame: DataFrame) -> Any:
+        """What `deltas` returns: an `Ingester` for the rows, a function for the DataFrame."""
         for name in ("batch", "ingest_all"):
             if hasattr(self._deltas, name):
                 return getattr(self._deltas, name)(frame.toLocalIterator())
@@ -153,29 +158,29 @@ class DataFrameStream(Stream):
 
     def progress(self) -> StreamProgress:
         """See `Stream`; bytes unread are known where the source tells them, as Kafka's does."""
-        return self.intake.flow(self._received, self._unread(), self.isActive)
+        return self.intake.progress(self._received, self._unread(), self.isActive)
 
     def _unread(self) -> int:
         last: Any = None
         with contextlib.suppress(Exception):  # of a session that is gone
             last = self._query.lastProgress
-        found = 0.0
+        unread = 0.0
         for source in (last or {}).get("sources", []):
             metrics = source.get("metrics") or {}
-            found += float(metrics.get("estimatedTotalBytesBehindLatest") or 0)
-        return int(found)
+            unread += float(metrics.get("estimatedTotalBytesBehindLatest") or 0)
+        return int(unread)
 
     def stop(self) -> None:
-        """See `Stream`: a batch that is being taken in is taken in."""
-        with self._busy:
+        """See `Stream`; a batch which has begun is committed."""
+        with self._in_batch:
             self._stopping = True
-        with contextlib.suppress(Exception):  # it died meanwhile, or Spark was stopped
+        with contextlib.suppress(Exception):  # the query failed meanwhile, or Spark was stopped
             self._query.stop()
-        self._watcher.join(_PATIENCE)
+        self._watcher.join(_STOP_SECONDS)
 
 
 def _line(error: BaseException) -> str:
-    """What Spark says, in one line."""
+    """Spark's message, in one line."""
     if isinstance(error, VertexError):
         return str(error)
     text = str(error).partition("terminated with exception: ")[2] or str(error)

@@ -1,7 +1,7 @@
-"""Where changes come from: files that are read or followed, and Structured Streaming.
+"""Change files that flow into a main loop, and the start of a stream of either kind.
 
-What was taken in is committed with the source's own offset, so a stream that is started again, in
-whatever process, goes on after it: nothing is lost or doubled.
+The source's offset is committed with each batch, so a stream which is started again, by whatever
+process, continues after the last batch: no change is lost or applied twice.
 """
 
 from __future__ import annotations
@@ -9,83 +9,87 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from vertexsdk.errors import InputError
-from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.loops.streams._stream import Stream
 from vertexsdk.loops.streams.intake import ChangeSink, StreamIntake, StreamProgress
 from vertexsdk.loops.streams.read_ahead import ReadAhead
 
-__all__ = ["FileStream", "start"]
+__all__ = ["FileStream", "start_stream"]
 
 
 class FileStream(Stream):
-    """Change files that flow into a main loop; see `ChangeFiles` and `ReadAhead`."""
+    """Change files that flow into a main loop.
+
+    Args:
+        intake: what passes batches to the loop.
+        source: the files.
+        limits: those of `ReadAhead`.
+    """
 
     def __init__(self, intake: StreamIntake, source: ChangeFiles, **limits: int) -> None:
         super().__init__(intake)
-        self._source = source
-        self._feed: ReadAhead[ChangeBatch] = ReadAhead(source, **limits)
-        self._thread = threading.Thread(target=self._flow, name="vertexsdk-ingest", daemon=True)
+        self._source, self._batches = source, ReadAhead(source, **limits)
+        self._thread = threading.Thread(target=self._flow, name="vertexsdk-stream", daemon=True)
         self._thread.start()
 
     def _flow(self) -> None:
         try:
-            for batch in self._feed:
+            for batch in self._batches:
                 self.intake.take(batch)
         except BaseException as error:
             self._end(error)
         finally:
-            self._feed.close()
+            self._batches.close()
             self._end()
 
     def progress(self) -> StreamProgress:
         """See `Stream`."""
-        return self.intake.flow(self._feed.received, self._source.behind_bytes, self.isActive)
+        unread = self._source.behind_bytes
+        return self.intake.progress(self._batches.received, unread, self.isActive)
 
     def stop(self) -> None:
-        """See `Stream`: what was read is taken in."""
-        self._feed.stop()
+        """See `Stream`; what was read ahead is committed."""
+        self._batches.stop()
         self._thread.join()
 
 
-class _Main(ChangeSink, Protocol):
-    strict: bool
+def start_stream(main: ChangeSink, stream: Any, options: Mapping[str, Any]) -> Stream:
+    """Start a stream into a main loop; the arguments are those of `MainLoop.start`.
 
-    @property
-    def integers(self) -> bool: ...
-    @property
-    def value(self) -> str | None: ...
-
-
-def start(main: _Main, stream: Any, given: Mapping[str, Any]) -> Stream:
-    """Let a stream flow into `main`; `given` are the options of `MainLoop.start`.
+    Args:
+        main: the loop.
+        stream: change files, or a streaming DataFrame.
+        options: those which are None are left out.
 
     Raises:
         InputError: the stream is of another kind, or an option is not for its kind.
     """
-    intake = StreamIntake(main, strict=main.strict)
-    options = {name: value for name, value in given.items() if value is not None}
+    intake = StreamIntake(main)
+    options = {name: value for name, value in options.items() if value is not None}
     if isinstance(stream, (str, os.PathLike, Sequence)):
-        _refuse(options, {"follow", "idle", "time_column"}, "streaming DataFrames")
-        timed = options.pop("time_column", 0)
-        if not isinstance(timed, int) or timed < 0:
-            raise InputError(f"time_column {timed!r}: give the number of the field, from 1")
-        form = LineFormat(main.integers, main.value, timed)
-        given_paths = [stream] if isinstance(stream, (str, os.PathLike)) else stream
-        paths = [os.fspath(path) for path in given_paths]
-        options = {"follow": True, **options}
-        return FileStream(intake, ChangeFiles(paths, form, after=main.offsets, **options))
+        _refuse_others(options, {"follow", "idle", "time_column"}, "streaming DataFrames")
+        time_field = options.pop("time_column", 0)
+        if not isinstance(time_field, int) or time_field < 0:
+            raise InputError(f"time_column {time_field!r}: give the number of the field, from 1")
+        form = LineFormat(main.integers, main.value, time_field)
+        paths = [stream] if isinstance(stream, (str, os.PathLike)) else stream
+        source = ChangeFiles(
+            [os.fspath(path) for path in paths], form, after=main.offsets,
+            **{"follow": True, **options},
+        )  # fmt: skip
+        return FileStream(intake, source)
     from vertexsdk.loops.streams._dataframe_stream import DataFrameStream
 
-    _refuse(options, {"checkpointLocation", "deltas", "time_column", "trigger"}, "change files")
+    for_frames = {"checkpointLocation", "deltas", "time_column", "trigger"}
+    _refuse_others(options, for_frames, "change files")
     return DataFrameStream(intake, stream, LineFormat(main.integers, main.value), **options)
 
 
-def _refuse(options: Mapping[str, Any], known: set[str], whose: str) -> None:
+def _refuse_others(options: Mapping[str, Any], known: set[str], kind: str) -> None:
     for name in options:
         if name not in known:
-            raise InputError(f"{name}: is for {whose} only; leave it out")
+            raise InputError(f"{name}: is for {kind} only; leave it out")

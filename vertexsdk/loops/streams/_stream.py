@@ -1,4 +1,4 @@
-"""A stream that flows into a main loop in the background: what every kind of it can be asked."""
+"""A stream that flows into a main loop in the background, whatever its source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ _log = logging.getLogger("vertexsdk")
 
 
 class Stream(ABC):
-    """A stream that flows into a main loop; `MainLoop.start` gives it.
+    """A stream that flows into a main loop; `MainLoop.start` returns it.
+
+    A context manager which stops it. The names are those of Spark's `StreamingQuery`.
+
+    Args:
+        intake: what passes its batches to the loop.
 
     Example:
         >>> stream = main.start("changes/")  # doctest: +SKIP
@@ -31,27 +36,33 @@ class Stream(ABC):
 
     @property
     def isActive(self) -> bool:
-        """Whether more may come."""
+        """Whether more changes may come."""
         return not self._ended.is_set()
 
     @property
     def exception(self) -> VertexError | None:
-        """What the stream died of, or None."""
+        """The error that ended the stream, or None."""
         return self._error
 
     @abstractmethod
     def progress(self) -> StreamProgress:
-        """How the stream stands: received, taken in, behind, changes per second."""
+        """Return how far the stream is: changes received, committed, behind, per second."""
 
     @abstractmethod
     def stop(self) -> None:
-        """End the stream; return when nothing more is taken in."""
+        """End the stream; return when its last batch is committed."""
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Wait for the stream's end, for at most `timeout` seconds; return whether it ended.
+        """Wait until the stream ends.
+
+        Args:
+            timeout: seconds to wait; None waits without limit.
+
+        Returns:
+            Whether it has ended.
 
         Raises:
-            VertexError: the stream died; what was taken in before stays.
+            VertexError: the error that ended it; what was committed before stays.
         """
         ended = self._ended.wait(timeout)
         if self._error is not None:
@@ -59,19 +70,19 @@ class Stream(ABC):
         return ended
 
     def _end(self, error: BaseException | None = None) -> None:
-        """Note the end, and of what."""
+        """Mark the stream as ended, by an error if there is one; only the first call counts."""
         if self._ended.is_set():
             return
         if error is not None:
             line = next(iter(str(error).splitlines()), "") or type(error).__name__
-            self._error = error if isinstance(error, VertexError) else RunError(self._died(line))
+            self._error = error if isinstance(error, VertexError) else RunError(self._message(line))
             _log.warning("%s", self._error)
         self._ended.set()
 
-    def _died(self, why: str) -> str:
+    def _message(self, why: str) -> str:
         return (
-            f"the stream died after {self.intake.taken:,} changes: {why.rstrip('. ')}; what was "
-            "taken in is kept: start the stream again to go on from there"
+            f"the stream died after {self.intake.committed:,} changes: {why.rstrip('. ')}; what "
+            "was taken in is kept: start the stream again to go on from there"
         )
 
     def __enter__(self) -> Stream:

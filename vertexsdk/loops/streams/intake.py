@@ -1,7 +1,7 @@
-"""What takes batches into a main loop: counts what came, and what was wrong with it.
+"""Batches of a source on their way into a main loop: counted, and checked for what is wrong.
 
-Bad lines are left out, changes whose time runs backwards are taken in; both are counted, the first
-few are shown, and `strict` refuses the batch at the first.
+Bad lines are left out, changes whose time runs backwards are applied; both are counted, the first
+few are logged, and a strict loop refuses the batch at the first.
 """
 
 from __future__ import annotations
@@ -24,14 +24,25 @@ _WINDOW = 10.0  # seconds over which the rate is taken
 
 
 class ChangeSink(Protocol):
-    """A main loop, as far as a stream has to do with it.
+    """The part of `MainLoop` that a stream needs.
 
     Attributes:
-        offsets: for each source, the offset which was taken in last.
+        strict: refuse bad lines and late changes.
     """
 
+    strict: bool
+
     @property
-    def offsets(self) -> Mapping[str, Any]: ...
+    def integers(self) -> bool:
+        """Whether ids are int64; else they are strings."""
+
+    @property
+    def value(self) -> str | None:
+        """The dtype of the edge values which the program reads, or None."""
+
+    @property
+    def offsets(self) -> Mapping[str, Any]:
+        """For each source, the offset which was committed last."""
 
     def ingest(
         self, changes: Any, *, source: str | None = None, offset: Any = None, bad: int = 0
@@ -41,19 +52,19 @@ class ChangeSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StreamProgress:
-    """How a stream stands.
+    """How far a stream is.
 
     Attributes:
         received: changes read from the source.
-        taken_in: changes taken in by the main loop.
-        behind: changes read, and not taken in yet.
-        behind_bytes: bytes of the source's files which are not read yet.
-        changes_per_second: taken in, over the last ten seconds.
-        bad_lines: lines or rows that were no changes.
+        taken_in: changes that the main loop has committed.
+        behind: changes read and not committed yet.
+        behind_bytes: bytes of the source which are not read yet.
+        changes_per_second: committed, over the last ten seconds.
+        bad_lines: lines or rows that are not valid changes.
         late: changes whose time is before that of an earlier one.
-        batches: taken in.
+        batches: number of batches committed.
         seconds: since the start.
-        running: whether more may come.
+        running: whether more changes may come.
     """
 
     received: int
@@ -75,44 +86,49 @@ class StreamProgress:
 
 
 class StreamIntake:
-    """Takes batches into a main loop.
+    """Passes batches to a main loop.
 
     Args:
         main: the loop.
-        strict: refuse bad lines and late changes.
+
+    Attributes:
+        committed, batches, bad, late: see `StreamProgress`; `committed` is its `taken_in`.
     """
 
-    def __init__(self, main: ChangeSink, *, strict: bool = False) -> None:
-        self.main, self.strict = main, strict
-        self.taken = self.batches = self.bad = self.late = 0
+    def __init__(self, main: ChangeSink) -> None:
+        self.main = main
+        self.committed = self.batches = self.bad = self.late = 0
         self._began = time.monotonic()
-        self._lately: deque[tuple[float, int]] = deque([(self._began, 0)])
+        self._recent: deque[tuple[float, int]] = deque([(self._began, 0)])
 
     def take(self, batch: ChangeBatch) -> Mapping[str, int]:
-        """Take in a batch, all of it or nothing; return what the loop counted.
+        """Have the loop ingest a batch, all of it or nothing.
+
+        Returns:
+            What `MainLoop.ingest` returns.
 
         Raises:
-            InputError: as `MainLoop.ingest`; with `strict`, a bad line or a late change.
+            InputError: as `MainLoop.ingest`; or, with a strict loop, a bad line or a late change.
         """
-        self._note(batch)
+        self._check(batch)
         counts = self.main.ingest(
             batch.changes, source=batch.source, offset=batch.offset, bad=len(batch.bad)
         )
-        self.taken += len(batch)
+        self.committed += len(batch)
         self.batches += 1
         now = time.monotonic()
-        self._lately.append((now, self.taken))
-        while now - self._lately[0][0] > _WINDOW and len(self._lately) > 2:
-            self._lately.popleft()
+        self._recent.append((now, self.committed))
+        while now - self._recent[0][0] > _WINDOW and len(self._recent) > 2:
+            self._recent.popleft()
         return counts
 
-    def _note(self, batch: ChangeBatch) -> None:
+    def _check(self, batch: ChangeBatch) -> None:
         late = [f"{self._place(batch, k)}: its time is before that of an earlier change"
                 for k in batch.late[:_SHOWN].tolist()]  # fmt: skip
-        wrong = [str(line) for line in batch.bad.first[:_SHOWN]]
-        if self.strict and (wrong or late):
-            raise InputError((wrong or late)[0])
-        for text in wrong[: max(_SHOWN - self.bad, 0)]:
+        bad_lines = [str(line) for line in batch.bad.first[:_SHOWN]]
+        if self.main.strict and (bad_lines or late):
+            raise InputError((bad_lines or late)[0])
+        for text in bad_lines[: max(_SHOWN - self.bad, 0)]:
             _log.warning("%s; left out", text)
         for text in late[: max(_SHOWN - self.late, 0)]:
             _log.warning("%s; taken in", text)
@@ -124,15 +140,21 @@ class StreamIntake:
         places = batch.changes.places
         return places[number] if len(places) else f"change {number + 1} of the batch"
 
-    def flow(self, received: int, behind_bytes: int, running: bool) -> StreamProgress:
-        """How it stands, for a source which has read so much."""
-        first, last = self._lately[0], self._lately[-1]
+    def progress(self, received: int, behind_bytes: int, running: bool) -> StreamProgress:
+        """Return how far the stream is.
+
+        Args:
+            received: changes read from the source so far.
+            behind_bytes: bytes of the source which are not read yet.
+            running: whether more changes may come.
+        """
+        first, last = self._recent[0], self._recent[-1]
         now = time.monotonic()
         seconds = (now if running else last[0]) - first[0]
         return StreamProgress(
             received=received,
-            taken_in=self.taken,
-            behind=received - self.taken,
+            taken_in=self.committed,
+            behind=received - self.committed,
             behind_bytes=behind_bytes,
             changes_per_second=(last[1] - first[1]) / max(seconds, 1e-9),
             bad_lines=self.bad,

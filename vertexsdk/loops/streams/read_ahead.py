@@ -1,6 +1,6 @@
-"""Batches read ahead by a thread, bounded: a source that is faster than its reader waits.
+"""Batches that a thread reads ahead, bounded: a source which is faster than its reader waits.
 
-What waits is at most so many changes and bytes, and one batch more.
+At most so many changes and bytes wait, and one batch more.
 """
 
 from __future__ import annotations
@@ -9,110 +9,108 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Generic, Protocol, TypeVar
+
+from vertexsdk.graph.changes.batch import Batch
+from vertexsdk.graph.changes.change_files import ChangeFiles
 
 __all__ = ["ReadAhead"]
 
 
-class _Batch(Protocol):
-    @property
-    def bytes(self) -> int: ...
-    def __len__(self) -> int: ...
-
-
-B = TypeVar("B", bound=_Batch)
-B_co = TypeVar("B_co", bound=_Batch, covariant=True)
-
-
-class _Source(Protocol[B_co]):
-    def __iter__(self) -> Iterator[B_co]: ...
-    def stop(self) -> None: ...
-
-
-class ReadAhead(Generic[B]):
-    """The batches of a source, in order, some of them read already.
+class ReadAhead:
+    """The batches of a source in order, read by a thread of its own.
 
     Args:
-        source: iterated over in a thread of its own, once.
-        changes, bytes: most that may wait.
+        source: iterated over once.
+        max_changes: number of changes that may wait.
+        max_bytes: bytes of memory that they may take.
 
     Attributes:
-        received: changes read so far.
+        received: number of changes read so far.
+
+    Raises:
+        Exception: from iteration, what the source raised, after the batches before it.
 
     Example:
-        >>> with ReadAhead(source) as feed:  # doctest: +SKIP
-        ...     for batch in feed:
-        ...         main.ingest(batch.changes)
+        >>> import tempfile
+        >>> from vertexsdk.graph.changes.line import Form
+        >>> with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        ...     count = file.write("+ 1 2\\n- 1 2\\n")
+        ...     file.flush()
+        ...     with ReadAhead(ChangeFiles([file.name], Form(integers=True))) as batches:
+        ...         [len(batch) for batch in batches]
+        [2]
     """
 
-    def __init__(self, source: _Source[B], *, changes: int = 1 << 21, bytes: int = 1 << 28) -> None:
-        self.source, self.most_changes, self.most_bytes = source, changes, bytes
+    def __init__(
+        self, source: ChangeFiles, *, max_changes: int = 1 << 21, max_bytes: int = 1 << 28
+    ) -> None:
+        self.source, self.max_changes, self.max_bytes = source, max_changes, max_bytes
         self.received = 0
-        self._waiting: deque[B] = deque()
+        self._waiting: deque[Batch] = deque()
         self._changes = self._bytes = 0  # of what waits
         self._error: BaseException | None = None
         self._ended = self._stopped = False
-        self._moved = threading.Condition()
-        self._thread = threading.Thread(target=self._read, name="vertexsdk-feed", daemon=True)
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._read, name="vertexsdk-read-ahead", daemon=True)
         self._thread.start()
 
     @property
     def behind(self) -> int:
-        """How many changes wait."""
+        """How many changes were read and wait."""
         return self._changes
 
     def _read(self) -> None:
         try:
             for batch in self.source:
-                with self._moved:
+                with self._changed:
                     self.received += len(batch)
                     while self._full(batch) and not self._stopped:
-                        self._moved.wait()
+                        self._changed.wait()
                     if self._stopped:
                         return
                     self._waiting.append(batch)
                     self._changes += len(batch)
                     self._bytes += batch.bytes
-                    self._moved.notify_all()
-        except BaseException as error:  # whoever reads the batches raises it
+                    self._changed.notify_all()
+        except BaseException as error:  # raised where the batches are read
             self._error = error
         finally:
-            with self._moved:
+            with self._changed:
                 self._ended = True
-                self._moved.notify_all()
+                self._changed.notify_all()
 
-    def _full(self, batch: B) -> bool:
-        changes, bytes_ = self._changes + len(batch), self._bytes + batch.bytes
-        return bool(self._waiting) and (changes > self.most_changes or bytes_ > self.most_bytes)
+    def _full(self, batch: Batch) -> bool:
+        changes, size = self._changes + len(batch), self._bytes + batch.bytes
+        return bool(self._waiting) and (changes > self.max_changes or size > self.max_bytes)
 
-    def __iter__(self) -> Iterator[B]:
+    def __iter__(self) -> Iterator[Batch]:
         while True:
-            with self._moved:
+            with self._changed:
                 while not self._waiting and not self._ended:
-                    self._moved.wait()
+                    self._changed.wait()
                 if not self._waiting:
                     break
                 batch = self._waiting.popleft()
                 self._changes -= len(batch)
                 self._bytes -= batch.bytes
-                self._moved.notify_all()
+                self._changed.notify_all()
             yield batch
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
-        """Let the source end; what waits is still given out."""
+        """Stop the source; batches which were read are still returned."""
         self.source.stop()
 
     def close(self) -> None:
-        """End the thread; what waits is forgotten."""
+        """End the thread; batches which still wait are dropped."""
         self.source.stop()
-        with self._moved:
+        with self._changed:
             self._stopped = True
-            self._moved.notify_all()
+            self._changed.notify_all()
         self._thread.join(10)
 
-    def __enter__(self) -> ReadAhead[B]:
+    def __enter__(self) -> ReadAhead:
         return self
 
     def __exit__(
