@@ -203,7 +203,7 @@ class Histories(RuleBasedStateMachine):
         self.all.append(branch)
         self.of[branch.loop], self.since[branch.loop] = edges, received
         self.parents[branch.loop] = parent
-        self.took[branch.loop] = branch.versions.ledger.received
+        self.took[branch.loop] = branch._history.ledger.received
         return branch
 
     @rule(branch=branches, changes=CHANGES)

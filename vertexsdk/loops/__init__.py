@@ -1,7 +1,7 @@
-"""What a user holds: `run`, main loops and branches, their streams and their results.
+"""What a user works with: `run`, main loops and branches, streams into them, and results.
 
-A loop's history is a list of versions in a store; each is committed whole or not at all. The change
-log is durable before a change is acknowledged. No process is started here.
+The history of a loop is a list of versions in a store; a version is committed whole or not at all.
+Changes are durable before they are acknowledged.
 """
 
 __all__ = ["branch_loop", "main_loop", "output", "result", "run", "streams"]

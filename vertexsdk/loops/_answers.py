@@ -1,7 +1,7 @@
-"""The answers of a main loop that the store keeps: the newest of the loops `LOOP-1`, `LOOP-2`, ...
+"""The answers of a main loop that stay in the store: the newest of `LOOP-1`, `LOOP-2`, ...
 
-An older one is deleted when a new one comes, unless its `Result` is open in this process. Of the
-loops with such names only those are deleted that a main loop of the same program wrote.
+An older answer is deleted when a new one is added, unless its `Result` is open in this process.
+Loops of such names which a main loop of another program, or a run, has written are never deleted.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class Answers:
     """Deletes the oldest answers of a loop.
 
     Args:
-        keep: how many stay, at least 1; None keeps all.
+        keep: number of answers that stay, at least 1; None keeps all.
     """
 
-    def __init__(self, versions: LoopHistory, keep: int | None) -> None:
-        self._history, self._keep = versions, keep
+    def __init__(self, history: LoopHistory, keep: int | None) -> None:
+        self._history, self._keep = history, keep
         self._names: dict[str, weakref.ref[Result] | None] | None = None  # the oldest first
 
     def add(self, name: str, result: Result) -> None:
-        """Count an answer, and delete those that are too many, unless the loop is busy."""
+        """Add an answer, and delete the oldest beyond the limit, unless the loop is busy."""
         lock = self._history.lock
         if self._keep is None or not lock.acquire(blocking=False):
             return
@@ -53,12 +53,12 @@ class Answers:
     def _earlier(self) -> list[str]:
         """The answers in the store: of a loop that had this name before, then of this one."""
         loop, last = self._history.loop, self._history.ledger.queries
-        rest = [
+        suffixes = [
             name.removeprefix(f"{loop}-")
             for name in self._history.store.backend.list_heads()
             if name.startswith(f"{loop}-")
         ]
-        numbers = [int(text) for text in rest if text.isascii() and text.isdecimal()]
+        numbers = [int(text) for text in suffixes if text.isascii() and text.isdecimal()]
         return [f"{loop}-{k}" for k in sorted(numbers, key=lambda k: (k <= last, k))]
 
     def _delete(self, name: str) -> None:

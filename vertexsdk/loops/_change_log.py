@@ -1,9 +1,8 @@
-"""A loop's input in the store: batches of changes as segments, in the order in which they came.
+"""The change log of a loop: batches of changes as segments in the store, in order of arrival.
 
 A batch is durable before it is acknowledged, so a small one is a small segment of group "tail".
-When these are many they are written again as one, of group "", which takes their place: what must
-be listed stays short however small the batches are. A checkpoint of the graph takes the place of
-all of them.
+Many small ones are written again as one segment of group "", which replaces them, so the list of
+segments stays short. A checkpoint of the graph replaces the whole log.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _AT_ONCE = 1 << 20  # changes that are read at once
 
 @dataclass(frozen=True)
 class ChangeLog:
-    """What has been logged since the last checkpoint; a fork of the loop begins with the same.
+    """The changes since the last checkpoint; a fork of the loop starts with the same log.
 
     Attributes:
         tail: the small batches which are not joined yet.
@@ -43,7 +42,10 @@ class ChangeLog:
     def write(
         self, store: Store, loop: str, iteration: int, batch: Changes
     ) -> tuple[SegmentRef, ChangeLog]:
-        """Store a batch; what is logged once the segment is committed.
+        """Store a batch.
+
+        Returns:
+            Its segment, and the log as it is once that is committed.
 
         Raises:
             FullError: no room; nothing was stored.
@@ -61,9 +63,9 @@ class ChangeLog:
         """The log of a version.
 
         Args:
-            sent: with deltas that are no edges, which are pickled.
-            undirected: the graph's edges have no direction; older logs hold both spellings of an
-                edge, which become one here.
+            sent: read deltas which are no edges too; they are pickled.
+            undirected: the graph's edges have no direction; older logs hold edges in either
+                direction, which become one here.
         """
         refs = [ref for ref in store.segments(manifest) if ref.kind == "changes"]
         tail = tuple(
@@ -76,7 +78,7 @@ class ChangeLog:
     def replay(
         store: Store, manifest: Manifest, *, sent: bool, undirected: bool
     ) -> Iterator[Changes]:
-        """The changes of a version since its checkpoint, in order, many at a time; see `of`."""
+        """Yield the changes since the checkpoint in order, in large batches; see `of`."""
         batches: list[Changes] = []
         for ref in store.segments(manifest):
             if ref.kind != "changes":
@@ -90,7 +92,7 @@ class ChangeLog:
 
 
 def concatenate(batches: Sequence[Changes]) -> Changes:
-    """One batch of several, in order.
+    """Return one batch of several, in order.
 
     >>> one = Changes.of([("+", 1, 2)])
     >>> len(concatenate([one, one]))
@@ -106,12 +108,12 @@ def concatenate(batches: Sequence[Changes]) -> Changes:
         target,
         np.concatenate([b.value for b in batches]),
     )
-    sent, done = list[Sent](), 0
+    sent, rows = list[Sent](), 0
     for b in batches:
         if isinstance(b, Deltas):
-            sent += [replace(s, at=s.at + done) for s in b.sent]
-        done += len(b.kind)
-    return replace(Deltas.of_changes(whole), sent=tuple(sent)) if sent else whole
+            sent += [replace(s, at=s.at + rows) for s in b.sent]
+        rows += len(b.kind)
+    return replace(Deltas.among(whole), sent=tuple(sent)) if sent else whole
 
 
 def _whole(chunks: pa.ChunkedArray) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Two loops' results side by side: which vertices differ, and how."""
+"""The difference of two results: in which vertices they differ, and the values of both."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ResultDiff:
     Attributes:
         field: the name of the field.
         ids: (k,) int64, or objects (str).
-        mine, theirs: (k,) or (k, size) values of both; masked where a side lacks the vertex.
+        mine, theirs: (k,) or (k, size) masked arrays, masked where a side lacks the vertex.
     """
 
     field: str
@@ -47,30 +47,26 @@ class ResultDiff:
 def diff_results(mine: Result, other: Comparable, field: str | None) -> ResultDiff:
     """Compare one field of two results; NaN equals NaN.
 
+    Args:
+        mine: the one side.
+        other: the other side, or a loop whose newest version is.
+        field: the program's result by default.
+
     Raises:
         InputError: no such field, or no state yet.
     """
-    name = field or mine.result_field
-    a = _sorted(mine, field)
+    ids_a, values_a = _sorted(mine, field)
     if isinstance(other, Result):
-        b = _sorted(other, field)
+        ids_b, values_b = _sorted(other, field)
     else:
         with contextlib.closing(other.read()) as theirs:
-            b = _sorted(theirs, field)
-    ids = np.union1d(a[0], b[0])
-    left, right = _spread(ids, *a), _spread(ids, *b)
-    differ = left.mask != right.mask
-    both = ~differ & ~left.mask
+            ids_b, values_b = _sorted(theirs, field)
+    ids = np.union1d(ids_a, ids_b)
+    left, right = _aligned(ids, ids_a, values_a), _aligned(ids, ids_b, values_b)
+    differ = np.isin(ids, ids_a) != np.isin(ids, ids_b)
+    both = ~differ
     differ[both] = unequal(left.data[both], right.data[both])
-    return ResultDiff(name, ids[differ], _values(left, differ), _values(right, differ))
-
-
-@dataclass(frozen=True, slots=True)
-class _Spread:
-    """A value for each of some ids, where not masked."""
-
-    data: NDArray[Any]
-    mask: NDArray[np.bool_]
+    return ResultDiff(field or mine.result_field, ids[differ], left[differ], right[differ])
 
 
 def _sorted(result: Result, field: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -81,16 +77,9 @@ def _sorted(result: Result, field: str | None) -> tuple[NDArray[Any], NDArray[An
     return ids[order], np.asarray(values)[order]
 
 
-def _spread(ids: NDArray[Any], own: NDArray[Any], values: NDArray[Any]) -> _Spread:
-    data = np.zeros((len(ids), *values.shape[1:]), values.dtype)
-    mask = np.ones(len(ids), np.bool_)
-    at = np.searchsorted(ids, own)
-    data[at], mask[at] = values, False
-    return _Spread(data, mask)
-
-
-def _values(side: _Spread, chosen: NDArray[np.bool_]) -> Any:
-    data, mask = side.data[chosen], side.mask[chosen]
-    if data.ndim == 2:
-        mask = np.broadcast_to(mask[:, None], data.shape)
-    return np.ma.MaskedArray(data, mask)
+def _aligned(ids: NDArray[Any], own: NDArray[Any], values: NDArray[Any]) -> Any:
+    """A row for each of `ids`, masked where it is none of `own`."""
+    shape = (len(ids), *values.shape[1:])
+    rows = np.ma.MaskedArray(np.zeros(shape, values.dtype), mask=True)
+    rows[np.searchsorted(ids, own)] = values
+    return rows

@@ -1,8 +1,8 @@
-"""An engine and the versions of its loop: orders are carried out, then committed as one version.
+"""The versions of a loop, and the engine which computes the next one.
 
-What was carried out and could not be committed never happened: the engine is made again from the
-newest version before it is used again. So what is in the store and what is on the executors do
-not part, whatever fails in between.
+What an engine has done is committed as one version. If it fails, or the commit does, the engine is
+restored from the newest version before it is used again, so that the executors never hold anything
+that the store does not.
 """
 
 from __future__ import annotations
@@ -51,18 +51,23 @@ _NONE = {
 
 @dataclass(frozen=True)
 class HistoryConfig:
-    """What the versions of a loop and of its forks have in common.
+    """What a loop and all its forks share.
 
     Attributes:
         program: whose state it is.
-        address: URL of the store.
-        restore: makes an engine that stands at a version.
-        checkpoint_every: changes in the log that make a checkpoint; None is judged by the edges.
-        retain: versions that are kept.
+        spark: the session that results use.
+        backend: URL of the store, as the user passed it.
+        address: URL of the store, as it opened.
+        restore: makes an engine with the graph of a version.
+        checkpoint_every: changes in the log after which a checkpoint is written; by default a
+            million, or a quarter of the edges where that is more.
+        retain: newest versions that are kept.
         trusted: read fields that are Python objects.
     """
 
     program: Program
+    spark: SparkSession
+    backend: Address
     address: Address
     restore: Callable[[Store, Manifest], Engine]
     checkpoint_every: int | None = None
@@ -70,33 +75,36 @@ class HistoryConfig:
     trusted: bool = False
 
 
-_Done = TypeVar("_Done")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class _LazyFork:
-    """A fork of a loop at its fixed point, whose answer is in the store: often needs no engine.
+    """The engine of a fork of a loop at its fixed point, created when it is first needed.
+
+    The answer is in the store already, so a fork which is only read needs no engine.
 
     Attributes:
         integers, value: see `Engine`.
-        make: makes an engine that stands where the branch was forked.
-        known: what `Engine.advance` would report while nothing has changed.
+        create: creates the engine, with the graph and state of the fork.
+        outcome: what `Engine.advance` would report while nothing has changed.
     """
 
     integers: bool
     value: str | None
-    make: Callable[[], Engine]
-    known: Outcome
+    create: Callable[[], Engine]
+    outcome: Outcome
 
 
 class LoopHistory:
-    """The versions of one loop, and the engine which makes the next ones.
+    """The versions of one loop, and the engine which computes the next one.
 
     Attributes:
-        current: the newest version and its ledger; read without the lock.
-        lock: held while orders are carried out.
+        current: the newest version and its ledger. It is replaced as a whole, so any thread may
+            read it without the lock.
+        lock: held while the engine works, and while a version is committed.
         integers, value: see `Engine`.
-        spent: where the time of carrying them out went, beside the engine's.
+        spent: seconds by phase, without those of the engine.
     """
 
     def __init__(
@@ -119,15 +127,17 @@ class LoopHistory:
         self._iteration = 0  # of the engine
         self._stale = False
         self._branch = False
-        self._ended: Exception | None = None
+        self._closed_by: Exception | None = None
         self._commits, self._prune = 0, _PRUNE
-        self._least = config.checkpoint_every or _LOGGED  # changes in the log for a checkpoint
+        self._checkpoint_at = (
+            config.checkpoint_every or _LOGGED
+        )  # changes in the log for a checkpoint
 
     @property
     def engine(self) -> Engine:
-        """The engine, which is made if there is none yet."""
+        """The engine, which is created if there is none yet."""
         if isinstance(self._engine, _LazyFork):
-            self._engine = self._engine.make()
+            self._engine = self._engine.create()
         return self._engine
 
     @property
@@ -137,11 +147,11 @@ class LoopHistory:
 
     @property
     def ledger(self) -> Ledger:
-        """What the newest version has taken in."""
+        """The counters of the newest version."""
         return self.current[1]
 
     def cast(self, changes: Changes | DataFrame | Iterable[Sequence[Any]]) -> Changes:
-        """Return changes as this loop's graph takes them; see `cast`."""
+        """Return changes with the ids, values and edge direction of this loop's graph."""
         undirected = self.ledger.undirected
         return cast_changes(
             changes, integers=self.integers, value=self.value, undirected=undirected
@@ -149,16 +159,21 @@ class LoopHistory:
 
     def result(
         self,
-        backend: Address,
         loop: str,
-        iteration: int,
         statistics: Mapping[str, Any],
-        spark: SparkSession,
+        current: tuple[Manifest, Ledger] | None = None,
     ) -> Result:
-        """Open a version of this loop or of a fork, to be read."""
+        """Open a version of loop `loop`, this one or a fork of it, for reading."""
+        manifest, ledger = current or self.current
         config = self.config
-        schema = config.program.schema()
-        return Result(backend, loop, iteration, statistics, spark, config.trusted, schema)
+        statistics = {
+            **statistics, "changes": ledger.received, "version": manifest.iteration,
+            "behind": ledger.behind, "residual": ledger.residual,
+        }  # fmt: skip
+        return Result(
+            config.backend, loop, manifest.iteration, statistics, config.spark, config.trusted,
+            config.program.schema(),
+        )  # fmt: skip
 
     def execute(
         self,
@@ -169,15 +184,18 @@ class LoopHistory:
         offsets: Mapping[str, Any] | None = None,
         **counters: int,
     ) -> Outcome:
-        """Have the engine take in changes and iterate, and commit what came of it.
+        """Have the engine apply changes and iterate, and commit the outcome as a version.
 
         Args:
-            offsets: of sources, to be remembered with it.
-            counters: more of the ledger's, to be added to.
+            changes: as `cast` returns them.
+            strict: apply none of them if one meets no edge to remove or change.
+            budget: iterations to run then; None for none.
+            offsets: of sources, committed with the version.
+            counters: amounts to add to other counters of the ledger.
 
         Raises:
-            InputError: the changes do not fit; nothing happened.
-            RunError, StateError: nothing happened, as far as any reader can tell.
+            InputError: the changes do not fit the graph; no version was committed.
+            RunError, StateError: no version was committed.
         """
         with self.lock:
             self.recover()
@@ -194,7 +212,7 @@ class LoopHistory:
             orders = Orders(batch, whole, strict, budget, write=budget is not None)
             try:
                 if isinstance(self._engine, _LazyFork) and batch is None:
-                    out = copy.deepcopy(self._engine.known)
+                    out = copy.deepcopy(self._engine.outcome)
                 else:
                     out = self._on_engine(lambda engine: engine.advance(orders))
             except BaseException:
@@ -209,28 +227,28 @@ class LoopHistory:
             more = {name: getattr(ledger, name) + n for name, n in counters.items()}
             ledger = replace(ledger, **more)
             if out.segments or budget is not None:
-                self._describe(out)
+                self._update_statistics(out)
             if ref is not None or out.segments or offsets or ledger != self.ledger:
                 segments = [*([ref] if ref is not None else []), *out.segments]
                 self._commit(segments, log, ledger, out.iteration, offsets)
-            self._least = self.config.checkpoint_every or max(_LOGGED, out.num_edges // 4)
-            if self.log.size > self._least:
+            self._checkpoint_at = self.config.checkpoint_every or max(_LOGGED, out.num_edges // 4)
+            if self.log.size > self._checkpoint_at:
                 try:
                     self.checkpoint()
-                except (RunError, StateError) as error:  # what came is in the log all the same
+                except (RunError, StateError) as error:  # the changes are in the log all the same
                     _log.warning("%s: no checkpoint was written: %s", self.loop, error)
             return out
 
-    def _describe(self, out: Outcome) -> None:
+    def _update_statistics(self, out: Outcome) -> None:
         effort = out.effort
-        said = {
+        counts = {
             "iterations": effort.iterations, "updates": effort.updates,
             "messages": effort.messages, "seconds": effort.seconds, "reason": effort.reason,
             "num_vertices": out.num_vertices, "num_edges": out.num_edges,
         }  # fmt: skip
         start = {"start": out.start, "start_reason": out.start_reason, "touched": effort.touched}
         result = {"result": self.config.program.result}
-        self.statistics = {**_NONE, **said, **result, **out.statistics, **start}
+        self.statistics = {**_NONE, **counts, **result, **out.statistics, **start}
         self.aggregates = as_json(out.aggregates)
 
     def _commit(
@@ -242,7 +260,7 @@ class LoopHistory:
         offsets: Mapping[str, Any] | None = None,
         content: Manifest | None = None,
     ) -> None:
-        """Make a version of what the engine stands at; its number grows by one or more."""
+        """Commit what the engine holds as the next version."""
         parent = self.manifest
         steps = 1 if iteration is None else max(iteration - self._iteration, 1)
         began = time.perf_counter()
@@ -260,7 +278,7 @@ class LoopHistory:
         except BaseException as error:
             self._stale = True
             if isinstance(error, FencedError):
-                self._ended = error
+                self._closed_by = error
             raise
         self.spent.add("commit", time.perf_counter() - began)
         self._iteration = self._iteration if iteration is None else iteration
@@ -278,7 +296,7 @@ class LoopHistory:
         return ChangeLog.of(store or self.store, manifest, sent=sent, undirected=undirected)
 
     def _enter(self) -> None:
-        """Let the engine of a branch know in which loop it is, if its program may ask."""
+        """Tell the engine of a branch the name of its loop, if its program may ask."""
         enter = getattr(self._engine, "enter", None)
         if enter is not None and self._branch:
             enter(self.loop)
@@ -289,13 +307,13 @@ class LoopHistory:
                 self.store.backend.delete_segments([ref.key])
 
     def recover(self) -> None:
-        """Stand where the newest version stands, if something failed since; with the lock held."""
-        if self._ended is not None:
-            raise self._ended
+        """Restore the engine from the newest version if something failed; the lock is held."""
+        if self._closed_by is not None:
+            raise self._closed_by
         if self._stale:
             self._close_engine()
             newest = self.store.version(self.loop)
-            if newest.name != self.manifest.name:  # it was committed, and what followed failed
+            if newest.name != self.manifest.name:  # the commit succeeded, what followed failed
                 self.current, self.log = (newest, Ledger.read(newest)), self._log_of(newest)
             self._engine = self.config.restore(self.store, self.manifest)
             self._iteration, self._stale = 0, False
@@ -306,30 +324,30 @@ class LoopHistory:
             with contextlib.suppress(Exception):
                 self._engine.close()
 
-    def _on_engine(self, work: Callable[[Engine], _Done]) -> _Done:
-        """Have the engine do something; if an executor took it along, another from the store."""
-        for left in reversed(range(_TRIES)):
+    def _on_engine(self, work: Callable[[Engine], _T]) -> _T:
+        """Call `work` with the engine; restore it and try again when an executor is lost."""
+        for retries in reversed(range(_TRIES)):
             try:
                 return work(self.engine)
             except InputError:
                 raise
             except BaseException as error:
                 self._stale = True
-                if not left or not isinstance(error, RunError) or _LOST not in str(error):
+                if not retries or not isinstance(error, RunError) or _LOST not in str(error):
                     raise
-                _log.warning("%s: %s; it is made again from the store", self.loop, _LOST)
+                _log.warning("%s: %s; restoring from the store", self.loop, _LOST)
                 self.recover()
         raise AssertionError("unreachable")
 
     def checkpoint(self) -> None:
-        """Write the graph as it is, which takes the place of the logged changes."""
+        """Commit a version with the whole graph, which replaces the logged changes."""
         with self.lock:
             self.recover()
             segments = self._on_engine(lambda engine: engine.checkpoint())
             self._commit(segments, ChangeLog(), self.ledger)
 
     def fork(self, name: str, at: int | None = None) -> LoopHistory:
-        """The versions of a new loop which stands here, or where version `at` stood.
+        """Fork the newest version, or version `at`, as a new loop.
 
         Raises:
             StateInputError: there is a loop of that name, or no such version.
@@ -338,7 +356,7 @@ class LoopHistory:
         try:
             if at is None:
                 with self.lock:
-                    engine = self._forked()
+                    engine = self._fork_engine()
                     current, log = self.current, self.log
                     try:
                         self.store.fork(self.loop, name)
@@ -354,19 +372,19 @@ class LoopHistory:
                     store.delete(name)
                     raise
                 current, log = (manifest, Ledger.read(manifest)), self._log_of(manifest, store)
-            made = LoopHistory(self.config, store, name, engine, current, log)
-            made._iteration = self._iteration if at is None else 0
-            made._branch = True
-            made._enter()
-            return made
+            fork = LoopHistory(self.config, store, name, engine, current, log)
+            fork._iteration = self._iteration if at is None else 0
+            fork._branch = True
+            fork._enter()
+            return fork
         except BaseException:
             store.close()
             raise
 
-    def _forked(self) -> Engine | _LazyFork:
-        """An engine for a fork; a lazy one where an engine would hold up this loop.
+    def _fork_engine(self) -> Engine | _LazyFork:
+        """An engine for a fork; a lazy one where creating it would hold up this loop.
 
-        That needs the fixed point, to which this loop is brought if it takes a moment.
+        A lazy one needs the fixed point: the loop iterates to it if that takes a moment only.
         """
         self.recover()
         lazy = isinstance(self._engine, _LazyFork) or getattr(self._engine, "fork_copies", False)
@@ -376,39 +394,39 @@ class LoopHistory:
             self.execute(budget=Budget(seconds=_MOMENT))
         if not self.ledger.exact:
             return self._on_engine(lambda engine: engine.fork())
-        manifest, said = self.manifest, self.statistics
-        known = Outcome(
+        manifest, statistics = self.manifest, self.statistics
+        outcome = Outcome(
             effort=Effort(residual=self.ledger.residual, quiet=True, reason="quiet"),
             iteration=self._iteration,
             start="warm",
             start_reason="the loop that it was forked from was at its fixed point",
-            num_vertices=said.get("num_vertices", 0),
-            num_edges=said.get("num_edges", 0),
+            num_vertices=statistics.get("num_vertices", 0),
+            num_edges=statistics.get("num_edges", 0),
             aggregates=dict(self.aggregates),
         )
 
-        def make() -> Engine:
+        def create() -> Engine:
             with self.lock:
-                if self._ended is None and self.manifest.name == manifest.name:
+                if self._closed_by is None and self.manifest.name == manifest.name:
                     self.recover()
                     return self._on_engine(lambda engine: engine.fork())
             with open_store(self.config.address, create=False) as store:
                 return self.config.restore(store, manifest)
 
-        return _LazyFork(self.integers, self.value, make, known)
+        return _LazyFork(self.integers, self.value, create, outcome)
 
     def merge(self, branch: LoopHistory, received: int) -> None:
-        """Stand where a fork stands now, if nothing was received since it was made.
+        """Take over the state of a fork, if nothing was received since it was forked.
 
         With this loop at iteration τ, its result is written at τ+B, B being the delay bound: no
         update made here can be of so late an iteration, so what was in transit is dropped
-        (section 5.2). What it took in by itself is taken in here.
+        (section 5.2). Changes that the fork received itself are part of this loop then.
 
         Args:
-            received: of this loop when the fork was made.
+            received: `Ledger.received` of this loop when it was forked.
 
         Raises:
-            InputError: input arrived since; nothing happened.
+            InputError: changes arrived since; nothing was merged.
         """
         with self.lock, branch.lock:
             self.recover()
@@ -430,26 +448,26 @@ class LoopHistory:
             later = self._iteration + bound
             self._commit([], branch.log, ledger, later, content=branch.manifest)
             self._stale = branch._stale = True
-            if not isinstance(branch._engine, _LazyFork):  # which stands where this one does
+            if not isinstance(branch._engine, _LazyFork):  # a lazy fork's state is this one's
                 self.engine.adopt(branch._engine)
             self._stale, self._iteration = False, branch._iteration
-            branch._ended = InputError(
+            branch._closed_by = InputError(
                 f"{branch.loop!r} was merged into {self.loop!r}: fork again; its result can be read"
             )
 
     def close(self, *, tidy: bool = False) -> None:
-        """Free the engine, and let go of the store; may be called twice.
+        """Close the engine and the store; may be called twice.
 
         Args:
-            tidy: write a checkpoint if replaying the log would take long.
+            tidy: first commit a checkpoint if replaying the log would take long.
         """
         with self.lock:
-            usable = self._ended is None and not self._stale
-            if tidy and usable and self.log.size > self._least // _LONG:
+            usable = self._closed_by is None and not self._stale
+            if tidy and usable and self.log.size > self._checkpoint_at // _LONG:
                 with contextlib.suppress(RunError, StateError):
                     self.checkpoint()
-            if not isinstance(self._ended, _Closed):
-                self._ended = _Closed(f"loop {self.loop!r} was closed; resume it")
+            if not isinstance(self._closed_by, _Closed):
+                self._closed_by = _Closed(f"loop {self.loop!r} was closed; resume it")
                 self._close_engine()
                 self.store.close()
 

@@ -93,7 +93,9 @@ def open_main_loop(
         )
         undo.pop_all()
     restore = partial(_restore_engine, graph.spark, program, options, loop)
-    config = HistoryConfig(program, address, restore, checkpoint_every, retain, trusted)
+    config = HistoryConfig(
+        program, graph.spark, backend, address, restore, checkpoint_every, retain, trusted
+    )
     return LoopHistory(config, store, loop, engine, (manifest, ledger), ChangeLog())
 
 
@@ -145,7 +147,7 @@ def resume_main_loop(
         store.prune(loop, retain)  # earlier owners may have ended before they did
         undo.pop_all()
     config = HistoryConfig(
-        program, store.backend.address, restore, checkpoint_every, retain, trusted
+        program, spark, backend, store.backend.address, restore, checkpoint_every, retain, trusted
     )
     return LoopHistory(config, store, loop, engine, (manifest, ledger), log)
 

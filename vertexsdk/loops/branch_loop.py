@@ -1,7 +1,7 @@
-"""A loop forked from another: iterated to the exact answer for the instant of its fork, or what-if.
+"""A loop forked from another, to compute the exact answer at that instant, or a what-if.
 
-It shares what neither changes with the loop that it was forked from, and otherwise has its own
-engine, its own name in the store and its own log. So any number of them run beside a main loop.
+A branch has an engine, a name in the store and a change log of its own, so any number of them run
+beside a main loop. Data which neither loop changes is shared.
 """
 
 from __future__ import annotations
@@ -13,15 +13,12 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyspark.sql import SparkSession
-
 from vertexsdk.engine.engine import Budget, Effort
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
-from vertexsdk.state.address import Address
 
 if TYPE_CHECKING:
     from vertexsdk.loops._diff import Comparable, ResultDiff
@@ -32,12 +29,13 @@ Merge = Literal["auto"] | None
 
 
 class BranchLoop:
-    """A fork of a loop, made by `MainLoop.fork`; a context manager that frees it.
+    """A fork of a loop, as `MainLoop.fork` returns it; a context manager that closes it.
 
     Its versions stay in the store under its name.
 
     Attributes:
         loop: its name in the store.
+        backend: URL of the store.
         merged: whether its result was written into the loop that it was forked from.
 
     Example:
@@ -47,19 +45,11 @@ class BranchLoop:
         >>> branch.result().dataframe().write.parquet("distances")  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        versions: LoopHistory,
-        parent: LoopHistory,
-        backend: Address,
-        spark: SparkSession,
-        merge: Merge,
-    ) -> None:
-        self.versions, self._parent = versions, parent
-        self.backend, self._spark, self._merge = backend, spark, merge
-        self.loop = versions.loop
+    def __init__(self, history: LoopHistory, parent: LoopHistory, merge: Merge) -> None:
+        self._history, self._parent, self._merge = history, parent, merge
+        self.loop, self.backend = history.loop, history.config.backend
         self.merged = False
-        self._received = versions.ledger.received  # by the parent, when this was forked
+        self._received = history.ledger.received  # by the parent, when this was forked
         self._thread: threading.Thread | None = None
         self._cancelled = threading.Event()
         self._error: BaseException | None = None
@@ -70,40 +60,37 @@ class BranchLoop:
     def of(
         cls,
         parent: LoopHistory,
-        backend: Address,
-        spark: SparkSession,
-        name: str | None,
-        at: int | None,
-        merge: Merge,
+        name: str | None = None,
+        at: int | None = None,
+        merge: Merge = None,
     ) -> BranchLoop:
         """Fork a loop; the arguments are those of `MainLoop.fork`."""
         if merge not in (None, "auto"):
             raise InputError(f"merge is {merge!r}; it must be None or 'auto'")
-        if name is None:
-            with parent.lock:
-                there = set(parent.store.backend.list_heads())
-                number = 1
-                while f"{parent.loop}-fork-{number}" in there:
-                    number += 1
-                versions = parent.fork(f"{parent.loop}-fork-{number}", at)
-        else:
-            versions = parent.fork(name, at)
-        branch = cls(versions, parent, backend, spark, merge)
+        with parent.lock if name is None else contextlib.nullcontext():
+            loops = set(parent.store.backend.list_heads()) if name is None else ()
+            number = 1
+            while f"{parent.loop}-fork-{number}" in loops:
+                number += 1
+            branch = cls(parent.fork(name or f"{parent.loop}-fork-{number}", at), parent, merge)
         if at is not None:
-            branch._received = -1  # no version but the newest can be merged
+            branch._received = -1  # only a fork of the newest version can be merged
         return branch
 
     def start(
         self, *, timeout: float | None = None, max_iterations: int | None = None
     ) -> BranchLoop:
-        """Iterate to the end in a thread of its own; `result` waits for it.
+        """Start to iterate to the fixed point, in a background thread; `result` waits for it.
 
         Args:
-            timeout: seconds after which it is ended.
-            max_iterations: after which it is ended, unless it was at its fixed point before.
+            timeout: seconds after which the iterations are stopped.
+            max_iterations: number of iterations after which they are stopped.
+
+        Returns:
+            This branch.
 
         Raises:
-            InputError: it runs already.
+            InputError: it is running already.
         """
         self._refuse_running()
         self._cancelled.clear()
@@ -120,21 +107,21 @@ class BranchLoop:
 
     def _run(self, budget: Budget) -> None:
         try:
-            out = self.versions.execute(budget=budget)
+            out = self._history.execute(budget=budget)
             self._effort = out.effort
             if out.num_vertices == 0:
                 raise InputError("the graph has no edge left, and so no vertex to answer for")
             if not out.effort.quiet:
                 raise not_converged(self.loop, out.effort)
-            if self._merge == "auto" and self.versions.ledger.received == self._received:
-                with contextlib.suppress(InputError):  # input came: what is merged would lose it
+            if self._merge == "auto" and self._history.ledger.received == self._received:
+                with contextlib.suppress(InputError):  # changes arrived: they would be lost
                     self._do_merge()
         except BaseException as error:
             self._error = error
 
     @property
     def running(self) -> bool:
-        """Whether it iterates now."""
+        """Whether it is iterating now."""
         return self._thread is not None and self._thread.is_alive()
 
     def _refuse_running(self) -> None:
@@ -147,13 +134,16 @@ class BranchLoop:
         """Return the exact answer; iterates first, if `start` was not called.
 
         Args:
-            timeout: seconds to wait for it; it goes on if they have passed.
+            timeout: seconds to wait; the iterations continue when they have passed.
+
+        Returns:
+            The answer, for the caller to close.
 
         Raises:
             RunError: it failed, met a limit, was cancelled, or is still running.
             InputError: the graph has no vertex.
         """
-        ledger = self.versions.ledger
+        ledger = self._history.ledger
         merges = self._merge is not None and self._thread is None
         if not self.running and self._error is None:
             if merges or not (ledger.exact and ledger.state):
@@ -170,26 +160,29 @@ class BranchLoop:
         return self.read()
 
     def read(self) -> Result:
-        """Return the newest version, whether it is exact or not; `statistics["exact"]` says so.
+        """Return the newest version, exact or not; its `statistics["exact"]` tells.
 
         Raises:
             InputError: there is no state yet.
         """
-        manifest, ledger = self.versions.current
+        current = self._history.current
+        ledger = current[1]
         require_state(self.loop, ledger)
-        statistics = {**self.versions.statistics, "changes": ledger.received, **ledger.counts}
-        statistics |= {"version": manifest.iteration, "behind": ledger.behind}
-        statistics |= {"residual": ledger.residual, "exact": ledger.exact, "merged": self.merged}
-        return self.versions.result(
-            self.backend, self.loop, manifest.iteration, statistics, self._spark
-        )
+        exact = {"exact": ledger.exact, "merged": self.merged}
+        statistics = {**self._history.statistics, **ledger.counts, **exact}
+        return self._history.result(self.loop, statistics, current)
 
     def cancel(self) -> None:
-        """End the iterations; `result` then says so. What was reached stays readable."""
+        """Stop the iterations; `result` raises then. The state that they reached can be read."""
         self._cancelled.set()
 
     def progress(self) -> dict[str, Any]:
-        """Return `state` (waiting, running, done, failed), and of the iterations what is known."""
+        """Return how far the branch is.
+
+        Returns:
+            `state` (waiting, running, done or failed), and `iterations`, `updates`, `messages`,
+            `residual` and `seconds` so far.
+        """
         effort = self._effort
         state = "waiting" if self._thread is None else "running"
         if self._thread is not None and not self.running:
@@ -204,7 +197,10 @@ class BranchLoop:
         }
 
     def apply(self, changes: Changes | Iterable[Sequence[Any]]) -> dict[str, int]:
-        """Take in changes which the loop that this was forked from never sees: what if?
+        """Apply changes to this branch alone, for a what-if.
+
+        Args:
+            changes: as for `MainLoop.ingest`.
 
         Returns:
             As `MainLoop.ingest`.
@@ -213,50 +209,48 @@ class BranchLoop:
             InputError: changes of another form, or it is running.
         """
         self._refuse_running()
-        with self.versions.lock:
-            batch = self.versions.cast(changes)
+        with self._history.lock:
+            batch = self._history.cast(changes)
             self._error = None
-            return dict(self.versions.execute(batch).counts)
+            return dict(self._history.execute(batch).counts)
 
     def fork(self, name: str | None = None, *, merge: Merge = None) -> BranchLoop:
-        """Return a branch of this branch.
+        """Return a branch of this branch; the arguments are those of `MainLoop.fork`.
 
         Raises:
             InputError: it is running.
         """
         self._refuse_running()
-        return BranchLoop.of(self.versions, self.backend, self._spark, name, None, merge)
+        return BranchLoop.of(self._history, name, merge=merge)
 
     def merge(self) -> None:
         """Write the result into the loop that this was forked from, at its next iteration.
 
-        Changes of `apply` are made there too. This branch ends with it; its result can be read.
+        Changes of `apply` become part of that loop too. The branch can only be read afterwards.
 
         Raises:
             InputError: it is not exact yet, or input came to that loop since the fork.
         """
         self._refuse_running()
-        if not self.versions.ledger.exact:
-            raise InputError(
-                f"branch {self.loop!r} is not at its fixed point: ask for its result() first"
-            )
+        if not self._history.ledger.exact:
+            raise InputError(f"branch {self.loop!r} is not at its fixed point: call result() first")
         self._do_merge()
 
     def _do_merge(self) -> None:
         if self._received < 0:
             raise InputError(f"branch {self.loop!r} stands at an earlier version: fork the newest")
-        self._parent.merge(self.versions, self._received)
+        self._parent.merge(self._history, self._received)
         self.merged = True
 
     def diff(self, other: Comparable, field: str | None = None) -> ResultDiff:
         """Compare the newest version with another branch, a main loop, or a result.
 
         Args:
-            other: it is read as it is.
+            other: what to compare with; of a loop its newest version.
             field: the program's result by default.
 
         Returns:
-            The ids that differ, ascending, with both values.
+            The ids that differ, ascending, with the values of both.
 
         Raises:
             InputError: there is no such field, or no state yet.
@@ -267,7 +261,7 @@ class BranchLoop:
             return diff_results(mine, other, field)
 
     def close(self, *, forget: bool = False) -> None:
-        """Cancel what runs and free the memory.
+        """Cancel the iterations and free the memory.
 
         Args:
             forget: delete its versions from the store too.
@@ -275,9 +269,9 @@ class BranchLoop:
         self.cancel()
         if self._thread is not None:
             self._thread.join()
-        if forget and self.versions.store.head(self.loop) is not None:
-            self.versions.store.delete(self.loop)
-        self.versions.close()
+        if forget and self._history.store.head(self.loop) is not None:
+            self._history.store.delete(self.loop)
+        self._history.close()
 
     def __enter__(self) -> BranchLoop:
         return self
@@ -298,7 +292,7 @@ def require_state(loop: str, ledger: Ledger) -> None:
 
 
 def not_converged(loop: str, effort: Effort) -> RunError:
-    """The error of iterations that a limit ended."""
+    """The error of iterations which ended before the fixed point."""
     residual = "it has no residual" if effort.residual is None else f"residual {effort.residual:g}"
     why = {
         "cancelled": "was cancelled",

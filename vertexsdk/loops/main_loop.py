@@ -1,4 +1,4 @@
-"""A program over a graph that changes: changes go in, exact answers for an instant come out."""
+"""Run a program on a graph that changes: ingest changes, query exact answers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._answers import KEEP, Answers
 from vertexsdk.loops._history import LoopHistory
+from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._open_loop import Migrate, open_main_loop, resume_main_loop
 from vertexsdk.loops.branch_loop import BranchLoop, not_converged, require_state
 from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
+from vertexsdk.state import Manifest
 from vertexsdk.state.address import Address
 from vertexsdk.state.default_url import chosen_backend
 
@@ -36,40 +38,41 @@ __all__ = ["MainLoop"]
 
 
 class MainLoop:
-    """A graph that takes in changes, and queries of it.
+    """A program on a graph that changes.
 
-    A query answers for this instant: the answer equals that of a run from scratch. It goes on from
-    the state before where that is exact, and begins with `init` elsewhere; its statistics say
-    which under `start`, and why under `start_reason`.
+    `ingest` adds changes, `query` returns the exact answer for the graph at that instant: it
+    equals that of a run from scratch. A query continues from the state before it where that gives
+    the exact answer, and starts from `init` elsewhere; the statistic `start` says which,
+    `start_reason` why.
 
-    A vertex is there while an edge, the graph's vertex file, or a parameter names it.
+    A vertex exists while an edge, the graph's vertex file, or a parameter names it.
 
-    The graph and every batch of changes are in the store before they are acknowledged, so another
-    process can go on with `resume`, whenever this one ended.
+    The graph and every batch of changes are durable before they are acknowledged, so another
+    process can `resume` the loop, however this one ended.
 
     Args:
         program: a Vertex subclass, or a `Program` of several.
-        graph: what it begins with; without parallel edges.
+        graph: the initial graph, without parallel edges.
         params: values of the program's parameters.
         backend: URL of the versioned store, or "@FILE" for a file which holds it; see
             `chosen_backend`.
         loop: the name under which versions are kept, the program's name by default; the answer of
-            query k is kept as `LOOP-k`. What the store had under these names is replaced.
-        strict: refuse a change that removes or alters an edge which is not there.
-        budget: iterations that follow each batch, to keep an approximation; none by default. A
-            program whose every answer begins with `init` has none.
-        checkpoint_every: changes in the log after which the graph is written anew; by default a
+            query k is kept as `LOOP-k`. Loops of these names in the store are replaced.
+        strict: refuse a batch with a change that removes or alters an absent edge.
+        budget: iterations after each batch, which keep an approximation up to date; none by
+            default, and none for a program whose every answer starts from `init`.
+        checkpoint_every: changes in the log after which the whole graph is written; by default a
             million, or a quarter of the edges where that is more.
         retain: newest versions that are kept, for `fork(at=...)`.
         trusted: unpickle answers' fields that are Python objects. A pickle can run code, so
             whoever can write to the store must be trusted.
         keep_answers: newest answers that are kept, as `LOOP-k`; an older one is deleted when its
-            `Result` is closed, or nobody has it any more. None keeps all.
-        options: as those of `run`, but for `commit_every`.
+            `Result` is closed or garbage-collected. None keeps all.
+        options: those of `run`, without `commit_every`.
 
     Attributes:
-        shared: others use this loop too, so a query does not hold it up but runs in a fork.
-        seconds: spent on taking in changes.
+        shared: a stream uses this loop too, so queries run in a fork, beside it.
+        seconds: time that `ingest` has taken.
 
     Raises:
         InputError: wrong arguments; nothing was run.
@@ -99,12 +102,12 @@ class MainLoop:
         **options: Any,
     ) -> None:
         program = program if isinstance(program, Program) else Program(program)
-        self._choose(program, backend, loop, strict, budget, keep_answers, options)
-        versions = open_main_loop(
+        self._set_options(program, backend, loop, strict, budget, keep_answers, options)
+        history = open_main_loop(
             program, graph, dict(params or {}), self.backend, self.loop, self.options,
             checkpoint_every=checkpoint_every, retain=retain, trusted=trusted,
         )  # fmt: skip
-        self._hold(graph.spark, versions)
+        self._set_up(history)
 
     @classmethod
     def resume(
@@ -124,15 +127,15 @@ class MainLoop:
         keep_answers: int | None = KEEP,
         **options: Any,
     ) -> MainLoop:
-        """Go on with a main loop as the store has it, wherever and whenever it was left.
+        """Continue a main loop from the store, in any process.
 
-        The process which ran it before is told at its next commit, if it still runs. The next
-        answer begins with `init`.
+        If the process that ran it before is still running, its next commit fails. The next answer
+        starts from `init`.
 
         Args:
-            params: may be left out; where given they must be those that the loop was begun with.
-            migrate: makes the columns of the state, by name, from those of a program which had
-                other fields; without it such a program is refused.
+            params: may be left out; otherwise those that the loop was begun with.
+            migrate: for a program whose fields have changed: a function from the old columns of
+                the state, by name, to the new ones. Without it such a program is refused.
             trusted: as for `MainLoop`; a program without `messages` needs it, for its vertices
                 are kept as Python objects.
 
@@ -146,15 +149,15 @@ class MainLoop:
         """
         program = program if isinstance(program, Program) else Program(program)
         self = cls.__new__(cls)
-        self._choose(program, backend, loop, strict, budget, keep_answers, options)
-        versions = resume_main_loop(
+        self._set_options(program, backend, loop, strict, budget, keep_answers, options)
+        history = resume_main_loop(
             spark, program, params, self.backend, self.loop, self.options, migrate,
             checkpoint_every=checkpoint_every, retain=retain, trusted=trusted,
         )  # fmt: skip
-        self._hold(spark, versions)
+        self._set_up(history)
         return self
 
-    def _choose(
+    def _set_options(
         self,
         program: Program,
         backend: str | Address | None,
@@ -172,9 +175,9 @@ class MainLoop:
         self.strict, self.budget, self._keep_answers = strict, budget, keep_answers
         self.options = {k: v for k, v in options.items() if k != "commit_every"}
 
-    def _hold(self, spark: SparkSession, versions: LoopHistory) -> None:
-        self._spark, self._history = spark, versions
-        self._answers = Answers(versions, self._keep_answers)
+    def _set_up(self, history: LoopHistory) -> None:
+        self._history = history
+        self._answers = Answers(history, self._keep_answers)
         self.shared = False
         self.seconds = 0.0
         self._newest: Result | None = None
@@ -193,22 +196,22 @@ class MainLoop:
 
     @property
     def from_init(self) -> str | None:
-        """Why every answer begins with `init`; None where they go on from before."""
+        """Why every answer starts from `init`; None where it continues from the state before."""
         return self._history.engine.from_init
 
     @property
     def params(self) -> dict[str, Any]:
-        """The program's parameters, as given."""
+        """The program's parameters, as the user passed them."""
         return dict(self._history.ledger.params)
 
     @property
     def counts(self) -> dict[str, int]:
-        """The changes that were taken in, by what they met."""
+        """How many edges changes have added, removed, changed, left unchanged, or not found."""
         return dict(self._history.ledger.counts)
 
     @property
     def changes(self) -> int:
-        """How many changes were taken in."""
+        """How many changes were ingested."""
         return self._history.ledger.received
 
     @property
@@ -230,7 +233,7 @@ class MainLoop:
 
     @property
     def offsets(self) -> dict[str, Any]:
-        """How far each source was taken in."""
+        """The offset that was committed last, by source."""
         return dict(self._history.manifest.offsets)
 
     def ingest(
@@ -241,43 +244,42 @@ class MainLoop:
         offset: Any = None,
         bad: int = 0,
     ) -> dict[str, int]:
-        """Take in changes, in order, all of them or none; on return they are durable.
+        """Apply changes in order, all of them or none; on return they are durable.
 
         Args:
             changes: a `Changes` batch, a DataFrame with columns `kind,source,target[,value]`, or
                 `(sign, source, target[, value])` tuples.
-            source: where they come from.
-            offset: how far the source is with them, an int that grows, or anything JSON. It is
-                committed with them; a batch whose offset was committed before is left out.
-            bad: records of the source beside them that were no changes, to be counted.
+            source: the name of their source.
+            offset: the source's position after them: an int that grows, or any JSON value. It is
+                committed with them; a batch whose offset was committed before is skipped.
+            bad: number of the source's records that were not valid changes, to be counted.
 
         Returns:
             How many edges were `added`, `removed`, `changed` or left `unchanged`, and how many
-            changes met no such edge (`absent`). Of a batch that was left out: how many changes
-            were `repeated`.
+            changes met no such edge (`absent`). Of a skipped batch: how many changes were
+            `repeated`.
 
         Raises:
             InputError: changes of another form; or, with `strict`, an absent edge, named.
-            RunError, StateError: nothing was taken in.
+            RunError, StateError: nothing was applied.
         """
         began = time.perf_counter()
         batch = self._history.cast(changes)
-        none = dict.fromkeys(COUNTS, 0)
-        versions = self._history
+        history = self._history
         if not len(batch) and source is None and not bad:
-            return none
-        with versions.lock:
-            versions.recover()
-            if source is not None and _repeats(versions.manifest.offsets, source, offset):
-                versions.execute(repeated=len(batch))
-                return {**none, "repeated": len(batch)}
+            return dict.fromkeys(COUNTS, 0)
+        with history.lock:
+            history.recover()
+            if source is not None and _repeats(history.manifest.offsets, source, offset):
+                history.execute(repeated=len(batch))
+                return {**dict.fromkeys(COUNTS, 0), "repeated": len(batch)}
             offsets = {} if source is None else {source: offset}
-            out = versions.execute(
+            out = history.execute(
                 batch, strict=self.strict, budget=self._approximation(), offsets=offsets, bad=bad
             )
             self.seconds += time.perf_counter() - began
         if self.strict and out.absent:
-            raise InputError(_absent(batch, out.absent[0], versions.ledger.undirected))
+            raise InputError(_absent(batch, out.absent[0], history.ledger.undirected))
         return dict(out.counts)
 
     def start(
@@ -291,22 +293,25 @@ class MainLoop:
         deltas: Any = None,
         trigger: Mapping[str, Any] | None = None,
     ) -> Stream:
-        """Let a stream flow in, in the background, each change once over any number of restarts.
+        """Start to ingest a stream in the background, each change once over any restarts.
 
-        Queries may be asked meanwhile; they do not hold it up.
+        Queries can be asked meanwhile; they do not hold it up.
 
         Args:
             stream: a streaming DataFrame, of any source, with columns `kind,source,target[,value]`;
                 or change files, directories and globs.
-            follow: of files: wait for files that grow, and for files moved into directories, as
-                is done by default.
-            idle: of files: end when nothing has come for so many seconds; None never ends.
+            follow: of files: wait for files that grow, and for files moved into directories;
+                the default.
+            idle: of files: end after so many seconds without a change; None never ends.
             time_column: the column, or the number of a file's field from 1, which holds a time;
                 changes whose time runs backwards are counted, or refused by a strict loop.
-            checkpointLocation: of a DataFrame: where Spark keeps its place, to go on from there.
-            deltas: of a DataFrame: what makes changes of other columns: an `Ingester`, which is
-                given the rows, or a function, which is given each batch as a DataFrame.
+            checkpointLocation: of a DataFrame: where Spark stores its offsets, for restarts.
+            deltas: of a DataFrame with other columns: an `Ingester`, which receives the rows, or a
+                function from each batch, a DataFrame, to changes.
             trigger: of a DataFrame: as for `DataStreamWriter.trigger`.
+
+        Returns:
+            The stream: `progress()`, `stop()`, `awaitTermination()`.
 
         Raises:
             InputError: the stream is of another kind; nothing was started.
@@ -334,36 +339,39 @@ class MainLoop:
     def query(self, *, timeout: float | None = None, max_iterations: int | None = None) -> Result:
         """Return the exact answer for this instant.
 
-        While nobody else uses the loop, it is itself iterated to the end, and the version that
-        this makes is forked by a pointer as `LOOP-k`: what forking a branch, iterating it and
-        merging it leaves, when nothing comes in between. Else that is done, and input goes on.
+        If nothing else uses the loop, it iterates to the fixed point itself, and the version is
+        forked as `LOOP-k`, which copies a pointer. Otherwise a branch is forked, iterated and
+        merged, with the same effect, and changes are ingested meanwhile.
 
         Args:
-            timeout: seconds.
-            max_iterations: at most so many.
+            timeout: seconds after which the iterations are stopped.
+            max_iterations: number of iterations after which they are stopped.
+
+        Returns:
+            The answer, for the caller to close.
 
         Raises:
             InputError: the graph has no edge left.
-            RunError: the run failed, or met a limit; what was ingested stays.
+            RunError: the iterations failed, or met a limit; the changes stay ingested.
         """
-        versions = self._history
+        history = self._history
         if self._sees_loop and not self.shared:
-            versions.execute(budget=Budget(max_iterations, timeout))  # what it does in this loop
-        if self._sees_loop or self.shared or not versions.lock.acquire(blocking=False):
+            history.execute(budget=Budget(max_iterations, timeout))  # what it does here alone
+        if self._sees_loop or self.shared or not history.lock.acquire(blocking=False):
             return self._answer_beside(timeout, max_iterations)
         try:
-            out = versions.execute(budget=Budget(max_iterations, timeout), queries=1)
+            out = history.execute(budget=Budget(max_iterations, timeout), queries=1)
             if out.num_vertices == 0:
                 raise InputError("the graph has no edge left; ingest some first")
             if not out.effort.quiet:
                 raise not_converged(self.loop, out.effort)
-            name = self._free_name(versions.ledger.queries)
-            with versions.spent.timed("commit"):
-                versions.store.fork(self.loop, name)
-            versions.store.show(self.loop)
-            return self._result(name, versions)
+            name = self._free_name(history.ledger.queries)
+            with history.spent.timed("commit"):
+                history.store.fork(self.loop, name)
+            history.store.show(self.loop)
+            return self._result(name, history)
         finally:
-            versions.lock.release()
+            history.lock.release()
 
     @property
     def _sees_loop(self) -> bool:
@@ -371,22 +379,22 @@ class MainLoop:
         return bool(getattr(self._history.engine, "reads_loop", False))
 
     def answered(self) -> Result | None:
-        """Return the newest query's answer again, if nothing came in since; else None.
+        """Return the newest query's answer again if no change was ingested since, else None.
 
-        Whoever goes on with a loop that was ended between a query and its use asks this first.
+        For a process that resumes a loop which ended between a query and its use.
         """
-        versions = self._history
-        with versions.lock:
-            manifest, ledger = versions.current
+        history = self._history
+        with history.lock:
+            manifest, ledger = history.current
             if not ledger.queries or not ledger.exact:
                 return None
             name = f"{self.loop}-{ledger.queries}"
-            kept = versions.store.head(name)
+            kept = history.store.head(name)
             if kept is None:
-                versions.store.fork(self.loop, name)
+                history.store.fork(self.loop, name)
             elif kept.name != manifest.name:
                 return None
-        return self._result(name, versions)
+        return self._result(name, history)
 
     def _answer_beside(self, timeout: float | None, max_iterations: int | None) -> Result:
         with self._history.lock:
@@ -395,7 +403,7 @@ class MainLoop:
             branch = self.fork(self._free_name(self._history.ledger.queries), merge=merge)
         try:
             branch.start(timeout=timeout, max_iterations=max_iterations).result().close()
-            return self._result(branch.loop, branch.versions)
+            return self._result(branch.loop, branch._history)
         finally:
             branch.close()
 
@@ -403,14 +411,11 @@ class MainLoop:
         name = f"{self.loop}-{query}"
         store = self._history.store
         if store.head(name) is not None:
-            store.delete(name)  # of an earlier stream
+            store.delete(name)  # of an earlier loop of this name
         return name
 
-    def _result(self, name: str, versions: LoopHistory) -> Result:
-        manifest, ledger = versions.current
-        statistics = {**versions.statistics, "changes": ledger.received, **ledger.counts}
-        statistics |= {"version": manifest.iteration, "behind": 0, "residual": ledger.residual}
-        result = versions.result(self.backend, name, manifest.iteration, statistics, self._spark)
+    def _result(self, name: str, history: LoopHistory) -> Result:
+        result = history.result(name, {**history.statistics, **history.ledger.counts})
         self._answers.add(name, result)
         return result
 
@@ -421,12 +426,12 @@ class MainLoop:
         *,
         merge: Literal["auto"] | None = None,
     ) -> BranchLoop:
-        """Return a branch loop that stands here, and goes its own way from now on.
+        """Return a branch loop, which starts from the newest version or an earlier one.
 
         Args:
             name: of the new loop in the store; by default `LOOP-fork-1`, `-2`, ...
-            at: stand at the version of this iteration, or the newest before it that is kept. Its
-                iterations begin with `init`.
+            at: start from the version of this iteration, or the newest before it that is kept. Its
+                iterations start from `init`.
             merge: "auto" merges it at the end of its iterations, if no input came meanwhile.
 
         Raises:
@@ -438,18 +443,19 @@ class MainLoop:
             ...     what_if.diff(main.query()).ids
             array([4, 9])
         """
-        return BranchLoop.of(self._history, self.backend, self._spark, name, at, merge)
+        return BranchLoop.of(self._history, name, at, merge)
 
     def lookup(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
-        """Return the state of some vertices as it is now, and how far it may be from exact.
+        """Return the current state of some vertices, and how far it may be from exact.
 
         Args:
             ids: an id, or several.
             field: only this one.
 
         Returns:
-            For each id its fields, and `version` (of this loop), `behind` (changes that were
-            taken in and are not reflected yet) and `residual` (see `Effort`).
+            For each id its fields, and `version` (of this loop), `behind` (ingested changes that
+            the state does not reflect yet) and `residual` (an upper bound of the distance to the
+            fixed point, or None).
 
         Raises:
             InputError: there is no state yet.
@@ -465,28 +471,24 @@ class MainLoop:
                 if self._newest is not None:
                     self._newest.close()
                 self._newest = newest
-            said = {n: self._newest.statistics[n] for n in ("version", "behind", "residual")}
+            staleness = {n: self._newest.statistics[n] for n in ("version", "behind", "residual")}
             rows = self._newest.lookup(ids, field)
-        return {vertex: {**row, **said} for vertex, row in rows.items()}
+        return {vertex: {**row, **staleness} for vertex, row in rows.items()}
 
     def read(self) -> Result:
-        """Return the newest version, approximate as it is; see `lookup` for what is said of it.
+        """Return the newest version, which may be approximate; see `lookup` for its statistics.
 
         Raises:
             InputError: there is no state yet.
         """
         return self._read(self._history.current)
 
-    def _read(self, current: Any) -> Result:
+    def _read(self, current: tuple[Manifest, Ledger]) -> Result:
         manifest, ledger = current
         require_state(self.loop, ledger)
-        said = {"version": manifest.iteration, "behind": ledger.behind}
-        said |= {"residual": ledger.residual, "exact": ledger.exact}
-        statistics = {**manifest.statistics, **said, "changes": ledger.received}
+        statistics = {**manifest.statistics, "exact": ledger.exact}
         del statistics["main"]
-        return self._history.result(
-            self.backend, self.loop, manifest.iteration, statistics, self._spark
-        )
+        return self._history.result(self.loop, statistics, current)
 
     def diff(self, other: Comparable, field: str | None = None) -> ResultDiff:
         """Compare the newest version with another loop's; see `BranchLoop.diff`."""
@@ -496,7 +498,7 @@ class MainLoop:
             return diff_results(mine, other, field)
 
     def close(self) -> None:
-        """End its streams, free the memory of the graph; what was ingested stays in the store."""
+        """Stop the streams and free the graph's memory; the loop stays in the store."""
         for stream in self._streams:
             stream.stop()
         with self._reading:

@@ -22,8 +22,7 @@ from pyarrow import csv
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.program.algebra import INT_MAX, INT_MIN
 
-__all__ = ["Rows", "check_path", "column", "to_dict", "with_infinities"]
-__all__ += ["write", "write_rows"]
+__all__ = ["Rows", "check_path", "column", "to_dict", "with_infinities", "write", "write_rows"]
 
 Rows = tuple[Any, Any]
 """Vertex ids (int64[n], or n strings) and the value of each: shape (n,) or (n, k), or objects."""
@@ -78,8 +77,8 @@ def write_rows(path: str | os.PathLike[str], parts: Iterable[Rows]) -> int:
         os.replace(temporary, path)
         return rows
     except OSError as error:
-        said = error.strerror or str(error)
-        raise RunError(f"{path}: {said}; free some room and write again") from None
+        reason = error.strerror or str(error)
+        raise RunError(f"{path}: {reason}; free some room and write again") from None
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
@@ -107,14 +106,14 @@ def with_infinities(values: Any) -> Any:
 
 
 def to_dict(parts: Iterable[Rows]) -> dict[Any, Any]:
-    """Return all parts as {vertex: value} of plain Python ids and values (vectors: lists)."""
+    """Return all parts as {vertex: value} of Python's own ids and values; vectors are lists."""
     out: dict[Any, Any] = {}
     for ids, values in parts:
-        out.update(zip(_plain(ids), _plain(values), strict=True))
+        out.update(zip(_to_list(ids), _to_list(values), strict=True))
     return out
 
 
-def _plain(column: Any) -> list[Any]:
+def _to_list(column: Any) -> list[Any]:
     if isinstance(column, np.ndarray):
         return list(column.tolist())
     return list(column.to_pylist()) if isinstance(column, pa.Array) else list(column)
@@ -158,7 +157,7 @@ def _csv_values(values: Any) -> pa.Array:
             return pc.if_else(infinite, signed, pc.cast(pa.array(values), pa.string()))
         if values.dtype.kind != "O":
             return pa.array(values)
-    return pa.array([_text(v) for v in _plain(values)], pa.string())
+    return pa.array([_text(v) for v in _to_list(values)], pa.string())
 
 
 def _text(value: Any) -> str:
@@ -203,8 +202,8 @@ def column(values: Any) -> pa.Array:
         return pa.FixedSizeListArray.from_arrays(flat, values.shape[1]).cast(pa.list_(flat.type))
     if isinstance(values, np.ndarray) and values.dtype.kind != "O":
         return pa.array(values)
-    plain: list[Any] = list(values)
+    objects: list[Any] = list(values)
     try:
-        return pa.array(plain)
+        return pa.array(objects)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return pa.array([v if isinstance(v, str) else repr(v) for v in plain], pa.string())
+        return pa.array([v if isinstance(v, str) else repr(v) for v in objects], pa.string())

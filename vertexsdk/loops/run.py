@@ -1,4 +1,4 @@
-"""`run`: a program over a graph, to its end, and its result."""
+"""`run`: a program on a graph, from `init` to its end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(
     progress: bool | None = None,
     trusted: bool = False,
 ) -> Result:
-    """Run a program over a graph until it converges, and commit the result.
+    """Run a program on a graph until it converges, and commit the result.
 
     Args:
         program: a Vertex subclass, or a `Program` of several.
@@ -41,12 +41,13 @@ def run(
         backend: URL of the versioned store, or "@FILE" for a file which holds it; see
             `chosen_backend`.
         loop: the name under which versions are committed; the program's name by default.
-        max_iterations: stop after so many, instead of the class's own limit.
-        tolerance: instead of the class's own.
+        max_iterations: stop after so many iterations; by default the class's own limit.
+        tolerance: do not send changes that are not larger; by default the class's own.
         commit_every: commit a version every so many iterations too, not only at the end.
         compiled: False interprets; "require" refuses what does not compile.
-        threads: per partition; the default shares the executors' cores among partitions.
-        exchange: how messages travel between partitions; by size if "auto".
+        threads: number of threads per partition; by default the cores are divided evenly.
+        exchange: send messages between partitions through the "driver" or by a Spark "shuffle";
+            "auto" chooses by size.
         delay_bound: how many iterations a partition may be ahead of the slowest vertex, plus one:
             1 is synchronous; "auto" chooses. See `docs/delay-bound.md`.
         progress: show a progress bar; the default is on a terminal only.
@@ -54,7 +55,7 @@ def run(
             whoever can write to the store must be trusted.
 
     Returns:
-        The result, readable here and from any process that opens the backend.
+        The result, for the caller to close; any process that opens the backend can read it too.
 
     Raises:
         InputError: wrong arguments; nothing was run.
