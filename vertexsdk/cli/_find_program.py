@@ -21,6 +21,9 @@ __all__ = ["load_program"]
 def load_program(text: str) -> Program:
     """Return the program which `text` names.
 
+    Args:
+        text: a built-in's name, `module:Class`, or `path.py:Class`.
+
     Raises:
         InputError: there is none, or its file cannot be imported.
     """
@@ -36,23 +39,24 @@ def load_program(text: str) -> Program:
         return Program(built_in[text], name=text)
     place, _, name = text.rpartition(":") if ":" in text else (text, "", "")
     module = _from_file(place) if place.endswith(".py") else _from_module(place)
-    found = getattr(module, name, None)
-    if isinstance(found, Program):
-        return found
-    if isinstance(found, type) and issubclass(found, Vertex) and found is not Vertex:
-        return Program(found)
-    programs = [
-        key
-        for key, value in vars(module).items()
-        if isinstance(value, Program)
-        or (isinstance(value, type) and issubclass(value, Vertex) and value is not Vertex)
-    ]
-    said = f"{place} has no Vertex subclass {name!r}" if name else f"{place}: write {place}:Class"
-    raise InputError(f"{said}; it has: {', '.join(sorted(programs)) or 'none'}")
+    program = _program(getattr(module, name, None))
+    if program is not None:
+        return program
+    names = sorted(key for key, value in vars(module).items() if _program(value) is not None)
+    problem = (
+        f"{place} has no Vertex subclass {name!r}" if name else f"{place}: write {place}:Class"
+    )
+    raise InputError(f"{problem}; it has: {', '.join(names) or 'none'}")
+
+
+def _program(value: object) -> Program | None:
+    if isinstance(value, type) and issubclass(value, Vertex) and value is not Vertex:
+        return Program(value)
+    return value if isinstance(value, Program) else None
 
 
 def _from_file(path: str) -> ModuleType:
-    """Import a file which no package holds, under a name of its own."""
+    """Import a file that is in no package, under a name of its own."""
     if not os.path.isfile(path):
         raise InputError(f"no such file: {path}")
     directory = os.path.dirname(os.path.abspath(path))
@@ -75,7 +79,7 @@ def _from_file(path: str) -> ModuleType:
 
 
 def _ship_neighbours(directory: str, names: set[str]) -> None:
-    """Have cloudpickle carry the modules beside the program, which workers cannot import."""
+    """Have cloudpickle ship the modules beside the program, which workers cannot import."""
     for name in names:
         place = os.path.join(directory, *name.split("."))
         file = getattr(sys.modules[name], "__file__", None)

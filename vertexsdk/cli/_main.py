@@ -50,10 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     with _messages():
         try:
-            given = parser(_run, _stream, _query).parse_args(arguments)
-            if given.verbose:
+            args = parser(_run, _stream, _query).parse_args(arguments)
+            if args.verbose:
                 logging.getLogger("vertexsdk").setLevel(logging.INFO)
-            return int(given.command(given))
+            return int(args.command(args))
         except SystemExit as stop:  # --help and --version
             return int(stop.code or 0)
         except BrokenPipeError:
@@ -66,8 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "out of memory; give the machine more, or use more --partitions on more hosts"
             )
         except VertexError as error:
-            said = _first_line(error).replace("pass trusted=True", "add --trusted")
-            return _fail(said, error.exit_status)
+            text = _first_line(error).replace("pass trusted=True", "add --trusted")
+            return _fail(text, error.exit_status)
         except Exception as error:
             return _fail(
                 f"unexpected {type(error).__name__}: {_first_line(error)}; "
@@ -90,8 +90,8 @@ def _first_line(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _messages() -> Iterator[None]:
-    """Log lines and warnings go to standard error, a line each; a caller's settings come back."""
-    # On a terminal a live line may stand where the message is to go.
+    """Write log records and warnings to standard error, a line each; restore settings after."""
+    # On a terminal the progress line may be where the message is to go.
     clear = "\r\x1b[K" if sys.stderr.isatty() else ""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(f"{clear}vertexsdk: %(message)s"))
@@ -123,7 +123,7 @@ def _messages() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _spark(master: str | None, name: str) -> Iterator[SparkSession]:
-    """The session which runs already, or one that is stopped at the end."""
+    """Yield the session which is running already, or one that is stopped at the end."""
     from pyspark import SparkContext
 
     from vertexsdk.engine.progress import ProgressBar
@@ -144,119 +144,119 @@ def _spark(master: str | None, name: str) -> Iterator[SparkSession]:
         spark.stop()
 
 
-def _checked(given: argparse.Namespace) -> tuple[Program, dict[str, str]]:
-    """Find all that can be found wrong before Spark is started."""
+def _checked(args: argparse.Namespace) -> tuple[Program, dict[str, str]]:
+    """Check all arguments that can be checked before Spark is started."""
     from vertexsdk.cli._find_program import load_program
     from vertexsdk.loops.output import check_path
     from vertexsdk.program.analysis.delay_bound import checked_bound
     from vertexsdk.program.fields import Fields
 
-    if given.output:
-        check_path(given.output)
-    if given.stats:
-        _check_writable(given.stats)
-    program = load_program(given.program)
-    params = _params(given.param)
+    if args.output:
+        check_path(args.output)
+    if args.stats:
+        _check_writable(args.stats)
+    program = load_program(args.program)
+    params = _params(args.param)
     program.bind(params)
-    checked_bound(given.delay_bound, program, params, given.max_iterations)
-    if given.field:
-        Fields(program.name, program.schema(), program.result).find(given.field)
+    checked_bound(args.delay_bound, program, params, args.max_iterations)
+    if args.field:
+        Fields(program.name, program.schema(), program.result).find(args.field)
     return program, params
 
 
-def _options(given: argparse.Namespace) -> dict[str, Any]:
+def _options(args: argparse.Namespace) -> dict[str, Any]:
     return {
-        "backend": given.backend,
-        "loop": given.loop,
-        "max_iterations": given.max_iterations,
-        "tolerance": given.tolerance,
-        "commit_every": given.commit_every,
-        "delay_bound": given.delay_bound,
-        "trusted": given.trusted,
-        "compiled": "require" if given.compiled == "require" else given.compiled == "auto",
+        "backend": args.backend,
+        "loop": args.loop,
+        "max_iterations": args.max_iterations,
+        "tolerance": args.tolerance,
+        "commit_every": args.commit_every,
+        "delay_bound": args.delay_bound,
+        "trusted": args.trusted,
+        "compiled": "require" if args.compiled == "require" else args.compiled == "auto",
     }
 
 
-def _graph(given: argparse.Namespace, spark: SparkSession) -> Graph:
+def _graph(args: argparse.Namespace, spark: SparkSession) -> Graph:
     from vertexsdk.graph.graph import Graph
 
     return Graph.read(
         spark,
-        given.edges,
-        vertices=given.vertices,
-        undirected=given.undirected,
-        multi=getattr(given, "multi", False),
-        partitions=given.partitions,
-        format=given.format,
-        partitioner=given.partitioner,
+        args.edges,
+        vertices=args.vertices,
+        undirected=args.undirected,
+        multi=getattr(args, "multi", False),
+        partitions=args.partitions,
+        format=args.format,
+        partitioner=args.partitioner,
     )
 
 
-def _run(given: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     from vertexsdk.loops.run import run
 
-    program, params = _checked(given)
-    with _spark(given.master, program.name) as spark:
-        graph = _graph(given, spark)
+    program, params = _checked(args)
+    with _spark(args.master, program.name) as spark:
+        graph = _graph(args, spark)
         try:
-            result = run(program, graph, params=params, **_options(given))
+            result = run(program, graph, params=params, **_options(args))
         finally:
             graph.unpersist()
         with contextlib.closing(result):
-            if given.output:
-                result.write(given.output, given.field)
-            if given.stats:
-                _write_statistics(given.stats, result.statistics)
-            _summary(given, result)
+            if args.output:
+                result.write(args.output, args.field)
+            if args.stats:
+                _write_statistics(args.stats, result.statistics)
+            _summary(args, result)
     return 0
 
 
-def _stream(given: argparse.Namespace) -> int:
+def _stream(args: argparse.Namespace) -> int:
     from vertexsdk.cli._stream_command import StreamSession
 
-    program, params = _checked(given)
+    program, params = _checked(args)
     stream = StreamSession(
-        given.changes, query_every=given.query_every, follow=given.follow, idle=given.idle,
-        time_field=given.time_column,
+        args.changes, query_every=args.query_every, follow=args.follow, idle=args.idle,
+        time_field=args.time_column,
     )  # fmt: skip
-    if given.idle is not None and not given.follow:
+    if args.idle is not None and not args.follow:
         raise InputError("--idle: is for --follow, which it ends; add that")
     with (
-        _spark(given.master, program.name) as spark,
-        _main_loop(given, spark, program, params) as main,
+        _spark(args.master, program.name) as spark,
+        _main_loop(args, spark, program, params) as main,
     ):
         for result in stream.answers(main):
             with contextlib.closing(result):
-                if given.output:
-                    result.write(_numbered(given.output, stream.queries), given.field)
+                if args.output:
+                    result.write(_numbered(args.output, stream.queries), args.field)
                 print(stream.summary(result), file=sys.stderr)
-    if given.stats:
-        _write_statistics(given.stats, stream.statistics)
+    if args.stats:
+        _write_statistics(args.stats, stream.statistics)
     print(stream.last_line(), file=sys.stderr)
     return 0
 
 
 def _main_loop(
-    given: argparse.Namespace, spark: SparkSession, program: Program, params: dict[str, str]
+    args: argparse.Namespace, spark: SparkSession, program: Program, params: dict[str, str]
 ) -> MainLoop:
-    """The main loop of a stream: as the store has it, with --resume, or from the base."""
+    """The main loop of a stream: resumed from the store with --resume, else from the edges."""
     from vertexsdk.engine.engine import Budget
     from vertexsdk.loops.main_loop import MainLoop
     from vertexsdk.state import open_store
     from vertexsdk.state.default_url import chosen_backend
 
-    options = {**_options(given), "strict": given.strict, "keep_answers": given.keep_answers}
-    if given.budget_iterations is not None or given.budget_ms is not None:
-        seconds = None if given.budget_ms is None else given.budget_ms / 1000
-        options["budget"] = Budget(given.budget_iterations, seconds)
-    if given.resume:
-        name = given.loop or program.name
-        with open_store(chosen_backend(given.backend)) as store:
-            there = store.head(name) is not None
-        if there:
+    options = {**_options(args), "strict": args.strict, "keep_answers": args.keep_answers}
+    if args.budget_iterations is not None or args.budget_ms is not None:
+        seconds = None if args.budget_ms is None else args.budget_ms / 1000
+        options["budget"] = Budget(args.budget_iterations, seconds)
+    if args.resume:
+        name = args.loop or program.name
+        with open_store(chosen_backend(args.backend)) as store:
+            exists = store.head(name) is not None
+        if exists:
             return MainLoop.resume(spark, program, params=params or None, **options)
         print(f"{name}: not in the store yet; beginning with the base", file=sys.stderr)
-    return MainLoop(program, _graph(given, spark), params=params, **options)
+    return MainLoop(program, _graph(args, spark), params=params, **options)
 
 
 def _numbered(path: str, number: int) -> str:
@@ -290,7 +290,7 @@ def _write_statistics(path: str, statistics: dict[str, Any]) -> None:
         raise RunError(f"--stats {path}: {error.strerror}; the results are committed") from None
 
 
-def _summary(given: argparse.Namespace, result: Result) -> None:
+def _summary(args: argparse.Namespace, result: Result) -> None:
     s = result.statistics
     lines = [
         f"{result.loop}: {_count(s['num_vertices'], 'vertex', 'vertices')}, "
@@ -298,10 +298,10 @@ def _summary(given: argparse.Namespace, result: Result) -> None:
         f"{_count(s['messages'], 'message')} in {s['seconds']:.2f} s; "
         f"{_REASONS.get(s['reason'], s['reason'])}"
     ]
-    if given.output:
-        lines.append(f"wrote {given.output}")
+    if args.output:
+        lines.append(f"wrote {args.output}")
     if not str(result.backend).startswith("memory:"):
-        url = "" if given.backend is None else f" --backend {shlex.quote(str(result.backend))}"
+        url = "" if args.backend is None else f" --backend {shlex.quote(str(result.backend))}"
         read = f"vertexsdk query {shlex.quote(result.loop)}{url}"
         lines.append(f"version {result.iteration} is kept; read it by: {read}")
     print("\n".join(lines), file=sys.stderr)
@@ -311,29 +311,29 @@ def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def _query(given: argparse.Namespace) -> int:
+def _query(args: argparse.Namespace) -> int:
     from vertexsdk.loops.output import check_path
     from vertexsdk.loops.result import read
     from vertexsdk.state.default_url import chosen_backend
 
-    if given.output:
-        check_path(given.output)
-    backend = chosen_backend(given.backend)
-    with contextlib.closing(read(backend, given.loop, given.at, trusted=given.trusted)) as result:
+    if args.output:
+        check_path(args.output)
+    backend = chosen_backend(args.backend)
+    with contextlib.closing(read(backend, args.loop, args.at, trusted=args.trusted)) as result:
         staleness = result.staleness()
-        if given.field:
-            result.check_field(given.field)
-        if given.output:
-            result.write(given.output, given.field, given.vertex or None)
+        if args.field:
+            result.check_field(args.field)
+        if args.output:
+            result.write(args.output, args.field, args.vertex or None)
             rows: Iterator[tuple[Any, dict[str, Any]]] = iter(())
-        elif given.vertex:
-            rows = iter(result.require(given.vertex, given.field).items())
+        elif args.vertex:
+            rows = iter(result.require(args.vertex, args.field).items())
         else:
-            rows = result.rows(given.field)
+            rows = result.rows(args.field)
         if staleness:
             print(staleness, file=sys.stderr)
         for vertex, row in rows:
-            _print_row(vertex, row, given.json)
+            _print_row(vertex, row, args.json)
     return 0
 
 

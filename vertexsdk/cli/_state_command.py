@@ -1,4 +1,4 @@
-"""`vertexsdk state ls | show | fork | diff | gc | verify | copy`: a store looked at and tended.
+"""`vertexsdk state ls | show | fork | diff | gc | verify | copy`: inspect and maintain a store.
 
 Each command prints lines for a person, or with `--json` one JSON value for a program.
 """
@@ -26,7 +26,7 @@ _SHOWN = 10  # ids of a difference
 def add_commands(commands: Any) -> argparse.ArgumentParser:
     """Add `state` and its commands to a parser's subparsers; each sets `command`.
 
-    `command(given)` runs it, prints, and returns the exit status: 0; 1 where `verify` found
+    `command(args)` runs it, prints, and returns the exit status: 0; 1 where `verify` found
     something missing or corrupt.
     """
     state: argparse.ArgumentParser = commands.add_parser(
@@ -43,7 +43,7 @@ def add_commands(commands: Any) -> argparse.ArgumentParser:
         )
         one.add_argument("--json", action="store_true", help="print one JSON value")
         one.add_argument("--verbose", action="store_true", help="print what happens")
-        one.set_defaults(command=lambda given: _run(work, given))
+        one.set_defaults(command=lambda args: _run(work, args))
         return one
 
     add("ls", _ls, "the loops of a store")
@@ -72,13 +72,13 @@ def add_commands(commands: Any) -> argparse.ArgumentParser:
     return state
 
 
-def _run(work: Callable[[Store, argparse.Namespace], Output], given: argparse.Namespace) -> int:
-    store = open_store(chosen_backend(given.backend), create=False)
+def _run(work: Callable[[Store, argparse.Namespace], Output], args: argparse.Namespace) -> int:
+    store = open_store(chosen_backend(args.backend), create=False)
     try:
-        value, lines = work(store, given)
+        value, lines = work(store, args)
     finally:
         store.close()
-    if given.json:
+    if args.json:
         print(json.dumps(value, sort_keys=True))
     else:
         for line in lines:
@@ -87,112 +87,112 @@ def _run(work: Callable[[Store, argparse.Namespace], Output], given: argparse.Na
     return 1 if bad else 0
 
 
-def _ls(store: Store, given: argparse.Namespace) -> Output:
-    found = []
+def _ls(store: Store, args: argparse.Namespace) -> Output:
+    loops = []
     for loop in store.loops():
         newest = store.version(loop)
-        found.append({**_described(store, newest), "loop": loop, "versions": store.versions(loop)})
+        loops.append({**_described(store, newest), "loop": loop, "versions": store.versions(loop)})
     size = store.statistics()
     where = {"store": store.backend.location, **size, "durability": store.backend.durability}
     rows = [["loop", "program", "versions", "newest", "vertices", "bytes", "committed"]]
-    for one in found:
+    for one in loops:
         sizes = [f"{one['vertices']:,}", f"{one['bytes']:,}"]
         who = [one["loop"], one["program"] or "-"]
         rows.append(
             [*who, str(len(one["versions"])), str(one["iteration"]), *sizes, one["created"]]
         )
     head = f"{where['store']}: {where['bytes']:,} bytes; {where['durability']}"
-    return {**where, "loops": found}, [head, *(_table(rows) if found else ["no loops"])]
+    return {**where, "loops": loops}, [head, *(_table(rows) if loops else ["no loops"])]
 
 
-def _show(store: Store, given: argparse.Namespace) -> Output:
-    if given.at is None:
-        versions = store.versions(given.loop)
+def _show(store: Store, args: argparse.Namespace) -> Output:
+    if args.at is None:
+        versions = store.versions(args.loop)
         if not versions:
-            raise store.unknown(given.loop)
-        found = [_described(store, store.version(given.loop, at)) for at in versions]
+            raise store.unknown(args.loop)
+        described = [_described(store, store.version(args.loop, at)) for at in versions]
         rows = [["iteration", "vertices", "segments", "bytes", "added", "committed"]]
-        for one in found:
+        for one in described:
             sizes = [f"{one[name]:,}" for name in ("vertices", "segments", "bytes", "added")]
             rows.append([str(one["iteration"]), *sizes, one["created"]])
-        return {"loop": given.loop, "versions": found}, _table(rows)
-    manifest = store.version(given.loop, given.at)
+        return {"loop": args.loop, "versions": described}, _table(rows)
+    manifest = store.version(args.loop, args.at)
     one = _described(store, manifest)
     one |= {name: getattr(manifest, name) for name in ("schema", "aggregates", "statistics")}
     one |= {"offsets": manifest.offsets, "parent": manifest.parent}
     return one, [f"{name}: {_short(value)}" for name, value in one.items()]
 
 
-def _fork(store: Store, given: argparse.Namespace) -> Output:
-    made = store.fork(given.loop, given.name, given.at)
-    value = {"loop": given.name, "from": given.loop, "iteration": made.iteration}
-    return value, [f"{given.name} stands at iteration {made.iteration} of {given.loop}"]
+def _fork(store: Store, args: argparse.Namespace) -> Output:
+    manifest = store.fork(args.loop, args.name, args.at)
+    value = {"loop": args.name, "from": args.loop, "iteration": manifest.iteration}
+    return value, [f"{args.name} starts at iteration {manifest.iteration} of {args.loop}"]
 
 
-def _diff(store: Store, given: argparse.Namespace) -> Output:
-    found = store.diff(_version(given.older), _version(given.newer))
-    counts = {name: len(getattr(found, name)) for name in ("added", "removed", "changed")}
+def _diff(store: Store, args: argparse.Namespace) -> Output:
+    difference = store.diff(_version(args.older), _version(args.newer))
+    counts = {name: len(getattr(difference, name)) for name in ("added", "removed", "changed")}
     lines = []
     for name, count in counts.items():
-        ids = getattr(found, name)[:_SHOWN].tolist()
+        ids = getattr(difference, name)[:_SHOWN].tolist()
         more = ", ..." if count > _SHOWN else ""
         lines.append(f"{name}: {count:,}" + (f" ({', '.join(map(str, ids))}{more})" if ids else ""))
-    lines += [f"  in {name}: {count:,}" for name, count in found.fields.items() if count]
-    ids = {name: getattr(found, name).tolist() for name in counts}
-    return {**ids, "fields": found.fields}, lines
+    lines += [f"  in {name}: {count:,}" for name, count in difference.fields.items() if count]
+    ids = {name: getattr(difference, name).tolist() for name in counts}
+    return {**ids, "fields": difference.fields}, lines
 
 
-def _gc(store: Store, given: argparse.Namespace) -> Output:
+def _gc(store: Store, args: argparse.Namespace) -> Output:
     dropped: list[int] = []
-    if given.keep < 1:
+    if args.keep < 1:
         raise InputError("--keep takes a number from 1: the newest version is always kept")
-    if given.loop is None and given.compact:
+    if args.loop is None and args.compact:
         raise InputError("--compact needs --loop NAME")
-    if given.loop is not None:
-        if given.loop not in store.loops():
-            raise store.unknown(given.loop)
-        if given.compact:
-            store.compact(given.loop)
-        dropped = store.prune(given.loop, given.keep)
-    found = store.collect(given.grace, alone=given.alone)
-    value = {**asdict(found), "versions": dropped}
-    lines = [f"removed {found.segments:,} segments and {found.manifests:,} manifests"]
-    if given.loop is not None:
-        lines.append(f"dropped {len(dropped):,} versions of {given.loop}")
-    if found.young:
-        lines.append(f"spared {found.young:,}, which are younger than {given.grace:g} s")
+    if args.loop is not None:
+        if args.loop not in store.loops():
+            raise store.unknown(args.loop)
+        if args.compact:
+            store.compact(args.loop)
+        dropped = store.prune(args.loop, args.keep)
+    collected = store.collect(args.grace, alone=args.alone)
+    value = {**asdict(collected), "versions": dropped}
+    lines = [f"removed {collected.segments:,} segments and {collected.manifests:,} manifests"]
+    if args.loop is not None:
+        lines.append(f"dropped {len(dropped):,} versions of {args.loop}")
+    if collected.young:
+        lines.append(f"spared {collected.young:,}, which are younger than {args.grace:g} s")
     return value, lines
 
 
-def _verify(store: Store, given: argparse.Namespace) -> Output:
-    found = store.audit()
-    lines = [f"missing: {line}" for line in found.missing]
-    lines += [f"corrupt: {line}" for line in found.corrupt]
-    lines += [f"unreferenced: {line}" for line in found.unreferenced]
-    checked = f"{found.versions:,} versions, {found.segments:,} segments, {found.bytes:,} bytes"
-    sound = not found.missing and not found.corrupt
-    return asdict(found), [*lines, f"{checked}: {'all sound' if sound else 'DAMAGED'}"]
+def _verify(store: Store, args: argparse.Namespace) -> Output:
+    report = store.audit()
+    lines = [f"missing: {line}" for line in report.missing]
+    lines += [f"corrupt: {line}" for line in report.corrupt]
+    lines += [f"unreferenced: {line}" for line in report.unreferenced]
+    checked = f"{report.versions:,} versions, {report.segments:,} segments, {report.bytes:,} bytes"
+    sound = not report.missing and not report.corrupt
+    return asdict(report), [*lines, f"{checked}: {'all sound' if sound else 'DAMAGED'}"]
 
 
-def _copy(store: Store, given: argparse.Namespace) -> Output:
-    target = open_store(given.to)
+def _copy(store: Store, args: argparse.Namespace) -> Output:
+    target = open_store(args.to)
     try:
-        done = store.copy(given.loop, target, given.name, newest=given.newest)
-        target.show(given.name or given.loop)
+        copied = store.copy(args.loop, target, args.name, newest=args.newest)
+        target.show(args.name or args.loop)
         where = target.backend.location
     finally:
         target.close()
-    value = {**asdict(done), "loop": given.name or given.loop, "to": where}
+    value = {**asdict(copied), "loop": args.name or args.loop, "to": where}
     return value, [
-        f"{value['loop']} in {where}: {done.versions:,} versions; copied {done.segments:,} "
-        f"segments, {done.bytes:,} bytes"
+        f"{value['loop']} in {where}: {copied.versions:,} versions; copied {copied.segments:,} "
+        f"segments, {copied.bytes:,} bytes"
     ]
 
 
 def _described(store: Store, manifest: Manifest) -> dict[str, Any]:
     refs = store.segments(manifest)
     bases = [ref for ref in refs if ref.kind == "base"]
-    made = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(manifest.created))
+    created = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(manifest.created))
     return {
         "iteration": manifest.iteration,
         "program": manifest.program,
@@ -201,7 +201,7 @@ def _described(store: Store, manifest: Manifest) -> dict[str, Any]:
         "segments": len(refs),
         "bytes": sum(ref.bytes for ref in refs),
         "added": sum(ref.bytes for ref in manifest.segments if ref.key.loop == manifest.loop),
-        "created": made,
+        "created": created,
     }
 
 
