@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import cloudpickle
 
@@ -39,20 +40,19 @@ def load_program(text: str) -> Program:
         return Program(built_in[text], name=text)
     place, _, name = text.rpartition(":") if ":" in text else (text, "", "")
     module = _from_file(place) if place.endswith(".py") else _from_module(place)
-    program = _program(getattr(module, name, None))
-    if program is not None:
-        return program
-    names = sorted(key for key, value in vars(module).items() if _program(value) is not None)
+    program: Any = getattr(module, name, None)
+    if _is_program(program):
+        return program if isinstance(program, Program) else Program(program)
+    names = sorted(key for key, value in vars(module).items() if _is_program(value))
     problem = (
         f"{place} has no Vertex subclass {name!r}" if name else f"{place}: write {place}:Class"
     )
     raise InputError(f"{problem}; it has: {', '.join(names) or 'none'}")
 
 
-def _program(value: object) -> Program | None:
-    if isinstance(value, type) and issubclass(value, Vertex) and value is not Vertex:
-        return Program(value)
-    return value if isinstance(value, Program) else None
+def _is_program(value: Any) -> bool:
+    a_class = isinstance(value, type) and issubclass(value, Vertex) and value is not Vertex
+    return a_class or isinstance(value, Program)
 
 
 def _from_file(path: str) -> ModuleType:
