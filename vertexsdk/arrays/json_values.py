@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["as_json", "plain"]
+__all__ = ["as_json", "to_scalars"]
 
 
-def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def to_scalars(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values with Python's own scalars in place of NumPy's."""
     return {k: x.item() if hasattr(x, "item") else x for k, x in values.items()}
 
@@ -20,5 +20,5 @@ def as_json(values: Mapping[str, Any]) -> dict[str, Any]:
     >>> as_json({"most": np.int64(3), "seen": {1}})
     {'most': 3, 'seen': '{1}'}
     """
-    held = (bool, int, float, str, type(None))
-    return {k: x if isinstance(x, held) else repr(x) for k, x in plain(values).items()}
+    scalars = (bool, int, float, str, type(None))
+    return {k: x if isinstance(x, scalars) else repr(x) for k, x in to_scalars(values).items()}

@@ -93,7 +93,7 @@ def shape_of(specs: tuple[ClassSpec, ...], *, native: bool = False) -> str:
     return shapes.pop() if len(shapes) == 1 else "many"
 
 
-def _plain(function: Any = None, **options: Any) -> Any:
+def _no_jit(function: Any = None, **options: Any) -> Any:
     """Stands for the compiler where the text runs as plain Python."""
     return (lambda f: f) if function is None else function
 
@@ -109,7 +109,7 @@ def delivery_module(algebra: Algebra) -> ModuleType:
             pass
     from vertexsdk.compile.interpreter import equal
 
-    bound: dict[str, object] = {"_equal": equal, "_jit": _plain, "_combine": algebra.combine}
+    bound: dict[str, object] = {"_equal": equal, "_jit": _no_jit, "_combine": algebra.combine}
     if algebra.inverse is not None:
         bound["_inverse"] = algebra.inverse
     return load_python(deliver_source(algebra, python=True), bound)

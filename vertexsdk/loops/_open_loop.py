@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
-from vertexsdk.arrays.json_values import plain
+from vertexsdk.arrays.json_values import to_scalars
 from vertexsdk.engine.batch_run import refuse_other_hosts
 from vertexsdk.engine.engine import Engine, Orders, Setting
 from vertexsdk.engine.select import engine_for
@@ -76,7 +76,7 @@ def open_main_loop(
         address = store.backend.address
         engine = engine_for(Setting(program, graph, params, address, loop, options))
         undo.callback(engine.close)
-        ledger = Ledger(plain(params), graph.undirected, engine.value, canonical=True)
+        ledger = Ledger(to_scalars(params), graph.undirected, engine.value, canonical=True)
         store.claim(loop, program=program.name, schema=program.schema())
         segments = engine.checkpoint()
         if graph.vertex_input is not None:

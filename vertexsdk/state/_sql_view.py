@@ -63,7 +63,7 @@ def _parts(store: Snapshots, layers: list[SegmentRef]) -> Iterator[dict[str, Col
     for ref in layers:
         parts.setdefault((ref.key.partition, ref.group), []).append(ref)
     for (_, group), refs in sorted(parts.items(), key=lambda item: item[0]):
-        columns = overlay([_plain(store, ref) for ref in refs])
+        columns = overlay([_safe_columns(store, ref) for ref in refs])
         if "name.offsets" in columns:
             names = unpack_strings(columns.pop("name.offsets"), columns.pop("name.bytes"))
             columns["name"] = np.array(names, object)
@@ -72,7 +72,7 @@ def _parts(store: Snapshots, layers: list[SegmentRef]) -> Iterator[dict[str, Col
         yield columns
 
 
-def _plain(store: Snapshots, ref: SegmentRef) -> dict[str, Column]:
+def _safe_columns(store: Snapshots, ref: SegmentRef) -> dict[str, Column]:
     """The columns that can be read without trusting anybody: all but pickled objects."""
     table = store.table(ref)
     with store.naming(ref):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.json_values import plain
+from vertexsdk.arrays.json_values import to_scalars
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.mutation_log import Log
 from vertexsdk.compile.native import NativeMethods
@@ -111,7 +111,7 @@ class LiveState:
         """Leave in the arena what a later task needs to know."""
         a = self.arena
         a.meta["due"] = self.delivery.due
-        a.meta["aggregates"] = plain(self.aggregates)
+        a.meta["aggregates"] = to_scalars(self.aggregates)
 
     @property
     def vertices(self) -> int:

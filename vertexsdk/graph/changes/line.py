@@ -148,7 +148,7 @@ def _time(fields: list[str], number: int) -> float:
 
 def _number(field: str, what: str) -> float:
     try:
-        number = float(_plain(field))
+        number = float(_ascii_number(field))
     except ValueError:
         raise ValueError(f"{what} {excerpt(field)} is no number") from None
     if math.isnan(number):
@@ -156,7 +156,7 @@ def _number(field: str, what: str) -> float:
     return number
 
 
-def _plain(field: str) -> str:
+def _ascii_number(field: str) -> str:
     """A number as edge files have it: no 1_000, and no digits but 0 to 9."""
     if "_" in field or not field.isascii():
         raise ValueError
@@ -165,7 +165,7 @@ def _plain(field: str) -> str:
 
 def _whole(field: str) -> int:
     try:
-        number = int(_plain(field))
+        number = int(_ascii_number(field))
     except ValueError:
         raise ValueError(f"value {excerpt(field)} is no number") from None
     if not -(2**63) <= number < 2**63:
