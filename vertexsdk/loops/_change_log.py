@@ -113,7 +113,7 @@ def concatenate(batches: Sequence[Changes]) -> Changes:
         if isinstance(b, Deltas):
             sent += [replace(s, at=s.at + rows) for s in b.sent]
         rows += len(b.kind)
-    return replace(Deltas.among(whole), sent=tuple(sent)) if sent else whole
+    return replace(Deltas.of_changes(whole), sent=tuple(sent)) if sent else whole
 
 
 def _whole(chunks: pa.ChunkedArray) -> pa.Array:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from types import TracebackType
 
-from vertexsdk.graph.changes.batch import Batch
+from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.change_files import ChangeFiles
 
 __all__ = ["ReadAhead"]
@@ -32,11 +32,11 @@ class ReadAhead:
 
     Example:
         >>> import tempfile
-        >>> from vertexsdk.graph.changes.line import Form
+        >>> from vertexsdk.graph.changes.line import LineFormat
         >>> with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         ...     count = file.write("+ 1 2\\n- 1 2\\n")
         ...     file.flush()
-        ...     with ReadAhead(ChangeFiles([file.name], Form(integers=True))) as batches:
+        ...     with ReadAhead(ChangeFiles([file.name], LineFormat(integers=True))) as batches:
         ...         [len(batch) for batch in batches]
         [2]
     """
@@ -46,7 +46,7 @@ class ReadAhead:
     ) -> None:
         self.source, self.max_changes, self.max_bytes = source, max_changes, max_bytes
         self.received = 0
-        self._waiting: deque[Batch] = deque()
+        self._waiting: deque[ChangeBatch] = deque()
         self._changes = self._bytes = 0  # of what waits
         self._error: BaseException | None = None
         self._ended = self._stopped = False
@@ -79,11 +79,11 @@ class ReadAhead:
                 self._ended = True
                 self._changed.notify_all()
 
-    def _full(self, batch: Batch) -> bool:
+    def _full(self, batch: ChangeBatch) -> bool:
         changes, size = self._changes + len(batch), self._bytes + batch.bytes
         return bool(self._waiting) and (changes > self.max_changes or size > self.max_bytes)
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[ChangeBatch]:
         while True:
             with self._changed:
                 while not self._waiting and not self._ended:
