@@ -62,7 +62,7 @@ def test_links_pipes_and_directories_are_no_files(tmp_path: Path) -> None:
     with pytest.raises(NotPrivateError, match="link is a symbolic link"):
         open_file(tmp_path / "link", os.O_RDONLY)
     for name in ("folder", "pipe"):
-        with pytest.raises(NotPrivateError, match=f"{name} is no regular file"):
+        with pytest.raises(NotPrivateError, match=f"{name} is not a regular file"):
             open_file(tmp_path / name, os.O_RDONLY)
 
 

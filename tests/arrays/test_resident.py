@@ -33,26 +33,26 @@ def directories(application: str) -> list[Path]:
 
 def test_what_is_saved_is_there_until_it_is_dropped(application: str) -> None:
     key = f"{application}/graph/out/0"
-    assert shared_memory.open(key) is None
+    assert shared_memory.load(key) is None
     shared_memory.save(key, {"a": np.arange(5)}, {"n": 5})
-    found = shared_memory.open(key)
+    found = shared_memory.load(key)
     assert found is not None
     assert found[0]["a"].tolist() == [0, 1, 2, 3, 4]
     assert found[1] == {"n": 5}
     assert not found[0]["a"].flags.writeable
-    assert shared_memory.open(key) is not None
-    assert shared_memory.open(key)[0]["a"] is found[0]["a"]  # type: ignore[index]
+    assert shared_memory.load(key) is not None
+    assert shared_memory.load(key)[0]["a"] is found[0]["a"]  # type: ignore[index]
     shared_memory.save(f"{application}/graph2/0", {}, {})
     shared_memory.drop(f"{application}/graph")
-    assert shared_memory.open(key) is None
-    assert shared_memory.open(f"{application}/graph2/0") is not None
+    assert shared_memory.load(key) is None
+    assert shared_memory.load(f"{application}/graph2/0") is not None
     assert found[0]["a"].sum() == 10  # what is mapped stays
 
 
 def test_another_process_reads_it(application: str) -> None:
     shared_memory.save(f"{application}/x", {"a": np.arange(3.0)}, {})
     code = "from vertexsdk.arrays import shared_memory as resident; "
-    code += f"print(resident.open('{application}/x')[0]['a'].sum())"
+    code += f"print(resident.load('{application}/x')[0]['a'].sum())"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "3.0\n"
 
 
@@ -91,7 +91,7 @@ def test_a_small_shared_memory_is_passed_over(
     monkeypatch.setattr(shared_memory, "_free", lambda root: 0 if root == shared else 1 << 40)
     shared_memory.save(f"{application}/x", {"a": np.arange(3)}, {})
     assert [d.parent for d in directories(application)] == rest
-    assert shared_memory.open(f"{application}/x") is not None
+    assert shared_memory.load(f"{application}/x") is not None
 
 
 def test_no_room_is_said_in_one_line(application: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_no_room_is_said_in_one_line(application: str, monkeypatch: pytest.Monke
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(shared_memory, "write_file", full)
-    with pytest.raises(RunError, match=r"cannot keep 0 MB .* No space left on device; free some"):
+    with pytest.raises(RunError, match=r"cannot write 0 MB .* No space left on device; free some"):
         shared_memory.save(f"{application}/x", {"a": np.arange(3)}, {})
 
 
@@ -143,13 +143,13 @@ def test_a_directory_that_another_user_made_is_passed_over(
     (places[0] / "live").mkdir(0o700)
     spoil(places[0])
     shared_memory.claim(application)
-    assert shared_memory.open(key) is None  # however good the file in it is
+    assert shared_memory.load(key) is None  # however good the file in it is
     shared_memory._locks.clear()
     shared_memory.claim(application)
     assert "is not read: remove it" in caplog.text
     shared_memory.save(key, {"a": np.arange(4)}, {})
     assert shared_memory.directory(f"{application}/live").parent == places[1]
-    found = shared_memory.open(key)
+    found = shared_memory.load(key)
     assert found is not None
     assert len(found[0]["a"]) == 4
 
@@ -175,11 +175,11 @@ def test_a_file_of_another_user_is_refused(application: str, places: list[Path])
     other.chmod(0o600)
     spoil(other)
     with pytest.raises(NotPrivateError, match=r"other\.columns"):
-        shared_memory.open(f"{application}/other")
+        shared_memory.load(f"{application}/other")
     file.unlink()
     file.symlink_to(other)
     with pytest.raises(NotPrivateError, match=r"x\.columns is a symbolic link"):
-        shared_memory.open(key)
+        shared_memory.load(key)
 
 
 def test_nobody_can_guess_where_an_application_keeps_its_arrays() -> None:
@@ -199,7 +199,7 @@ def test_a_foreign_marker_ends_no_run(application: str, places: list[Path]) -> N
     (places[0].with_name("vertexsdk-link")).symlink_to(places[0])
     shared_memory.claim(f"{application}-later")
     assert (foreign / "lock-x").exists()
-    assert shared_memory.open(f"{application}/x") is not None
+    assert shared_memory.load(f"{application}/x") is not None
     shared_memory.release(f"{application}-later")
 
 
@@ -229,7 +229,7 @@ def test_a_run_in_another_container_leaves_this_one_its_arrays(
 ) -> None:
     shared_memory.save(f"{application}/x", {"a": np.arange(3)}, {})
     sees_other_processes(shared_memory._roots())
-    assert shared_memory.open(f"{application}/x") is not None
+    assert shared_memory.load(f"{application}/x") is not None
 
 
 WORKER = """

@@ -75,7 +75,7 @@ def test_deltas_where_few_vertices_changed(store: Store) -> None:
         assert unpack_strings(found["name.offsets"], found["name.bytes"])[2] == "v6"
     for version in store.versions("loop"):
         deltas = store.segments(store.version("loop", version))[1:]
-        assert len(deltas) <= version_writer.MOST
+        assert len(deltas) <= version_writer.MAX_DELTAS
         assert sum(ref.rows for ref in deltas) <= 1000
 
 

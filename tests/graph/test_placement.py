@@ -21,7 +21,7 @@ from vertexsdk.algorithms import (
     PageRank,
     ShortestPaths,
 )
-from vertexsdk.arrays.id_hash import owner
+from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.errors import InputError
 from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.graph import Graph
@@ -71,7 +71,7 @@ def test_a_table_says_where_and_the_rest_goes_by_the_hash(data: st.DataObject) -
     ids = data.draw(st.dictionaries(st.one_of(st.integers(0, 99), wide), st.integers(0, 6)))
     asked = np.array(data.draw(st.lists(st.one_of(st.integers(0, 99), wide))), np.int64)
     placed = Placement.of_table(np.array([*ids], np.int64), np.array([*ids.values()], np.int32), 7)
-    hashed = owner(asked, 7).tolist()
+    hashed = hash_partition(asked, 7).tolist()
     want = [ids.get(i, h) for i, h in zip(asked.tolist(), hashed, strict=True)]
     assert placed.of(asked).tolist() == want
     assert pickle.loads(pickle.dumps(placed)).of(asked).tolist() == want
@@ -82,7 +82,7 @@ def test_a_table_says_where_and_the_rest_goes_by_the_hash(data: st.DataObject) -
 def test_a_grid_is_cut_far_less_than_by_the_hash(rule: Any, factor: int, partitions: int) -> None:
     graph = structure(grid(120, 90))
     found = rule(graph, partitions, SLACK)
-    assert cut(graph, found) * factor < cut(graph, owner(graph.ids, partitions))
+    assert cut(graph, found) * factor < cut(graph, hash_partition(graph.ids, partitions))
     share = graph.weight.sum() / partitions
     assert graph.load(found, partitions).max() <= (1 + SLACK) * share
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from vertexsdk.state import open_store
-from vertexsdk.state.reading import GONE
+from vertexsdk.state.reading import TOMBSTONE
 
 
 def test_vertices_that_went_are_not_read(tmp_path: Path) -> None:
@@ -16,13 +16,13 @@ def test_vertices_that_went_are_not_read(tmp_path: Path) -> None:
         base = store.put_segment("a", 0, 1, "base", {"id": ids, "x": ids * 1.5})
         first = store.commit("a", iteration=1, segments=[base], partitions=1)
         some = {"id": np.array([2, 4, 9]), "x": np.array([0.0, 8.0, 9.0])}
-        some[GONE] = np.array([True, False, False])
+        some[TOMBSTONE] = np.array([True, False, False])
         delta = store.put_segment("a", 0, 2, "delta", some)
         second = store.commit("a", iteration=2, segments=[delta], parent=first)
         [(_, columns)] = store.read("a", fields=["x"])
         assert columns["id"].tolist() == [1, 3, 4, 5, 9]
         assert columns["x"].tolist() == [1.5, 4.5, 8.0, 7.5, 9.0]
-        assert GONE not in columns
+        assert TOMBSTONE not in columns
         assert store.lookup("a", [2, 4]) == {4: {"x": 8.0}}
         assert store.diff(("a", 1), ("a", 2)).removed.tolist() == [2]
         back = store.put_segment("a", 0, 3, "delta", {"id": np.array([2]), "x": np.array([7.0])})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vertexsdk.arrays.arrow_strings import unpacked
+from vertexsdk.arrays.arrow_strings import unpack_arrow
 from vertexsdk.arrays.column_codec import encode_bytes
 from vertexsdk.arrays.column_table import Table
 from vertexsdk.loops._change_log import ChangeLog
@@ -51,15 +51,15 @@ def test_a_log_with_wrong_offsets_is_damaged(store: Store, wrong: list[int]) -> 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=list(WRONG))
 def test_arrow_is_given_no_wrong_offsets(wrong: list[int]) -> None:
     with pytest.raises(CorruptError, match="'offsets' does not rise from 0 to the 3 bytes"):
-        unpacked(np.array(wrong, np.int64), DATA)
+        unpack_arrow(np.array(wrong, np.int64), DATA)
 
 
 def test_arrow_is_given_nothing_else_that_is_wrong() -> None:
     with pytest.raises(CorruptError, match="'offsets' is int32, and offsets are int64"):
-        unpacked(np.array([0, 3], np.int32), DATA)
+        unpack_arrow(np.array([0, 3], np.int32), DATA)
     with pytest.raises(CorruptError, match=r"stored strings are damaged: .*UTF8"):
-        unpacked(np.array([0, 1]), np.array([255], np.uint8))
-    assert unpacked(np.array([0, 1, 3]), DATA).to_pylist() == ["a", "bc"]
+        unpack_arrow(np.array([0, 1]), np.array([255], np.uint8))
+    assert unpack_arrow(np.array([0, 1, 3]), DATA).to_pylist() == ["a", "bc"]
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=list(WRONG))

@@ -12,7 +12,7 @@ import pytest
 
 import vertexsdk
 from vertexsdk.algorithms.sssp import ShortestPaths
-from vertexsdk.arrays.id_hash import owner
+from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.arrays.packed_strings import pack_strings
 from vertexsdk.backends._postgres_schema import MIGRATIONS
 from vertexsdk.engine import batch_run
@@ -33,7 +33,7 @@ def link(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 def put(store: Store, loop: str, iteration: int, kind: Any, ids: Any, **fields: Any) -> None:
     """Commit rows in two partitions."""
     ids = np.asarray(ids, np.int64)
-    of = owner(ids, 2)
+    of = hash_partition(ids, 2)
     refs = [
         store.put_segment(
             loop,

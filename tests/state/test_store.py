@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vertexsdk.arrays.id_hash import owner
+from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
 from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import Manifest, MissingError, OwnerError, SegmentRef, Store, open_store
@@ -34,7 +34,7 @@ def commit(
     ids = np.array(sorted(state), np.int64)
     values = np.array([state[i] for i in ids.tolist()])
     kind: Any = "delta" if options.get("parent") else "base"
-    of = owner(ids, P)
+    of = hash_partition(ids, P)
     refs = [
         store.put_segment(loop, p, iteration, kind, {"id": ids[of == p], "value": values[of == p]})
         for p in range(P)

@@ -18,7 +18,7 @@ from unittest import mock
 import numpy as np
 
 from tests.support.inprocess import InProcess
-from vertexsdk.arrays.id_hash import owner
+from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.engine import select
 from vertexsdk.engine.engine import Budget, Effort, Engine, Orders, Outcome, Setting
 from vertexsdk.graph.changes.changes import ADD, REMOVE
@@ -133,7 +133,7 @@ class DictEngine:
 
     def _write(self, state: dict[int, dict[str, Any]]) -> list[SegmentRef]:
         ids = np.array(sorted(state), np.int64)
-        owners = owner(ids, self.partitions)
+        owners = hash_partition(ids, self.partitions)
         refs = []
         with open_store(self.setting.backend, create=False) as store:
             for p in range(self.partitions):
@@ -162,7 +162,7 @@ class DictEngine:
         """See `Engine`."""
         rows = sorted((a, b, x) for (a, b), x in self.edges.items())
         columns = [np.array([r[k] for r in rows], t) for k, t in enumerate(("i8", "i8", "f8"))]
-        owners = owner(columns[0], self.partitions)
+        owners = hash_partition(columns[0], self.partitions)
         refs = []
         with open_store(self.setting.backend, create=False) as store:
             for p in range(self.partitions):

@@ -1,12 +1,12 @@
 """Arrays without a graph: columns as bytes, buffers, threads, compiled loops.
 
-What lives here knows no vertex, no Spark and no store: columns as bytes and back, with a checksum
-for each; arrays which the processes of a host share; scratch memory; numbers of threads; `njit`.
+Nothing here knows of vertices, Spark or the store: the column codec with its checksums, memory
+shared by the processes of a host, packed strings, scratch buffers, thread pools, and `njit`.
 """
 
 __all__ = [
-    "allocate",
     "arrow_strings",
+    "buffers",
     "column_codec",
     "column_table",
     "id_hash",
@@ -14,7 +14,6 @@ __all__ = [
     "json_values",
     "packed_strings",
     "private_files",
-    "scratch",
     "shared_memory",
     "threads",
 ]

@@ -8,11 +8,17 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.column_table import CorruptError, check_offsets
 
-__all__ = ["packed", "unpacked"]
+__all__ = ["pack_arrow", "unpack_arrow"]
 
 
-def packed(names: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Arrow strings, none of them null, as `(offsets int64[n + 1], UTF-8 bytes)`."""
+def pack_arrow(names: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """n Arrow strings without nulls as `(offsets int64[n + 1], UTF-8 uint8[offsets[n]])`.
+
+    Example:
+        >>> offsets, data = pack_arrow(pa.array(["ab", "c"]))
+        >>> offsets.tolist(), data.tobytes()
+        ([0, 2, 3], b'abc')
+    """
     one = pa.concat_arrays([names.cast(pa.large_string())])
     _, offsets, data = one.buffers()
     if offsets is None or not len(one):
@@ -22,11 +28,11 @@ def packed(names: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     return at - at[0], flat[at[0] : at[-1]]
 
 
-def unpacked(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:
-    """The way back from `packed`; the bytes are copied.
+def unpack_arrow(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:
+    """The Arrow strings (large_string[n]) of `pack_arrow`; the bytes are copied.
 
     Raises:
-        CorruptError: these are no packed strings. Arrow would read memory beyond them.
+        CorruptError: not packed strings, which would make Arrow read memory beyond them.
     """
     check_offsets(offsets, data.size, "offsets")
     buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data.tobytes())]

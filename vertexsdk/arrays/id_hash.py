@@ -1,21 +1,22 @@
-"""Which partition owns an id where no table says: by a hash, the same in every process."""
+"""Hash partitioning of vertex ids, equal in every process and on every machine."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["owner"]
+__all__ = ["hash_partition"]
 
 
-def owner(ids: NDArray[np.int64], partitions: int) -> NDArray[np.int32]:
-    """Return the partition (int32[n]) which owns each vertex id (int64[n]) by its hash.
+def hash_partition(ids: NDArray[np.int64], partitions: int) -> NDArray[np.int32]:
+    """The partition (int32[n], in 0..partitions - 1) of each vertex id (int64[n]) by its hash.
 
     The id is mixed by splitmix64 (Steele, Lea and Flood, OOPSLA 2014), so that ids in
     arithmetic progression spread evenly.
 
-    >>> owner(np.array([0, 1, 2]), 1)
-    array([0, 0, 0], dtype=int32)
+    Example:
+        >>> hash_partition(np.array([0, 1, 2]), 1)
+        array([0, 0, 0], dtype=int32)
     """
     if partitions == 1:
         return np.zeros(len(ids), np.int32)

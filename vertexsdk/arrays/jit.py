@@ -1,9 +1,9 @@
-"""`njit` for every native kernel: releases the GIL, and is kept on disk between processes.
+"""`njit` for every native kernel: releases the GIL, and caches compiled code on disk.
 
-Numba keeps compiled code beside the source file, or in the user's cache directory when that
-is read-only. It has no place for a module inside a wheel, as `spark-submit --py-files` ships
-it, so such a module gets one here, named by the wheel's contents: every worker of every run
-with the same wheel shares it. Where nothing at all can be written, the code is compiled anew.
+Numba caches compiled code beside the source file, or in the user's cache directory when that is
+read-only. It has no cache for a module inside a wheel, as `spark-submit --py-files` ships it, so
+such a module gets one here, named by the wheel's contents: every worker of every run with the same
+wheel shares it. Where nothing can be written, the code is compiled in each process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numba.core.caching import CacheImpl, _CacheLocator
 
 from vertexsdk.arrays.private_files import NotPrivateError, make_private
 
-__all__ = ["light", "njit"]
+__all__ = ["njit", "njit_without_refcounts"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,7 +81,7 @@ def njit(function: F) -> F: ...
 @overload
 def njit(**options: Any) -> Callable[[F], F]: ...
 def njit(function: F | None = None, **options: Any) -> F | Callable[[F], F]:
-    """Compile `function` with Numba: `nogil`, and `cache` wherever it can be kept.
+    """Compile `function` with Numba: `nogil`, and `cache` wherever a cache can be written.
 
     `options` are those of `numba.njit`. A function must be defined in a module, not in another
     function. Numba sees a change of the function's own file, not of another file which it
@@ -104,10 +104,11 @@ def njit(function: F | None = None, **options: Any) -> F | Callable[[F], F]:
     return decorate(function) if function is not None else decorate
 
 
-def light(function: Any = None, **options: Any) -> Any:
-    """`njit` without Numba's reference counting, for kernels which make no arrays.
+def njit_without_refcounts(function: Any = None, **options: Any) -> Any:
+    """`njit` without Numba's reference counting, for kernels that allocate no arrays.
 
-    Counting costs two atomic operations per array and call where Numba cannot prune it, which in
-    a loop over edges is ten times the work itself. A function that needs it does not compile.
+    Reference counts cost two atomic operations per array and call where Numba cannot prune them,
+    which in a loop over edges is ten times the work itself. A function that needs them does not
+    compile.
     """
     return njit(**{"_nrt": False, **options}) if function is None else njit(_nrt=False)(function)

@@ -1,9 +1,9 @@
-"""Directories and files of this user alone, in places where all may write, as /dev/shm and /tmp.
+"""Private directories and files in places that every user can write, such as /dev/shm and /tmp.
 
-Anybody can make anything there under any name, and swap it between two looks. So what is opened is
-judged by its descriptor, never by its name: a directory must be of mode 0700 and a file of mode
-0600, both of this process's user, and no symbolic link. Below such a directory nobody else can
-make, swap or remove a name.
+Other users can create anything there under any name, and replace it between two calls. So checks
+are made on the open descriptor, never on the name: a directory must have mode 0700 and a file mode
+0600, both must belong to this process's user, and neither may be a symbolic link. Below such a
+directory no other user can create, replace or remove a name.
 """
 
 from __future__ import annotations
@@ -18,56 +18,65 @@ from vertexsdk.errors import RunError
 
 __all__ = ["NotPrivateError", "make_private", "open_directory", "open_file"]
 
-_SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not hold us up
+_SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not block
 
 
 class NotPrivateError(RunError):
-    """A file or directory that another user made, or can write."""
+    """A file or directory that another user owns, or can write."""
 
     def __init__(self, path: str | os.PathLike[str], reason: str) -> None:
         super().__init__(
             f"{os.fspath(path)} {reason}, so it is not read: remove it, or name a directory of "
-            "your own by VERTEXSDK_RESIDENT_DIR (graphs) or VERTEXSDK_CACHE_DIR (compiled code)"
+            "your own in VERTEXSDK_RESIDENT_DIR (graphs) or VERTEXSDK_CACHE_DIR (compiled code)"
         )
 
 
 def open_file(path: str | os.PathLike[str], flags: int, *, parent: int | None = None) -> int:
-    """Open a regular file of this user and mode 0600, or make it; can be the `opener` of `open`.
+    """Open a regular file of this user and mode 0600; can be the `opener` of `open`.
 
     Args:
-        path: relative to `parent` where that is given.
-        flags: those of `os.open`.
+        path: relative to `parent`, if that is given.
+        flags: those of `os.open`; with O_CREAT the file is created with mode 0600.
         parent: descriptor of a directory.
 
+    Returns:
+        The file's descriptor.
+
     Raises:
-        NotPrivateError: it belongs to another user, others can read or write it, or it is no file.
+        NotPrivateError: it belongs to another user, others can access it, or it is not a file.
         OSError: as `os.open`.
     """
-    return _opened(path, flags, parent, stat.S_IFREG)
+    return _open_checked(path, flags, parent, stat.S_IFREG)
 
 
 def open_directory(path: str | os.PathLike[str], *, make: bool = False) -> int:
-    """Open a directory of this user and mode 0700; with `make` it is made where it is not there.
+    """Open a directory of this user and mode 0700; with `make` it is created if absent.
+
+    Returns:
+        The directory's descriptor.
 
     Raises:
-        NotPrivateError: it belongs to another user, others can use it, or it is no directory.
+        NotPrivateError: it belongs to another user, others can access it, or it is not a directory.
         OSError: as `os.open`.
     """
     if make:
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
-    return _opened(path, os.O_RDONLY, None, stat.S_IFDIR)
+    return _open_checked(path, os.O_RDONLY, None, stat.S_IFDIR)
 
 
 def make_private(path: str | os.PathLike[str]) -> Path:
-    """Make a directory for this user alone that may be used by name; return its real path.
+    """Create a private directory that may be used by its name.
 
-    All directories above it must be root's or this user's, and such that others can swap no name
+    All directories above it must belong to root or this user, and not let others replace a name
     in them: not writable by others, or sticky like /tmp.
 
+    Returns:
+        Its real path.
+
     Raises:
-        NotPrivateError: they are not, or it is there and is not private.
-        OSError: it cannot be made.
+        NotPrivateError: they do not, or the directory exists and is not private.
+        OSError: it cannot be created.
     """
     real = Path(os.path.realpath(path))
     trusted = {0, os.geteuid(), os.stat("/").st_uid}  # root has another number in some containers
@@ -77,7 +86,7 @@ def make_private(path: str | os.PathLike[str]) -> Path:
                 os.mkdir(above, 0o700)
         status = os.lstat(above)
         if not stat.S_ISDIR(status.st_mode):
-            raise NotPrivateError(above, "is no directory")
+            raise NotPrivateError(above, "is not a directory")
         if status.st_uid not in trusted:
             raise NotPrivateError(above, f"belongs to user {status.st_uid}")
         if status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX:
@@ -86,7 +95,7 @@ def make_private(path: str | os.PathLike[str]) -> Path:
     return real
 
 
-def _opened(path: str | os.PathLike[str], flags: int, parent: int | None, kind: int) -> int:
+def _open_checked(path: str | os.PathLike[str], flags: int, parent: int | None, kind: int) -> int:
     try:
         descriptor = os.open(path, flags | _SAFE, 0o600, dir_fd=parent)
     except OSError as error:
@@ -98,7 +107,7 @@ def _opened(path: str | os.PathLike[str], flags: int, parent: int | None, kind: 
     status = os.fstat(descriptor)
     reason = None
     if stat.S_IFMT(status.st_mode) != kind:
-        reason = "is no directory" if kind == stat.S_IFDIR else "is no regular file"
+        reason = "is not a directory" if kind == stat.S_IFDIR else "is not a regular file"
     elif status.st_uid != os.geteuid():
         reason = f"belongs to user {status.st_uid}, not to user {os.geteuid()}"
     elif status.st_mode & 0o077:

@@ -1,17 +1,16 @@
-"""Arrays kept on a worker's host, shared by all its processes.
+"""Arrays in files that all processes of a host map, and so share.
 
-A key is a path whose first part is the run's Spark application; its arrays are one file which
-every process of the host maps. The file lies in shared memory where there is room, else in the
-temporary directory; or in the directory that the environment variable VERTEXSDK_RESIDENT_DIR
-names, relative to the process's own (on an executor, Spark's work directory). All of it is for
-this user alone, see `private_files`.
+A key is a path whose first part is the run's Spark application; its arrays are one file. The file
+is in shared memory where there is room, else in the temporary directory; or in the directory that
+the environment variable VERTEXSDK_RESIDENT_DIR names, relative to the process's own (on an
+executor, Spark's work directory). Only this user can read it, see `private_files`.
 
-An application's directory stays while a process that owns it lives, which is the driver, or the
-executor on a host where there is no driver. An owner holds the lock of a file `lock-*`, which the
-kernel releases however it ends, and which processes in other containers see too. When no owner's
-lock is held, the next process to start removes the directory.
+An application's directory stays while a process that owns it lives: the driver, or the executor
+on a host without a driver. An owner locks a file `lock-*`; the kernel releases the lock however the
+process ends, and processes in other containers see it too. Once no owner's lock is held, the next
+process to start removes the directory.
 
-A key's arrays never change: what is saved again under a key is equal to what was there.
+The arrays under a key never change: saving the key again must save equal arrays.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from vertexsdk.arrays.column_codec import map_file, write_file
 from vertexsdk.arrays.private_files import NotPrivateError, open_directory, open_file
 from vertexsdk.errors import RunError
 
-__all__ = ["application", "claim", "directory", "drop", "open", "release", "release_at_exit"]
+__all__ = ["application", "claim", "directory", "drop", "load", "release", "release_at_exit"]
 __all__ += ["save"]
 
 Columns = dict[str, NDArray[Any]]
-_Made = TypeVar("_Made")
+_T = TypeVar("_T")
 
 _log = logging.getLogger("vertexsdk")
 
@@ -56,32 +55,41 @@ _released: set[str] = set()
 
 
 def application(spark_id: str) -> str:
-    """The first part of an application's keys: Spark's id and what nobody else can guess.
+    """The first part of an application's keys: Spark's id and a random suffix.
 
-    A directory of that name cannot be there before, made by another user of the host.
+    The suffix keeps other users of the host from creating the directory first.
     """
     return _applications.setdefault(spark_id, f"{spark_id}-{secrets.token_hex(8)}")
 
 
 def save(key: str, columns: Mapping[str, NDArray[Any]], meta: Mapping[str, Any] | None) -> int:
-    """Keep `columns` and `meta` under `key`, and return the bytes used.
+    """Write `columns` and `meta` to a file under `key`.
+
+    Args:
+        key: path whose first part is an application's name.
+        columns: arrays by name, of any dtype that `column_codec.encode` takes.
+        meta: any JSON.
+
+    Returns:
+        The size of the file in bytes.
 
     Raises:
         RunError: there is no room in shared memory nor in the temporary directory.
+        NotPrivateError: another user made the application's directory.
     """
     size = sum(a.nbytes for a in columns.values())
-    return _kept(key, size, lambda path: write_file(path, columns, meta))
+    return _create(key, size, lambda path: write_file(path, columns, meta))
 
 
-def open(key: str) -> tuple[Columns, dict[str, Any]] | None:
-    """Return the read-only arrays and the meta under `key`, or None if this host has none.
+def load(key: str) -> tuple[Columns, dict[str, Any]] | None:
+    """The read-only arrays and the meta under `key`, or None if this host has none.
 
     Raises:
         NotPrivateError: the file under that name is another user's, or others can write it.
     """
     run, _, rest = key.partition("/")
     for root in _roots():
-        folder = _own(root, run)
+        folder = _open_run(root, run)
         if folder is None:
             continue
         try:
@@ -91,36 +99,37 @@ def open(key: str) -> tuple[Columns, dict[str, Any]] | None:
         finally:
             os.close(folder)
         inode = os.fstat(file).st_ino
-        held = _opened.get(key)
-        if held is None or held[0] != inode:
-            held = (inode, *_mapped(_path(root, key), file))
-            _opened[key] = held
+        entry = _opened.get(key)
+        if entry is None or entry[0] != inode:
+            entry = (inode, *_map(_path(root, key), file))
+            _opened[key] = entry
             while len(_opened) > _OPEN_FILES:
                 _opened.popitem(last=False)
         else:
             os.close(file)
         _opened.move_to_end(key)
-        return held[1], held[2]
+        return entry[1], entry[2]
     _opened.pop(key, None)
     return None
 
 
-def _mapped(path: Path, file: int) -> tuple[Columns, dict[str, Any]]:
-    """Map an open file, which is closed then."""
+def _map(path: Path, file: int) -> tuple[Columns, dict[str, Any]]:
+    """Map an open file and close its descriptor."""
     return map_file(path, trusted=True, opener=lambda *_: file)
 
 
 def directory(key: str, size: int = 0) -> Path:
-    """Return the directory of `key`, for files that are written in place; see `_arena`.
+    """The directory of `key`, for files that are changed in place; `drop` removes it.
 
-    It is where it is found, else made where `size` bytes fit. `drop` removes it.
+    Args:
+        size: bytes that must be free where a new directory is created.
 
     Raises:
-        RunError: it cannot be made.
+        RunError: it cannot be created.
     """
     run = key.split("/")[0]
     for root in _roots():
-        folder = _own(root, run)
+        folder = _open_run(root, run)
         if folder is not None:
             os.close(folder)
             with contextlib.suppress(FileNotFoundError):
@@ -133,11 +142,11 @@ def directory(key: str, size: int = 0) -> Path:
         os.close(open_directory(path, make=True))
         return path
 
-    return _kept(key, size, make)
+    return _create(key, size, make)
 
 
-def _kept(key: str, size: int, make: Callable[[Path], _Made]) -> _Made:
-    """Call `make` with the path of a key, in the first place that has room and is this user's."""
+def _create(key: str, size: int, make: Callable[[Path], _T]) -> _T:
+    """Call `make` with the path of a key, in the first root with room that this user may use."""
     roots = _roots()
     run = key.split("/")[0]
     refused: Exception | None = None
@@ -152,7 +161,7 @@ def _kept(key: str, size: int, make: Callable[[Path], _Made]) -> _Made:
             refused = error
         except OSError as error:
             refused = RunError(
-                f"cannot keep {size >> 20} MB of graph in {root}: {error.strerror}; "
+                f"cannot write {size >> 20} MB of graph to {root}: {error.strerror}; "
                 "free some room there, or set VERTEXSDK_RESIDENT_DIR to a larger disk"
             )
     assert refused is not None
@@ -160,7 +169,7 @@ def _kept(key: str, size: int, make: Callable[[Path], _Made]) -> _Made:
 
 
 def drop(prefix: str) -> None:
-    """Forget every key that is `prefix` or lies below it, on this host."""
+    """Delete the key `prefix` and every key below it on this host."""
     for key in [k for k in _opened if k == prefix or k.startswith(prefix + "/")]:
         del _opened[key]
     for root in _roots():
@@ -170,13 +179,15 @@ def drop(prefix: str) -> None:
 
 
 def claim(run: str, root: Path | None = None) -> None:
-    """Make this process's run an owner of its directory, and sweep those which have none.
+    """Become an owner of the run's directory, and remove directories without a living owner.
 
-    Without a `root` that is done wherever this user can have a directory.
+    Args:
+        run: the first part of keys, see `application`.
+        root: where the directory is; None for every place that this user can write.
 
     Raises:
-        NotPrivateError: another user made a directory of that name (in every place).
-        OSError: it cannot be made there.
+        NotPrivateError: another user made a directory of that name in every place.
+        OSError: the directory cannot be created.
     """
     refused: list[NotPrivateError] = []
     roots = [root] if root else _roots()
@@ -196,7 +207,7 @@ def claim(run: str, root: Path | None = None) -> None:
 
 
 def release(run: str) -> None:
-    """Remove everything of a run on this host."""
+    """Delete every key of a run on this host."""
     for root in _roots():
         place = root / (_PREFIX + run)
         shutil.rmtree(place, ignore_errors=True)
@@ -223,8 +234,8 @@ def _roots() -> list[Path]:
             root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunError(
-                f"VERTEXSDK_RESIDENT_DIR is {root}, which cannot be made: {error.strerror}; "
-                "name a directory on every host"
+                f"VERTEXSDK_RESIDENT_DIR is {root}, which cannot be created: {error.strerror}; "
+                "name a directory that exists on every host"
             ) from None
         return [root]
     shared = Path("/dev/shm")
@@ -239,8 +250,8 @@ def _path(root: Path, key: str) -> Path:
     return root / (_PREFIX + run) / f"{rest}.columns"
 
 
-def _own(root: Path, run: str) -> int | None:
-    """A descriptor of a run's directory; None if there is none, or it is not this user's."""
+def _open_run(root: Path, run: str) -> int | None:
+    """A descriptor of a run's directory; None if it is absent or not private to this user."""
     try:
         return open_directory(root / (_PREFIX + run))
     except (FileNotFoundError, NotPrivateError):
@@ -253,18 +264,20 @@ def _free(root: Path) -> int:
 
 
 def _lock(place: Path) -> int:
-    """Make a run's directory, and lock an owner's file in it until the owner ends.
+    """Create a run's directory, and lock an owner's file in it until the owner ends.
 
-    The descriptor of the lock, or -1 where this process need not hold it: a worker comes and goes,
-    so the lock is that of the driver or, where there is none on this host, of its executor.
+    Workers are short-lived, so the owner is the driver or, on a host without it, the executor.
+
+    Returns:
+        The descriptor of the lock, or -1 where this process need not hold it.
     """
     while True:
-        with _opened_directory(place, make=True) as folder, _gate(folder):
+        with _directory_handle(place, make=True) as folder, _gate(folder):
             if not _is_same(place, folder):
-                continue  # it was swept, and has another name by now
+                continue  # it was swept, and has been renamed
             owner, role = _owner(), "driver"
             if owner != os.getpid():
-                role = f"executor{_started(owner)}"
+                role = f"executor{_start_time(owner)}"
                 if _is_owned(folder, "driver"):
                     return -1
             name = f"lock-{owner}-{role}-{_namespace()}"
@@ -274,11 +287,11 @@ def _lock(place: Path) -> int:
             except BlockingIOError:  # by another process for the same executor
                 os.close(lock)
                 return -1
-            return lock if owner == os.getpid() else _entrusted(lock, owner)
+            return lock if owner == os.getpid() else _delegate_lock(lock, owner)
 
 
-def _entrusted(lock: int, owner: int) -> int:
-    """Have a small process hold a lock until another process ends; returns as `_lock`."""
+def _delegate_lock(lock: int, owner: int) -> int:
+    """Start a small process that holds a lock until `owner` ends; returns as `_lock`."""
     try:
         alive = os.pidfd_open(owner)
     except (AttributeError, OSError):  # no Linux, or an old one: held while this worker lives
@@ -342,15 +355,15 @@ def _is_locked(folder: int, name: str) -> bool:
 
 
 def _namespace() -> int:
-    """Which processes a process id is one of: equal ids in two containers are two processes."""
+    """The PID namespace: equal process ids in two containers are two processes."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino
     except OSError:
         return 0
 
 
-def _started(pid: int) -> int:
-    """When a process started, in clock ticks since boot; -1 if it does not run, 0 unknown."""
+def _start_time(pid: int) -> int:
+    """Start of a process in clock ticks since boot; -1 if it does not run, 0 if unknown."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
     except FileNotFoundError:
@@ -360,7 +373,7 @@ def _started(pid: int) -> int:
 
 
 def _owner() -> int:
-    """The Spark executor above a worker's daemon, or this process if it is no worker."""
+    """The Spark executor that is the parent of a worker's daemon; else this process."""
     try:
         command = Path("/proc/self/cmdline").read_bytes()
         if b"pyspark.daemon" not in command and b"pyspark.worker" not in command:
@@ -374,22 +387,22 @@ def _owner() -> int:
 
 
 def _sweep(root: Path) -> None:
-    """Remove the directories of this user whose owners have all ended."""
+    """Remove this user's directories whose owners have all ended."""
     for place in root.glob(_PREFIX + "*"):
-        with contextlib.suppress(OSError, NotPrivateError), _opened_directory(place) as folder:
+        with contextlib.suppress(OSError, NotPrivateError), _directory_handle(place) as folder:
             if not _owners(folder):
                 continue
             with _gate(folder):
                 if not _is_same(place, folder) or _is_owned(folder):
                     continue
-                # Under another name, so that who waits at the gate makes the directory anew.
+                # Renamed first, so that processes waiting at the gate create the directory anew.
                 swept = place.with_name(f"{place.name}-{secrets.token_hex(4)}")
                 place.rename(swept)
             shutil.rmtree(swept, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def _opened_directory(path: Path, *, make: bool = False) -> Iterator[int]:
+def _directory_handle(path: Path, *, make: bool = False) -> Iterator[int]:
     descriptor = open_directory(path, make=make)
     try:
         yield descriptor

@@ -1,19 +1,49 @@
-"""Threads inside a partition: kernels release the GIL and own disjoint ranges."""
+"""Threads inside a task: kernels release the GIL and write to disjoint ranges."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["run_all", "spread"]
+__all__ = ["default_threads", "map_threaded", "run_all", "spread"]
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
+def default_threads() -> int:
+    """The number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def map_threaded(function: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
+    """Apply `function` to all items in `threads` threads; results and errors in item order.
+
+    Example:
+        >>> list(map_threaded(abs, [-1, 2, -3], threads=2))
+        [1, 2, 3]
+    """
+    if threads <= 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(function, item) for item in items]
+        try:
+            for k, future in enumerate(futures):
+                yield future.result()
+                futures[k] = None  # type: ignore[call-overload]  # the result may be large
+        finally:
+            for future in futures:
+                if future is not None:
+                    future.cancel()
+
+
 def run_all(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Run the calls side by side, the last one on this thread; return their results in order."""
+    """Run each call in a thread of its own, the last in this one; return the results in order."""
     if len(calls) <= 1:  # none: a partition without vertices
         return [call() for call in calls]
     key = (os.getpid(), len(calls) - 1)  # a forked child must not use its parent's threads
@@ -25,7 +55,7 @@ def run_all(calls: Sequence[Callable[[], Any]]) -> list[Any]:
 
 
 def spread(calls: Sequence[Callable[[], Any]], threads: int) -> None:
-    """Run the calls on so many threads; each takes the next call when it is done with one."""
+    """Run the calls in `threads` threads; each takes the next call as it finishes one."""
     left = list(reversed(calls))
 
     def work() -> None:

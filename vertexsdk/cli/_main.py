@@ -243,7 +243,7 @@ def _main_loop(
     from vertexsdk.engine.engine import Budget
     from vertexsdk.loops.main_loop import MainLoop
     from vertexsdk.state import open_store
-    from vertexsdk.state.default_url import chosen_backend
+    from vertexsdk.state.address import address_or_default
 
     options = {**_options(args), "strict": args.strict, "keep_answers": args.keep_answers}
     if args.budget_iterations is not None or args.budget_ms is not None:
@@ -251,7 +251,7 @@ def _main_loop(
         options["budget"] = Budget(args.budget_iterations, seconds)
     if args.resume:
         name = args.loop or program.name
-        with open_store(chosen_backend(args.backend)) as store:
+        with open_store(address_or_default(args.backend)) as store:
             exists = store.head(name) is not None
         if exists:
             return MainLoop.resume(spark, program, params=params or None, **options)
@@ -314,11 +314,11 @@ def _count(number: int, one: str, many: str = "") -> str:
 def _query(args: argparse.Namespace) -> int:
     from vertexsdk.loops.output import check_path
     from vertexsdk.loops.result import read
-    from vertexsdk.state.default_url import chosen_backend
+    from vertexsdk.state.address import address_or_default
 
     if args.output:
         check_path(args.output)
-    backend = chosen_backend(args.backend)
+    backend = address_or_default(args.backend)
     with contextlib.closing(read(backend, args.loop, args.at, trusted=args.trusted)) as result:
         staleness = result.staleness()
         if args.field:

@@ -15,7 +15,7 @@ from typing import Any
 
 from vertexsdk.errors import InputError
 from vertexsdk.state import Manifest, Store, open_store
-from vertexsdk.state.default_url import chosen_backend
+from vertexsdk.state.address import address_or_default
 
 __all__ = ["add_commands"]
 
@@ -73,7 +73,7 @@ def add_commands(commands: Any) -> argparse.ArgumentParser:
 
 
 def _run(work: Callable[[Store, argparse.Namespace], Output], args: argparse.Namespace) -> int:
-    store = open_store(chosen_backend(args.backend), create=False)
+    store = open_store(address_or_default(args.backend), create=False)
     try:
         value, lines = work(store, args)
     finally:
@@ -109,7 +109,7 @@ def _show(store: Store, args: argparse.Namespace) -> Output:
     if args.at is None:
         versions = store.versions(args.loop)
         if not versions:
-            raise store.unknown(args.loop)
+            raise store.unknown_loop(args.loop)
         described = [_described(store, store.version(args.loop, at)) for at in versions]
         rows = [["iteration", "vertices", "segments", "bytes", "added", "committed"]]
         for one in described:
@@ -150,7 +150,7 @@ def _gc(store: Store, args: argparse.Namespace) -> Output:
         raise InputError("--compact needs --loop NAME")
     if args.loop is not None:
         if args.loop not in store.loops():
-            raise store.unknown(args.loop)
+            raise store.unknown_loop(args.loop)
         if args.compact:
             store.compact(args.loop)
         dropped = store.prune(args.loop, args.keep)

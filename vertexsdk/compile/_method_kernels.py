@@ -96,7 +96,7 @@ def kernel_text(
     for name, algebra in spec.aggregators.items():
         _contribution(name, algebra, globals_)
     body = [
-        _HEAD.format(name=spec.name, jit="light" if light else "njit"),
+        _HEAD.format(name=spec.name, jit="njit_without_refcounts" if light else "njit"),
         deliver_source(spec.algebra),
         globals_.text(),
         _emission(shape, spec.algebra),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.scratch import Space
+from vertexsdk.arrays.buffers import ScratchBuffers
 from vertexsdk.arrays.threads import run_all
 from vertexsdk.compile._method_kernels import BLOCK
 from vertexsdk.compile.delivery import Delivery
@@ -61,7 +61,7 @@ class NativeMethods:
         self.threads = 1 if logs else threads
         self.logs = logs
         self.tracked = tracked
-        self.space = Space()
+        self.space = ScratchBuffers()
 
     def _arguments(
         self,

@@ -102,7 +102,7 @@ def delivery_module(algebra: Algebra) -> ModuleType:
     """Return the delivery kernels for an algebra, compiled where its messages are numbers."""
     if algebra.dtype != object:
         try:
-            jit = "light" if algebra.size is None else "njit"
+            jit = "njit_without_refcounts" if algebra.size is None else "njit"
             head = f"from vertexsdk.arrays.jit import {jit} as _jit\n"
             return load_module(head + deliver_source(algebra))
         except CannotCompile:

@@ -134,7 +134,7 @@ class Processor:
         """Begin from an earlier answer: `init` on new vertices, and on those it is wrong for."""
         plan, v = self.plan, self.v
         assert plan.warm is not None
-        held = shared_memory.open(f"{plan.warm.key}/{self.partition}")
+        held = shared_memory.load(f"{plan.warm.key}/{self.partition}")
         if held is None:
             raise LostError(f"partition {self.partition} has lost the answer before")
         fresh, before = restored(v, held[0])
@@ -415,7 +415,7 @@ class Processor:
         Raises:
             RunError: this host does not have it.
         """
-        found = shared_memory.open(self._key(version))
+        found = shared_memory.load(self._key(version))
         if found is None:
             raise RunError(f"partition {self.partition} has lost version {version}")
         columns, meta = found
@@ -465,7 +465,7 @@ def load_topology(key: str, partition: int) -> Topology:
     Raises:
         RunError: this host does not have it.
     """
-    found = shared_memory.open(key)
+    found = shared_memory.load(key)
     if found is None:
         raise RunError(f"partition {partition} has lost its graph")
     return Topology.from_columns(*found)

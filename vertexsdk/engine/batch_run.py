@@ -33,8 +33,7 @@ from vertexsdk.program.analysis.warm_start import Kept
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
 from vertexsdk.state import Manifest, Store, open_store
-from vertexsdk.state.address import Address
-from vertexsdk.state.default_url import chosen_backend
+from vertexsdk.state.address import Address, address_or_default
 from vertexsdk.state.version_writer import Committer
 from vertexsdk.transport.exchange import Exchange
 from vertexsdk.transport.shipping import ship_by_value
@@ -82,7 +81,7 @@ class Branch:
             if value is not None and value < (0 if name == "max_iterations" else 1):
                 raise InputError(f"{name} is {value}; it must not be negative or zero")
         self.program, self.graph, self.loop = program, graph, loop
-        self.backend = chosen_backend(backend)
+        self.backend = address_or_default(backend)
         self.warm, self.keep = warm, keep
         self.kept: Kept | None = None
         first = program.classes[0].cls

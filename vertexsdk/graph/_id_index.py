@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.allocate import allocate, each
+from vertexsdk.arrays.buffers import allocate
 from vertexsdk.arrays.jit import njit
+from vertexsdk.arrays.threads import map_threaded
 
 __all__ = ["Index"]
 
@@ -170,7 +171,7 @@ class Index:
         arrays = [a for a in arrays if len(a)]
         if not arrays:
             return cls(np.empty(0, np.int64))
-        bounds = list(each(_bounds, arrays, threads))
+        bounds = list(map_threaded(_bounds, arrays, threads))
         least, most = min(b[0] for b in bounds), max(b[1] for b in bounds)
         words = (most - least) // 64 + 1
         total = sum(map(len, arrays))
@@ -190,7 +191,7 @@ class Index:
                 _mark(own, base, array)
             return own
 
-        bitmap, *rest = each(mark, range(workers), workers)
+        bitmap, *rest = map_threaded(mark, range(workers), workers)
         for other in rest:
             bitmap |= other
         before = allocate(words, np.int32)
@@ -218,7 +219,7 @@ class Index:
                         table = larger
             return table
 
-        tables = list(each(fill, range(regions), threads))
+        tables = list(map_threaded(fill, range(regions), threads))
         members = [t[t != _EMPTY] for t in tables]
         if any((a == _EMPTY).any() for a in arrays):
             members.append(np.array([_EMPTY]))
@@ -229,7 +230,7 @@ class Index:
         def rank(region: int) -> None:
             _assign(tables[region], ranks[starts[region] : starts[region + 1]], index.ids)
 
-        list(each(rank, range(regions), threads))
+        list(map_threaded(rank, range(regions), threads))
         index._table = np.concatenate(tables), ranks, starts
         return index
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays import shared_memory
-from vertexsdk.arrays.id_hash import owner
+from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.errors import InputError, RunError
 
 __all__ = ["Placement"]
@@ -65,7 +65,7 @@ class Placement:
         Raises:
             RunError: this host does not have it.
         """
-        stored = shared_memory.open(key)
+        stored = shared_memory.load(key)
         if stored is None:
             raise RunError(f"this host has lost the placement {key}")
         return cls(partitions, stored[0]["ids"], stored[0]["table"], key)
@@ -74,14 +74,14 @@ class Placement:
         """Return this placement kept on this host under `key`; one without a table needs none."""
         if self.ids is None or self.table is None:
             return self
-        if shared_memory.open(key) is None:
+        if shared_memory.load(key) is None:
             shared_memory.save(key, {"ids": self.ids, "table": self.table}, {})
         return Placement.open(key, self.partitions)
 
     def of(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the partition (int32[n]) which owns each vertex id (int64[n])."""
         if self.ids is None or self.table is None or not len(self.ids):
-            return owner(ids, self.partitions)
+            return hash_partition(ids, self.partitions)
         ids = ids.astype(np.int64, copy=False)
         if self._direct is None:
             at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
@@ -92,7 +92,7 @@ class Placement:
             owners[~within] = -1
         rest = owners < 0
         if rest.any():
-            owners[rest] = owner(ids[rest], self.partitions)
+            owners[rest] = hash_partition(ids[rest], self.partitions)
         return owners
 
     @cached_property

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pyspark import RDD, SparkContext
 from pyspark.sql import SparkSession
 
-from vertexsdk.arrays.arrow_strings import packed, unpacked
+from vertexsdk.arrays.arrow_strings import pack_arrow, unpack_arrow
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load._blocks import Block, edge_blocks
 from vertexsdk.graph.load._jobs import Edges, LoadSpec
@@ -66,19 +66,19 @@ def put_adjacency(
 
 def put_names(store: Store, loop: str, iteration: int, names: StringIds) -> SegmentRef:
     """Write the names of string ids in the order of their codes; called by the driver."""
-    offsets, data = packed(names.sorted)
+    offsets, data = pack_arrow(names.sorted)
     columns: dict[str, NDArray[Any]] = {"offsets": offsets, "bytes": data}
     return store.put_segment(loop, 0, iteration, "topology", columns, group="names")
 
 
 def put_vertices(store: Store, loop: str, vertices: VertexInput) -> SegmentRef:
     """Write the vertices named apart from the edges, and their classes."""
-    offsets, data = packed(vertices.strings())
+    offsets, data = pack_arrow(vertices.strings())
     columns: dict[str, NDArray[Any]] = {"offsets": offsets, "bytes": data}
     if vertices.kinds is not None:
         kinds = vertices.kinds.cast(pa.large_string())
         columns["classed"] = np.asarray(kinds.is_valid())
-        columns["kind.offsets"], columns["kind.bytes"] = packed(kinds.fill_null(""))
+        columns["kind.offsets"], columns["kind.bytes"] = pack_arrow(kinds.fill_null(""))
     return store.put_segment(loop, 0, 0, "topology", columns, group="vertices")
 
 
@@ -98,19 +98,19 @@ def stored_graph(
     graph.may_be_empty = True
     if groups["names"]:
         columns = store.segment(groups["names"][0])
-        graph.use_string_ids(StringIds.of(unpacked(columns["offsets"], columns["bytes"])))
+        graph.use_string_ids(StringIds.of(unpack_arrow(columns["offsets"], columns["bytes"])))
     return graph
 
 
 def _vertices(columns: dict[str, NDArray[Any]]) -> VertexInput:
     kinds = None
     if "classed" in columns:
-        names = unpacked(columns["kind.offsets"], columns["kind.bytes"]).to_pylist()
+        names = unpack_arrow(columns["kind.offsets"], columns["kind.bytes"]).to_pylist()
         classed = columns["classed"].tolist()
         kinds = pa.array(
             [k if c else None for k, c in zip(names, classed, strict=True)], pa.large_string()
         )
-    return VertexInput(unpacked(columns["offsets"], columns["bytes"]), kinds, "the vertices")
+    return VertexInput(unpack_arrow(columns["offsets"], columns["bytes"]), kinds, "the vertices")
 
 
 @dataclass(frozen=True)

@@ -227,7 +227,7 @@ class _LocalEdges:
 
 
 def _open(key: str, partition: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
-    stored = shared_memory.open(f"{key}/{partition}")
+    stored = shared_memory.load(f"{key}/{partition}")
     if stored is None:
         return None
     return stored[0]["source"], stored[0]["target"], stored[0]["value"]
@@ -239,7 +239,7 @@ def _save(key: str, partition: int, edges: tuple[NDArray[Any], ...]) -> None:
 
 
 def _first(keys: tuple[str, ...], key: str, dtype: str, partition: int) -> None:
-    stored = shared_memory.open(keys[partition])
+    stored = shared_memory.load(keys[partition])
     if stored is None:
         raise RunError(_GONE)
     t = Topology.from_columns(*stored)

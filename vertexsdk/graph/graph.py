@@ -529,7 +529,7 @@ class Graph:
         Raises:
             InputError: the partition is kept on another host.
         """
-        stored = shared_memory.open(self.topology_key(variant, partition))
+        stored = shared_memory.load(self.topology_key(variant, partition))
         if stored is None:
             raise InputError(f"partition {partition} is on another host; read it in a task there")
         return Topology.from_columns(*stored)
@@ -570,7 +570,7 @@ def _present_in(
     keys: Sequence[str], codes: NDArray[np.int64], partition: int
 ) -> NDArray[np.bool_] | None:
     """Return which codes are ids of a partition (bool[n]), or None if it is on another host."""
-    stored = shared_memory.open(keys[partition])
+    stored = shared_memory.load(keys[partition])
     if stored is None:
         return None
     ids = stored[0]["ids"]

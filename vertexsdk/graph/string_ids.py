@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.arrow_strings import packed
+from vertexsdk.arrays.arrow_strings import pack_arrow
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.load import _text as text
 
@@ -70,7 +70,7 @@ class StringIds:
 
     def packed(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Return the ids of some codes (int64[n]) as (offsets int64[n + 1], UTF-8 bytes)."""
-        return packed(pc.take(self.sorted, pa.array(codes)))
+        return pack_arrow(pc.take(self.sorted, pa.array(codes)))
 
 
 def beyond_int64(ids: pa.LargeStringArray) -> int | None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.id_hash import owner
+from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.graph._placement import Placement
 
 __all__ = ["Topology"]
@@ -52,7 +52,7 @@ class Topology:
     def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the partition (int32[k]) which owns each vertex id (int64[k])."""
         if self.placement is None:
-            return owner(ids, self.partitions)
+            return hash_partition(ids, self.partitions)
         return self.placement.of(ids)
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.arrow_strings import packed, unpacked
+from vertexsdk.arrays.arrow_strings import pack_arrow, unpack_arrow
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import Deltas, Sent
 from vertexsdk.state import Manifest, SegmentRef, Store
@@ -128,7 +128,7 @@ def _columns(batch: Changes) -> dict[str, NDArray[Any]]:
         if pa.types.is_integer(ids.type):
             columns[name] = np.asarray(ids)
         else:
-            columns[f"{name}.offsets"], columns[f"{name}.bytes"] = packed(ids)
+            columns[f"{name}.offsets"], columns[f"{name}.bytes"] = pack_arrow(ids)
     if isinstance(batch, Deltas) and batch.sent:
         columns |= batch.columns()
     return columns
@@ -140,7 +140,7 @@ def _changes(columns: dict[str, NDArray[Any]], sent: bool, undirected: bool) -> 
         if name in columns:
             ends.append(pa.array(columns[name], pa.int64()))
         else:
-            ends.append(unpacked(columns[f"{name}.offsets"], columns[f"{name}.bytes"]))
+            ends.append(unpack_arrow(columns[f"{name}.offsets"], columns[f"{name}.bytes"]))
     changes = Changes(columns["kind"], ends[0], ends[1], columns["value"])
     changes = changes.canonical() if undirected else changes
     return Deltas.with_sent(changes, columns) if sent and "sent" in columns else changes

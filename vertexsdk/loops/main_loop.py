@@ -27,8 +27,7 @@ from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
 from vertexsdk.state import Manifest
-from vertexsdk.state.address import Address
-from vertexsdk.state.default_url import chosen_backend
+from vertexsdk.state.address import Address, address_or_default
 
 if TYPE_CHECKING:
     from vertexsdk.loops._diff import Comparable, ResultDiff
@@ -55,7 +54,7 @@ class MainLoop:
         graph: the initial graph, without parallel edges.
         params: values of the program's parameters.
         backend: URL of the versioned store, or "@FILE" for a file which holds it; see
-            `chosen_backend`.
+            `address_or_default`.
         loop: the name under which versions are kept, the program's name by default; the answer of
             query k is kept as `LOOP-k`. Loops of these names in the store are replaced.
         strict: refuse a batch with a change that removes or alters an absent edge.
@@ -170,7 +169,7 @@ class MainLoop:
         if keep_answers is not None and keep_answers < 1:
             raise InputError(f"keep_answers is {keep_answers}; give 1 or more, or None for all")
         self.program = program
-        self.backend = chosen_backend(backend)
+        self.backend = address_or_default(backend)
         self.loop = loop or program.name
         self.strict, self.budget, self._keep_answers = strict, budget, keep_answers
         self.options = {k: v for k, v in options.items() if k != "commit_every"}

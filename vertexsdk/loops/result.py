@@ -189,7 +189,7 @@ class Result:
             if ref.kind not in ("base", "delta"):
                 continue
             table = self._store.table(ref)
-            with self._store.naming(ref):
+            with self._store.naming_segment(ref):
                 row = int(find_ids(table, wanted)[0])
                 if row >= 0:
                     return name_of(table, row)

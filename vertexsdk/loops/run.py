@@ -39,7 +39,7 @@ def run(
         graph: see `Graph.read`.
         params: values of the program's parameters.
         backend: URL of the versioned store, or "@FILE" for a file which holds it; see
-            `chosen_backend`.
+            `address_or_default`.
         loop: the name under which versions are committed; the program's name by default.
         max_iterations: stop after so many iterations; by default the class's own limit.
         tolerance: do not send changes that are not larger; by default the class's own.

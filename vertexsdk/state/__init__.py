@@ -38,7 +38,6 @@ __all__ = [
     "address",
     "audit",
     "contract",
-    "default_url",
     "difference",
     "errors",
     "garbage",

@@ -24,7 +24,7 @@ def compact(store: Commits, loop: str, deltas: int) -> Manifest:
     while True:
         head = store.backend.get_head(loop)
         if head is None or not head.manifest:
-            raise store.unknown(loop)
+            raise store.unknown_loop(loop)
         manifest = store.manifest(head.manifest)
         whole = store.segments(manifest)
         layers: dict[tuple[int, str], list[SegmentRef]] = {}

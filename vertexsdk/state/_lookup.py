@@ -10,11 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.column_table import Table
-from vertexsdk.arrays.id_hash import owner
+from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.errors import excerpt
 from vertexsdk.state.errors import StateInputError
 from vertexsdk.state.manifests import Manifest, SegmentRef
-from vertexsdk.state.reading import FEW, GONE, NAME_COLUMNS, find_ids, find_names, refuse_pickled
+from vertexsdk.state.reading import (
+    FEW,
+    NAME_COLUMNS,
+    TOMBSTONE,
+    find_ids,
+    find_names,
+    refuse_pickled,
+)
 
 __all__ = ["find_vertices"]
 
@@ -25,7 +32,7 @@ class Segments(Protocol):
     def segments(self, manifest: Manifest) -> list[SegmentRef]: ...
     def table(self, ref: SegmentRef) -> Table: ...
     def point_table(self, ref: SegmentRef) -> Table: ...
-    def naming(self, ref: SegmentRef) -> AbstractContextManager[None]: ...
+    def naming_segment(self, ref: SegmentRef) -> AbstractContextManager[None]: ...
 
 
 def find_vertices(
@@ -60,17 +67,17 @@ def find_vertices(
         if not mine:
             continue
         table = store.point_table(ref) if len(mine) <= FEW else store.table(ref)
-        with store.naming(ref):
+        with store.naming_segment(ref):
             rows = find_names(table, mine) if kind is str else _rows(table, mine)
             names = [
                 n
                 for n in table.names
-                if (fields is None or n in fields) and n not in ("id", GONE, *NAME_COLUMNS)
+                if (fields is None or n in fields) and n not in ("id", TOMBSTONE, *NAME_COLUMNS)
             ]
             refuse_pickled(table, names, objects)
-            gone = GONE in table
+            gone = TOMBSTONE in table
             for i, row in zip(mine, rows, strict=True):
-                if row >= 0 and gone and table.row(GONE, row):
+                if row >= 0 and gone and table.row(TOMBSTONE, row):
                     del remaining[i]
                 elif row >= 0:
                     found[i] = {name: table.row(name, row, trusted=trusted) for name in names}
@@ -79,7 +86,7 @@ def find_vertices(
 
 
 def _owners(ids: list[int], manifest: Manifest) -> dict[int, int]:
-    owners = owner(np.array(ids, np.int64), manifest.partitions)
+    owners = hash_partition(np.array(ids, np.int64), manifest.partitions)
     return dict(zip(ids, owners.tolist(), strict=True))
 
 

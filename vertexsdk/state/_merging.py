@@ -15,7 +15,7 @@ def merge(store: Commits, branch: str, into: str, iteration: int | None) -> Mani
     theirs = store.version(branch)
     ours = store.claim(into, program=theirs.program, schema=theirs.schema)
     if ours is None:
-        raise store.unknown(into)
+        raise store.unknown_loop(into)
     if not _descends(store, theirs, ours.name):
         raise StateInputError(
             f"loop {into!r} went on since {branch!r} was forked from it: fork again, so that "

@@ -23,7 +23,7 @@ from vertexsdk.state._validation import check_name
 from vertexsdk.state.contract import Backend, CanReadParts, SegmentKey
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.manifests import Manifest, SegmentRef, live
-from vertexsdk.state.reading import GONE, NAME_COLUMNS, overlay, refuse_pickled
+from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE, overlay, refuse_pickled
 
 __all__ = ["Snapshots"]
 
@@ -71,14 +71,14 @@ class Snapshots:
         if at is None:
             newest = self.head(loop)
             if newest is None:
-                raise self.unknown(loop)
+                raise self.unknown_loop(loop)
             return newest
         check_name(loop)
         found = self.backend.floor(loop, at)
         if found is None:
             versions = self.versions(loop)
             if not versions:
-                raise self.unknown(loop)
+                raise self.unknown_loop(loop)
             raise StateInputError(
                 f"loop {loop!r} has no version at or before iteration {at}: the oldest that is "
                 f"kept is {versions[0]}"
@@ -136,7 +136,7 @@ class Snapshots:
                     f"segment {ref.key} is missing in {self.backend.location}: its version was "
                     "dropped while it was read, or the store is damaged"
                 )
-            with self.naming(ref):
+            with self.naming_segment(ref):
                 found = Table(pieces)
                 if found.schema != ref.schema or found.size != ref.bytes:
                     raise CorruptError("another segment is stored in its place")
@@ -158,7 +158,7 @@ class Snapshots:
         read = backend.open_segment(ref.key)
         if read is None:
             return self.table(ref)
-        with self.naming(ref):
+        with self.naming_segment(ref):
             found = RemoteTable(read, ref.bytes)
             if ref.kind in ("base", "delta"):
                 found.check_rows()
@@ -186,11 +186,11 @@ class Snapshots:
             StateError: pickled columns, and not `trusted`.
         """
         table = self.table(ref)
-        with self.naming(ref):
+        with self.naming_segment(ref):
             names = [
                 n
                 for n in table.names
-                if fields is None or n in fields or n in ("id", GONE, *NAME_COLUMNS)
+                if fields is None or n in fields or n in ("id", TOMBSTONE, *NAME_COLUMNS)
             ]
             refuse_pickled(table, names, objects)
             return {n: table.column(n, verify=True, trusted=trusted) for n in names}
@@ -224,7 +224,7 @@ class Snapshots:
             opened = [
                 self.segment(ref, fields=fields, trusted=trusted, objects=objects) for ref in refs
             ]
-            with self.naming(refs[-1]):
+            with self.naming_segment(refs[-1]):
                 whole = overlay(opened)
             yield partition, whole
 
@@ -264,7 +264,7 @@ class Snapshots:
         self._tables.clear()
         self._remote.clear()
 
-    def unknown(self, loop: str) -> StateInputError:
+    def unknown_loop(self, loop: str) -> StateInputError:
         """The error that says which loops there are."""
         loops = self.loops()
         known = ", ".join(map(repr, loops[:10])) if loops else "none"
@@ -273,7 +273,7 @@ class Snapshots:
         )
 
     @contextmanager
-    def naming(self, ref: SegmentRef) -> Iterator[None]:
+    def naming_segment(self, ref: SegmentRef) -> Iterator[None]:
         """Errors about bytes inside name the segment."""
         try:
             with damaged("a column", ""):

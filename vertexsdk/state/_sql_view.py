@@ -15,7 +15,7 @@ from vertexsdk.arrays.packed_strings import unpack_strings
 from vertexsdk.state.contract import CanQuery
 from vertexsdk.state.errors import MissingError
 from vertexsdk.state.manifests import Manifest, SegmentRef
-from vertexsdk.state.reading import GONE, overlay
+from vertexsdk.state.reading import TOMBSTONE, overlay
 
 if TYPE_CHECKING:
     from vertexsdk.state._snapshots import Snapshots
@@ -54,7 +54,7 @@ def _since(store: Snapshots, older: str, manifest: Manifest) -> list[SegmentRef]
     now = _layers(store, manifest)
     added = now[len(before) :]
     same = now[: len(before)] == before and all(ref.kind == "delta" for ref in added)
-    gone = any(GONE in store.table(ref) for ref in added)
+    gone = any(TOMBSTONE in store.table(ref) for ref in added)
     return added if same and not gone else None
 
 
@@ -75,5 +75,5 @@ def _parts(store: Snapshots, layers: list[SegmentRef]) -> Iterator[dict[str, Col
 def _safe_columns(store: Snapshots, ref: SegmentRef) -> dict[str, Column]:
     """The columns that can be read without trusting anybody: all but pickled objects."""
     table = store.table(ref)
-    with store.naming(ref):
+    with store.naming_segment(ref):
         return {n: table.column(n, verify=True) for n in table.names if not table.is_pickled(n)}

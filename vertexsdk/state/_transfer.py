@@ -40,7 +40,7 @@ def copy_loop(
         )
     versions = source.backend.list_versions(loop)
     if not versions:
-        raise source.unknown(loop)
+        raise source.unknown_loop(loop)
     versions = versions[-1:] if newest else versions
     lease = Lease.take(source.backend, _HOUR, [version for _, version in versions])
     manifests = [source.manifest(version) for _, version in versions]
@@ -55,7 +55,7 @@ def copy_loop(
             if ref.key in there:
                 continue
             table = source.table(ref)
-            with source.naming(ref):
+            with source.naming_segment(ref):
                 for column in table.stored:
                     table.check(column)
             pieces = source.backend.get_segment(ref.key)

@@ -1,11 +1,13 @@
-"""The URL of a store, which may hold a password, and the text of it that may be shown."""
+"""The URL of a store: its default, and how it is printed without the password in it."""
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from typing import Any
 
-__all__ = ["Address", "redacted", "scrubbed"]
+__all__ = ["Address", "address_or_default", "redacted", "scrubbed"]
 
 _HIDDEN = "***"
 _PLAIN_OPTIONS = {
@@ -15,16 +17,16 @@ _PLAIN_OPTIONS = {
 
 
 class Address:
-    """The URL of a store; whatever prints, joins or dumps it does not get the password.
+    """The URL of a store, whose text never contains the password.
 
-    It is no `str`: JSON refuses it, and it can be neither sliced nor concatenated. A pickle holds
-    the password, because tasks open the store with it.
+    It is not a `str`, so it cannot be sliced, concatenated or dumped as JSON by accident. A pickle
+    contains the password, because tasks open the store with it.
 
     Args:
-        url: a URL, or "@FILE" for a file which holds one.
+        url: a URL, or "@FILE" for a file that contains one.
 
     Attributes:
-        passed_on: it came from another process, whose user was told what there is to tell.
+        passed_on: it was unpickled, so the process it came from has already shown any advice.
 
     Example:
         >>> print(Address("redis://me:secret@host/0?password=secret"))
@@ -38,7 +40,7 @@ class Address:
         self.passed_on: bool = url.passed_on if isinstance(url, Address) else passed_on
 
     def reveal(self) -> str:
-        """The URL with its password: for what connects, and for nothing else."""
+        """The URL with its password; only for code that connects to the store."""
         return self._url
 
     def __str__(self) -> str:
@@ -64,11 +66,21 @@ def _passed_on(url: str) -> Address:
     return Address(url, passed_on=True)
 
 
-def redacted(url: str) -> str:
-    """The URL without a password: what may be one is replaced by ***.
+def address_or_default(url: str | Address | None = None) -> Address:
+    """The address of `url`, else of `$VERTEXSDK_BACKEND`, else of LMDB in the working directory."""
+    default = os.environ.get("VERTEXSDK_BACKEND") or f"lmdb://{Path.cwd() / 'vertexsdk-state'}"
+    return Address(url or default)
 
-    Of options only the values of those that are known to be harmless stay. Where a password holds
-    characters that it must not hold in a URL, more is hidden rather than less.
+
+def redacted(url: str) -> str:
+    """The URL with whatever may be a password replaced by ***.
+
+    Option values are shown only for options known to be harmless. Where an unescaped character
+    makes the URL ambiguous, more is hidden rather than less.
+
+    Example:
+        >>> redacted("postgresql://me:secret@host/db?schema=graphs")
+        'postgresql://me:***@host/db?schema=graphs'
     """
     if url.startswith("@"):
         return url
@@ -87,7 +99,7 @@ def redacted(url: str) -> str:
 
 
 def scrubbed(text: str) -> str:
-    """The text without what looks like a password in a URL, wherever it came from."""
+    """The text with everything that looks like a password in a URL replaced by ***."""
     text = re.sub(r"(://[^\s:/@]*):\S*@", rf"\1:{_HIDDEN}@", text)
     return re.sub(r"(password=)[^&\s'\"]*", rf"\1{_HIDDEN}", text)
 

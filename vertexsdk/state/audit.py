@@ -70,7 +70,7 @@ def audit(store: Snapshots) -> Audit:
 def _check(store: Snapshots, ref: SegmentRef, found: Audit) -> None:
     try:
         table = store.table(ref)
-        with store.naming(ref):
+        with store.naming_segment(ref):
             for name in table.stored:
                 table.check(name)
         found.segments += 1

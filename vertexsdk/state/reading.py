@@ -2,7 +2,7 @@
 
 A base or delta segment has a column "id" (int64[n], ascending) and one row per vertex. A delta
 has whole rows: its vertices replace those of the same id, or are added; where it has a column
-`GONE` (bool[n]), those for which that is true are there no more. Vertices with names
+`TOMBSTONE` (bool[n]), those for which that is true are there no more. Vertices with names
 (string ids) have "name.offsets" and "name.bytes", and an index "name.hash", "name.order".
 """
 
@@ -18,11 +18,11 @@ from vertexsdk.arrays.column_table import Column, CorruptError, Table
 from vertexsdk.arrays.packed_strings import hash_strings, index_strings, pack_strings, take_strings
 from vertexsdk.errors import StateError
 
-__all__ = ["FEW", "GONE", "NAME_COLUMNS", "find_ids", "find_names", "name_of", "overlay"]
+__all__ = ["FEW", "NAME_COLUMNS", "TOMBSTONE", "find_ids", "find_names", "name_of", "overlay"]
 __all__ += ["refuse_pickled", "with_name_index"]
 
 NAME_COLUMNS = ("name.offsets", "name.bytes", "name.hash", "name.order")
-GONE = "#gone"  # no field is called so
+TOMBSTONE = "#gone"  # no field is called so
 FEW = 64  # vertices whose rows are looked up one by one
 
 
@@ -43,15 +43,15 @@ def overlay(layers: Sequence[dict[str, Column]]) -> dict[str, Column]:
     Raises:
         StateError: the layers have different columns.
     """
-    if any(GONE in layer for layer in layers):
-        filled = [{GONE: np.zeros(len(layer["id"]), np.bool_), **layer} for layer in layers]
+    if any(TOMBSTONE in layer for layer in layers):
+        filled = [{TOMBSTONE: np.zeros(len(layer["id"]), np.bool_), **layer} for layer in layers]
         return _without_gone(_overlay(filled))
     return _overlay(layers)
 
 
 def _without_gone(merged: dict[str, Column]) -> dict[str, Column]:
     """The rows which are there, without the column that says so."""
-    rows = np.flatnonzero(~merged.pop(GONE))
+    rows = np.flatnonzero(~merged.pop(TOMBSTONE))
     kept = {k: v[rows] for k, v in merged.items() if k not in NAME_COLUMNS}
     if "name.offsets" in merged:
         names = take_strings(merged["name.offsets"], merged["name.bytes"], rows)

@@ -153,7 +153,7 @@ class Store(Commits, Inspection):
         """
         head = self.backend.get_head(loop)
         if head is None:
-            raise self.unknown(loop)
+            raise self.unknown_loop(loop)
         dropped = [name for _, name in self.backend.list_versions(loop)]
         while not self.backend.drop_head(loop, head):
             head = self.backend.get_head(loop)

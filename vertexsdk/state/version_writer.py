@@ -8,7 +8,7 @@ order, beside the hops that follow.
 Where few vertices changed a delta is written. It holds what is different from the segment that
 this process wrote before; the driver's command says by its attempt which segment was committed
 last, so a process that wrote another one, or none, writes a base. Deltas never hold more rows
-together than the base below them, and are at most `MOST`.
+together than the base below them, and are at most `MAX_DELTAS`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
 
-__all__ = ["MOST", "Committer", "Layers", "Writer", "changed_rows", "store_of"]
+__all__ = ["MAX_DELTAS", "Committer", "DeltaLayers", "Writer", "changed_rows", "store_of_run"]
 
-MOST = 64  # deltas over one base
+MAX_DELTAS = 64  # deltas over one base
 _WAITING = 2  # copies of the state that wait to be written
 _PATIENCE = 15.0  # seconds for a server to come back
 _NAMES = ("name.offsets", "name.bytes")
@@ -39,17 +39,17 @@ Array = NDArray[Any]
 Columns = dict[str, Array]
 
 
-class Layers(NamedTuple):
+class DeltaLayers(NamedTuple):
     """What lies over a partition's base: deltas, and rows in all of them together."""
 
     deltas: int = 0
     rows: int = 0
 
-    def add(self, rows: int, count: int) -> Layers | None:
+    def add(self, rows: int, count: int) -> DeltaLayers | None:
         """The layers with a delta of `rows` more; None where a base of `count` rows is due."""
-        if self.deltas >= MOST or self.rows + rows > count:
+        if self.deltas >= MAX_DELTAS or self.rows + rows > count:
             return None
-        return Layers(self.deltas + 1, self.rows + rows)
+        return DeltaLayers(self.deltas + 1, self.rows + rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class _Written:
 
     attempt: str
     columns: Columns
-    layers: Layers
+    layers: DeltaLayers
 
 
 _written: dict[tuple[str, int], _Written] = {}  # (run, partition) ->
@@ -131,7 +131,7 @@ class Writer:
             ref = self._put(iteration, "delta", _taken(columns, rows))
         else:
             ref = self._put(iteration, "base", columns)
-        self._before = _Written(ref.key.attempt, columns, layers or Layers())
+        self._before = _Written(ref.key.attempt, columns, layers or DeltaLayers())
         for place in [k for k in _written if k[0] != self._place[0]]:
             del _written[place]  # of an earlier run
         _written[self._place] = self._before
@@ -140,11 +140,11 @@ class Writer:
     def _put(self, iteration: int, kind: Any, columns: Columns) -> SegmentRef:
         run, partition = self._place
         assert self._address is not None
-        store = store_of(run, self._address)
+        store = store_of_run(run, self._address)
         return store.put_segment(self._loop, partition, iteration, kind, columns)
 
 
-def store_of(run: str, address: str | Address) -> Store:
+def store_of_run(run: str, address: str | Address) -> Store:
     """The store, opened once by each process for a run."""
     if run not in _stores:
         for other in list(_stores):

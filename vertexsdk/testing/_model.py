@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from vertexsdk.arrays.id_hash import owner
+from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.state import Store, open_store
 
 __all__ = ["StoreMachine"]
@@ -42,7 +42,7 @@ class StoreMachine(RuleBasedStateMachine):
     def _put(self, loop: str, iteration: int, kind: Any, state: dict[int, float]) -> list[Any]:
         ids = np.array(sorted(state), np.int64)
         values = np.array([state[i] for i in ids.tolist()], np.float64)
-        of = owner(ids, P)
+        of = hash_partition(ids, P)
         return [
             self.store.put_segment(
                 loop, p, iteration, kind, {"id": ids[of == p], "value": values[of == p]}

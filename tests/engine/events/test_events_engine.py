@@ -331,11 +331,11 @@ def test_versions_which_nobody_needs_are_dropped() -> None:
     used = {key for e in (engine, fork) for chain in e.at.chains for key, _ in chain}
     assert set(engine.family._uses) == used
     made = [f"{engine.family.plan.run}/{k}/p{p}" for k in range(400) for p in range(2)]
-    assert {key for key in made if shared_memory.open(key)} <= used | set(engine.family._garbage)
+    assert {key for key in made if shared_memory.load(key)} <= used | set(engine.family._garbage)
     assert column(fork, "total") == {1: 0.0, 2: 0.0, 3: 0.0}
     fork.close()
     engine.close()
-    assert not any(shared_memory.open(key) for key in made)
+    assert not any(shared_memory.load(key) for key in made)
 
 
 class Drains(Vertex):

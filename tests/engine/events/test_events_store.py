@@ -16,7 +16,7 @@ from vertexsdk.engine.engine import QUIET, Budget, Orders
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.program import Program
 from vertexsdk.state import Store, open_store
-from vertexsdk.state.version_writer import MOST
+from vertexsdk.state.version_writer import MAX_DELTAS
 
 
 def written(store: Store, loop: str, manifest: Any = None) -> dict[int, Any]:
@@ -66,11 +66,11 @@ def test_many_deltas_make_a_base(tmp_path: Path) -> None:
     edges = [(k, (k + 1) % 200) for k in range(200)]
     engine = engine_in_process(Program(Weights), edges, store=f"lmdb://{tmp_path}/state")
     kinds = []
-    for k in range(MOST + 3):
+    for k in range(MAX_DELTAS + 3):
         batch = Deltas.mixed([("~", k, k + 1, 5.0)])
         out = engine.advance(Orders(batch, budget=QUIET, write=True))
         kinds += [ref.kind for ref in out.segments]
-    assert kinds == ["base", *["delta"] * MOST, "base", "delta"]
+    assert kinds == ["base", *["delta"] * MAX_DELTAS, "base", "delta"]
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 2), (2, 3), (7, 1)])

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.id_hash import owner
+from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.arrays.packed_strings import hash_strings, pack_strings
 from vertexsdk.engine.events._node import Node
 from vertexsdk.errors import InputError
@@ -64,14 +64,14 @@ class Taken:
 
 
 def places(ids: Sequence[Any], partitions: int) -> list[int]:
-    """The partition of each id: of an integer `owner`, of a string by its hash."""
+    """The partition of each id: of an integer `hash_partition`, of a string by its hash."""
     if partitions == 1 or not ids:
         return [0] * len(ids)
     if isinstance(ids[0], str):
         hashed = hash_strings(*pack_strings(ids))
         found: NDArray[Any] = hashed % np.uint64(partitions)
     else:
-        found = owner(np.array(ids, np.int64), partitions)
+        found = hash_partition(np.array(ids, np.int64), partitions)
     return [int(p) for p in found]
 
 

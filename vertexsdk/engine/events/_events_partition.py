@@ -27,7 +27,7 @@ from vertexsdk.graph.id_codec import BOTTOM, TOP
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.algebra import INT_MAX, INT_MIN, VertexId
 from vertexsdk.program.program import StateField
-from vertexsdk.state.version_writer import Layers
+from vertexsdk.state.version_writer import DeltaLayers
 
 __all__ = ["EDGES", "EventPartition"]
 
@@ -61,7 +61,7 @@ class EventPartition(EventSteps):
         self.chain, self.nodes = chain, Records()
         self.count = self.edges = 0  # vertices and edges which are there
         self.moved = True  # vertices have come or gone since it was written last
-        self.layers: Layers | None = None  # what was written; None for nothing yet
+        self.layers: DeltaLayers | None = None  # what was written; None for nothing yet
         self.born: list[Any] = []  # vertices which messages made, in this task
         if chain:
             self.open(chain)

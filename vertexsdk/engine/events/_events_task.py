@@ -22,7 +22,7 @@ from vertexsdk.engine.events._node import Strings
 from vertexsdk.engine.events._node_segments import put_checkpoint, restore
 from vertexsdk.errors import LostError
 from vertexsdk.state import open_store
-from vertexsdk.state.version_writer import Layers
+from vertexsdk.state.version_writer import DeltaLayers
 
 __all__ = ["DRIVER", "EventTask"]
 
@@ -151,7 +151,7 @@ class EventTask:
                         layers = part.layers.add(len(columns["id"]), part.count)
                         if layers is None:
                             columns = part.columns(order.names, whole=True)
-                    part.layers = layers or Layers()
+                    part.layers = layers or DeltaLayers()
                     kind: Literal["base", "delta"] = "base" if layers is None else "delta"
                     said.segments.append(store.put_segment(plan.loop, *at, kind, columns))
                 part.moved, part.nodes.unwritten = False, set()

@@ -102,7 +102,7 @@ def load_chain(chain: Chain) -> tuple[Records, Any]:
     records: dict[Any, bytes] = {}
     rest: Any = None
     for key, _ in chain:
-        found = shared_memory.open(key)
+        found = shared_memory.load(key)
         if found is None:
             raise LostError("an executor was lost with the vertices it held")
         made, rest = pickle.loads(found[0]["pickle"].tobytes())

@@ -25,7 +25,7 @@ from vertexsdk.errors import LostError, RunError, VertexError
 from vertexsdk.graph.checkpoint import put_adjacency
 from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.state import SegmentRef
-from vertexsdk.state.version_writer import store_of
+from vertexsdk.state.version_writer import store_of_run
 
 __all__ = ["Create", "LiveCommand", "LiveReport", "LiveTask"]
 
@@ -143,7 +143,7 @@ class LiveTask:
             self._write(live, report)
             report.seconds["commit"] = time.perf_counter() - clock
         if command.topology and self.plan.store is not None:
-            store = store_of(self.plan.run, self.plan.store)
+            store = store_of_run(self.plan.run, self.plan.store)
             edges = live.edges()
             report.segments.append(put_adjacency(store, self.plan.loop, live.clock, edges))
         report.restarted = str(arena.meta["restarted"])
@@ -197,7 +197,7 @@ class LiveTask:
             return decode(changes, trusted=True)[0]
         if self.plan.store is None:
             raise RunError("a segment without a store")
-        table = store_of(self.plan.run, self.plan.store).table(changes)
+        table = store_of_run(self.plan.run, self.plan.store).table(changes)
         return {name: table.column(name) for name in ("kind", "source", "target", "value")}
 
     def _iterate(self, live: LivePartition, command: LiveCommand, report: LiveReport) -> None:
@@ -262,7 +262,7 @@ class LiveTask:
         if found is None or self.plan.store is None:
             return
         kind, columns = found
-        store = store_of(self.plan.run, self.plan.store)
+        store = store_of_run(self.plan.run, self.plan.store)
         kind_: Any = kind
         report.segments = [store.put_segment(self.plan.loop, 0, live.clock, kind_, columns)]
         report.whole = kind == "base"

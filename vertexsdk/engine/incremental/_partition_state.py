@@ -24,8 +24,8 @@ from vertexsdk.engine.incremental._arena import Arena
 from vertexsdk.engine.incremental._edge_messages import Messages
 from vertexsdk.engine.incremental._local_index import VertexIndex
 from vertexsdk.graph.topology import Topology
-from vertexsdk.state.reading import GONE
-from vertexsdk.state.version_writer import Layers
+from vertexsdk.state.reading import TOMBSTONE
+from vertexsdk.state.version_writer import DeltaLayers
 
 __all__ = ["LiveState"]
 
@@ -73,7 +73,7 @@ class LiveState:
             self.arena.resize(name, 0, dtype)
         self.arena.resize("pending", 0, np.int32)
         self.arena.meta |= {
-            "clock": 0, "aggregates": {}, "due": False, "whole": True, "layers": Layers(),
+            "clock": 0, "aggregates": {}, "due": False, "whole": True, "layers": DeltaLayers(),
             "vertices": 0, "frozen": [0, 0], "shared": [],
             "begun": False, "unsure": False, "unsent": False, "falling": False,
             "restarted": "",
@@ -218,16 +218,18 @@ class LiveState:
         rows = np.flatnonzero(dirty)
         if not (meta["whole"] or len(rows)):
             return None
-        layers = None if meta["whole"] else Layers(*meta["layers"]).add(len(rows), self.vertices)
+        layers = (
+            None if meta["whole"] else DeltaLayers(*meta["layers"]).add(len(rows), self.vertices)
+        )
         whole = layers is None
         if whole:
             rows = a["order"]
             rows = rows[alive[rows] != 0]
         else:
             rows = rows[np.argsort(a["ids"][rows])]
-        meta |= {"whole": False, "layers": layers or Layers()}
+        meta |= {"whole": False, "layers": layers or DeltaLayers()}
         dirty[...] = 0
         columns = {"id": a["ids"][rows], **{n: x[rows] for n, x in self.v.states.items()}}
         if not whole and not alive[rows].all():
-            columns[GONE] = alive[rows] == 0
+            columns[TOMBSTONE] = alive[rows] == 0
         return ("base" if whole else "delta"), columns

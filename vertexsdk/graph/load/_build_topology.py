@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.allocate import each
 from vertexsdk.arrays.jit import njit
+from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import RunError
 from vertexsdk.graph._id_index import Index
 from vertexsdk.graph._placement import Placement
@@ -144,7 +144,7 @@ def sort_edges(
         c.source = _positions(index, c.source)
         c.target = _positions(index, c.target)
 
-    list(each(look, range(len(chunks)), threads))
+    list(map_threaded(look, range(len(chunks)), threads))
     as_set = variant.direction == "undirected"
     owners = None if partitions == 1 else placement.of(index.ids)
     rows = arrange(

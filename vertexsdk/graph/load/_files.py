@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from vertexsdk.arrays.allocate import each
+from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import InputError
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._lines import LineError, lines_of, parse_chunk
@@ -243,7 +243,7 @@ def read_chunks(
             except LineError as error:
                 raise error.located(split.path, buffer, max(bounds[0] - 1, 0)) from None
 
-        yield from each(read, ranges, threads)
+        yield from map_threaded(read, ranges, threads)
     finally:
         os.close(descriptor)
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pyspark import RDD, SparkContext
 
 from vertexsdk.arrays import shared_memory
-from vertexsdk.arrays.allocate import default_threads
+from vertexsdk.arrays.threads import default_threads
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.load import _files as files

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.allocate import allocate
+from vertexsdk.arrays.buffers import allocate
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._radix_sort import Chunk

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.allocate import allocate, each
+from vertexsdk.arrays.buffers import allocate
 from vertexsdk.arrays.jit import njit
+from vertexsdk.arrays.threads import map_threaded
 
 __all__ = [
     "BACKWARD",
@@ -289,7 +290,7 @@ def arrange(
     def count(c: Chunk) -> NDArray[np.int64]:
         return _count_cells(mode, wanted, c.source, c.target, shift, cells)
 
-    counts = list(each(count, chunks, threads))
+    counts = list(map_threaded(count, chunks, threads))
     given = sum(int(c[-1]) for c in counts)
     per_chunk = [c[:-1] for c in counts]
     total = np.sum(per_chunk, axis=0) if per_chunk else np.zeros(cells, np.int64)
@@ -308,7 +309,7 @@ def arrange(
         )  # fmt: skip
         chunks[k] = Chunk(nothing, nothing)
 
-    list(each(deal, range(len(chunks)), threads))
+    list(map_threaded(deal, range(len(chunks)), threads))
     chunks.clear()
     reverse = allocate(m if mode == BOTH else 0, np.bool_)
     start = np.zeros(rows + 1, np.int64)
@@ -321,7 +322,7 @@ def arrange(
             key[r], bits[r], reverse[r], start, report[b],
         )  # fmt: skip
 
-    list(each(sort, range(len(first) - 1), threads))
+    list(map_threaded(sort, range(len(first) - 1), threads))
     row = key[:0].view(np.int32)  # frees the rows
     np.cumsum(start, out=start)
     arrays = [a for a in (key, bits, reverse) if len(a)]

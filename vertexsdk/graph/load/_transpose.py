@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.allocate import allocate, each
+from vertexsdk.arrays.buffers import allocate
 from vertexsdk.arrays.jit import njit
+from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.graph.load._radix_sort import BUCKET, by_bucket, cell_shift, merge_cells, places
 
 __all__ = ["transpose"]
@@ -100,7 +101,7 @@ def transpose(
     cuts[0], cuts[-1] = 0, n
     edges = start[cuts]
     parts = [target[edges[k] : edges[k + 1]] for k in range(pieces)] + [inbound]
-    counts = list(each(lambda a: _count_slots(a, shift, cells), parts, threads))
+    counts = list(map_threaded(lambda a: _count_slots(a, shift, cells), parts, threads))
     bucket_of, first = merge_cells(np.sum(counts, axis=0), shift, slots)
     place, bounds = places(by_bucket(counts, bucket_of, len(first) - 1))
     slot, row = allocate(m + b, np.int32), allocate(m + b, np.int32)
@@ -112,13 +113,13 @@ def transpose(
         else:
             _deal_inbound(inbound, n, bucket_of, shift, place[k], slot, row)
 
-    list(each(deal, range(pieces + 1), threads))
+    list(map_threaded(deal, range(pieces + 1), threads))
     in_start = np.zeros(slots + 1, np.int64)
 
     def sort(k: int) -> None:
         r = slice(bounds[k], bounds[k + 1])
         _sort_slots(slot[r], first[k], first[k + 1], row[r], in_start)
 
-    list(each(sort, range(len(first) - 1), threads))
+    list(map_threaded(sort, range(len(first) - 1), threads))
     np.cumsum(in_start, out=in_start)
     return in_start, row

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from vertexsdk.arrays.allocate import allocate, each
+from vertexsdk.arrays.buffers import allocate
+from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import InputError, excerpt, first_line
 from vertexsdk.graph.load._lines import NotIntegers
 from vertexsdk.graph.load._radix_sort import Chunk
@@ -73,7 +74,7 @@ def parquet_chunks(
         except (pa.ArrowException, OSError) as error:
             raise unreadable_parquet(split.path, error) from None
 
-    for chunks in each(read, range(split.begin, split.end), threads):
+    for chunks in map_threaded(read, range(split.begin, split.end), threads):
         yield from chunks
     pa.default_memory_pool().release_unused()  # before the edges are sorted, the peak
 

@@ -159,7 +159,7 @@ def assign(
     Returns:
         ids (int64[n]) and the partition of each (int32[n]); or what was wrong with it.
     """
-    stored = shared_memory.open(key)
+    stored = shared_memory.load(key)
     if stored is None:
         return InputError("the graph to partition is gone; run again")
     t = Topology.from_columns(*stored)
