@@ -1,8 +1,8 @@
-"""Where versions are kept, by the scheme of a URL.
+"""Backends of the versioned store, selected by the scheme of a URL.
 
-`lmdb:///path` and `memory://name` are built in; other packages add theirs by an entry point of the
-group `vertexsdk.backends`, whose name is the scheme and whose value is a class with
-`from_url(url, *, create) -> Backend`.
+`lmdb`, `redis`, `rediss`, `postgres`, `postgresql` and `memory` are built in. Other packages add a
+backend by an entry point of the group `vertexsdk.backends`, whose name is the scheme and whose
+value is a class with `from_url(url, *, create) -> Backend`.
 """
 
 from __future__ import annotations
@@ -27,26 +27,39 @@ _BUILT_IN = {
     "rediss": ("vertexsdk.backends.redis", "RedisBackend"),
     "memory": ("vertexsdk.backends.memory", "MemoryBackend"),
 }
-_said: set[str] = set()  # advice that was given in this process
+_advised: set[str] = set()  # advice already shown in this process
 
 
 def schemes() -> list[str]:
-    """The schemes that can be opened, ascending."""
+    """The schemes that can be opened, ascending.
+
+    Example:
+        >>> "lmdb" in schemes()
+        True
+    """
     from importlib.metadata import entry_points  # slow to import, and seldom needed
 
     return sorted({*_BUILT_IN, *entry_points(group=_GROUP).names})
 
 
 def open_backend(url: str | Address, *, create: bool = True) -> Backend:
-    """The backend named by a URL such as `lmdb:///var/lib/graphs`.
+    """Open the backend of a URL such as `lmdb:///var/lib/graphs`.
 
     Args:
-        url: the URL, or "@FILE": it is the one line of this file.
-        create: make the store if there is none.
+        url: the URL, or "@FILE" for a file that contains it in one line.
+        create: create the store if there is none.
+
+    Returns:
+        The backend. Most programs use `vertexsdk.state.open_store`, which wraps it in a `Store`.
 
     Raises:
-        StateInputError: no such scheme or place; says which there are.
-        StateError: it cannot be opened.
+        StateInputError: the scheme is unknown, or there is no store; the message says what exists.
+        StateError: the store cannot be opened.
+
+    Example:
+        >>> backend = open_backend("memory://example")
+        >>> backend.durability
+        'it is gone when the process that made it ends'
     """
     address = Address(url)
     text = address.reveal()
@@ -55,11 +68,11 @@ def open_backend(url: str | Address, *, create: bool = True) -> Backend:
     scheme, colon, _ = text.partition("://")
     if not colon or not scheme or not _is_text(text):
         raise StateInputError(
-            f"{redacted(text)!r} is no backend URL: write lmdb:///path/to/directory"
+            f"{redacted(text)!r} is not a backend URL: write lmdb:///path/to/directory"
         )
     backend: Backend = _find(scheme).from_url(text, create=create)
-    if backend.advice and not address.passed_on and backend.advice not in _said:
-        _said.add(backend.advice)
+    if backend.advice and not address.passed_on and backend.advice not in _advised:
+        _advised.add(backend.advice)
         warnings.warn(backend.advice, stacklevel=3)
     return backend
 
@@ -68,15 +81,15 @@ def _line_of(path: str) -> str:
     try:
         lines = Path(path).expanduser().read_text().strip().splitlines()
     except (OSError, RuntimeError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise StateInputError(f"@{path} cannot be read: {why}; name a file with one URL") from None
     if len(lines) != 1:
-        raise StateInputError(f"@{path} has {len(lines)} lines: it must be one, the store's URL")
+        raise StateInputError(f"@{path} has {len(lines)} lines: write the store's URL in one line")
     return lines[0]
 
 
 def _is_text(url: str) -> bool:
-    """No control characters, some of which URL parsers drop, and no lone surrogates."""
+    """Whether it has no control characters, which URL parsers drop, and no lone surrogates."""
     return not any(ord(c) < 32 or "\ud800" <= c <= "\udfff" for c in url)
 
 
@@ -86,15 +99,15 @@ def _find(scheme: str) -> Any:
         return getattr(import_module(module), name)
     from importlib.metadata import entry_points
 
-    found = list(entry_points(group=_GROUP, name=scheme))
-    if not found:
+    plugins = list(entry_points(group=_GROUP, name=scheme))
+    if not plugins:
         raise StateInputError(
             f"no backend for {scheme}://, only for {', '.join(schemes())}: check the URL, or "
             f"install the package that adds it (entry point group {_GROUP})"
         )
     try:
-        return found[0].load()
+        return plugins[0].load()
     except ImportError as error:
         raise StateInputError(
-            f"the backend for {scheme}:// ({found[0].value}) cannot be imported: {error}"
+            f"the backend for {scheme}:// ({plugins[0].value}) cannot be imported: {error}"
         ) from error

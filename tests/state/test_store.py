@@ -17,7 +17,7 @@ from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
 from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import Manifest, MissingError, OwnerError, SegmentRef, Store, open_store
-from vertexsdk.state.manifests import DEEPEST, live
+from vertexsdk.state.manifests import MAX_CHAIN, live_segments
 from vertexsdk.state.reading import overlay
 
 
@@ -57,7 +57,7 @@ def test_every_version_is_read_as_it_was(store: Store) -> None:
         newest = commit(store, "loop", iteration, delta, parent=newest)
         expected[iteration] = expected[iteration - 2] | delta
     assert store.versions("loop") == sorted(expected)
-    assert newest.depth < DEEPEST
+    assert newest.depth < MAX_CHAIN
     with open_store(store.backend.location, create=False) as fresh:
         for at in (0, 1, 2, 3, 50, 118, 500):
             want = expected[min(at // 2 * 2, 118)]
@@ -86,9 +86,9 @@ def test_what_live_keeps() -> None:
     before = [ref("base", 0), ref("delta", 0), ref("base", 0, "Item"), ref("base", 1)]
     before += [ref("topology", 0), ref("messages", 0)]
     base, topology = ref("base", 0), ref("topology", 0)
-    assert live(before, []) == before[:5]
-    assert live(before, [base]) == [before[2], before[3], before[4], base]
-    assert live(before, [topology]) == [*before[:4], topology]
+    assert live_segments(before, []) == before[:5]
+    assert live_segments(before, [base]) == [before[2], before[3], before[4], base]
+    assert live_segments(before, [topology]) == [*before[:4], topology]
 
 
 def test_fork_shares_and_diverges(store: Store) -> None:
@@ -104,7 +104,7 @@ def test_fork_shares_and_diverges(store: Store) -> None:
     assert contents(store, "branch") == {1: 10.0, 2: 20.0}
     assert contents(store, "main") == {1: 10.0, 2: 21.0}
     assert contents(store, "branch", 1) == {1: 10.0, 2: 2.0}
-    with pytest.raises(StateInputError, match=r"at or before iteration 0.*kept is 1"):
+    with pytest.raises(StateInputError, match=r"at or before iteration 0.*retained is 1"):
         store.version("branch", 0)
     with pytest.raises(StateInputError, match="already"):
         store.fork("main", "branch")

@@ -1,6 +1,6 @@
 """Encoded columns, opened: what is in the buffer, and whether it is still what was written.
 
-The layout is described in `columns`, which writes it.
+The layout is described in `column_codec`, which writes it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vertexsdk.arrays._object_columns import PARTS, unpack_objects
 from vertexsdk.errors import StateError
 
 __all__ = ["ALIGN", "MAGIC", "PREFIX", "BytesLike", "Column", "CorruptError", "Table", "damaged"]
-__all__ += ["check_offsets"]
+__all__ += ["aligned", "check_offsets"]
 
 Column: TypeAlias = NDArray[Any]
 BytesLike: TypeAlias = bytes | bytearray | memoryview | mmap.mmap | NDArray[np.uint8]
@@ -71,7 +71,7 @@ class Table:
 
     def __init__(self, pieces: BytesLike | Sequence[BytesLike]) -> None:
         several: Sequence[Any] = pieces if isinstance(pieces, list | tuple) else [pieces]
-        self._pieces = [_aligned(np.frombuffer(piece, np.uint8)) for piece in several]
+        self._pieces = [aligned(np.frombuffer(piece, np.uint8)) for piece in several]
         self.size = sum(piece.size for piece in self._pieces)
         self._open()
 
@@ -347,7 +347,8 @@ def _changed(name: str) -> CorruptError:
     return CorruptError(f"column {name!r} fails its checksum: the stored bytes have changed")
 
 
-def _aligned(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def aligned(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Read-only bytes at a multiple of 16, as kernels need: the same array, or a copy."""
     if data.ctypes.data % _LEAST:
         space = np.empty(data.size + ALIGN, np.uint8)
         skip = -space.ctypes.data % ALIGN

@@ -1,49 +1,47 @@
-"""The values used last, by key: immutable things need no invalidation, only a limit."""
+"""A cache of the values used last, limited in number and in bytes."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-__all__ = ["Cache"]
+__all__ = ["LruCache"]
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Cache(Generic[K, V]):
-    """The values used last: at most `limit` of them, of at most `room` together."""
+class LruCache(Generic[K, V]):
+    """At most `limit` values of `max_bytes` together; the least recently used is evicted."""
 
-    def __init__(self, limit: int, room: int = 1 << 62) -> None:
+    def __init__(self, limit: int, max_bytes: int = 1 << 62) -> None:
         self._limit = limit
-        self._room = room
-        self._used = 0
+        self._max_bytes = max_bytes
+        self._bytes = 0
         self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
 
     def get(self, key: K) -> V | None:
         """The value, or None."""
-        found = self._values.get(key)
-        if found is None:
+        if key not in self._values:
             return None
         self._values.move_to_end(key)
-        return found[0]
+        return self._values[key][0]
 
     def put(self, key: K, value: V, size: int = 0) -> None:
-        """Keep a value that takes `size` of the room; the newest is kept however large it is."""
+        """Add a value of `size` bytes; the newest value stays, however large it is."""
         self._drop(key)
         self._values[key] = (value, size)
-        self._used += size
+        self._bytes += size
         while len(self._values) > 1 and (
-            len(self._values) > self._limit or self._used > self._room
+            len(self._values) > self._limit or self._bytes > self._max_bytes
         ):
             self._drop(next(iter(self._values)))
 
     def clear(self) -> None:
         """Forget everything."""
         self._values.clear()
-        self._used = 0
+        self._bytes = 0
 
     def _drop(self, key: K) -> None:
-        found = self._values.pop(key, None)
-        if found is not None:
-            self._used -= found[1]
+        _, size = self._values.pop(key, (None, 0))
+        self._bytes -= size

@@ -1,4 +1,4 @@
-"""Single vertices of a version, found without a scan: newest layer first, by binary search."""
+"""Point reads of single vertices: newest layer first, by binary search."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["find_vertices"]
 
 
 class Segments(Protocol):
-    """What a lookup needs of a store; see `Snapshots`."""
+    """What a lookup needs of a store; see `VersionReader`."""
 
     def segments(self, manifest: Manifest) -> list[SegmentRef]: ...
     def table(self, ref: SegmentRef) -> Table: ...
@@ -44,7 +44,7 @@ def find_vertices(
     trusted: bool,
     objects: Collection[str] | None,
 ) -> dict[Any, dict[str, Any]]:
-    """id → field → value of those of the ids that the version has; see `Store.lookup`."""
+    """id → field → value for the ids that exist in the version; see `Store.lookup`."""
     wanted: list[Any] = [i.item() if isinstance(i, np.generic) else i for i in ids]
     kind: type = str if manifest.ids == "str" else int
     for i in wanted:
@@ -54,16 +54,16 @@ def find_vertices(
                 f"{'names' if kind is str else 'integer ids of 64 bits'}"
             )
     remaining = dict.fromkeys(wanted)
-    found: dict[Any, dict[str, Any]] = {}
+    values: dict[Any, dict[str, Any]] = {}
     owners = _owners(list(remaining), manifest) if kind is int else {}
     layers = [r for r in reversed(store.segments(manifest)) if r.kind in ("base", "delta")]
-    # First where the hash puts them; what is not there may have been placed elsewhere.
-    rounds = [(ref, True) for ref in layers] + [(ref, False) for ref in layers if owners]
-    for ref, here in rounds:
+    # First in the partition of their hash; a partitioner may have placed them elsewhere.
+    attempts = [(ref, True) for ref in layers] + [(ref, False) for ref in layers if owners]
+    for ref, by_hash in attempts:
         if not remaining:
             break
         p = ref.key.partition
-        mine = [i for i in remaining if (owners.get(i, p) == p) == here]
+        mine = [i for i in remaining if (owners.get(i, p) == p) == by_hash]
         if not mine:
             continue
         table = store.point_table(ref) if len(mine) <= FEW else store.table(ref)
@@ -75,14 +75,14 @@ def find_vertices(
                 if (fields is None or n in fields) and n not in ("id", TOMBSTONE, *NAME_COLUMNS)
             ]
             refuse_pickled(table, names, objects)
-            gone = TOMBSTONE in table
+            removable = TOMBSTONE in table
             for i, row in zip(mine, rows, strict=True):
-                if row >= 0 and gone and table.row(TOMBSTONE, row):
+                if row >= 0 and removable and table.row(TOMBSTONE, row):
                     del remaining[i]
                 elif row >= 0:
-                    found[i] = {name: table.row(name, row, trusted=trusted) for name in names}
+                    values[i] = {name: table.row(name, row, trusted=trusted) for name in names}
                     del remaining[i]
-    return {i: found[i] for i in dict.fromkeys(wanted) if i in found}
+    return {i: values[i] for i in dict.fromkeys(wanted) if i in values}
 
 
 def _owners(ids: list[int], manifest: Manifest) -> dict[int, int]:

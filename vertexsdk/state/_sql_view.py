@@ -1,6 +1,6 @@
-"""The newest version of a loop, shown as rows where the backend can be read by SQL.
+"""The newest version of a loop as rows of a backend that can be queried by SQL.
 
-Where only deltas were committed since what is shown, only their rows are sent.
+If only deltas were committed since the version shown, only their rows are sent.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from vertexsdk.arrays.column_table import Column
 from vertexsdk.arrays.packed_strings import unpack_strings
 from vertexsdk.state.contract import CanQuery
 from vertexsdk.state.errors import MissingError
-from vertexsdk.state.manifests import Manifest, SegmentRef
+from vertexsdk.state.manifests import Manifest, SegmentRef, layers_by_partition
 from vertexsdk.state.reading import TOMBSTONE, overlay
 
 if TYPE_CHECKING:
-    from vertexsdk.state._snapshots import Snapshots
+    from vertexsdk.state._version_reader import VersionReader
 
 __all__ = ["show"]
 
 
-def show(store: Snapshots, loop: str) -> bool:
-    """Make the rows of the loop those of its newest version; False if the backend has no rows."""
+def show(store: VersionReader, loop: str) -> bool:
+    """Replace the loop's rows by those of its newest version; False if the backend has no rows."""
     backend = store.backend
     if not isinstance(backend, CanQuery):
         return False
@@ -41,11 +41,11 @@ def show(store: Snapshots, loop: str) -> bool:
     return True
 
 
-def _layers(store: Snapshots, manifest: Manifest) -> list[SegmentRef]:
+def _layers(store: VersionReader, manifest: Manifest) -> list[SegmentRef]:
     return [ref for ref in store.segments(manifest) if ref.kind in ("base", "delta")]
 
 
-def _since(store: Snapshots, older: str, manifest: Manifest) -> list[SegmentRef] | None:
+def _since(store: VersionReader, older: str, manifest: Manifest) -> list[SegmentRef] | None:
     """The deltas by which the version differs from an older one, or None if not by deltas only."""
     try:
         before = _layers(store, store.manifest(older))
@@ -54,16 +54,13 @@ def _since(store: Snapshots, older: str, manifest: Manifest) -> list[SegmentRef]
     now = _layers(store, manifest)
     added = now[len(before) :]
     same = now[: len(before)] == before and all(ref.kind == "delta" for ref in added)
-    gone = any(TOMBSTONE in store.table(ref) for ref in added)
-    return added if same and not gone else None
+    removed = any(TOMBSTONE in store.table(ref) for ref in added)
+    return added if same and not removed else None
 
 
-def _parts(store: Snapshots, layers: list[SegmentRef]) -> Iterator[dict[str, Column]]:
-    parts: dict[tuple[int, str], list[SegmentRef]] = {}
-    for ref in layers:
-        parts.setdefault((ref.key.partition, ref.group), []).append(ref)
-    for (_, group), refs in sorted(parts.items(), key=lambda item: item[0]):
-        columns = overlay([_safe_columns(store, ref) for ref in refs])
+def _parts(store: VersionReader, layers: list[SegmentRef]) -> Iterator[dict[str, Column]]:
+    for (_, group), refs in layers_by_partition(layers):
+        columns = overlay([_unpickled(store, ref) for ref in refs])
         if "name.offsets" in columns:
             names = unpack_strings(columns.pop("name.offsets"), columns.pop("name.bytes"))
             columns["name"] = np.array(names, object)
@@ -72,8 +69,8 @@ def _parts(store: Snapshots, layers: list[SegmentRef]) -> Iterator[dict[str, Col
         yield columns
 
 
-def _safe_columns(store: Snapshots, ref: SegmentRef) -> dict[str, Column]:
-    """The columns that can be read without trusting anybody: all but pickled objects."""
+def _unpickled(store: VersionReader, ref: SegmentRef) -> dict[str, Column]:
+    """All columns but those of pickled objects, which need trust."""
     table = store.table(ref)
     with store.naming_segment(ref):
         return {n: table.column(n, verify=True) for n in table.names if not table.is_pickled(n)}

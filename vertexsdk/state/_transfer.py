@@ -1,15 +1,15 @@
-"""A loop copied between stores, on any backends: its versions, with all that they need.
+"""Copying a loop to another store on any backend: versions with all that they refer to.
 
-Segments and manifests keep their names, so that what the target has already is not copied again,
-loops that share segments go on to share them, and a copy that broke off goes on where it was.
+Segments and manifests keep their names, so what the target already has is not copied again, loops
+go on sharing segments, and a copy that was interrupted continues where it stopped.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vertexsdk.state._snapshots import Snapshots
 from vertexsdk.state._validation import check_name
+from vertexsdk.state._version_reader import VersionReader
 from vertexsdk.state.contract import Head
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.leases import Lease
@@ -22,7 +22,7 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """How many versions the new loop has, and what had to be copied for them."""
+    """The number of versions of the new loop, and the segments and bytes copied for them."""
 
     versions: int
     segments: int
@@ -30,7 +30,7 @@ class Copied:
 
 
 def copy_loop(
-    source: Snapshots, loop: str, target: Snapshots, name: str, *, newest: bool
+    source: VersionReader, loop: str, target: VersionReader, name: str, *, newest: bool
 ) -> Copied:
     """Make loop `name` of `target` equal to `loop` of `source`; see `Store.copy`."""
     check_name(name)
@@ -46,18 +46,15 @@ def copy_loop(
     manifests = [source.manifest(version) for _, version in versions]
     wanted = {ref.key: ref for manifest in manifests for ref in source.segments(manifest)}
     links = _links(source, manifests)
-    theirs = Lease.take(target.backend, _HOUR, links, wanted)
-    there = set(target.backend.list_segments())
+    target_lease = Lease.take(target.backend, _HOUR, links, wanted)
+    present = set(target.backend.list_segments())
     known = set(target.backend.list_manifests())
     count = size = 0
     try:
         for ref in wanted.values():
-            if ref.key in there:
+            if ref.key in present:
                 continue
-            table = source.table(ref)
-            with source.naming_segment(ref):
-                for column in table.stored:
-                    table.check(column)
+            source.check_segment(ref)
             pieces = source.backend.get_segment(ref.key)
             if pieces is None:
                 raise MissingError(f"segment {ref.key} was dropped while it was copied")
@@ -78,15 +75,15 @@ def copy_loop(
                 references=manifest.references,
                 requires=[ref.key for ref in source.segments(manifest)],
             ):
-                raise StateInputError(f"another process made loop {name!r}: choose another name")
+                raise StateInputError(f"another process created loop {name!r}: choose another name")
             head = new
     finally:
         lease.release()
-        theirs.release()
+        target_lease.release()
     return Copied(len(versions), count, size)
 
 
-def _links(source: Snapshots, manifests: list[Manifest]) -> dict[str, Manifest]:
+def _links(source: VersionReader, manifests: list[Manifest]) -> dict[str, Manifest]:
     """These manifests, and those below them on which they are laid, by name."""
     links: dict[str, Manifest] = {}
     for manifest in manifests:

@@ -1,4 +1,4 @@
-"""Everything in a store, walked: what is missing, what is corrupt, what nothing refers to."""
+"""A check of a whole store: what is missing, corrupt or unreferenced."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 from vertexsdk.state.contract import SegmentKey
 from vertexsdk.state.errors import CorruptError, MissingError
-from vertexsdk.state.garbage import marked
-from vertexsdk.state.leases import is_record
+from vertexsdk.state.garbage import reachable
+from vertexsdk.state.leases import is_lease
 from vertexsdk.state.manifests import SegmentRef
 
 if TYPE_CHECKING:
-    from vertexsdk.state._snapshots import Snapshots
+    from vertexsdk.state._version_reader import VersionReader
 
 __all__ = ["Audit", "audit"]
 
 
 @dataclass(slots=True)
 class Audit:
-    """What a walk found; the first two lists are empty in a sound store.
+    """The result of `audit`; the first two lists are empty if the store is intact.
 
     Attributes:
-        missing, corrupt: one line per thing that a version needs.
-        unreferenced: names of segments and manifests that no version or lease needs; of a run
-            that is going on, or left by one that died, for `collect` to remove.
+        missing, corrupt: one line for each segment or manifest that a version refers to.
+        unreferenced: segments and manifests that no version or lease refers to: those of a run in
+            progress, or of one that died, which `Store.collect` deletes.
         versions, segments, bytes: how much was checked.
     """
 
@@ -36,46 +36,43 @@ class Audit:
     bytes: int = 0
 
 
-def audit(store: Snapshots) -> Audit:
+def audit(store: VersionReader) -> Audit:
     """Read and check every segment of every version of every loop."""
-    found = Audit()
+    result = Audit()
     seen: set[SegmentKey] = set()
     for loop in store.backend.list_heads():
         for iteration, name in store.backend.list_versions(loop):
-            found.versions += 1
+            result.versions += 1
             try:
                 refs = store.segments(store.manifest(name))
             except MissingError as error:
-                found.missing.append(f"loop {loop!r}, iteration {iteration}: {error}")
+                result.missing.append(f"loop {loop!r}, iteration {iteration}: {error}")
                 continue
             except CorruptError as error:
-                found.corrupt.append(f"loop {loop!r}, iteration {iteration}: {error}")
+                result.corrupt.append(f"loop {loop!r}, iteration {iteration}: {error}")
                 continue
             for ref in refs:
                 if ref.key not in seen:
                     seen.add(ref.key)
-                    _check(store, ref, found)
-    manifests, segments = marked(store)
-    found.unreferenced += [
+                    _check(store, ref, result)
+    manifests, segments = reachable(store)
+    result.unreferenced += [
         f"manifest {name}"
         for name in store.backend.list_manifests()
-        if name not in manifests and not is_record(name)
+        if name not in manifests and not is_lease(name)
     ]
-    found.unreferenced += [
+    result.unreferenced += [
         f"segment {key}" for key in store.backend.list_segments() if key not in segments
     ]
-    return found
+    return result
 
 
-def _check(store: Snapshots, ref: SegmentRef, found: Audit) -> None:
+def _check(store: VersionReader, ref: SegmentRef, result: Audit) -> None:
     try:
-        table = store.table(ref)
-        with store.naming_segment(ref):
-            for name in table.stored:
-                table.check(name)
-        found.segments += 1
-        found.bytes += ref.bytes
+        store.check_segment(ref)
+        result.segments += 1
+        result.bytes += ref.bytes
     except MissingError as error:
-        found.missing.append(str(error))
+        result.missing.append(str(error))
     except CorruptError as error:
-        found.corrupt.append(str(error))
+        result.corrupt.append(str(error))

@@ -1,15 +1,15 @@
-"""What a backend does; everything else about versions is written once, above it.
+"""The contract between the store and its backends.
 
-A backend keeps four things, and knows nothing of what is in them:
+A backend stores four kinds of things, and never looks into them:
 
 - *segments*, blobs under a `SegmentKey`, written once, by any process;
 - *manifests*, small blobs under a name, written once, by the driver, each with its *references*:
-  the attempts of segments and the names of manifests that must stay as long as it does;
-- *heads*, one small record per loop, moved only by compare-and-set;
-- *versions*, per loop a map iteration → manifest name, kept by the same step that moves the head,
-  so that it never names a manifest that was not committed.
+  the attempts of segments and the names of manifests that must be kept as long as it is;
+- *heads*, one small record per loop, changed only by compare-and-set;
+- *versions*, per loop a map iteration → manifest name, changed in the same step as the head, so it
+  never names a manifest that was not committed.
 
-Invariants that every backend keeps, and `vertexsdk.testing.backends` tests:
+Every backend guarantees, and `vertexsdk.testing.backends` tests:
 
 1. When `put_segment`, `put_manifest`, `publish` or `swap_head` return, what they wrote is as
    durable as the backend declares, whatever process dies next.
@@ -43,7 +43,15 @@ LONGEST_NAME = 200  # bytes of UTF-8 in a loop's name: it is part of keys that b
 
 @dataclass(frozen=True, slots=True, order=True)
 class SegmentKey:
-    """The name of a segment; `attempt` is 32 hex digits, fresh for every attempt of a task."""
+    """The name of a segment.
+
+    Attributes:
+        attempt: 32 hex digits of `new_attempt`, new for every attempt of a task.
+
+    Example:
+        >>> print(SegmentKey("main", 3, 7, 32 * "0"))
+        main/3/7/00000000000000000000000000000000
+    """
 
     loop: str
     partition: int
@@ -56,12 +64,16 @@ class SegmentKey:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a loop stands.
+    """The newest version of a loop, and who may commit the next.
 
     Attributes:
         manifest: name of the newest manifest, "" when the loop was claimed and has none yet.
         iteration: the iteration of that manifest, -1 when it has none.
-        epoch: raised by each driver that takes the loop over; a commit needs the newest.
+        epoch: raised by each driver that claims the loop; a commit needs the newest.
+
+    Example:
+        >>> Head.decode(Head("m", 7, 1).encode().encode())
+        Head(manifest='m', iteration=7, epoch=1)
     """
 
     manifest: str
@@ -69,32 +81,36 @@ class Head:
     epoch: int
 
     def encode(self) -> str:
-        """JSON, always the same for equal heads; `decode` is the way back."""
+        """JSON, equal for equal heads, which `decode` reads."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
     @classmethod
     def decode(cls, raw: bytes) -> Head:
-        """The head.
+        """The head that `encode` encoded.
 
         Raises:
-            CorruptError: no head was encoded to this.
+            CorruptError: the bytes are not an encoded head.
         """
         with damaged(f"the head {raw[:40]!r}"):
             return cls(**json.loads(raw))
 
 
 def new_attempt(now: float | None = None) -> str:
-    """32 hex digits that no other call returns, in any process; the first 12 tell the time.
+    """A unique name of 32 hex digits; the first 12 are milliseconds since 1970.
 
     Args:
-        now: seconds since 1970, of `Backend.now`; by default of this host.
+        now: seconds since 1970 by `Backend.now`; defaults to this host's clock.
+
+    Example:
+        >>> written_at(new_attempt(now=1.5))
+        1.5
     """
     milliseconds = int(1000 * (time.time() if now is None else now))
     return f"{milliseconds:012x}{os.urandom(10).hex()}"
 
 
 def written_at(name: str) -> float:
-    """When a name of `new_attempt` was made, in seconds since 1970; 0 for any other name."""
+    """The time in a name of `new_attempt`, in seconds since 1970; 0 for any other name."""
     try:
         return int(name[:12], 16) / 1000 if len(name) == 32 else 0.0
     except ValueError:
@@ -102,15 +118,18 @@ def written_at(name: str) -> float:
 
 
 class Backend(ABC):
-    """A place for segments, manifests and heads.
+    """Storage of segments, manifests and heads: the base class of backends.
+
+    A backend also has a class method `from_url(url, *, create)`. `vertexsdk.testing.backends` tests
+    a backend against this contract.
 
     Attributes:
-        durable: what was acknowledged survives a power cut.
-        durability: the same in plain words.
+        durable: acknowledged writes survive a power cut.
+        durability: the same in words, for `vertexsdk state ls`.
         shared: processes on other hosts can open it.
-        queryable: results can be read by SQL; then it is a `CanQuery` too.
-        location: where the store is, for messages; no credentials.
-        advice: what the user had better set, in one line; said once by who opens it, not by tasks.
+        queryable: results can be queried by SQL; then it is also a `CanQuery`.
+        location: where the store is, for messages; without credentials.
+        advice: a setting to change, in one line; shown once when the store is opened, not by tasks.
     """
 
     durable: bool = False
@@ -122,20 +141,20 @@ class Backend(ABC):
 
     @property
     def address(self) -> Address:
-        """The URL that opens the same store from another process, with its password if any."""
+        """The URL, with its password, by which another process opens the same store."""
         return Address(self.location)
 
     def check_rights(self) -> None:  # noqa: B027 (most backends have no users)
-        """Called before a loop is claimed.
+        """Check what a commit needs; called before a loop is claimed.
 
         Raises:
-            StateInputError: the user lacks a right that a commit needs; says which.
+            StateInputError: the user lacks a right; the message says which.
         """
 
     def now(self) -> float:
-        """Seconds since 1970, by the one clock that all who use this store go by.
+        """Seconds since 1970 by the one clock of this store: the server's, if it has one.
 
-        That is the server's. By default it is this host's, for a store that only one host opens.
+        The default is this host's clock, for a store that only one host opens.
         """
         return time.time()
 
@@ -144,29 +163,29 @@ class Backend(ABC):
         """Store the concatenation of `pieces`; called in tasks and in the driver.
 
         Raises:
-            FullError: no room; nothing was stored.
+            FullError: the backend is full; nothing was stored.
         """
 
     @abstractmethod
     def get_segment(self, key: SegmentKey) -> list[NDArray[np.uint8]] | None:
-        """Read-only pieces whose concatenation was put, or None; at no copy where possible.
+        """The segment as read-only arrays uint8[...] to be concatenated, or None if absent.
 
-        The arrays stay valid as long as they are referenced, also after `close`.
+        They are not copied if possible, and stay valid while referenced, also after `close`.
         """
 
     @abstractmethod
     def delete_segments(self, keys: Iterable[SegmentKey]) -> None:
-        """Forget them, whatever refers to them; absent ones are ignored."""
+        """Delete segments, whatever refers to them; absent keys are ignored."""
 
     @abstractmethod
     def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
-        """Forget those that no manifest refers to; in one atomic step with `publish`.
+        """Delete the segments that no manifest refers to; atomic with regard to `publish`.
 
-        Works where there is no room left for `put_segment`, as `forget_versions`, `drop_head`,
-        `release_manifests` and `delete_manifests` do.
+        Must also work when the backend is full, as must `forget_versions`, `drop_head`,
+        `release_manifests` and `delete_manifests`.
 
         Returns:
-            The keys that are not there now.
+            The keys that are absent now.
         """
 
     @abstractmethod
@@ -175,10 +194,10 @@ class Backend(ABC):
 
     @abstractmethod
     def put_manifest(self, name: str, data: bytes, references: Iterable[str] = ()) -> None:
-        """Store a manifest, and what it refers to: attempts of segments, names of manifests.
+        """Store a manifest with its references: attempts of segments and names of manifests.
 
         Raises:
-            FullError: no room; nothing was stored.
+            FullError: the backend is full; nothing was stored.
         """
 
     @abstractmethod
@@ -187,35 +206,35 @@ class Backend(ABC):
 
     @abstractmethod
     def delete_manifests(self, names: Iterable[str]) -> None:
-        """Forget manifests that were put without references; absent ones are ignored."""
+        """Delete manifests that were put without references; absent names are ignored."""
 
     @abstractmethod
     def release_manifests(self, manifests: Mapping[str, Sequence[str]]) -> list[str]:
-        """Forget manifests, in this order, unless a version or another manifest refers to them.
+        """Delete manifests, in this order, unless a version or another manifest refers to them.
 
         Args:
-            manifests: what each refers to, by its name; a manifest stands before its parent.
+            manifests: name → references; a manifest precedes its parent.
 
         Returns:
-            The names of those that are not there now; what they referred to, they do no more.
+            The names that are absent now; their references are deleted too.
         """
 
     @abstractmethod
     def list_manifests(self, prefix: str = "") -> Iterator[str]:
-        """The names of all manifests that start so; quick for those of leases, which have a dot."""
+        """The names of all manifests with this prefix; fast for leases, whose names have a dot."""
 
     @abstractmethod
     def get_head(self, loop: str) -> Head | None:
-        """Where the loop stands, or None."""
+        """The head of the loop, or None."""
 
     @abstractmethod
     def swap_head(
         self, loop: str, expected: Head | None, head: Head, *, restart: bool = False
     ) -> bool:
-        """Move the head to `head` if it is `expected` now (None: there is none); else False.
+        """Set the head to `head` if it is `expected` (None: there is none); else return False.
 
-        In the same atomic step the version `head.iteration` becomes `head.manifest` (unless that
-        is ""), and with `restart` every other version of the loop is forgotten.
+        In the same atomic step `head.manifest` becomes the version `head.iteration` (unless it
+        is ""), and with `restart` all other versions of the loop are forgotten.
         """
 
     @abstractmethod
@@ -234,16 +253,19 @@ class Backend(ABC):
         """`put_manifest` and `swap_head` in one atomic step.
 
         Args:
-            requires: segments which must be there, if the head is `expected`.
+            requires: segments that must exist, if the head is `expected`.
+
+        Returns:
+            False if the head is not `expected`; nothing changed.
 
         Raises:
-            MissingError: one of these was removed; nothing changed.
-            FullError: no room; nothing changed.
+            MissingError: one of these was deleted; nothing changed.
+            FullError: the backend is full; nothing changed.
         """
 
     @abstractmethod
     def drop_head(self, loop: str, expected: Head) -> bool:
-        """Forget the head and all versions of the loop, if the head is `expected`; else False."""
+        """Delete the head and all versions of the loop if the head is `expected`; else False."""
 
     @abstractmethod
     def list_heads(self) -> list[str]:
@@ -259,30 +281,37 @@ class Backend(ABC):
 
     @abstractmethod
     def forget_versions(self, loop: str, iterations: Iterable[int]) -> None:
-        """Drop versions other than the head's from the map; their manifests stay."""
+        """Remove versions other than the head's from the map; their manifests stay."""
 
     @abstractmethod
     def statistics(self) -> dict[str, Any]:
-        """At least `bytes`: what the store takes where it is kept."""
+        """At least `bytes`, the size of the store."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of files and connections; arrays that were read stay valid."""
+        """Close files and connections; arrays that were read stay valid."""
 
 
 Parts: TypeAlias = Callable[[list[tuple[int, int]]], list[bytes]]
 
 
 class CanReadParts(ABC):
-    """A backend that can read a few bytes of a large segment without the rest."""
+    """A backend that can read byte ranges of a large segment."""
 
     @abstractmethod
     def open_segment(self, key: SegmentKey) -> Parts | None:
-        """What reads the bytes low..high of each of some places in one round trip, or None."""
+        """A function that reads byte ranges `(low, high)` of the segment in one round trip.
+
+        Returns:
+            None if the segment is absent, or small enough to be read whole.
+
+        Raises:
+            MissingError: by the function, when the segment was deleted meanwhile.
+        """
 
 
 class CanQuery(ABC):
-    """A backend that shows the newest version of a loop as rows, to whoever reads it by SQL."""
+    """A backend that shows the newest version of a loop as rows that can be queried by SQL."""
 
     @abstractmethod
     def show_rows(
@@ -293,16 +322,17 @@ class CanQuery(ABC):
         parts: Iterable[Mapping[str, Any]],
         over: str | None = None,
     ) -> bool:
-        """Make the rows of `loop` those of the version, in one transaction.
+        """Replace the rows of `loop` by those of a version, in one transaction.
 
         Args:
-            parts: columns of equal length: "id"; where there are, "name" and "class"; and fields.
-            over: the parts are only what changed since this version.
+            parts: for each partition and group, columns of equal length: "id", "name" if vertices
+                have names, "class" if there are several, and the fields.
+            over: the parts only hold what changed since this version.
 
         Returns:
-            False if `over` is not what is shown; nothing changed then.
+            False if `over` is not the version shown; nothing changed then.
         """
 
     @abstractmethod
     def shown(self, loop: str) -> str | None:
-        """The name of the version whose rows are shown, or None."""
+        """The name of the manifest whose rows are shown, or None."""

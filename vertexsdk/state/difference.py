@@ -1,8 +1,7 @@
-"""What is different between two versions, at a cost that depends on what they do not share."""
+"""The difference between two versions; segments that they share are not read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.column_table import Column
-from vertexsdk.state.manifests import Manifest, SegmentRef
+from vertexsdk.state.manifests import Manifest, layers_by_partition
 from vertexsdk.state.reading import NAME_COLUMNS, overlay
 
 if TYPE_CHECKING:
-    from vertexsdk.state._snapshots import Snapshots
+    from vertexsdk.state._version_reader import VersionReader
 
 __all__ = ["Difference", "compare", "unequal"]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The vertices that two versions do not have in common, as int64 ids, ascending.
+    """The vertices that differ between two versions, as int64[n] ids, ascending.
 
     Attributes:
         added, removed: those that only the newer or only the older version has.
@@ -35,9 +34,10 @@ class Difference:
     fields: dict[str, int]
 
 
-def compare(store: Snapshots, older: Manifest, newer: Manifest, *, trusted: bool) -> Difference:
+def compare(store: VersionReader, older: Manifest, newer: Manifest, *, trusted: bool) -> Difference:
     """The difference; partitions that share all their segments are not read."""
-    before, after = _layers(store.segments(older)), _layers(store.segments(newer))
+    before = dict(layers_by_partition(store.segments(older)))
+    after = dict(layers_by_partition(store.segments(newer)))
     added, removed, changed = [], [], []
     fields: dict[str, int] = {}
     for place in sorted({*before, *after}):
@@ -63,14 +63,6 @@ def compare(store: Snapshots, older: Manifest, newer: Manifest, *, trusted: bool
             differ |= here
         changed.append(common[differ])
     return Difference(_sorted(added), _sorted(removed), _sorted(changed), fields)
-
-
-def _layers(refs: Iterable[SegmentRef]) -> dict[tuple[int, str], list[SegmentRef]]:
-    layers: dict[tuple[int, str], list[SegmentRef]] = {}
-    for ref in refs:
-        if ref.kind in ("base", "delta"):
-            layers.setdefault((ref.key.partition, ref.group), []).append(ref)
-    return layers
 
 
 def unequal(a: Column, b: Column) -> NDArray[np.bool_]:

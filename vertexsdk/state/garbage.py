@@ -1,10 +1,10 @@
-"""What no version needs any more.
+"""Garbage collection: deleting what no version refers to any more.
 
-Each manifest's references are kept beside it, so that what a dropped version needed is removed by
-`sweep` without a look at other loops. What runs left that died before their commit is found by
-`collect`, by marking from versions and leases. It cannot tell that from what runs are about to
-commit, so it spares what is younger than a grace period; and whatever it takes from a run, whose
-commit then fails, the backend removes only what no commit refers to.
+The backend stores the references of each manifest, so `sweep` deletes what a dropped version
+referred to without reading other loops. `collect` is mark and sweep from versions and leases, and
+also deletes what runs left that died before their commit. It cannot tell that from what runs are
+about to commit, so it keeps what is younger than a grace period. If the grace period was too short,
+the commit fails: the backend never deletes what a commit refers to.
 """
 
 from __future__ import annotations
@@ -15,70 +15,70 @@ from typing import TYPE_CHECKING, TypeVar
 
 from vertexsdk.state.contract import SegmentKey, written_at
 from vertexsdk.state.errors import FullError, MissingError
-from vertexsdk.state.leases import is_record, leased
+from vertexsdk.state.leases import active_leases, is_lease
 
 if TYPE_CHECKING:
-    from vertexsdk.state._snapshots import Snapshots
+    from vertexsdk.state._version_reader import VersionReader
     from vertexsdk.state.manifests import Manifest
 
-__all__ = ["Collected", "collect", "marked", "sweep"]
+__all__ = ["Collected", "collect", "reachable", "sweep"]
 
-_AT_ONCE = 256  # things removed in one step, in which nobody can commit
+_BATCH = 256  # items deleted in one step, during which no commit is possible
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """How many segments and manifests were removed, and how many were spared as too young."""
+    """The number of segments and manifests deleted, and of those kept as too young."""
 
     segments: int
     manifests: int
     young: int
 
 
-def marked(store: Snapshots) -> tuple[set[str], set[SegmentKey]]:
-    """The manifests and segments that versions and leases need."""
-    names, segments = leased(store.backend)
+def reachable(store: VersionReader) -> tuple[set[str], set[SegmentKey]]:
+    """The manifests and segments that versions and leases refer to."""
+    names, segments = active_leases(store.backend)
     for loop in store.backend.list_heads():
         names.update(name for _, name in store.backend.list_versions(loop))
-    manifests, reached = _reachable(store, names)
-    return manifests, segments | reached
+    manifests, segments_of = _follow_chains(store, names)
+    return manifests, segments | segments_of
 
 
-def sweep(store: Snapshots, dropped: Iterable[str]) -> None:
-    """Delete what only the manifests named needed, now that no version names them."""
+def sweep(store: VersionReader, dropped: Iterable[str]) -> None:
+    """Delete manifests of dropped versions, and what only they refer to."""
     names = list(dropped)
     if not names:
         return
-    held, kept = leased(store.backend)
-    segments, _ = _release(store, [name for name in names if name not in held])
+    leased, leased_segments = active_leases(store.backend)
+    segments, _ = _release(store, [name for name in names if name not in leased])
     store.forget_tables()
-    _in_parts(store.backend.delete_unreferenced, sorted(segments - kept))
+    _in_batches(store.backend.delete_unreferenced, sorted(segments - leased_segments))
 
 
-def collect(store: Snapshots, grace: float) -> Collected:
-    """Delete what nothing needs and was written more than `grace` seconds ago."""
+def collect(store: VersionReader, grace: float) -> Collected:
+    """Delete what nothing refers to and was written more than `grace` seconds ago."""
     backend = store.backend
     cut = backend.now() - grace
-    manifests = [name for name in backend.list_manifests() if not is_record(name)]
+    manifests = [name for name in backend.list_manifests() if not is_lease(name)]
     segments = list(backend.list_segments())
-    needed, used = marked(store)  # after listing: what is newer is not in the lists
+    needed, used = reachable(store)  # after listing: what is newer is not in the lists
     idle = [name for name in manifests if name not in needed]
     waste = [key for key in segments if key not in used]
     old = [key for key in waste if written_at(key.attempt) <= cut]
     stale = [name for name in idle if written_at(name) <= cut]
     store.forget_tables()
-    gone = {*_in_parts(backend.delete_unreferenced, old)}  # first: files need no room to go
+    gone = {*_in_batches(backend.delete_unreferenced, old)}  # first: files need no room to go
     _, released = _release(store, stale)
     rest = [key for key in old if key not in gone] if released else []
-    removed = len(gone) + len(_in_parts(backend.delete_unreferenced, rest))
+    removed = len(gone) + len(_in_batches(backend.delete_unreferenced, rest))
     young = len(waste) - len(old) + len(idle) - len(stale)
     return Collected(removed, released, young)
 
 
-def _release(store: Snapshots, names: list[str]) -> tuple[set[SegmentKey], int]:
-    """Delete manifests that nothing refers to, and then their parents; what they referred to."""
+def _release(store: VersionReader, names: list[str]) -> tuple[set[SegmentKey], int]:
+    """Delete unreferenced manifests, then their parents; return their segments and a count."""
     segments: set[SegmentKey] = set()
     count = 0
     while names:
@@ -92,7 +92,7 @@ def _release(store: Snapshots, names: list[str]) -> tuple[set[SegmentKey], int]:
         def release(some: list[str], known: dict[str, Manifest] = manifests) -> list[str]:
             return store.backend.release_manifests({n: known[n].references for n in some})
 
-        gone = _in_parts(release, list(manifests))
+        gone = _in_batches(release, list(manifests))
         count += len(gone)
         segments.update(ref.key for name in gone for ref in manifests[name].segments)
         above = {manifests[name].parent for name in gone if not manifests[name].complete}
@@ -100,14 +100,14 @@ def _release(store: Snapshots, names: list[str]) -> tuple[set[SegmentKey], int]:
     return segments, count
 
 
-def _in_parts(work: Callable[[list[T]], list[T]], things: list[T]) -> list[T]:
-    """Do it with a few things at a time; with fewer, where there is little room to do it in."""
+def _in_batches(work: Callable[[list[T]], list[T]], items: list[T]) -> list[T]:
+    """Call `work` with a few items at a time; with fewer where the backend is full."""
     done: list[T] = []
-    at_once = _AT_ONCE
-    while things:
+    at_once = _BATCH
+    while items:
         try:
-            done += work(things[:at_once])
-            things = things[at_once:]
+            done += work(items[:at_once])
+            items = items[at_once:]
         except FullError:
             if at_once == 1:
                 raise
@@ -115,7 +115,7 @@ def _in_parts(work: Callable[[list[T]], list[T]], things: list[T]) -> list[T]:
     return done
 
 
-def _reachable(store: Snapshots, names: Iterable[str]) -> tuple[set[str], set[SegmentKey]]:
+def _follow_chains(store: VersionReader, names: Iterable[str]) -> tuple[set[str], set[SegmentKey]]:
     manifests: set[str] = set()
     segments: set[SegmentKey] = set()
     for first in names:

@@ -1,8 +1,8 @@
-"""Who holds on to what, so that nothing is removed under a reader.
+"""Leases, which keep versions and segments from being deleted while they are read.
 
-A lease is a small record beside the manifests: until when, by the store's clock, and which versions
-or segments. Who takes one for a version then looks whether the version is still there: versions
-are forgotten before leases are looked for, so that at least one of the two sees the other.
+A lease is a small record among the manifests: which manifests and segments, and until when by the
+store's clock. After taking a lease on a version, check that the version still exists: versions are
+forgotten before leases are listed, so at least one of the two sides sees the other.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from vertexsdk.arrays.column_table import damaged
 from vertexsdk.state.contract import Backend, SegmentKey, new_attempt
 from vertexsdk.state.errors import FullError
 
-__all__ = ["Lease", "is_record", "leased"]
+__all__ = ["Lease", "active_leases", "is_lease"]
 
 _LEASE = "lease."
 
 
 @dataclass(slots=True)
 class Lease:
-    """A hold on manifests and segments, until it expires or is released."""
+    """Keeps manifests and segments until it expires or is released."""
 
     backend: Backend
     name: str
@@ -39,14 +39,14 @@ class Lease:
         manifests: Iterable[str] = (),
         segments: Iterable[SegmentKey] = (),
     ) -> Lease:
-        """A new lease; it counts once this returns, unless what it names was gone before."""
+        """Take a lease for `seconds`; it has no effect on what was deleted before this returns."""
         name = _LEASE + new_attempt(backend.now())
         lease = cls(backend, name, tuple(manifests), tuple(segments), 0.0)
         lease.renew(seconds)
         return lease
 
     def renew(self, seconds: float) -> None:
-        """Let it end `seconds` from now."""
+        """Make it expire `seconds` from now."""
         self.until = self.backend.now() + seconds
         record = {"until": self.until, "manifests": self.manifests}
         self.backend.put_manifest(
@@ -59,13 +59,13 @@ class Lease:
         self.backend.delete_manifests([self.name])
 
 
-def is_record(name: str) -> bool:
-    """Whether a name among the manifests is that of a lease."""
+def is_lease(name: str) -> bool:
+    """Whether this name of a manifest is that of a lease."""
     return name.startswith(_LEASE)
 
 
-def leased(backend: Backend) -> tuple[set[str], set[SegmentKey]]:
-    """The manifests and segments that are held now; leases that ended are removed."""
+def active_leases(backend: Backend) -> tuple[set[str], set[SegmentKey]]:
+    """The manifests and segments under a lease now; expired leases are deleted."""
     manifests: set[str] = set()
     segments: set[SegmentKey] = set()
     for name in list(backend.list_manifests(_LEASE)):

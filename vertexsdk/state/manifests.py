@@ -1,13 +1,13 @@
-"""What one version is: a list of segments, and what the driver wants remembered with it.
+"""The manifest of a version: its segments, and what the driver stores with them.
 
-A manifest holds the segments that its own commit added. The whole list of a version is found by
-walking to the parents, at most `DEEPEST` of them: then a manifest holds the whole list again
-(`complete`). So a commit of a small delta stays small, however many versions are behind it.
+A manifest lists the segments that its own commit added. The segments of a version are listed by
+following the chain of parents, at most `MAX_CHAIN` of them: the next manifest lists all segments
+(`complete`). So the commit of a small delta stays small, however many versions precede it.
 
-Which earlier segments a commit supersedes follows from their kinds alone (`live`): a base replaces
+Which earlier segments a commit replaces follows from their kinds (`live_segments`): a base replaces
 the base and the deltas of its partition and group, a topology the topology before it, and
 messages in flight belong to one version only. Changes of the graph stay, in order, until a topology
-of their partition and group "" holds them; those of group "tail" until changes of group "" do.
+of their partition and group "" includes them; those of group "tail" until changes of group "" do.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ from zlib import crc32
 from vertexsdk.arrays.column_table import CorruptError, damaged
 from vertexsdk.state.contract import SegmentKey
 
-__all__ = ["DEEPEST", "KINDS", "Kind", "Manifest", "SegmentRef", "live"]
+__all__ = ["KINDS", "MAX_CHAIN", "Kind", "Manifest", "SegmentRef"]
+__all__ += ["layers_by_partition", "live_segments"]
 
 Kind: TypeAlias = Literal["base", "delta", "topology", "messages", "changes"]
 KINDS: tuple[str, ...] = get_args(Kind)
-DEEPEST = 16
+MAX_CHAIN = 16
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentRef:
-    """A stored segment as a task reports it: small, picklable, and JSON-able by `to_json`.
+    """A reference to a stored segment: what `Store.put_segment` returns and a manifest lists.
 
     Attributes:
         kind: "base", "delta", "topology", "messages" or "changes".
-        group: tells segments of one partition apart that stand beside each other, such as the
-            states of two vertex classes; "" when there is only one.
+        group: distinguishes segments of one partition and kind, such as the states of two vertex
+            classes; "" when there is only one.
         rows: length of the "id" column, or of the first.
-        bytes: encoded size.
+        bytes: encoded size, in bytes.
         schema: hash of names and types of the columns.
     """
 
@@ -49,14 +50,14 @@ class SegmentRef:
     schema: str
 
     def to_json(self) -> list[Any]:
-        """A list of strings and integers; `SegmentRef.from_json` is the way back."""
+        """A list of strings and integers, which `from_json` reads."""
         k = self.key
         place = [k.loop, k.partition, k.iteration, k.attempt]
         return [*place, self.kind, self.group, self.rows, self.bytes, self.schema]
 
     @classmethod
     def from_json(cls, fields: list[Any]) -> SegmentRef:
-        """The reference that `to_json` made a list of."""
+        """The reference that `to_json` encoded."""
         return cls(SegmentKey(*fields[:4]), *fields[4:])
 
 
@@ -97,12 +98,12 @@ class Manifest:
 
     @property
     def references(self) -> list[str]:
-        """What must stay as long as this does: attempts of its segments, and its parent's name."""
+        """What must be kept as long as this is: attempts of its segments, and its parent's name."""
         above = [] if self.complete or self.parent is None else [self.parent]
         return [*(ref.key.attempt for ref in self.segments), *above]
 
     def encode(self) -> bytes:
-        """JSON in UTF-8, with its CRC; `decode` is the way back."""
+        """JSON in UTF-8 after its CRC, which `decode` reads."""
         record = {name: getattr(self, name) for name in self.__slots__}
         record["segments"] = [ref.to_json() for ref in self.segments]
         body = json.dumps(record, separators=(",", ":"), ensure_ascii=True).encode()
@@ -123,8 +124,8 @@ class Manifest:
             return cls(**record)
 
 
-def live(before: Iterable[SegmentRef], added: Iterable[SegmentRef]) -> list[SegmentRef]:
-    """The segments that make a version which adds `added` to the version made of `before`."""
+def live_segments(before: Iterable[SegmentRef], added: Iterable[SegmentRef]) -> list[SegmentRef]:
+    """The segments of a version that adds `added` to a version with segments `before`."""
     new = list(added)
     places = {(ref.kind, ref.key.partition, ref.group) for ref in new}
 
@@ -138,3 +139,14 @@ def live(before: Iterable[SegmentRef], added: Iterable[SegmentRef]) -> list[Segm
         return ref.kind == "topology" and ("topology", *place) not in places
 
     return [*filter(stays, before), *new]
+
+
+def layers_by_partition(
+    refs: Iterable[SegmentRef],
+) -> list[tuple[tuple[int, str], list[SegmentRef]]]:
+    """The base and deltas of each `(partition, group)`, ascending; within one, oldest first."""
+    layers: dict[tuple[int, str], list[SegmentRef]] = {}
+    for ref in refs:
+        if ref.kind in ("base", "delta"):
+            layers.setdefault((ref.key.partition, ref.group), []).append(ref)
+    return sorted(layers.items(), key=lambda item: item[0])

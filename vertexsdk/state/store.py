@@ -1,72 +1,107 @@
-"""The versioned store: any loop's any retained version, at pointer cost, on any backend.
+"""The versioned store: every retained version of every loop, on any backend.
 
-Nothing that a version refers to is ever changed. A read of a version gives the same bytes until
-the version is dropped.
+- Nothing that a version refers to is ever changed: reading a version gives the same bytes until the
+  version is dropped.
+- A commit is *segments durable → manifest → head*. A crash between any two loses nothing that was
+  acknowledged, and leaves only garbage that no version refers to.
+- Of two drivers that write one loop, only the one that claimed it last can commit; the other gets a
+  `FencedError`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from vertexsdk.state._commits import Commits
-from vertexsdk.state._compaction import compact
-from vertexsdk.state._inspection import Inspection
-from vertexsdk.state._merging import merge
+from vertexsdk.arrays.column_codec import encode, schema_hash
+from vertexsdk.arrays.column_table import Column
 from vertexsdk.state._sql_view import show
 from vertexsdk.state._transfer import Copied, copy_loop
-from vertexsdk.state._validation import check_name
+from vertexsdk.state._validation import check_name, check_owner, check_rows
+from vertexsdk.state._version_reader import VersionReader
 from vertexsdk.state.address import Address
-from vertexsdk.state.contract import CanQuery, Head
-from vertexsdk.state.errors import StateInputError
-from vertexsdk.state.garbage import Collected, collect
-from vertexsdk.state.manifests import Manifest
+from vertexsdk.state.audit import Audit, audit
+from vertexsdk.state.contract import Backend, CanQuery, Head, SegmentKey, new_attempt
+from vertexsdk.state.difference import Difference, compare
+from vertexsdk.state.errors import FencedError, MissingError, StateInputError
+from vertexsdk.state.garbage import Collected, collect, sweep
+from vertexsdk.state.leases import Lease
+from vertexsdk.state.manifests import (
+    KINDS,
+    MAX_CHAIN,
+    Kind,
+    Manifest,
+    SegmentRef,
+    layers_by_partition,
+    live_segments,
+)
+from vertexsdk.state.reading import overlay, with_name_index
 
 __all__ = ["Store", "open_store"]
 
+_MIN_GRACE = 120.0  # seconds, while runs use the store
+
 
 def open_store(url: str | Address, *, create: bool = True) -> Store:
-    """The store named by a URL: `lmdb:///path`, `redis://host`, `postgresql://host/db`,
-    `memory://name`, or another backend's.
+    """Open the store at `lmdb:///path`, `redis://host`, `postgresql://host/db`, `memory://name`,
+    or at the URL of another installed backend.
 
     Args:
-        url: the URL, or "@FILE": it is the one line of this file.
-        create: make it if there is none; a reader says False.
+        url: the URL, or "@FILE" for a file that contains it in one line.
+        create: create the store if there is none; a reader passes False.
+
+    Returns:
+        The store; a context manager that closes it.
 
     Raises:
         StateInputError: the URL is wrong, or there is no store.
-        StateError: it cannot be opened.
+        StateError: the store cannot be opened.
 
     Example:
-        >>> with open_store("memory://example") as store:
-        ...     store.loops()
-        []
+        >>> import numpy as np
+        >>> with open_store("memory://open-store") as store:
+        ...     columns = {"id": np.array([1, 2]), "rank": np.array([0.25, 0.75])}
+        ...     ref = store.put_segment("ranks", 0, 0, "base", columns)
+        ...     version = store.commit("ranks", iteration=0, segments=[ref])
+        ...     store.lookup("ranks", [2])
+        {2: {'rank': 0.75}}
     """
     from vertexsdk.backends import open_backend
 
     return Store(open_backend(url, create=create))
 
 
-_SHORTEST = 120.0  # seconds of a grace period, beside runs
+class Store(VersionReader):
+    """Loops and their versions in one backend; `VersionReader` has what reads them.
 
-
-def _reopen(address: str | Address) -> Store:
-    return open_store(address, create=False)
-
-
-class Store(Commits, Inspection):
-    """Loops and their versions in one backend.
-
-    Reading is described in `Snapshots` and `Inspection`, writing in `Commits`.
-
-    A store can be pickled: another process gets the same one, opened anew.
+    A store can be pickled: another process that unpickles it opens the same store.
 
     Attributes:
-        backend: where everything is kept.
+        backend: where segments, manifests and heads are stored.
+
+    Example:
+        >>> import numpy as np
+        >>> with open_store("memory://store") as store:
+        ...     columns = {"id": np.array([7]), "rank": np.array([1.0])}
+        ...     base = store.put_segment("main", 0, 0, "base", columns)
+        ...     first = store.commit("main", iteration=0, segments=[base])
+        ...     fork = store.fork("main", "what-if")
+        ...     columns = {"id": np.array([7]), "rank": np.array([2.0])}
+        ...     delta = store.put_segment("what-if", 0, 1, "delta", columns)
+        ...     second = store.commit("what-if", iteration=1, segments=[delta], parent=fork)
+        ...     store.lookup("main", [7]), store.lookup("what-if", [7])
+        ({7: {'rank': 1.0}}, {7: {'rank': 2.0}})
     """
 
+    def __init__(self, backend: Backend) -> None:
+        super().__init__(backend)
+        self._claims: dict[str, Head] = {}
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self.backend.address,)
+        return functools.partial(open_store, create=False), (self.backend.address,)
 
     def __enter__(self) -> Store:
         return self
@@ -77,8 +112,155 @@ class Store(Commits, Inspection):
                 self.show(loop)
         self.close()
 
+    def put_segment(
+        self,
+        loop: str,
+        partition: int,
+        iteration: int,
+        kind: Kind,
+        columns: Mapping[str, Column],
+        meta: Mapping[str, Any] | None = None,
+        *,
+        group: str = "",
+    ) -> SegmentRef:
+        """Store columns durably; called in tasks and in the driver. No version refers to them yet.
+
+        Args:
+            loop, partition, iteration: what the segment belongs to.
+            kind: "base" (every vertex of the partition), "delta" (whole rows of those that changed
+                since the version it will be committed on), "topology", "messages", or "changes".
+            columns: of a base or delta, "id" (int64[n], strictly ascending) and one row per vertex
+                in every other column, shape (n,) or (n, k). An index is added to the columns
+                "name.offsets" and "name.bytes".
+            meta: any JSON, stored in the segment.
+            group: distinguishes segments of one partition and kind, such as vertex classes.
+
+        Returns:
+            What `commit` takes, also from another process.
+
+        Raises:
+            StateInputError: a wrong loop name or kind.
+            FullError: the backend is full; nothing was stored.
+            StateError: columns that cannot be stored.
+        """
+        check_name(loop)
+        if kind not in KINDS:
+            raise StateInputError(f"no segment kind {kind!r}: use one of {', '.join(KINDS)}")
+        if kind in ("base", "delta"):
+            check_rows(columns)
+        stored = with_name_index(dict(columns))
+        pieces = encode(stored, meta)
+        key = SegmentKey(loop, int(partition), int(iteration), new_attempt(self.backend.now()))
+        self.backend.put_segment(key, pieces)
+        rows = len(columns["id"]) if "id" in columns else max(map(len, columns.values()), default=0)
+        return SegmentRef(key, kind, group, rows, sum(map(len, pieces)), schema_hash(stored))
+
+    def claim(
+        self, loop: str, *, program: str | None = None, schema: Any = None
+    ) -> Manifest | None:
+        """Take over the loop: from now on only this store can commit to it.
+
+        Args:
+            program, schema: of the writer; None is not compared.
+
+        Returns:
+            The newest version, or None if the loop is new.
+
+        Raises:
+            OwnerError: the loop was written by another program or with other fields.
+        """
+        check_name(loop)
+        self.backend.check_rights()
+        while True:
+            head = self.backend.get_head(loop)
+            newest = self.manifest(head.manifest) if head and head.manifest else None
+            if newest is not None:
+                check_owner(newest, program, schema, self.backend.location)
+            claim = replace(head, epoch=head.epoch + 1) if head else Head("", -1, 1)
+            if self.backend.swap_head(loop, head, claim):
+                self._claims[loop] = claim
+                return newest
+
+    def commit(
+        self,
+        loop: str,
+        *,
+        iteration: int,
+        segments: Iterable[SegmentRef],
+        schema: Any = None,
+        program: str | None = None,
+        aggregates: Mapping[str, Any] | None = None,
+        statistics: Mapping[str, Any] | None = None,
+        offsets: Mapping[str, Any] | None = None,
+        parent: Manifest | None = None,
+        partitions: int | None = None,
+        ids: str | None = None,
+        content: Manifest | None = None,
+    ) -> Manifest:
+        """Make the segments the loop's newest version; on return it is durable.
+
+        The first commit of a store to a loop claims it, unless `claim` was called.
+
+        Args:
+            iteration: of the version; not less than the parent's. A version at the parent's
+                iteration replaces the parent.
+            segments: from `put_segment`. They are added to the parent's version: a base replaces
+                the base and deltas of its partition, a topology the topology.
+            schema, program: default to the parent's.
+            parent: the version this builds on, which must be the loop's newest; None starts the
+                loop anew: the commit drops its earlier versions.
+            partitions, ids: the number of partitions and "int" or "str"; default to the parent's,
+                or to what the segments show and "int".
+            content: add the segments to this version, not to the parent's, as a merge does.
+            aggregates, statistics, offsets: any JSON, stored in the manifest.
+
+        Returns:
+            The manifest of the new version.
+
+        Raises:
+            FencedError: another driver claimed the loop since; nothing changed.
+            OwnerError: as `claim`.
+            StateInputError: the iteration is before the parent's, or the parent is not the newest.
+            MissingError: a segment was garbage-collected; the loop stays at its parent.
+            FullError: the backend is full; the loop stays at its parent.
+        """
+        if loop not in self._claims:
+            self.claim(loop, program=program, schema=schema)
+        if parent is not None:
+            self._check_newest(loop, parent)
+            check_owner(parent, program, schema, self.backend.location)
+        if iteration < (parent.iteration if parent else 0):
+            raise StateInputError(f"loop {loop!r} cannot go back to iteration {iteration}: fork it")
+        added = tuple(segments)
+        below = content or parent
+        now = self.backend.now()
+        manifest = Manifest(
+            name=new_attempt(now),
+            loop=loop,
+            iteration=iteration,
+            parent=parent.name if parent else None,
+            partitions=partitions or _partitions(below, added),
+            ids=ids or (below.ids if below else "int"),
+            program=program or (below.program if below else None),
+            schema=schema if schema is not None or below is None else below.schema,
+            aggregates=dict(aggregates or {}),
+            statistics=dict(statistics or {}),
+            offsets=dict(offsets or {}),
+            segments=added,
+            complete=False,
+            depth=parent.depth + 1 if parent else 0,
+            created=now,
+        )
+        return self._publish(manifest, parent, content)
+
     def fork(self, source: str, name: str, at: int | None = None) -> Manifest:
-        """Make loop `name` stand at a version of `source`; costs a pointer at any size.
+        """Create loop `name` at a version of `source`, at the cost of a pointer.
+
+        Args:
+            at: an iteration of `source`, or the newest version before it; None for the newest.
+
+        Returns:
+            The version, which is the newest of both loops.
 
         Raises:
             StateInputError: no such version, or `name` exists.
@@ -88,37 +270,101 @@ class Store(Commits, Inspection):
         head = Head(manifest.name, manifest.iteration, 1)
         if not self.backend.swap_head(name, None, head):
             raise StateInputError(f"there is a loop {name!r} already: choose another name")
-        kept = self.backend.floor(source, manifest.iteration)
-        if kept is None or kept[1] != manifest.name:  # a sweep may not have seen the new head
+        retained = self.backend.floor(source, manifest.iteration)
+        if (
+            retained is None or retained[1] != manifest.name
+        ):  # a sweep may not have seen the new head
             self.backend.drop_head(name, head)
             return self.fork(source, name, at)
         return manifest
 
     def merge(self, branch: str, into: str, iteration: int | None = None) -> Manifest:
-        """Make the newest version of `branch` the newest of `into`; costs a pointer.
+        """Make the newest version of `branch` the newest of `into`, at the cost of a pointer.
 
-        What was in flight in either is dropped. The branch stays as it is.
+        Messages in flight in either loop are dropped. The branch does not change.
 
         Args:
-            iteration: of the new version (DESIGN: τ + B); defaults to the least that fits.
+            iteration: of the new version; defaults to the smallest possible. A branch of a
+                loop with delay bound B whose frontier is τ merges at τ + B.
 
         Raises:
             StateInputError: no such loops, or `into` went on since the branch was forked.
             OwnerError: they belong to different programs.
         """
-        return merge(self, branch, into, iteration)
+        theirs = self.version(branch)
+        ours = self.claim(into, program=theirs.program, schema=theirs.schema)
+        if ours is None:
+            raise self.unknown_loop(into)
+        if not self._descends(theirs, ours.name):
+            raise StateInputError(
+                f"loop {into!r} went on since {branch!r} was forked from it: fork again, so that "
+                "nothing that was committed meanwhile is lost"
+            )
+        at = max(ours.iteration + 1, theirs.iteration) if iteration is None else iteration
+        return self.commit(
+            into,
+            iteration=at,
+            segments=[],
+            parent=ours,
+            content=theirs,
+            aggregates=theirs.aggregates,
+            statistics=theirs.statistics,
+            offsets=ours.offsets,
+        )
 
     def compact(self, loop: str, deltas: int = 1) -> Manifest:
-        """Replace base and deltas of the newest version by an equal base, beside its driver.
+        """Replace base and deltas of the newest version by an equal base.
+
+        Older versions keep their deltas. A driver that commits meanwhile is not disturbed: its
+        commit builds on the compacted version. Partitions with pickled objects are not compacted,
+        because that would unpickle them.
 
         Args:
-            deltas: leave a partition that has fewer.
+            deltas: only compact partitions with at least so many.
+
+        Returns:
+            The newest version.
 
         Raises:
             StateInputError: no such loop.
             MissingError, CorruptError: as `segment`.
         """
-        return compact(self, loop, deltas)
+        while True:
+            head = self.backend.get_head(loop)
+            if head is None or not head.manifest:
+                raise self.unknown_loop(loop)
+            manifest = self.manifest(head.manifest)
+            stacks = [
+                refs
+                for _, refs in layers_by_partition(self.segments(manifest))
+                if len(refs) > max(deltas, 1) and refs[0].kind == "base"
+                if not any(t.is_pickled(n) for t in map(self.table, refs) for n in t.names)
+            ]
+            if not stacks:
+                return manifest
+            replaced = {ref.key for refs in stacks for ref in refs}
+            bases = [self._put_compacted(loop, manifest, refs) for refs in stacks]
+            others = [ref for ref in self.segments(manifest) if ref.key not in replaced]
+            compacted = replace(
+                manifest,
+                name=new_attempt(self.backend.now()),
+                segments=(*others, *bases),
+                complete=True,
+                depth=0,
+            )
+            if self.backend.publish(
+                compacted.name,
+                compacted.encode(),
+                loop,
+                head,
+                Head(compacted.name, head.iteration, head.epoch),
+                references=compacted.references,
+                requires=[ref.key for ref in bases],
+            ):
+                self.remember(compacted)
+                self.sweep([manifest.name])
+                return compacted
+            self.backend.delete_segments([ref.key for ref in bases])  # the loop went on: again
 
     def copy(
         self, loop: str, target: Store, name: str | None = None, *, newest: bool = False
@@ -127,6 +373,12 @@ class Store(Commits, Inspection):
 
         Every segment is checked before it is written.
 
+        Args:
+            name: of the loop in `target`; defaults to the same name.
+
+        Returns:
+            How much was copied.
+
         Raises:
             StateInputError: no such loop here, or the target has one of that name.
             MissingError, CorruptError: as `segment`.
@@ -134,11 +386,12 @@ class Store(Commits, Inspection):
         return copy_loop(self, loop, target, name or loop, newest=newest)
 
     def show(self, loop: str) -> bool:
-        """Make the newest version readable by SQL, where the backend is for that.
+        """Make the newest version readable by SQL, if the backend supports that.
+
+        A store used as a context manager does this at its end, for each loop that it committed to.
 
         Returns:
-            False where it is not. A store used by `with` does this at its end, for each loop that
-            it committed to.
+            Whether the backend supports it.
 
         Raises:
             StateInputError: no such loop.
@@ -146,7 +399,7 @@ class Store(Commits, Inspection):
         return show(self, loop)
 
     def delete(self, loop: str) -> None:
-        """Forget the loop, and everything in it that no other loop shares.
+        """Delete the loop, and everything in it that no other loop shares.
 
         Raises:
             StateInputError: no such loop.
@@ -163,36 +416,200 @@ class Store(Commits, Inspection):
         self.sweep(dropped)
 
     def prune(self, loop: str, keep: int | Iterable[int] = 1) -> list[int]:
-        """Drop versions: all but the newest `keep`, or but those iterations and the newest.
+        """Drop versions; a reader in the middle of a dropped version gets a `MissingError`.
 
-        A reader that is in the middle of a dropped version gets a `MissingError`.
+        Args:
+            keep: how many of the newest to keep, or which iterations beside the newest.
 
         Returns:
             The iterations that were dropped.
         """
         versions = self.backend.list_versions(loop)
         if isinstance(keep, int):
-            kept = {iteration for iteration, _ in versions[-max(keep, 1) :]}
+            retained = {iteration for iteration, _ in versions[-max(keep, 1) :]}
         else:
-            kept = {*keep, *(iteration for iteration, _ in versions[-1:])}
-        dropped = [(iteration, name) for iteration, name in versions if iteration not in kept]
+            retained = {*keep, *(iteration for iteration, _ in versions[-1:])}
+        dropped = [(iteration, name) for iteration, name in versions if iteration not in retained]
         self.backend.forget_versions(loop, [iteration for iteration, _ in dropped])
         self.sweep([name for _, name in dropped])
         return [iteration for iteration, _ in dropped]
 
+    def sweep(self, dropped: Iterable[str]) -> None:
+        """Delete manifests of dropped versions, and what only they refer to."""
+        sweep(self, dropped)
+
     def collect(self, grace: float = 3600.0, *, alone: bool = False) -> Collected:
-        """Delete what no version or lease needs and is older than `grace` seconds.
+        """Delete what no version or lease refers to and is older than `grace` seconds.
 
         Args:
-            grace: longer than any run waits between writing a segment and committing it.
-            alone: nobody else uses the store now, so that any grace will do.
+            grace: longer than any run takes from writing a segment to committing it.
+            alone: no other process uses the store now, so any grace period is safe.
+
+        Returns:
+            How much was deleted.
 
         Raises:
             StateInputError: a grace of less than two minutes, and not `alone`.
         """
-        if grace < _SHORTEST and not alone:
+        if grace < _MIN_GRACE and not alone:
             raise StateInputError(
-                f"a grace period of {grace:g} s would take from runs what they are about to "
-                f"commit: give {_SHORTEST:g} s or more, or stop the runs and say so"
+                f"a grace period of {grace:g} s would delete what runs are about to commit: give "
+                f"{_MIN_GRACE:g} s or more, or stop all runs and pass alone=True"
             )
         return collect(self, grace)
+
+    def verify(self) -> list[str]:
+        """Read every version, and return a line for each segment that is missing or corrupt."""
+        result = self.audit()
+        return [*result.missing, *result.corrupt]
+
+    def audit(self) -> Audit:
+        """Read and check everything that is stored; also list what no version refers to."""
+        self.forget_tables()
+        return audit(self)
+
+    def diff(
+        self,
+        older: tuple[str, int | None],
+        newer: tuple[str, int | None],
+        *,
+        trusted: bool = False,
+    ) -> Difference:
+        """The difference between two versions, each a pair (loop, iteration or None).
+
+        Args:
+            trusted: pickled objects may be read.
+
+        Raises:
+            StateInputError: no such version.
+            MissingError, CorruptError, StateError: as `segment`.
+        """
+        return compare(self, self.version(*older), self.version(*newer), trusted=trusted)
+
+    @contextmanager
+    def pin(self, loop: str, at: int | None = None, seconds: float = 600.0) -> Iterator[Manifest]:
+        """Keep a version readable in this context, even if it is dropped.
+
+        Args:
+            at: an iteration, or the newest version before it; None for the newest.
+            seconds: after which the version is no longer kept, should this process die.
+
+        Raises:
+            StateInputError: no such version.
+
+        Example:
+            >>> import numpy as np
+            >>> with open_store("memory://pin") as store:
+            ...     columns = {"id": np.array([1]), "rank": np.array([0.5])}
+            ...     ref = store.put_segment("main", 0, 0, "base", columns)
+            ...     _ = store.commit("main", iteration=0, segments=[ref])
+            ...     with store.pin("main") as version:
+            ...         dict(store.read("main", version))[0]["rank"].tolist()
+            [0.5]
+        """
+        manifest = self.version(loop, at)
+        lease = Lease.take(self.backend, seconds, [manifest.name])
+        try:
+            retained = self.backend.floor(loop, manifest.iteration)
+            if (
+                retained is None or retained[1] != manifest.name
+            ):  # a sweep may not have seen the lease
+                raise MissingError(f"version {manifest.iteration} of {loop!r} was just dropped")
+            yield manifest
+        finally:
+            lease.release()
+
+    def _publish(
+        self, added: Manifest, parent: Manifest | None, content: Manifest | None
+    ) -> Manifest:
+        loop, iteration = added.loop, added.iteration
+        while True:
+            head = self._claims[loop]
+            manifest = self._whole(added, parent, content)
+            restart = parent is None and bool(head.manifest)
+            dropped = self.backend.list_versions(loop) if restart else []
+            new = Head(manifest.name, iteration, head.epoch)
+            required = manifest if content else added  # the parent's version refers to its own
+            if self.backend.publish(
+                manifest.name,
+                manifest.encode(),
+                loop,
+                head,
+                new,
+                restart=restart,
+                references=manifest.references,
+                requires=[ref.key for ref in required.segments],
+            ):
+                break
+            current = self.backend.get_head(loop)
+            if current is None or current.epoch != head.epoch:
+                del self._claims[loop]
+                raise FencedError(
+                    f"another driver took over loop {loop!r}, so this run stops: its commits are "
+                    "kept, start it again to continue from the newest version"
+                )
+            self._claims[loop] = current  # the version was compacted: an equal one is newest
+            if parent is not None:
+                parent = self.manifest(current.manifest)
+                depth = parent.depth + 1
+                name = new_attempt(self.backend.now())
+                added = replace(added, name=name, parent=parent.name, depth=depth)
+        self._claims[loop] = new
+        self.remember(manifest)
+        if parent is not None and parent.iteration == iteration:
+            dropped = [(iteration, parent.name)]
+        self.sweep([name for _, name in dropped])
+        return manifest
+
+    def _check_newest(self, loop: str, parent: Manifest) -> None:
+        head = self._claims[loop]
+        if parent.name == head.manifest:
+            return
+        current = self.backend.get_head(loop)
+        if current is None or current.epoch != head.epoch or current.manifest != parent.name:
+            raise StateInputError(
+                f"version {parent.iteration} of loop {loop!r} is not its newest: commit on "
+                "store.head(loop), or fork it first"
+            )
+        self._claims[loop] = current  # it was compacted
+
+    def _whole(
+        self, manifest: Manifest, parent: Manifest | None, content: Manifest | None
+    ) -> Manifest:
+        """The manifest with all segments of its version, if they are few or its chain is long."""
+        below = content or parent
+        whole = live_segments(self.segments(below) if below else [], manifest.segments)
+        short = len(whole) <= 2 * len(manifest.segments) + 8
+        if parent and not content and manifest.depth < MAX_CHAIN and not short:
+            return manifest
+        if content:
+            whole = [ref for ref in whole if ref.kind != "messages" or ref in manifest.segments]
+        return replace(manifest, segments=tuple(whole), complete=True, depth=0)
+
+    def _put_compacted(self, loop: str, manifest: Manifest, refs: list[SegmentRef]) -> SegmentRef:
+        """Store the base that equals a base and its deltas."""
+        first = refs[0]
+        columns = overlay([self.segment(ref) for ref in refs])
+        if "name.offsets" in self.table(first) and "name.offsets" not in columns:
+            raise StateInputError(
+                f"loop {loop!r}: its deltas have no names where its base has: commit a base instead"
+            )
+        return self.put_segment(
+            loop, first.key.partition, manifest.iteration, "base", columns, group=first.group
+        )
+
+    def _descends(self, manifest: Manifest, ancestor: str) -> bool:
+        while manifest.name != ancestor:
+            if manifest.parent is None:
+                return False
+            try:
+                manifest = self.manifest(manifest.parent)
+            except MissingError:  # dropped, so it is no version of any loop
+                return False
+        return True
+
+
+def _partitions(parent: Manifest | None, added: tuple[SegmentRef, ...]) -> int:
+    if parent is not None:
+        return parent.partitions
+    return 1 + max((ref.key.partition for ref in added), default=0)

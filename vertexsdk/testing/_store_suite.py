@@ -137,14 +137,14 @@ class StoreSuite:
         """Whatever the collector saw before, it removes nothing that was committed since."""
         first = commit(store, "main", 0, 0.0)
         ref = store.put_segment("main", 0, 1, "base", {"id": np.arange(3), "value": np.ones(3)})
-        look = garbage.marked
+        look = garbage.reachable
 
         def look_and_commit(*args: Any) -> Any:
             seen = look(*args)
             store.commit("main", iteration=1, segments=[ref], parent=first)
             return seen
 
-        monkeypatch.setattr(garbage, "marked", look_and_commit)
+        monkeypatch.setattr(garbage, "reachable", look_and_commit)
         with open_store(store.backend.address) as collector:
             collector.collect(0, alone=True)
         monkeypatch.undo()

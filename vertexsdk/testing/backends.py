@@ -1,13 +1,15 @@
-"""The conformance suite of backends: a class of tests that a backend's own test file subclasses.
+"""The conformance suite for backends: a class of tests that a backend's test file subclasses.
 
-    class TestMine(BackendSuite):
-        @pytest.fixture
-        def url(self, tmp_path):
-            return f"mine://{tmp_path}/store"
+The tests hold a backend to the guarantees of `vertexsdk.state.contract`: first its own methods,
+then the store on top of it, with forks, garbage collection, crashes and races.
 
-The invariants are those of `vertexsdk.state.contract`; each test says which it holds to. What the
-backend does itself is in `contract_suite`; what the store above makes of it, through forks,
-garbage, crashes and races, in `store_suite` and `crash_suite`.
+Example:
+    >>> class TestMine(BackendSuite):
+    ...     @pytest.fixture
+    ...     def url(self, tmp_path):
+    ...         return f"lmdb://{tmp_path}/store"  # here mine://...
+    >>> len([name for name in dir(TestMine) if name.startswith("test_")]) > 20
+    True
 """
 
 from __future__ import annotations
@@ -25,11 +27,14 @@ __all__ = ["HOSTILE_NAMES", "BackendSuite"]
 
 
 class BackendSuite(ContractSuite, StoreSuite, CrashSuite):
-    """Subclass it, and give the fixture `url`: a store that is new for each test."""
+    """Subclass it and define the fixture `url`, the URL of a new, empty store for each test.
+
+    The class attributes `kills` and `examples` set how many random crashes and histories are tried.
+    """
 
     @pytest.fixture
     def url(self) -> str:
-        raise NotImplementedError("give the fixture `url`")
+        raise NotImplementedError("define the fixture `url` in the subclass of BackendSuite")
 
     @pytest.fixture
     def store(self, url: str) -> Iterator[Store]:

@@ -1,7 +1,7 @@
-"""What the built-in algorithms must answer, from NetworkX or from the definition itself.
+"""Oracles: the expected results of the built-in algorithms, from NetworkX or from the definition.
 
-Every oracle takes a NetworkX graph and the algorithm's parameters, and returns the expected
-values by field, then by vertex. NetworkX and SciPy are imported when an oracle is called.
+An oracle takes a NetworkX graph and the algorithm's parameters, and returns the expected values by
+field, then by vertex. NetworkX and SciPy are imported when an oracle is called.
 """
 
 from __future__ import annotations
@@ -22,10 +22,15 @@ Values = dict[str, dict[Any, Any]]
 def graph_of(
     edges: Iterable[Sequence[Any]], vertices: Iterable[Any] = (), *, undirected: bool = False
 ) -> Any:
-    """Build a NetworkX DiGraph or Graph; the last of duplicate edges gives its `weight`.
+    """Build a NetworkX DiGraph or Graph; of duplicate edges the last sets the `weight`.
 
-    >>> sorted(graph_of([(1, 2), (2, 1), (2, 2)], undirected=True).edges)
-    [(1, 2), (2, 2)]
+    Args:
+        edges: (source, target) or (source, target, weight); the default weight is 1.
+        vertices: ids of vertices that may have no edges.
+
+    Example:
+        >>> sorted(graph_of([(1, 2), (2, 1), (2, 2)], undirected=True).edges)
+        [(1, 2), (2, 2)]
     """
     import networkx as nx
 
@@ -43,10 +48,22 @@ def expected(
     *,
     undirected: bool = False,
 ) -> Values:
-    """Return what the built-in algorithm `name` must answer, by field and vertex.
+    """The expected result of the built-in algorithm `name`.
 
-    >>> expected("wcc", [(4, 2), (8, 9)])
-    {'component': {2: 2, 4: 2, 8: 8, 9: 8}}
+    Args:
+        name: a key of `ORACLES`, as on the command line.
+        edges, vertices, undirected: as for `graph_of`.
+        params: the algorithm's parameters.
+
+    Returns:
+        field → vertex → value.
+
+    Raises:
+        KeyError: there is no oracle of this name.
+
+    Example:
+        >>> expected("wcc", [(4, 2), (8, 9)]) == {"component": {4: 2, 2: 2, 8: 8, 9: 8}}
+        True
     """
     return ORACLES[name](graph_of(edges, vertices, undirected=undirected), **(params or {}))
 
@@ -54,21 +71,26 @@ def expected(
 def disagreements(
     wanted: Values, got: Mapping[Any, Mapping[str, Any]], tolerance: float = 0.0
 ) -> list[str]:
-    """List where a result, by vertex and field, is not what an oracle expects.
+    """The differences between a result and what an oracle expects, as lines of text.
 
     Args:
-        wanted: from `expected`.
-        got: from `Reference.state`, or a run's `to_dict`, by vertex then by field.
+        wanted: field → vertex → value, from `expected`.
+        got: vertex → field → value, from `Result.to_dict`.
         tolerance: largest absolute difference of floats.
+
+    Example:
+        >>> wanted = expected("bfs", [(1, 2)], params={"origin": 1})
+        >>> disagreements(wanted, {1: {"depth": 0}, 2: {"depth": 7}})
+        ['depth of 2: 7, not 1']
     """
-    found = []
+    lines = []
     for field, values in wanted.items():
         if values.keys() != got.keys():
-            found.append(f"vertices differ: {sorted(values.keys() ^ got.keys(), key=str)[:9]}")
+            lines.append(f"vertices differ: {sorted(values.keys() ^ got.keys(), key=str)[:9]}")
         for vertex in sorted(values.keys() & got.keys()):
             if not near(values[vertex], got[vertex][field], tolerance):
-                found.append(f"{field} of {vertex!r}: {got[vertex][field]}, not {values[vertex]}")
-    return found
+                lines.append(f"{field} of {vertex!r}: {got[vertex][field]}, not {values[vertex]}")
+    return lines
 
 
 def sssp(graph: Any, origin: Any) -> Values:

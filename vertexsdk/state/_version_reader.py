@@ -1,7 +1,7 @@
-"""Reading versions: which segments make one, its state as arrays, and single vertices.
+"""Reading versions: their manifests and segments, the state as arrays, and single vertices.
 
-Immutable things are cached by name: manifests, lists of segments, and opened segments. A cached
-segment holds no copy where the backend gives views.
+Manifests, lists of segments and open segments never change, so they are cached by name. A cached
+segment is not a copy where the backend returns views.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.column_table import Column, CorruptError, Table, damaged
-from vertexsdk.state._caches import Cache
+from vertexsdk.state._caches import LruCache
 from vertexsdk.state._lookup import find_vertices
 from vertexsdk.state._remote_segment import LARGE, RemoteTable
 from vertexsdk.state._validation import check_name
 from vertexsdk.state.contract import Backend, CanReadParts, SegmentKey
 from vertexsdk.state.errors import MissingError, StateInputError
-from vertexsdk.state.manifests import Manifest, SegmentRef, live
+from vertexsdk.state.manifests import Manifest, SegmentRef, layers_by_partition, live_segments
 from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE, overlay, refuse_pickled
 
-__all__ = ["Snapshots"]
+__all__ = ["VersionReader"]
 
-_ROOM = 1 << 29  # bytes of segments; those of LMDB are views and take none
-_stores: weakref.WeakSet[Snapshots] = weakref.WeakSet()
+_CACHE_BYTES = 1 << 29  # bytes of segments; those of LMDB are views and take none
+_stores: weakref.WeakSet[VersionReader] = weakref.WeakSet()
 
 
-class Snapshots:
+class VersionReader:
     """The reading half of a `Store`."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self._manifests: Cache[str, Manifest] = Cache(2048)
-        self._lists: Cache[str, list[SegmentRef]] = Cache(8)
-        self._tables: Cache[SegmentKey, Table] = Cache(256, _ROOM)
-        self._remote: Cache[SegmentKey, RemoteTable] = Cache(64)
+        self._manifests: LruCache[str, Manifest] = LruCache(2048)
+        self._lists: LruCache[str, list[SegmentRef]] = LruCache(8)
+        self._tables: LruCache[SegmentKey, Table] = LruCache(256, _CACHE_BYTES)
+        self._remote: LruCache[SegmentKey, RemoteTable] = LruCache(64)
         _stores.add(self)
 
     def close(self) -> None:
-        """Let go of the backend; arrays that were read stay valid."""
+        """Close the backend; arrays that were read stay valid."""
         self.forget_tables()
         self.backend.close()
 
@@ -66,7 +66,7 @@ class Snapshots:
         """The newest version of the loop, or the newest at or before iteration `at`.
 
         Raises:
-            StateInputError: there is none; says what there is.
+            StateInputError: there is no such version; the message lists those there are.
         """
         if at is None:
             newest = self.head(loop)
@@ -74,62 +74,64 @@ class Snapshots:
                 raise self.unknown_loop(loop)
             return newest
         check_name(loop)
-        found = self.backend.floor(loop, at)
-        if found is None:
+        version = self.backend.floor(loop, at)
+        if version is None:
             versions = self.versions(loop)
             if not versions:
                 raise self.unknown_loop(loop)
             raise StateInputError(
-                f"loop {loop!r} has no version at or before iteration {at}: the oldest that is "
-                f"kept is {versions[0]}"
+                f"loop {loop!r} has no version at or before iteration {at}: the oldest "
+                f"retained is {versions[0]}"
             )
-        return self.manifest(found[1])
+        return self.manifest(version[1])
 
     def manifest(self, name: str) -> Manifest:
-        """The manifest of that name.
+        """The manifest with this name.
 
         Raises:
-            MissingError, CorruptError: it is not there, or not what was written.
+            MissingError: there is none.
+            CorruptError: the stored bytes have changed.
         """
-        found = self._manifests.get(name)
-        if found is None:
+        manifest = self._manifests.get(name)
+        if manifest is None:
             data = self.backend.get_manifest(name)
             if data is None:
                 raise MissingError(
                     f"manifest {name} is missing in {self.backend.location}: the version was "
                     "dropped while it was read, or the store is damaged"
                 )
-            found = Manifest.decode(name, data)
-            self._manifests.put(name, found)
-        return found
+            manifest = Manifest.decode(name, data)
+            self._manifests.put(name, manifest)
+        return manifest
 
     def remember(self, manifest: Manifest) -> None:
-        """Keep a manifest that was just written."""
+        """Cache a manifest that was just written."""
         self._manifests.put(manifest.name, manifest)
 
     def segments(self, manifest: Manifest) -> list[SegmentRef]:
-        """The segments that make this version, in the order in which they are laid over."""
-        found = self._lists.get(manifest.name)
-        if found is None:
+        """The segments of a version, in the order in which they are overlaid."""
+        refs = self._lists.get(manifest.name)
+        if refs is None:
             chain = [manifest]
             known = None
             while not chain[-1].complete and known is None and chain[-1].parent is not None:
                 chain.append(self.manifest(chain[-1].parent))
                 known = self._lists.get(chain[-1].name)
-            found = list(known or [])
+            refs = list(known or [])
             for link in reversed(chain if known is None else chain[:-1]):
-                found = live(found, link.segments)
-            self._lists.put(manifest.name, found)
-        return list(found)
+                refs = live_segments(refs, link.segments)
+            self._lists.put(manifest.name, refs)
+        return list(refs)
 
     def table(self, ref: SegmentRef) -> Table:
-        """A segment, opened: columns are read and checked when asked for.
+        """Open a segment; its columns are read and checked when they are accessed.
 
         Raises:
-            MissingError, CorruptError: it is not there, or not what was written.
+            MissingError: the backend no longer has it.
+            CorruptError: the stored bytes have changed.
         """
-        found = self._tables.get(ref.key)
-        if found is None:
+        table = self._tables.get(ref.key)
+        if table is None:
             pieces = self.backend.get_segment(ref.key)
             if pieces is None:
                 raise MissingError(
@@ -137,13 +139,13 @@ class Snapshots:
                     "dropped while it was read, or the store is damaged"
                 )
             with self.naming_segment(ref):
-                found = Table(pieces)
-                if found.schema != ref.schema or found.size != ref.bytes:
+                table = Table(pieces)
+                if table.schema != ref.schema or table.size != ref.bytes:
                     raise CorruptError("another segment is stored in its place")
                 if ref.kind in ("base", "delta"):
-                    found.check_rows()
-            self._tables.put(ref.key, found, ref.bytes)
-        return found
+                    table.check_rows()
+            self._tables.put(ref.key, table, ref.bytes)
+        return table
 
     def point_table(self, ref: SegmentRef) -> Table:
         """A segment, opened for a few rows: of a large one on a server only they are fetched.
@@ -175,14 +177,19 @@ class Snapshots:
         trusted: bool = False,
         objects: Collection[str] | None = None,
     ) -> dict[str, Column]:
-        """The columns of a segment, checked; read-only views where the backend gives views.
+        """Read and check the columns of a segment; read-only views where the backend returns views.
 
-        Of its fields only those named in `fields`, if it is given; ids and names always. Only
-        those named in `objects`, if it is given, may be pickled.
+        Args:
+            fields: read only these, and ids and names; None for all.
+            trusted: pickled objects may be read, as whoever can write to the store is trusted.
+            objects: the only columns that may hold pickled objects; None for any.
+
+        Returns:
+            Arrays of shape (n,), or (n, k) for vectors, by column.
 
         Raises:
-            MissingError, CorruptError: it is not there, or not what was written, or pickled where
-                it may not be.
+            MissingError: the backend no longer has it.
+            CorruptError: the stored bytes have changed, or a column must not be pickled.
             StateError: pickled columns, and not `trusted`.
         """
         table = self.table(ref)
@@ -205,28 +212,32 @@ class Snapshots:
         trusted: bool = False,
         objects: Collection[str] | None = None,
     ) -> Iterator[tuple[int, dict[str, Column]]]:
-        """The state of a version: `(partition, columns)` for each partition (and group), checked.
+        """Read and check the state of a version.
 
-        The columns are "id" (int64[n], ascending), the state's fields (only those named in
-        `fields`, if it is given), and "name.offsets", "name.bytes" where vertices have names.
-        `objects`: as for `segment`.
+        Args:
+            at: the newest version at or before this iteration, or this one; None for the newest.
+            group: read only this one, such as a vertex class; None for all.
+            fields, trusted, objects: as for `segment`.
+
+        Yields:
+            `(partition, columns)` for each partition and group, ascending. The columns are "id"
+            (int64[n], ascending), the fields of the state (n rows each), and "name.offsets",
+            "name.bytes" where vertices have names.
 
         Raises:
             StateInputError: no such version.
             MissingError, CorruptError, StateError: as `segment`.
         """
         manifest = at if isinstance(at, Manifest) else self.version(loop, at)
-        layers: dict[tuple[int, str], list[SegmentRef]] = {}
-        for ref in self.segments(manifest):
-            if ref.kind in ("base", "delta") and group in (None, ref.group):
-                layers.setdefault((ref.key.partition, ref.group), []).append(ref)
-        for (partition, _), refs in sorted(layers.items(), key=lambda item: item[0]):
-            opened = [
+        for (partition, name), refs in layers_by_partition(self.segments(manifest)):
+            if group not in (None, name):
+                continue
+            layers = [
                 self.segment(ref, fields=fields, trusted=trusted, objects=objects) for ref in refs
             ]
             with self.naming_segment(refs[-1]):
-                whole = overlay(opened)
-            yield partition, whole
+                columns = overlay(layers)
+            yield partition, columns
 
     def lookup(
         self,
@@ -238,15 +249,16 @@ class Snapshots:
         trusted: bool = False,
         objects: Collection[str] | None = None,
     ) -> dict[Any, dict[str, Any]]:
-        """The state of single vertices, found without a scan: id → field → value.
+        """Read the state of single vertices by binary search.
 
         Args:
             ids: integers, or names where the loop's vertices have names.
-            fields: only these.
-            objects: as for `segment`.
+            at: the newest version at or before this iteration, or this one; None for the newest.
+            fields, trusted, objects: as for `segment`.
 
         Returns:
-            Those of the ids that there are; scalars are Python values, vectors arrays.
+            id → field → value, without ids that do not exist; scalars are Python values, vectors
+            arrays.
 
         Raises:
             StateInputError: no such version, or ids of the wrong type.
@@ -256,16 +268,27 @@ class Snapshots:
         return find_vertices(self, manifest, ids, fields=fields, trusted=trusted, objects=objects)
 
     def statistics(self) -> dict[str, Any]:
-        """`bytes`: what the store takes where it is kept; and what else the backend tells."""
+        """At least `bytes`, the size of the store; and other figures of the backend."""
         return self.backend.statistics()
 
+    def check_segment(self, ref: SegmentRef) -> None:
+        """Check every column of a segment against its checksums.
+
+        Raises:
+            MissingError, CorruptError: as `segment`.
+        """
+        table = self.table(ref)
+        with self.naming_segment(ref):
+            for name in table.stored:
+                table.check(name)
+
     def forget_tables(self) -> None:
-        """Let go of opened segments, which would keep what is deleted in place."""
+        """Drop open segments, which would keep the space of what is deleted."""
         self._tables.clear()
         self._remote.clear()
 
     def unknown_loop(self, loop: str) -> StateInputError:
-        """The error that says which loops there are."""
+        """The error for an unknown loop; its message lists the loops there are."""
         loops = self.loops()
         known = ", ".join(map(repr, loops[:10])) if loops else "none"
         return StateInputError(
@@ -274,7 +297,7 @@ class Snapshots:
 
     @contextmanager
     def naming_segment(self, ref: SegmentRef) -> Iterator[None]:
-        """Errors about bytes inside name the segment."""
+        """Errors in this context about malformed bytes name the segment."""
         try:
             with damaged("a column", ""):
                 yield
