@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.column_table import damaged
+from vertexsdk.backends._files import sync_directory
 from vertexsdk.backends._lmdb_pages import check_data_file, free_pages
 from vertexsdk.state.errors import FullError, StateError
 
@@ -259,7 +260,7 @@ def open_environment(
         try:
             if not os.path.isdir(path):
                 os.makedirs(path, exist_ok=True)
-                _sync_directory(os.path.dirname(path))
+                sync_directory(os.path.dirname(path))
             status = os.stat(path)
             place = (status.st_dev, status.st_ino)
             found = _open.get(place)
@@ -291,14 +292,6 @@ def _reserve_lock_file(path: str) -> None:
     try:
         if not os.fstat(descriptor).st_size and hasattr(os, "posix_fallocate"):
             os.posix_fallocate(descriptor, 0, _READERS * _READER)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_directory(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

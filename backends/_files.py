@@ -1,16 +1,16 @@
-"""Large segments of a directory's store: a file each, written once, mapped when it is read.
+"""Large segments of an LMDB store: a file each, written once and mapped when read.
 
     ROOT/LOOP/PARTITION-ITERATION-ATTEMPT          LOOP is the name in hex, cut into directories
     ROOT/LOOP/PARTITION-ITERATION-ATTEMPT.N.part   being written, or left by a writer that died
 
-A file gets its name when all of it is on the disk, so a segment is whole or absent. What a writer
-left is listed as a segment that nothing refers to, which a collection removes. A map stays valid
-when its file is deleted. Beside an LMDB environment this spares a copy of every byte on writing,
-and on reading the touch of every page by which py-lmdb fetches a value.
+A file is renamed once all of it is on the disk, so a segment is whole or absent. What a dead writer
+left is listed as an unreferenced segment, which garbage collection deletes. A map stays valid when
+its file is deleted. Compared with LMDB this saves a copy of every byte on writing; and on reading,
+as py-lmdb touches every page of a value.
 
-Of what a process writes of a partition the system keeps the last `CACHED` files in memory, and is
-told that it may use that of those before: a loop that commits each iteration would fill the
-memory with versions that hardly anybody reads.
+Of the files that a process writes for a partition, the page cache keeps the last `CACHED`; earlier
+ones are released, or a loop that commits each iteration would fill the page cache with versions
+that are hardly ever read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from vertexsdk.state.contract import SegmentKey
 from vertexsdk.state.errors import FullError, StateError
 
-__all__ = ["CACHED", "LARGE", "Files"]
+__all__ = ["CACHED", "LARGE", "Files", "sync_directory"]
 
 LARGE = 1 << 20  # bytes from which a segment is a file of its own
 CACHED = 2
@@ -37,10 +37,10 @@ _CUT = 240  # hex digits in the name of a directory
 
 
 class Files:
-    """The files below a directory, which is made when the first is written.
+    """The files below a directory, which is created with the first of them.
 
     Args:
-        sync: be durable.
+        sync: fsync files and directories.
     """
 
     def __init__(self, root: str, sync: bool) -> None:
@@ -51,7 +51,7 @@ class Files:
         """Write a segment, durably.
 
         Raises:
-            FullError: no room; nothing is left of it.
+            FullError: the disk is full; nothing was stored.
             StateError: the directory cannot be written.
         """
         folder = self._folder(key.loop)
@@ -100,28 +100,28 @@ class Files:
             ) from error
 
     def has(self, key: SegmentKey) -> bool:
-        """Whether the segment is there."""
+        """Whether the segment exists."""
         return os.path.exists(os.path.join(self._folder(key.loop), _name(key)))
 
     def discard(self, key: SegmentKey) -> None:
-        """Forget it, if it is there; maps of it stay valid."""
+        """Delete the segment if it exists; maps of it stay valid."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(self._folder(key.loop), _name(key)))
 
     def delete(self, keys: Iterable[SegmentKey]) -> None:
-        """Forget them, and what writers left of them; maps of them stay valid."""
+        """Delete segments, and unfinished files of them; maps of them stay valid."""
         loops: dict[str, set[str]] = {}
         for key in keys:
             loops.setdefault(self._folder(key.loop), set()).add(_name(key))
         for folder, names in loops.items():
             with contextlib.suppress(FileNotFoundError):
-                for found in os.listdir(folder):
-                    if found.split(".")[0] in names:
+                for name in os.listdir(folder):
+                    if name.split(".")[0] in names:
                         with contextlib.suppress(FileNotFoundError):
-                            os.unlink(os.path.join(folder, found))
+                            os.unlink(os.path.join(folder, name))
 
     def keys(self, loop: str | None = None) -> Iterator[SegmentKey]:
-        """The keys of one loop's files, or of all, also of those left unfinished; in no order."""
+        """The keys of one loop's files, or of all, unfinished ones included, in any order."""
         if loop is None:
             yield from _walk(self._root, "")
         else:
@@ -158,11 +158,16 @@ class Files:
 
     def _sync_directory(self, path: str) -> None:
         if self._sync:
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            sync_directory(path)
+
+
+def sync_directory(path: str) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _name(key: SegmentKey) -> str:
@@ -175,7 +180,7 @@ def _walk(folder: str, raw: str) -> Iterator[SegmentKey]:
             if entry.is_dir():
                 yield from _walk(entry.path, raw + entry.name)
             else:
-                with contextlib.suppress(ValueError):  # some other file: not ours to read or delete
+                with contextlib.suppress(ValueError):  # another program's file
                     partition, iteration, attempt = entry.name.split(".")[0].split("-")
                     loop = bytes.fromhex(raw).decode()
                     key = SegmentKey(loop, int(partition), int(iteration), attempt)

@@ -1,4 +1,4 @@
-"""Which format a directory holds: one line in the file FORMAT, written when the store is made."""
+"""The format version of an LMDB store: one line in its file FORMAT."""
 
 from __future__ import annotations
 
@@ -11,25 +11,30 @@ from vertexsdk.state.errors import FormatError, FullError, StateInputError
 __all__ = ["FORMAT", "check_format", "write_format"]
 
 FORMAT = 2
-OLDEST = 1  # which `LmdbBackend` brings up to date
+OLDEST = 1  # `LmdbBackend` migrates from it
 
 
 def check_format(path: str, create: bool) -> int:
-    """Make the store, or make sure that this one can be read; never changes anything else.
+    """Create a store in the directory, or check that the one there can be read.
 
     Returns:
-        The format of what is there.
+        The version of its format.
+
+    Raises:
+        FormatError: the directory holds other files, or a store of an unknown format.
+        FullError: the disk is full.
+        StateInputError: there is no store and not `create`, or the path cannot be used.
     """
     file = os.path.join(path, "FORMAT")
     try:
         if create:
             os.makedirs(path, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError), open(file, "rb") as found:
-            return _compare_format(path, found.read(100))
+        with contextlib.suppress(FileNotFoundError), open(file, "rb") as marker:
+            return _compare_format(path, marker.read(100))
         entries = [name for name in os.listdir(path) if not name.startswith(".FORMAT")]
         if entries and "FORMAT" not in entries:
             raise FormatError(
-                f"{path} holds other files ({min(entries)}, ...) and no store of this version: "
+                f"{path} holds other files ({min(entries)}, ...) and no store: "
                 "name an empty or a new directory"
             )
         if not create:
@@ -53,7 +58,7 @@ def check_format(path: str, create: bool) -> int:
 
 
 def write_format(path: str) -> None:
-    """Say that the store has the format of this version."""
+    """Write the current version to FORMAT."""
     temporary = os.path.join(path, f".FORMAT.{os.urandom(8).hex()}")
     with open(temporary, "wb") as new:
         new.write(b"vertexsdk state, format %d\n" % FORMAT)
@@ -65,7 +70,7 @@ def write_format(path: str) -> None:
 def _compare_format(path: str, raw: bytes) -> int:
     words = raw.split()
     if words[:3] != [b"vertexsdk", b"state,", b"format"] or not words[3:4]:
-        raise FormatError(f"{path}/FORMAT is not that of a store: name another directory")
+        raise FormatError(f"{path}/FORMAT was not written by a store: name another directory")
     for known in range(OLDEST, FORMAT + 1):
         if words[3] == b"%d" % known:
             return known

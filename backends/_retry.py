@@ -1,7 +1,7 @@
-"""What to do when a server is lost: try again with back-off, for a while, then say so.
+"""Retries with exponential back-off when a server is lost, and the server's clock.
 
-Every step that is tried again is one that may be done twice: puts write the same bytes, and a
-swap carries a token by which the server knows that it has done it already.
+Every step that is retried is idempotent: puts write the same bytes, and a swap carries a token by
+which the server recognises a swap that it has already done.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ __all__ = ["Clash", "Clock", "Lost", "patience", "persist"]
 
 T = TypeVar("T")
 _FIRST, _LONGEST = 0.05, 2.0  # seconds between attempts
-_CLASHES = 4  # after which it is no accident
-_FRESH = 60.0  # seconds for which an answer about the time is good
+_MAX_CLASHES = 4
+_CLOCK_AGE = 60.0  # seconds after which the server is asked for the time again
 
 
 class Lost(Exception):
@@ -26,14 +26,14 @@ class Lost(Exception):
 
 
 class Clash(Lost):
-    """Another transaction was in the way: it answers, and the same may succeed a moment later."""
+    """The server answers, but another transaction conflicts: a retry may succeed."""
 
 
 class Clock:
-    """A server's clock: asked now and then, and carried on by this host's steady clock.
+    """A server's clock: asked every minute, and extrapolated by this host's monotonic clock.
 
     Args:
-        ask: gives the server's seconds since 1970.
+        ask: returns the server's seconds since 1970.
     """
 
     def __init__(self, ask: Callable[[], float]) -> None:
@@ -41,19 +41,19 @@ class Clock:
         self._answer: tuple[float, float] | None = None  # and when it came
 
     def now(self) -> float:
-        """Seconds since 1970, whatever time it is on this host."""
+        """The server's seconds since 1970."""
         steady = time.monotonic()
-        if self._answer is None or steady - self._answer[1] > _FRESH:
+        if self._answer is None or steady - self._answer[1] > _CLOCK_AGE:
             self._answer = self._ask(), steady
-        said, at = self._answer
-        return said + steady - at
+        server, asked = self._answer
+        return server + steady - asked
 
 
 def persist(work: Callable[[], T], location: str, seconds: float, again: Callable[[], None]) -> T:
-    """Run `work` until it is not `Lost`, for at most `seconds` after the first failure.
+    """Run `work` until it does not raise `Lost`, for at most `seconds` after the first failure.
 
     Args:
-        again: called before each further attempt, to drop the connection.
+        again: called before each retry, to drop the connection.
 
     Raises:
         StateError: the server stayed away.
@@ -64,9 +64,9 @@ def persist(work: Callable[[], T], location: str, seconds: float, again: Callabl
             return work()
         except Lost as error:
             clashes += isinstance(error, Clash)
-            if clashes > _CLASHES:
+            if clashes > _MAX_CLASHES:
                 raise StateError(
-                    f"{location} cannot do this, nor a moment later: {error}"
+                    f"{location} still has conflicting transactions after retries: {error}"
                 ) from None
             end = end or time.monotonic() + seconds
             if time.monotonic() + pause > end:
@@ -81,9 +81,8 @@ def persist(work: Callable[[], T], location: str, seconds: float, again: Callabl
 
 
 def patience(options: dict[str, list[str]], location: str) -> float:
-    """The seconds of the URL's option `retry=`, which is taken out of the options; 15 if none."""
-    given = options.pop("retry", ["15"])[0]
+    """Pop the URL option `retry=`: the seconds to retry for, 15 by default."""
     try:
-        return max(0.0, float(given))
+        return max(0.0, float(options.pop("retry", ["15"])[0]))
     except ValueError:
         raise StateInputError(f"{location}: retry= takes a number of seconds") from None

@@ -1,14 +1,13 @@
-"""`lmdb:///path`: the embedded default. One host, durable, any number of its processes.
+"""`lmdb:///path`: the embedded default backend, for any number of processes of one host.
 
-    path/FORMAT       which format this is
+    path/FORMAT       the version of the format
     path/catalog/     heads, manifests and versions, in one environment: a commit is one transaction
     path/shard-NN/    small segments of the partitions p with p % 16 == NN, so that partitions
                       write side by side; an environment has one writer at a time
     path/large/       segments of a megabyte and more, a file each: see `_files`
 
-A segment is written in the pieces that it comes in, so that a column is never copied to be joined
-with another. Options in the URL: `?map=BYTES`, the size that maps start with, where address space
-is scarce.
+A segment is written in the pieces it was given as, so columns are not copied to be joined. Options
+in the URL: `?map=BYTES`, the initial size of memory maps, where address space is limited.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ __all__ = ["LmdbBackend"]
 
 SHARDS = 16
 _PLACE = struct.Struct(">IQ16sH")  # partition, iteration, attempt, piece
-_JOINED = 1 << 16  # pieces smaller than this are joined with their neighbours
+_SMALL_PIECE = 1 << 16  # smaller pieces are joined with their neighbours
 
 
 class LmdbBackend(Catalog):
     """A store in a directory of this host.
 
     Args:
-        path: the directory; made if it is not there and `create`.
-        create: make the store if there is none.
-        map_size: see `open_environment`.
+        path: the directory; created with its parents if `create`.
+        create: create the store if there is none.
+        map_size: initial bytes of each memory map, see `open_environment`.
 
     Raises:
-        CorruptError: files of it were lost or cut short.
-        FormatError: the directory holds something else, or another version's store.
-        StateInputError: no store there and not `create`, or no permission.
+        CorruptError: files are missing or truncated.
+        FormatError: the directory holds something else, or a store of another format.
+        StateInputError: there is no store and not `create`, or no permission.
     """
 
     durable = True
@@ -65,14 +64,14 @@ class LmdbBackend(Catalog):
         self._process = os.getpid()
         self._environments: dict[str, Environment] = {}
         self._files = Files(os.path.join(self.path, "large"), self.durable)
-        format = check_format(self.path, create)
+        version = check_format(self.path, create)
         self._refuse_lost_catalog()
-        if format < FORMAT:
+        if version < FORMAT:
             add_references(self._catalog())
             write_format(self.path)
 
     def _refuse_lost_catalog(self) -> None:
-        """Make the catalog of a new store; an old one without it would look empty to `collect`."""
+        """Create a new store's catalog; `collect` would empty an old store without its catalog."""
         if has_tables(os.path.join(self.path, "catalog", "data.mdb")):
             return
         beside = [n for n in os.listdir(self.path) if n == "large" or n.startswith("shard-")]
@@ -91,7 +90,7 @@ class LmdbBackend(Catalog):
         options = parse_qs(parts.query)
         if not path.strip("/"):
             raise StateInputError(
-                f"{redacted(url)} names no directory: write lmdb:///path/to/directory"
+                f"{redacted(url)} has no directory: write lmdb:///path/to/directory"
             )
         try:
             size = int(options.pop("map", ["0"])[0])
@@ -123,10 +122,10 @@ class LmdbBackend(Catalog):
             return [large]
 
         def work(txn: Any) -> list[memoryview]:
-            found: list[memoryview] = []
-            while (value := txn.get(_segment(key, len(found)))) is not None:
-                found.append(value)
-            return found
+            values: list[memoryview] = []
+            while (value := txn.get(_segment(key, len(values)))) is not None:
+                values.append(value)
+            return values
 
         return self._shard(key).arrays(work) or None
 
@@ -142,10 +141,10 @@ class LmdbBackend(Catalog):
             environment.forget_snapshot()
 
     def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
-        catalog, given = self._catalog(), list(keys)
+        catalog, candidates = self._catalog(), list(keys)
 
         def work(txn: Any) -> list[SegmentKey]:  # writes nothing: its lock keeps commits out
-            gone = [key for key in given if not referenced(txn, catalog, key.attempt)]
+            gone = [key for key in candidates if not referenced(txn, catalog, key.attempt)]
             self.delete_segments(gone)
             return gone
 
@@ -153,12 +152,12 @@ class LmdbBackend(Catalog):
 
     def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
         prefix = b"" if loop is None else loop_prefix(loop)
-        found = set(self._files.keys(loop))
+        keys = set(self._files.keys(loop))
         for number in range(SHARDS):
             if os.path.isdir(os.path.join(self.path, f"shard-{number:02}")):
                 environment = self._environment(f"shard-{number:02}")
-                found.update(environment.read(lambda txn: list(_scan(txn, prefix))))
-        return iter(sorted(found))
+                keys.update(environment.read(lambda txn: list(_scan(txn, prefix))))
+        return iter(sorted(keys))
 
     def _has_segment(self, key: SegmentKey) -> bool:
         if self._files.has(key):
@@ -186,16 +185,16 @@ class LmdbBackend(Catalog):
         if self._process != os.getpid():
             self._environments = {}  # the parent's: `_environment` keeps them, unused
             self._process = os.getpid()
-        found = self._environments.get(name)
-        if found is None:
-            found = open_environment(
+        environment = self._environments.get(name)
+        if environment is None:
+            environment = open_environment(
                 os.path.join(self.path, name),
                 tables=tables,
                 size=self._map_size,
                 sync=self.durable,
             )
-            self._environments[name] = found
-        return found
+            self._environments[name] = environment
+        return environment
 
 
 def _segment(key: SegmentKey, piece: int) -> bytes:
@@ -207,7 +206,7 @@ def _values(pieces: Sequence[memoryview | bytes]) -> list[memoryview | bytes]:
     values: list[memoryview | bytes] = []
     small: list[memoryview | bytes] = []
     for piece in pieces:
-        if len(piece) < _JOINED:
+        if len(piece) < _SMALL_PIECE:
             small.append(piece)
         else:
             if small:
@@ -219,13 +218,13 @@ def _values(pieces: Sequence[memoryview | bytes]) -> list[memoryview | bytes]:
 
 def _scan(txn: Any, prefix: bytes) -> Iterator[SegmentKey]:
     cursor = txn.cursor()
-    found = cursor.set_range(prefix)
-    while found and (key := cursor.key()).startswith(prefix):
+    more = cursor.set_range(prefix)
+    while more and (key := cursor.key()).startswith(prefix):
         loop = key[: -_PLACE.size - 1].decode()
         partition, iteration, attempt, piece = _PLACE.unpack(key[-_PLACE.size :])
         if piece == 0:
             yield SegmentKey(loop, partition, iteration, attempt.hex())
-        found = cursor.next()
+        more = cursor.next()
 
 
 def _delete(txn: Any, keys: list[SegmentKey]) -> None:

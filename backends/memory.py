@@ -1,12 +1,12 @@
-"""`memory://name`: for tests and for runs whose versions need not outlive the driver.
+"""`memory://name`: for tests, and for runs whose versions need not outlive the driver.
 
-The store belongs to the process that first opened the name, and is gone when that process ends.
-Tasks run in other processes, so it cannot be kept in the owner's own memory: it is an LMDB store
-that is never synced, in a directory in the host's memory (/dev/shm, or where that is small, the
-directory for temporary files). `location` names the directory, so a task opens the same store by
-the location, or by the pickled `Store`; by the bare name it would get one of its own.
+The store belongs to the process that first opened the name, and is deleted when that process ends.
+Tasks run in other processes, so it is not in the owner's own memory: it is an LMDB store without
+fsync, in a directory in the host's memory (/dev/shm, or the directory for temporary files where
+that is small). `location` contains the directory, so a task opens the same store by its location or
+by the pickled `Store`; the bare name would open a store of the task's own.
 
-Directories whose owner has died, by whatever signal, are removed when the next store is made.
+Directories whose owner has died, by whatever signal, are removed when the next store is created.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from vertexsdk.state.errors import StateInputError
 __all__ = ["MemoryBackend"]
 
 _SHARED_MEMORY = "/dev/shm"
-_ENOUGH = 1 << 30  # bytes that must be free there: a container's default is 64 MiB
+_MIN_FREE = 1 << 30  # bytes that must be free there: a container's default is 64 MiB
 _PREFIX = "vertexsdk-memory-"
 _OWNER = ".FORMAT-owner"
 _owned: dict[str, tuple[str, int]] = {}
@@ -34,7 +34,7 @@ _owner = 0
 
 
 class MemoryBackend(LmdbBackend):
-    """A store of this process, and of those it tells the location."""
+    """A store of this process, and of processes that know its location."""
 
     durable = False
     durability = "it is gone when the process that made it ends"
@@ -45,7 +45,7 @@ class MemoryBackend(LmdbBackend):
 
     @classmethod
     def from_url(cls, url: str, *, create: bool = True) -> MemoryBackend:
-        """The store named by `memory://name`, made if it is not there.
+        """The store named by `memory://name`, created if it does not exist.
 
         Raises:
             StateInputError: no such store, and not `create`; or its owner has ended.
@@ -81,7 +81,7 @@ def _directory(name: str, create: bool) -> str:
         root = _root()
         sweep(root)
         directory = tempfile.mkdtemp(prefix=_PREFIX, dir=root)
-        _owned[name] = (directory, _hold(directory))
+        _owned[name] = (directory, _lock_owner_file(directory))
         atexit.register(_remove, directory, _owner)
     return _owned[name][0]
 
@@ -89,17 +89,17 @@ def _directory(name: str, create: bool) -> str:
 def _root() -> str:
     with contextlib.suppress(OSError):
         room = os.statvfs(_SHARED_MEMORY)
-        if room.f_bavail * room.f_frsize >= _ENOUGH and os.access(_SHARED_MEMORY, os.W_OK):
+        if room.f_bavail * room.f_frsize >= _MIN_FREE and os.access(_SHARED_MEMORY, os.W_OK):
             return _SHARED_MEMORY
     return tempfile.gettempdir()
 
 
-def _hold(directory: str) -> int:
-    """Lock the file that says that the owner lives; the kernel unlocks it when it has died."""
-    made = os.path.join(directory, ".FORMAT.owner")
-    descriptor = os.open(made, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+def _lock_owner_file(directory: str) -> int:
+    """Lock the owner's file; the kernel unlocks it when the owner dies."""
+    temporary = os.path.join(directory, ".FORMAT.owner")
+    descriptor = os.open(temporary, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    os.rename(made, os.path.join(directory, _OWNER))
+    os.rename(temporary, os.path.join(directory, _OWNER))
     return descriptor
 
 

@@ -17,7 +17,7 @@ from tests.support.inprocess import InProcess
 from tests.support.programs import RandomProgram, random_program
 from tests.support.reference import Reference, reference
 from vertexsdk.program.program import Program
-from vertexsdk.testing._values import near
+from vertexsdk.testing.oracles import near
 
 Make = Callable[[random.Random], RandomProgram]
 

@@ -147,7 +147,7 @@ def test_a_server_that_is_away_when_a_task_opens_the_store(
         writer.add(1, columns)
         assert writer.finish()[1] is not None
     assert len(tries) == 3
-    monkeypatch.setattr(version_writer, "_PATIENCE", 0.0)
+    monkeypatch.setattr(version_writer, "_REOPEN_SECONDS", 0.0)
     tries.clear()
     with Writer("for ever", store.backend.address, "loop", 0, None) as writer:
         writer.add(1, columns)

@@ -15,7 +15,7 @@ from tests.support.graphs import random_graph
 from tests.support.inprocess import InProcess
 from tests.support.reference import reference
 from vertexsdk.program.program import Program
-from vertexsdk.testing._values import near
+from vertexsdk.testing.oracles import near
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CASES = [

@@ -21,7 +21,7 @@ AT_LEAST = {
     "vertexsdk.state.contract": 3,
     "vertexsdk.state.store": 6,
     "vertexsdk.testing.backends": 2,
-    "vertexsdk.testing.oracles": 4,
+    "vertexsdk.testing.oracles": 5,
 }
 MODULES = [
     *PACKAGES,

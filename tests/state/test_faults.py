@@ -39,7 +39,7 @@ def test_wrong_urls(tmp_path: Path) -> None:
         ("nonsense", "write lmdb:///"),
         ("user:secret@host", "no backend URL"),
         ("redos://user:secret@host/0", "only for lmdb, memory"),
-        ("lmdb://", "names no directory"),
+        ("lmdb://", "has no directory"),
         (f"lmdb://{tmp_path}/s?map=x", "number of bytes"),
         (f"lmdb://{tmp_path}/s?mop=1", "no option 'mop'"),
         (f"lmdb://{file}", "is a file"),

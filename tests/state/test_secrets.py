@@ -141,7 +141,7 @@ def test_a_url_in_a_file(tmp_path: Path, redis_server: RedisServer, redis_url: s
         ("", "has 0 lines: it must be one"),
         ("redis://:s3cret@a\nredis://:s3cret@b\n", "has 2 lines: it must be one"),
         (b"\xff\xfe", "it is no text"),
-        ("state", "'state' is no backend URL"),
+        ("state", "'state' is not a backend URL"),
     ):
         file.unlink(missing_ok=True)
         if text is not None:

@@ -9,10 +9,10 @@ from typing import Any
 from tests.support.adjacency import NOTHING, Edge
 from tests.support.node import Node
 from tests.support.reads import gathers_always, scatters_always
+from tests.support.values import fold, identity_of, same, typed
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.program import ClassSpec, Program
 from vertexsdk.program.vertex import ADD_TARGET, UPDATE, Aggregates, Aggregator
-from vertexsdk.testing._values import fold, identity_of, same, typed
 
 __all__ = ["Loop", "Message"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.adjacency import Edge
+from tests.support.values import copied, same, typed
 from vertexsdk.program.program import ClassSpec
 from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET, Target
-from vertexsdk.testing._values import copied, same, typed
 
 __all__ = ["Node"]
 

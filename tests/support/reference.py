@@ -23,10 +23,11 @@ import numpy as np
 from tests.support.adjacency import adjacency
 from tests.support.loop import Loop, Message
 from tests.support.node import Node
+from tests.support.values import copied, fold, same, typed
 from vertexsdk.program.algebra import INT_MAX, INT_MIN, Latest, VertexId
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import ADD_TARGET, Delta, Vertex
-from vertexsdk.testing._values import copied, fold, near, same, typed
+from vertexsdk.testing.oracles import near
 
 __all__ = ["Reference", "reference"]
 

@@ -1,14 +1,14 @@
-"""Versions on their way to the store, while the loop goes on: a task's end, and the driver's.
+"""Writing versions in the background: a task's `Writer` and the driver's `Committer`.
 
-A task copies the state at the end of an iteration that is to be committed; a thread writes it
-while the next iterations are computed. `Writer.finish` waits for that, so a report never names a
-segment that is not durable. The driver's `Committer` makes versions of what was reported, in
-order, beside the hops that follow.
+A task copies the state at the end of an iteration that is to be committed; a thread writes the copy
+while the next iterations are computed. `Writer.finish` waits for it, so a report never names a
+segment that is not durable. The driver's `Committer` commits reported versions in order, while the
+next hops run.
 
-Where few vertices changed a delta is written. It holds what is different from the segment that
-this process wrote before; the driver's command says by its attempt which segment was committed
-last, so a process that wrote another one, or none, writes a base. Deltas never hold more rows
-together than the base below them, and are at most `MAX_DELTAS`.
+If few vertices changed, a delta is written: the rows that differ from the segment that this process
+wrote before. The driver's command has the attempt of the segment committed last; a process that did
+not write that segment writes a base. The deltas of a base have at most as many rows together as the
+base, and there are at most `MAX_DELTAS` of them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from vertexsdk.state.address import Address
 __all__ = ["MAX_DELTAS", "Committer", "DeltaLayers", "Writer", "changed_rows", "store_of_run"]
 
 MAX_DELTAS = 64  # deltas over one base
-_WAITING = 2  # copies of the state that wait to be written
-_PATIENCE = 15.0  # seconds for a server to come back
+_MAX_PENDING = 2  # copies of the state that wait to be written
+_REOPEN_SECONDS = 15.0  # for a server to come back
 _NAMES = ("name.offsets", "name.bytes")
 _CONSTANT = ("id", "kind", *_NAMES)  # never changed in place
 
@@ -40,28 +40,28 @@ Columns = dict[str, Array]
 
 
 class DeltaLayers(NamedTuple):
-    """What lies over a partition's base: deltas, and rows in all of them together."""
+    """The deltas on a partition's base: their number, and the rows in all of them."""
 
     deltas: int = 0
     rows: int = 0
 
     def add(self, rows: int, count: int) -> DeltaLayers | None:
-        """The layers with a delta of `rows` more; None where a base of `count` rows is due."""
+        """With one more delta, of `rows`; None if a base of `count` rows is due."""
         if self.deltas >= MAX_DELTAS or self.rows + rows > count:
             return None
         return DeltaLayers(self.deltas + 1, self.rows + rows)
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
-    """What this process wrote last of a partition, and what lies over its base."""
+class _LastSegment:
+    """The segment of a partition that this process wrote last, and the deltas on its base."""
 
     attempt: str
     columns: Columns
     layers: DeltaLayers
 
 
-_written: dict[tuple[str, int], _Written] = {}  # (run, partition) ->
+_last_segments: dict[tuple[str, int], _LastSegment] = {}  # by (run, partition)
 _stores: dict[str, Store] = {}  # by run, as the directory may be another one in the next
 
 
@@ -69,6 +69,9 @@ class Writer:
     """Writes the versions of one partition that one hop completes; a context manager.
 
     Args:
+        run: names the run, whose processes open the store once.
+        store: None to write nothing.
+        loop, partition: what the segments belong to.
         committed: the attempt of this partition's segment that was committed last, if any.
     """
 
@@ -81,35 +84,41 @@ class Writer:
         committed: str | None,
     ) -> None:
         self._place, self._address, self._loop = (run, partition), store, loop
-        before = _written.get(self._place)
+        before = _last_segments.get(self._place)
         self._before = before if before and before.attempt == committed else None
         self._thread: ThreadPoolExecutor | None = None
         self._waiting: dict[int, Future[SegmentRef | None]] = {}
 
     def add(self, iteration: int, columns: Columns) -> None:
-        """Write this state, which is copied, as that of the end of `iteration`.
+        """Copy the state at the end of `iteration`, and write the copy in the background.
+
+        Args:
+            columns: "id" (int64[n], ascending) and the fields, n rows each.
 
         Raises:
-            StateError: an earlier one could not be written.
+            StateError: an earlier version could not be written.
         """
         if self._address is None:
             return
-        kept = {n: a if n in _CONSTANT else a.copy() for n, a in columns.items()}
+        copies = {n: a if n in _CONSTANT else a.copy() for n, a in columns.items()}
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "vertexsdk-writer")
         pending = list(self._waiting.values())
-        if len(pending) >= _WAITING:
-            pending[-_WAITING].result()
-        self._waiting[iteration] = self._thread.submit(self._write, iteration, kept)
+        if len(pending) >= _MAX_PENDING:
+            pending[-_MAX_PENDING].result()
+        self._waiting[iteration] = self._thread.submit(self._write, iteration, copies)
 
     def __contains__(self, iteration: int) -> bool:
         return iteration in self._waiting
 
     def finish(self) -> dict[int, SegmentRef | None]:
-        """Iteration → its durable segment, or None where nothing changed since the one before.
+        """Wait for all versions.
+
+        Returns:
+            iteration → its durable segment, or None if nothing changed since the one before.
 
         Raises:
-            StateError: one could not be written.
+            StateError: a version could not be written.
         """
         return {iteration: future.result() for iteration, future in self._waiting.items()}
 
@@ -128,13 +137,13 @@ class Writer:
                 return None
             layers = before.layers.add(len(rows), len(columns["id"]))
         if layers is not None and rows is not None:
-            ref = self._put(iteration, "delta", _taken(columns, rows))
+            ref = self._put(iteration, "delta", _take_rows(columns, rows))
         else:
             ref = self._put(iteration, "base", columns)
-        self._before = _Written(ref.key.attempt, columns, layers or DeltaLayers())
-        for place in [k for k in _written if k[0] != self._place[0]]:
-            del _written[place]  # of an earlier run
-        _written[self._place] = self._before
+        self._before = _LastSegment(ref.key.attempt, columns, layers or DeltaLayers())
+        for place in [k for k in _last_segments if k[0] != self._place[0]]:
+            del _last_segments[place]  # of an earlier run
+        _last_segments[self._place] = self._before
         return ref
 
     def _put(self, iteration: int, kind: Any, columns: Columns) -> SegmentRef:
@@ -145,17 +154,17 @@ class Writer:
 
 
 def store_of_run(run: str, address: str | Address) -> Store:
-    """The store, opened once by each process for a run."""
+    """The store of a run, opened once by each process."""
     if run not in _stores:
         for other in list(_stores):
             _stores.pop(other).close()
-        _stores[run] = _opened(address)
+        _stores[run] = _open_with_retry(address)
     return _stores[run]
 
 
-def _opened(address: str | Address) -> Store:
-    """The store; its server answered the driver, so if it is away just now it is waited for."""
-    end = time.monotonic() + _PATIENCE
+def _open_with_retry(address: str | Address) -> Store:
+    """Open the store; its server answered the driver, so wait for it if it is down now."""
+    end = time.monotonic() + _REOPEN_SECONDS
     while True:
         try:
             return open_store(address)
@@ -166,10 +175,13 @@ def _opened(address: str | Address) -> Store:
 
 
 def changed_rows(before: Columns, after: Columns) -> NDArray[np.int64] | None:
-    """The rows in which any bit is different; None where rows cannot be compared one by one.
+    """The rows (int64[m], ascending) in which any bit differs.
 
     Args:
         before, after: "id" (int64[n], ascending) and columns of n rows.
+
+    Returns:
+        None if the ids, columns or dtypes differ, or a column holds objects.
     """
     ids, old = after["id"], before["id"]
     if ids is not old and not np.array_equal(ids, old):
@@ -194,40 +206,43 @@ def _bits(values: Array) -> Array:
     return values.view(f"u{width}") if width in (1, 2, 4, 8) else values
 
 
-def _taken(columns: Columns, rows: NDArray[np.int64]) -> Columns:
-    taken = {n: values[rows] for n, values in columns.items() if n not in _NAMES}
+def _take_rows(columns: Columns, rows: NDArray[np.int64]) -> Columns:
+    subset = {n: values[rows] for n, values in columns.items() if n not in _NAMES}
     if "name.offsets" in columns:
         names = take_strings(columns["name.offsets"], columns["name.bytes"], rows)
-        taken["name.offsets"], taken["name.bytes"] = names
-    return taken
+        subset["name.offsets"], subset["name.bytes"] = names
+    return subset
 
 
 class Committer:
-    """Commits in the order given, in a thread; a context manager that ends with the last.
+    """Commits versions in order, in a thread; a context manager that waits for the last.
 
     Args:
-        commit: given what `add` was, and the manifest before; returns the new one, durable.
+        commit: called with the argument of `add` and the previous manifest; returns the new one.
         newest: the version to build on, if any.
-        rest: called when nothing waits any more.
+        idle: called when all versions added so far are committed.
     """
 
     def __init__(
         self,
         commit: Callable[[Any, Manifest | None], Manifest],
         newest: Manifest | None,
-        rest: Callable[[], object] = lambda: None,
+        idle: Callable[[], object] = lambda: None,
     ) -> None:
-        self._commit, self._rest = commit, rest
+        self._commit, self._idle = commit, idle
         self._newest = newest
-        self._added = self._made = 0
+        self._added = self._committed = 0
         self._last: Future[None] | None = None
         self._thread = ThreadPoolExecutor(1, "vertexsdk-committer")
 
     def add(self, version: Any) -> None:
         """Commit a version after those added before.
 
+        Args:
+            version: what `commit` is called with.
+
         Raises:
-            StateError: one of those failed.
+            StateError: an earlier commit failed.
         """
         if self._last is not None and self._last.done():
             self._last.result()
@@ -235,10 +250,13 @@ class Committer:
         self._last = self._thread.submit(self._next, version, self._last)
 
     def finish(self) -> Manifest | None:
-        """Wait for all; the newest version that is acknowledged.
+        """Wait for all commits.
+
+        Returns:
+            The newest version, if any.
 
         Raises:
-            StateError: one failed; those before it stay.
+            StateError: a commit failed; those before it are durable.
         """
         if self._last is not None:
             self._last.result()
@@ -246,11 +264,11 @@ class Committer:
 
     def _next(self, version: Any, before: Future[None] | None) -> None:
         if before is not None:
-            before.result()  # what is built on a failure fails too
+            before.result()  # raises if the version before failed
         self._newest = self._commit(version, self._newest)
-        self._made += 1
-        if self._made == self._added:
-            self._rest()
+        self._committed += 1
+        if self._committed == self._added:
+            self._idle()
 
     def __enter__(self) -> Committer:
         return self

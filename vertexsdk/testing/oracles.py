@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from vertexsdk.program.algebra import INT_MAX
-from vertexsdk.testing._values import near
+import numpy as np
 
-__all__ = ["ORACLES", "disagreements", "expected", "graph_of"]
+from vertexsdk.program.algebra import INT_MAX
+
+__all__ = ["ORACLES", "disagreements", "expected", "graph_of", "near"]
 
 Values = dict[str, dict[Any, Any]]
 
@@ -91,6 +92,25 @@ def disagreements(
             if not near(values[vertex], got[vertex][field], tolerance):
                 lines.append(f"{field} of {vertex!r}: {got[vertex][field]}, not {values[vertex]}")
     return lines
+
+
+def near(a: Any, b: Any, tolerance: float) -> bool:
+    """Whether two values are equal, floats within `tolerance`; NaN is equal to itself.
+
+    Args:
+        a, b: numbers, strings, arrays, or lists, tuples and dicts of them.
+
+    Example:
+        >>> near([float("nan"), 1.0], [float("nan"), 1.25], 0.5)
+        True
+    """
+    if isinstance(a, (tuple, list, np.ndarray)) and isinstance(b, (tuple, list, np.ndarray)):
+        return len(a) == len(b) and all(near(x, y, tolerance) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(near(a[k], b[k], tolerance) for k in a)
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or (a != a and b != b) or abs(a - b) <= tolerance
+    return bool(np.all(a == b))
 
 
 def sssp(graph: Any, origin: Any) -> Values:

@@ -12,7 +12,7 @@ from tests.support.bounded import BOUNDED, draw
 from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.program.analysis.delay_bound import why_synchronous
 from vertexsdk.program.program import Program
-from vertexsdk.testing._values import near
+from vertexsdk.testing.oracles import near
 
 PARAMS: dict[str, dict[str, Any]] = {"sssp": {"origin": 1}, "bfs": {"origin": 1}}
 

@@ -18,7 +18,7 @@ from vertexsdk.errors import InputError, ProgramError, VertexError
 from vertexsdk.program.analysis.delay_bound import checked_bound, why_synchronous
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Delta
-from vertexsdk.testing._values import near
+from vertexsdk.testing.oracles import near
 
 
 class Nearest(Vertex):

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.program.algebra import Algebra, Latest, dtype_of
+from vertexsdk.testing.oracles import near
 
-__all__ = ["copied", "fold", "identity_of", "near", "same", "typed"]
+__all__ = ["copied", "fold", "identity_of", "same", "typed"]
 
 
 def typed(kind: Any, size: int | None, value: Any) -> Any:
@@ -29,21 +30,6 @@ def copied(value: Any) -> Any:
 def same(a: Any, b: Any) -> bool:
     """Equality which looks into arrays and containers; NaN is equal to itself."""
     return near(a, b, 0.0)
-
-
-def near(a: Any, b: Any, tolerance: float) -> bool:
-    """The same, floats within `tolerance`.
-
-    >>> near([float("nan"), 1.0], [float("nan"), 1.25], 0.5)
-    True
-    """
-    if isinstance(a, (tuple, list, np.ndarray)) and isinstance(b, (tuple, list, np.ndarray)):
-        return len(a) == len(b) and all(near(x, y, tolerance) for x, y in zip(a, b, strict=True))
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(near(a[k], b[k], tolerance) for k in a)
-    if isinstance(a, float) and isinstance(b, float):
-        return a == b or (a != a and b != b) or abs(a - b) <= tolerance
-    return bool(np.all(a == b))
 
 
 def identity_of(algebra: Algebra) -> Any:
