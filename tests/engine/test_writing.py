@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def write(store: Store, versions: dict[int, Columns], before: str | None) -> list[SegmentRef]:
     """One hop's writes, laid over what was committed."""
-    with Writer("run", store.backend.address, "loop", 0, before) as writer:
+    with Writer(store.backend.location, store.backend.address, "loop", 0, before) as writer:
         for iteration, columns in versions.items():
             writer.add(iteration, columns)
             for name, values in columns.items():

@@ -138,9 +138,9 @@ def test_a_url_in_a_file(tmp_path: Path, redis_server: RedisServer, redis_url: s
     store.close()
     for text, said in (
         (None, r"store-url cannot be read: No such file"),
-        ("", "has 0 lines: it must be one"),
-        ("redis://:s3cret@a\nredis://:s3cret@b\n", "has 2 lines: it must be one"),
-        (b"\xff\xfe", "it is no text"),
+        ("", "has 0 lines: write the store's URL in one line"),
+        ("redis://:s3cret@a\nredis://:s3cret@b\n", "has 2 lines: write the store's URL in one line"),
+        (b"\xff\xfe", "it is not text"),
         ("state", "'state' is not a backend URL"),
     ):
         file.unlink(missing_ok=True)
