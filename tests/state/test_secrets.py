@@ -139,7 +139,7 @@ def test_a_url_in_a_file(tmp_path: Path, redis_server: RedisServer, redis_url: s
     for text, said in (
         (None, r"store-url cannot be read: No such file"),
         ("", "has 0 lines: write the store's URL in one line"),
-        ("redis://:s3cret@a\nredis://:s3cret@b\n", "has 2 lines: write the store's URL in one line"),
+        ("redis://:s3cret@a\nredis://:s3cret@b\n", "has 2 lines: write the store's URL"),
         (b"\xff\xfe", "it is not text"),
         ("state", "'state' is not a backend URL"),
     ):
