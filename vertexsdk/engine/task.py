@@ -226,7 +226,7 @@ class HopTask:
 
     def _processor(self, partition: int, command: Command) -> Any:
         from vertexsdk.engine._processor import Processor
-        from vertexsdk.engine.events._events_processor import RunPartition
+        from vertexsdk.engine.events._events_partition import EventPartition
 
         key = (self.plan.run, partition)
         kept = _kept.get(key)
@@ -234,9 +234,9 @@ class HopTask:
             return kept[1]
         for other in [k for k in _kept if k[0] != self.plan.run or k == key]:
             del _kept[other]  # what an earlier run left in this process
-        kind = Processor if self.plan.program.algebra is not None else RunPartition
+        make = Processor if self.plan.program.algebra is not None else EventPartition.of_run
         try:
-            processor = kind(self.plan, partition, command.num_vertices)
+            processor = make(self.plan, partition, command.num_vertices)
             if command.version > 0:
                 processor.load(command.version)
         except RunError as error:

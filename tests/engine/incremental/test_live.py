@@ -21,7 +21,6 @@ from vertexsdk.algorithms import (
 )
 from vertexsdk.engine.incremental import _incremental_task as incremental_task
 from vertexsdk.engine.incremental import _partition as partition
-from vertexsdk.engine.incremental import _renumber as renumber
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Delta
 from vertexsdk.testing.oracles import disagreements, expected
@@ -164,7 +163,7 @@ def test_answers_equal_the_oracle(
     cls, params = BUILT_IN[name]
     for seed in range(15):
         # places are given anew at once, or never
-        monkeypatch.setattr(renumber, "SPARE", 0 if seed % 2 else 1 << 16)
+        monkeypatch.setattr(partition, "SPARE", 0 if seed % 2 else 1 << 16)
         History(cls, params, seed, undirected).run(8)
 
 
@@ -219,7 +218,7 @@ def test_the_work_is_that_of_what_changed() -> None:
 
 
 def test_places_of_vertices_that_went_are_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renumber, "SPARE", 10)
+    monkeypatch.setattr(partition, "SPARE", 10)
     live = LiveInProcess(program(ConnectedComponents), [(0, 1)])
     for k in range(1, 200):
         live.take([("+", k, k + 1), ("-", k - 1, k)])

@@ -16,35 +16,49 @@ copies nothing.
 
 from __future__ import annotations
 
+import contextlib
+import pickle
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vertexsdk.engine.engine import Engine, Orders, Outcome
-from vertexsdk.engine.events._driver import EventDriver, RefusedError
-from vertexsdk.engine.events._event_changes import Batch
+from vertexsdk.engine._master import Progress
+from vertexsdk.engine.engine import Budget, Effort, Engine, Orders, Outcome
+from vertexsdk.engine.events._commands import Order, Said, master_at
+from vertexsdk.engine.events._event_changes import Batch, sorted_names
 from vertexsdk.engine.events._node_segments import put_names
-from vertexsdk.engine.events._resident_versions import At, Family
-from vertexsdk.errors import InputError
+from vertexsdk.engine.events._records import Chain
+from vertexsdk.engine.events._resident_versions import At, Family, Hops
+from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes.changes import ADD
 from vertexsdk.graph.changes.deltas import Deltas
+from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.program.vertex import MAIN_LOOP
 from vertexsdk.state import SegmentRef, open_store
 
 __all__ = ["EventsEngine"]
 
+SHUFFLE = 1 << 20  # bytes of messages in a hop above which they go by the shuffle
+_GONE = "start the stream again, or resume its loop"
+_MANY, _SLICE = 1 << 62, 1.0  # iterations, seconds of one task
 _FIRST = "it is the first time"
 _GOES_ON = "an events program goes on from what its vertices hold"
 
 
-class EventsEngine(EventDriver):
+class _RefusedError(Exception):
+    """A change met no edge, and none was to be taken in then."""
+
+
+class EventsEngine:
     """Vertices of an events program on the executors, in the versions that loops stand at.
 
     Orders are carried out wholly or not at all: where they fail the engine stands as before.
     Made by `event_setup`.
 
     Attributes:
+        at: the version.
+        integers, value: see `Engine`.
         loop: what `self.loop` is in methods: `MAIN_LOOP`, or the name of the branch.
         reads_loop: the program reads `self.loop`. Then every vertex scatters once when a branch
             begins, as it may do there what it did not in the main loop.
@@ -53,9 +67,19 @@ class EventsEngine(EventDriver):
     from_init: str | None = None
 
     def __init__(self, family: Family, at: At, *, loop: str = MAIN_LOOP, reads_loop: bool) -> None:
-        super().__init__(family, at, loop)
+        self.family, self.at, self.loop = family, at, loop
+        self.integers = not family.task.strings
+        self.value = family.plan.program.value_dtype
+        self._hops: Hops | None = None
+        self._open = True
+        self._sent = 0  # bytes in the last hop
+        self._counted = {"hops": 0, "bytes": 0}
+        self._phases: dict[str, float] = {}
+        self._made: tuple[Chain, ...] = ()  # by the order which is carried out now
         self.reads_loop = reads_loop
         self._forks = 0
+        family.join()
+        family.hold(at.chains)
 
     def advance(self, orders: Orders) -> Outcome:
         """See `Engine`.
@@ -70,7 +94,7 @@ class EventsEngine(EventDriver):
             done.start, done.start_reason = "init", _FIRST
         with self._all_or_nothing():
             if self._carry_out(orders, done):
-                raise RefusedError
+                raise _RefusedError
         at = self.at
         done.iteration = max(at.iteration - 1, 0)
         done.num_vertices, done.num_edges = at.vertices, at.edges
@@ -123,6 +147,157 @@ class EventsEngine(EventDriver):
                 self._hop(load=True, named=named, names=self.at.names)
                 self._hop()
 
+    # Hops, each to a new version. -----------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Stand as before if what is done within fails."""
+        if not self._open:
+            raise InputError(f"the engine of loop {self.loop!r} was closed; resume the loop")
+        self._counted, self._phases, self._sent = {"hops": 0, "bytes": 0}, {}, 0
+        before = self.at
+        try:
+            yield
+        except BaseException as error:
+            if self._hops is not None:  # it may hold letters
+                self._hops.close()
+            self._hops, self.at = None, before
+            if self._made:
+                self.family.release(self._made)
+            self._made = ()
+            if not isinstance(error, _RefusedError):
+                raise
+        else:
+            if self._made:
+                self.family.release(before.chains)
+            self._made = ()
+
+    def _learn(self, ids: list[Any]) -> None:
+        if ids and not self.integers:
+            self.at = replace(self.at, names=sorted_names(self.at.names, ids))
+
+    def _hop(self, **wanted: Any) -> list[Said]:
+        """Run one; the engine then stands at the version which it made."""
+        at, family = self.at, self.family
+        if self._hops is None:
+            self._hops = family.hops()
+        order = Order(
+            f"{family.plan.run}/{next(family.numbers)}", at.chains, self.loop,
+            at.iteration, at.aggregates, at.vertices, drop=family.garbage(), **wanted,
+        )  # fmt: skip
+        via = "shuffle" if self._sent > SHUFFLE else "driver"
+        reports: list[Said] = [pickle.loads(r) for r in self._hops.hop(order, via=via)]
+        lost = next((r.lost for r in reports if r.lost), None)
+        if lost is not None:
+            raise RunError(f"{lost}; {_GONE}")
+        self._sent = sum(r.bytes for r in reports)
+        self._counted["hops"] += 1
+        self._counted["bytes"] += self._sent
+        for name in reports[0].seconds:
+            spent = sum(r.seconds.get(name, 0.0) for r in reports) / len(reports)
+            self._phases[name] = self._phases.get(name, 0.0) + spent
+        if all(r.chain for r in reports):
+            chains = tuple(r.chain for r in reports)
+            family.hold(chains)
+            if self._made:
+                family.release(self._made)
+            self._made = chains
+            self.at = replace(
+                at,
+                chains=chains,
+                vertices=sum(r.vertices for r in reports),
+                edges=sum(r.edges for r in reports),
+                moved=any(r.moved for r in reports),
+            )
+            self._learn([i for r in reports for i in r.born])
+        return reports
+
+    def _wrote(self, reports: Sequence[Said], done: Outcome) -> None:
+        at = self.at
+        done.segments = [ref for r in reports for ref in r.segments]
+        done.whole = any(r.whole for r in reports)
+        self.at = replace(at, moved=False, written=0 if at.names is None else len(at.names))
+
+    def _take(self, reports: Sequence[Said], orders: Orders, done: Outcome) -> bool:
+        """Note what became of changes; return whether they were refused."""
+        taken = [r.taken for r in reports]
+        done.counts = {name: sum(t.counts[name] for t in taken) for name in COUNTS}
+        done.absent = sorted(k for t in taken for k in t.absent)
+        if orders.strict and done.absent:
+            return True
+        if any(t.effects for t in taken):
+            self.at = replace(self.at, reason=None, since=self.at.iteration)
+        return False
+
+    def _iterate(
+        self, budget: Budget, done: Outcome, batch: Batch | None, orders: Orders
+    ) -> tuple[bool, bool]:
+        """Run iterations; return whether the batch was refused, and whether the state is written.
+
+        With one partition the batch is taken in, and the state written, by the tasks that iterate.
+        """
+        effort, began, stop, wrote = done.effort, time.perf_counter(), None, False
+        alone = len(self.at.chains) == 1
+        while batch is not None or self.at.reason is None:
+            at = self.at
+            steps = _MANY if budget.iterations is None else budget.iterations - effort.iterations
+            seconds = _SLICE
+            if budget.seconds is not None:
+                seconds = min(seconds, budget.seconds - (time.perf_counter() - began))
+            stop = "max_iterations" if steps <= 0 else "timeout" if seconds <= 0 else None
+            if budget.cancelled is not None and budget.cancelled():
+                stop = "cancelled"
+            if stop is not None and batch is None:
+                break
+            steps = 0 if stop else steps + (at.iteration == 0)
+            limit = self._last()
+            reports = self._hop(
+                batch=batch, strict=orders.strict, wake=at.wake, unfinished=at.reason is None,
+                steps=steps if alone else min(steps, 1), seconds=max(seconds, 0.0), limit=limit,
+                write="delta" if orders.write and alone and self.integers else None,
+            )  # fmt: skip
+            if batch is not None and self._take(reports, orders, done):
+                return True, False
+            batch = None
+            self._count(at, reports, limit, effort)
+            wrote = any(r.wrote for r in reports)
+            if wrote:
+                self._wrote(reports, done)
+            if budget.report is not None:
+                budget.report(replace(effort, seconds=time.perf_counter() - began))
+            if not reports[0].history:
+                break
+        if self._sent:
+            self._hop()  # so that what is on its way is part of the version
+        effort.quiet = self.at.reason is not None
+        effort.reason = self.at.reason or stop
+        effort.seconds = time.perf_counter() - began
+        return False, wrote
+
+    def _last(self) -> int | None:
+        """The iteration after which the program's own limit ends the loop."""
+        limit = self.family.plan.max_iterations
+        return limit if limit is None or not self.at.since else self.at.since + limit - 1
+
+    def _count(self, at: At, reports: Sequence[Said], limit: int | None, effort: Effort) -> None:
+        """Follow what the tasks ran."""
+        plan = self.family.plan
+        master = master_at(plan, at.iteration, at.aggregates, self.at.vertices, limit)
+        for k in range(len(reports[0].history)):
+            step = Progress(aggregates=master.identity())
+            for r in reports:
+                step.add(r.history[k], plan.program.aggregators)
+            effort.iterations += master.iteration > 0
+            effort.updates += step.updates
+            effort.messages += step.messages
+            effort.touched += step.changed
+            master.advance(step)
+        if reports[0].history:
+            self.at = replace(
+                self.at, iteration=master.iteration, aggregates=master.aggregates,
+                reason=master.reason, wake=False,
+            )  # fmt: skip
+
     # Other engines, and the store. ----------------------------------------------------------
 
     def fork(self, name: str | None = None) -> Engine:
@@ -161,3 +336,12 @@ class EventsEngine(EventDriver):
             with open_store(plan.store) as store:
                 segments.append(put_names(store, plan.loop, max(at.iteration - 1, 0), at.names))
         return segments
+
+    def close(self) -> None:
+        """See `Engine`; may be called twice."""
+        if self._open:
+            self._open = False
+            if self._hops is not None:
+                self._hops.close()
+            self.family.release(self.at.chains)
+            self.family.leave()

@@ -1,16 +1,24 @@
-"""One partition of an events program: its vertices, its mailbox, and what is written of them."""
+"""One partition of an events program: its vertices, their deltas, iterations, what is written.
+
+As in the paper's figure 10: an edge reaches its vertex as an ADD_TARGET delta, which the program
+answers by `addTarget`; messages are delivered once, in ascending order of their source. These
+programs run interpreted, over Python values.
+"""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.arrays import shared_memory
+from vertexsdk.compile.interpreter import new_cursor, user_error
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import Progress
+from vertexsdk.engine._processor import load_topology, names_of, with_classes
 from vertexsdk.engine.events._event_changes import (
     Batch,
     Taken,
@@ -20,13 +28,15 @@ from vertexsdk.engine.events._event_changes import (
     row_of,
     value_at,
 )
-from vertexsdk.engine.events._node import Letter, Namer, Node
+from vertexsdk.engine.events._node import Cursor, Letter, Namer, Node, checked, default_state
 from vertexsdk.engine.events._records import Chain, Records, load_chain, save_chain
-from vertexsdk.engine.events._steps import EventSteps
+from vertexsdk.errors import VertexError
 from vertexsdk.graph.id_codec import BOTTOM, TOP
 from vertexsdk.graph.string_ids import StringIds
+from vertexsdk.graph.topology import Topology
 from vertexsdk.program.algebra import INT_MAX, INT_MIN, VertexId
 from vertexsdk.program.program import StateField
+from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET, UPDATE, Aggregator, Delta, Vertex
 from vertexsdk.state.version_writer import DeltaLayers
 
 __all__ = ["EDGES", "EventPartition"]
@@ -34,16 +44,18 @@ __all__ = ["EDGES", "EventPartition"]
 EDGES, LETTERS = b"e", b"l"  # what a block holds
 
 
-class EventPartition(EventSteps):
-    """The vertices, what is on its way to them, and what is to be written of them.
+class EventPartition:
+    """The vertices by id, the deltas on their way to them, and what is to be written of them.
 
     Args:
         chain: the version to begin from; empty for none.
         names: what string ids stand for; None where ids are integers.
         undirected: every edge is here both ways.
-    """
 
-    nodes: Records
+    Attributes:
+        topology: of a run's graph, which stays: it says where vertices live. None where the graph
+            changes; vertices then live where the hash of their id says.
+    """
 
     def __init__(
         self,
@@ -56,17 +68,29 @@ class EventPartition(EventSteps):
         names: Namer | None,
         undirected: bool,
     ) -> None:
-        super().__init__(plan, partition, num_vertices, names, loop)
+        self.plan, self.partition = plan, partition
+        self.cursor = Cursor(names)
+        namer: Any = names  # `new_cursor` only decodes
+        self.vertices = [
+            new_cursor(s, plan.params, num_vertices, loop, namer) for s in plan.program.classes
+        ]
+        for vertex in self.vertices:
+            vertex._runtime = self.cursor
+        self.fresh: set[Any] = set()  # vertices which gather though nothing was sent to them
+        self.unborn: set[Any] = set()  # those of them on which `init` is to be called
+        self.mail: dict[Any, list[Letter]] = {}
+        self.outgoing: dict[int, list[tuple[Any, Letter]]] = {}
         self.partitions, self.undirected = len(plan.topologies), undirected
+        self.topology: Topology | None = None
         self.chain, self.nodes = chain, Records()
         self.count = self.edges = 0  # vertices and edges which are there
         self.moved = True  # vertices have come or gone since it was written last
         self.layers: DeltaLayers | None = None  # what was written; None for nothing yet
         self.born: list[Any] = []  # vertices which messages made, in this task
         if chain:
-            self.open(chain)
+            self._open(chain)
 
-    def open(self, chain: Chain) -> None:
+    def _open(self, chain: Chain) -> None:
         """Go to a version which was kept on this host.
 
         Raises:
@@ -78,17 +102,25 @@ class EventPartition(EventSteps):
          self.nodes.unwritten, self.layers) = rest  # fmt: skip
 
     def place(self, ids: list[Any]) -> list[int]:
-        """See `EventSteps`."""
-        return places(ids, self.partitions)
+        """The partitions where vertices live."""
+        if self.topology is None:
+            return places(ids, self.partitions)
+        return [int(p) for p in self.topology.owners(np.array(ids, np.int64))]
 
-    def everyone(self) -> Iterable[Any]:
-        """See `EventSteps`."""
+    def set_vertices(self, count: int) -> None:
+        """Tell the program how many vertices the graph has now."""
+        for vertex in self.vertices:
+            vertex.num_vertices = count
+
+    def everyone(self) -> list[Any]:
+        """The ids of the vertices which are there."""
         return [i for i in self.nodes if self.nodes.peek(i).present]
 
     def node(self, vertex_id: Any, kind: int = 0) -> Node:
         """Return a vertex, which comes to be if it is not there."""
         if vertex_id not in self.nodes:
-            self.nodes[vertex_id] = self.new(vertex_id, kind)
+            state = default_state(self.plan.program.classes[kind], self.cursor.names)
+            self.nodes[vertex_id] = Node(vertex_id, kind, state)
             self.unborn.add(vertex_id)
             self.fresh.add(vertex_id)
         return self.nodes[vertex_id]
@@ -97,8 +129,19 @@ class EventPartition(EventSteps):
         """Let every vertex scatter in the next iteration."""
         self.fresh |= set(self.everyone())
 
-    def step(self, iteration: int, aggregates: Any) -> Progress:
-        """See `EventSteps`; vertices which messages make are there from now on."""
+    def _name(self, node: Node) -> None:
+        if not node.present:
+            self.count += 1
+            self.moved = True
+        node.named = True
+
+    # Iterations. ----------------------------------------------------------------------------
+
+    def step(self, iteration: int, aggregates: Mapping[str, Any]) -> Progress:
+        """Run one iteration: every delta is gathered, then whoever gathered scatters.
+
+        Vertices which messages make are there from now on.
+        """
         for i in [i for i in self.mail if i not in self.nodes]:
             self._name(self.node(i))
             self.born.append(i)
@@ -108,16 +151,103 @@ class EventPartition(EventSteps):
         }  # fmt: skip  # which came and went before they were told of anything
         self.unborn -= gone
         self.fresh -= gone
-        progress = super().step(iteration, aggregates)
+        progress = Progress()
+        self.outgoing = {}
+        holders = self._holders(aggregates)
+        if iteration == 0:
+            senders = sorted(self.everyone())
+            for i in senders:
+                self._call(self.nodes[i], "init")
+            self.unborn = set()
+        else:
+            senders = self._gather(iteration, progress)
+            self.mail = {}
+        for i in senders:
+            self._scatter(self.nodes[i], iteration, progress)
+        progress.changed = len(senders)
+        progress.pending = len(self.mail)
+        progress.sent = sum(len(x) for x in self.outgoing.values())
+        algebras = self.plan.program.aggregators
+        progress.aggregates = {
+            k: algebras[k].identity if h._partial is None else h._partial
+            for k, h in holders.items()
+        }
         self.unborn |= gone
         self.fresh |= gone
         return progress
 
-    def _name(self, node: Node) -> None:
-        if not node.present:
-            self.count += 1
-            self.moved = True
-        node.named = True
+    def _holders(self, aggregates: Mapping[str, Any]) -> dict[str, Aggregator]:
+        holders = {}
+        for name, algebra in self.plan.program.aggregators.items():
+            holders[name] = holder = Aggregator(algebra.combine, aggregates[name])
+            holder._partial = algebra.identity
+            for vertex in self.vertices:
+                vertex.__dict__[name] = holder
+        return holders
+
+    def _gather(self, iteration: int, progress: Progress) -> list[Any]:
+        for i in sorted(self.unborn):
+            self._call(self.nodes[i], "init")
+        self.fresh |= self.unborn
+        self.unborn = set()
+        names = self.cursor.names
+        delta = Delta()
+        everyone = set(self.everyone()) if self.plan.always else set()
+        active = sorted(self.fresh | set(self.mail) | everyone)
+        for i in active:
+            node = self.nodes[i]
+            for source, kind, value, edge in sorted(self.mail.get(i, ()), key=_by_source):
+                delta.kind, delta.value = kind, value
+                self.cursor.announced = (value, edge) if kind == ADD_TARGET else None
+                shown: Any = source
+                if isinstance(kind, str):
+                    shown = None
+                elif names is not None:
+                    shown = names.decode(source)
+                    if kind in (ADD_TARGET, REMOVE_TARGET):
+                        delta.value = names.decode(value)
+                self._call(node, "gather", iteration, shown, delta)
+                progress.updates += 1
+            self.cursor.announced = None
+        self.fresh = set()
+        return active
+
+    def _scatter(self, node: Node, iteration: int, progress: Progress) -> None:
+        self.cursor.sent = []
+        self._call(node, "scatter", iteration)
+        node.before = dict(node.targets)
+        sent = self.cursor.sent
+        progress.messages += len(sent)
+        if not sent:
+            return
+        places = self.place([t for t, _ in sent])
+        for (target, value), p in zip(sent, places, strict=True):
+            letter = (node.id, UPDATE, value, None)
+            if p == self.partition:
+                self.mail.setdefault(target, []).append(letter)
+            else:
+                self.outgoing.setdefault(p, []).append((target, letter))
+
+    def _call(self, node: Node, method: str, *args: Any) -> None:
+        vertex: Vertex = self.vertices[node.kind]
+        spec = self.plan.program.classes[node.kind]
+        space = vertex.__dict__
+        names = self.cursor.names
+        space["id"] = node.id if names is None else names.decode(node.id)
+        space.update(node.state)
+        self.cursor.node = node
+        try:
+            getattr(vertex, method)(*args)
+        except VertexError:
+            raise
+        except Exception as error:
+            raise user_error(spec, method, error) from error
+        self.cursor.apply()
+        for name in node.state:
+            value = space[name]
+            if name in spec.states:
+                value = checked(spec, spec.states[name], value)
+            node.state[name] = value
 
     # What comes in. -------------------------------------------------------------------------
 
@@ -252,6 +382,49 @@ class EventPartition(EventSteps):
             columns["kind"] = np.array([n.kind for n in nodes], np.uint8)
         return columns
 
+    # A run, whose graph stays, with `Processor`'s methods. ----------------------------------
+
+    @classmethod
+    def of_run(cls, plan: Plan, partition: int, num_vertices: int) -> EventPartition:
+        """Return the partition of a loaded graph; string ids are their codes."""
+        self = cls(
+            plan, partition, num_vertices, plan.loop, (), names=names_of(plan), undirected=False
+        )
+        self.nodes.as_objects = True
+        t = self.topology = with_classes(load_topology(plan.topologies[partition], partition), plan)
+        kinds = t.kind.tolist() if t.kind is not None else [0] * t.n
+        targets = np.concatenate([t.ids, t.ghost_ids])[t.target].tolist()
+        values = t.value.tolist() if t.value is not None else [1] * len(targets)
+        start = t.start.tolist()
+        for k, i in enumerate(t.ids.tolist()):
+            self._name(self.node(i, kinds[k]))
+            row = range(start[k], start[k + 1])
+            if row:
+                self.mail[i] = [(i, ADD_TARGET, targets[e], values[e]) for e in row]
+        return self
+
+    def _key(self, version: int) -> str:
+        return f"{self.plan.run}/p{self.partition}-v{version}"
+
+    def save(self, version: int) -> None:
+        """Keep this version and the one before on the host."""
+        self.chain = ()  # each stands alone
+        self.keep(self._key(version))
+        if version > 1:
+            shared_memory.drop(self._key(version - 2))
+
+    def load(self, version: int) -> None:
+        """Go to a version which was kept on this host."""
+        self._open(((self._key(version), 0),))
+        self.nodes.as_objects = True
+
+    def result(self) -> dict[str, NDArray[Any]]:
+        """Return the state as a base segment's columns."""
+        columns = self.columns(None, whole=True)
+        if self.topology is not None and self.topology.names is not None:
+            columns["name.offsets"], columns["name.bytes"] = self.topology.names
+        return columns
+
 
 def _state_columns(plan: Plan, nodes: Sequence[Node], encode: Any) -> dict[str, NDArray[Any]]:
     """The state fields of some vertices as columns; `encode` gives the code of a string id."""
@@ -274,3 +447,7 @@ def _stored(f: StateField, value: Any, encode: Any) -> Any:
     if value is None and f.dtype != object:
         return 0
     return value
+
+
+def _by_source(letter: Letter) -> Any:
+    return letter[0]
