@@ -18,8 +18,9 @@ from benchmarks.asynchrony import grid
 from benchmarks.asynchrony.sizes import Sizes
 from benchmarks.graphs import BenchGraph
 from benchmarks.programs import PROGRAMS, TINY_SCALE, Context, check, params_of
-from vertexsdk import Graph, read
+from vertexsdk import Graph, Program, read
 from vertexsdk.engine.batch_run import Branch
+from vertexsdk.engine.run_options import RunOptions
 
 __all__ = ["COUNTED", "Run", "graph_of", "take_turns"]
 
@@ -75,11 +76,12 @@ class Run:
         Raises:
             Wrong: the answer is not the graph's.
         """
-        branch = Branch(
-            PROGRAMS[self.program][0], self.loaded,
-            params=params_of(self.program, self.told.origin), delay_bound=self.bound,
-            threads=self.threads, backend=self.context.backend, progress=False,
-        )  # fmt: skip
+        program = Program(PROGRAMS[self.program][0])
+        params = params_of(self.program, self.told.origin)
+        options = RunOptions.checked(
+            program, params, delay_bound=self.bound, threads=self.threads, progress=False
+        )
+        branch = Branch(program, self.loaded, options, params=params, backend=self.context.backend)
         until = time.monotonic() + (self.context.sizes.limit if counts else _BEGUN)
         branch.stop = lambda _, __: _LATE if time.monotonic() > until else None
         branch.go()[1].close()

@@ -114,12 +114,13 @@ class DictEngine:
             out.num_vertices = 1
             return
         rows = [(a, b, x) for (a, b), x in self.edges.items()]
+        bound: Any = self.setting.options.delay_bound
         runs = InProcess(self.program, rows, self.vertices, undirected=self.undirected)
         warm = None if self.from_init else self._kept
         state, total, iterations = runs.run(
             self.setting.params, partitions=self.partitions, warm=warm,
-            compiled=self.setting.options.get("compiled", False), keep=not self.from_init,
-            delay_bound=self.setting.options.get("delay_bound", 1), rng=self._turns(),
+            compiled=bool(self.setting.options.compiled), keep=not self.from_init,
+            delay_bound=bound, rng=self._turns(),
             max_hops=2000,
         )  # fmt: skip
         self._kept, self._quiet, self._state = runs.kept, True, state

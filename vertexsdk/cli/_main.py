@@ -147,8 +147,8 @@ def _spark(master: str | None, name: str) -> Iterator[SparkSession]:
 def _checked(args: argparse.Namespace) -> tuple[Program, dict[str, str]]:
     """Check all arguments that can be checked before Spark is started."""
     from vertexsdk.cli._find_program import load_program
+    from vertexsdk.engine.run_options import RunOptions
     from vertexsdk.loops.output import check_path
-    from vertexsdk.program.analysis.delay_bound import checked_bound
     from vertexsdk.program.fields import Fields
 
     if args.output:
@@ -158,7 +158,8 @@ def _checked(args: argparse.Namespace) -> tuple[Program, dict[str, str]]:
     program = load_program(args.program)
     params = _params(args.param)
     program.bind(params)
-    checked_bound(args.delay_bound, program, params, args.max_iterations)
+    limit = args.max_iterations
+    RunOptions.checked(program, params, delay_bound=args.delay_bound, max_iterations=limit)
     if args.field:
         Fields(program.name, program.schema(), program.result).find(args.field)
     return program, params

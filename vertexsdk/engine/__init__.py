@@ -13,6 +13,7 @@ __all__ = [
     "incremental",
     "phases",
     "progress",
+    "run_options",
     "select",
     "task",
 ]

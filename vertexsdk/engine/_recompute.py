@@ -38,12 +38,11 @@ class RebuildEngine:
         graph, options = setting.graph, setting.options
         bound = self.program.bind(setting.params)
         first = self.program.classes[0].cls
-        tolerance = float(options.get("tolerance") or first.tolerance)
-        limit = options.get("max_iterations")
+        tolerance = float(options.tolerance or first.tolerance)
         self.from_init = why_from_init(self.program, bound, tolerance, graph.partitions)
-        if limit is not None:
+        if options.max_iterations is not None:
             self.from_init = "it ends after a number of iterations"
-        self._limit = first.max_iterations if limit is None else limit
+        self._limit = options.limit_of(self.program)
         self.edges = EdgeSet(graph, self.program.value_dtype)
         try:
             self._name_vertices()
@@ -107,8 +106,8 @@ class RebuildEngine:
         warm, reason = self._start()
         keep = None if self.from_init else self.edges.keys.fresh("answer")
         branch = Branch(
-            self.program, graph, params=setting.params, backend=setting.backend,
-            loop=setting.loop, warm=warm, keep=keep, **setting.options,
+            self.program, graph, setting.options, params=setting.params, backend=setting.backend,
+            loop=setting.loop, warm=warm, keep=keep,
         )  # fmt: skip
         limits = [k for k in (branch.max_iterations, budget.iterations) if k is not None]
         branch.max_iterations = min(limits) if limits else None

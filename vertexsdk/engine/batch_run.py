@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 import uuid
@@ -10,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -25,13 +24,13 @@ from vertexsdk.engine._statistics import Tally, Version
 from vertexsdk.engine.bounded._auto_bound import Choice, choose
 from vertexsdk.engine.phases import Spent
 from vertexsdk.engine.progress import ProgressBar
+from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.engine.task import HopTask, make_master
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.graph import Graph, VariantInfo
-from vertexsdk.program.analysis.delay_bound import by_blocks, checked_bound, why_synchronous
+from vertexsdk.program.analysis.delay_bound import by_blocks, why_synchronous
 from vertexsdk.program.analysis.warm_start import Kept
 from vertexsdk.program.program import Program
-from vertexsdk.program.vertex import Vertex
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import Address, address_or_default
 from vertexsdk.state.version_writer import Committer
@@ -48,6 +47,7 @@ class Branch:
     """One loop run to its fixed point: its choices, its clock, and the hops it makes.
 
     Args:
+        options: see `RunOptions.checked`.
         warm: an answer to go on from, see `warm_start`; the rest as those of `run`.
         keep: resident prefix under which the answer stays, to go on from; `kept` describes it.
 
@@ -58,41 +58,24 @@ class Branch:
 
     def __init__(
         self,
-        program: type[Vertex] | Program,
+        program: Program,
         graph: Graph,
+        options: RunOptions,
         *,
         params: Mapping[str, Any] | None = None,
         backend: str | Address | None = None,
         loop: str | None = None,
-        max_iterations: int | None = None,
-        tolerance: float | None = None,
-        commit_every: int | None = None,
-        compiled: bool | Literal["require"] = True,
-        threads: int | None = None,
-        exchange: Literal["auto", "driver", "shuffle"] = "auto",
-        delay_bound: int | Literal["auto"] = 1,
-        progress: bool | None = None,
         warm: Kept | None = None,
         keep: str | None = None,
     ) -> None:
-        program = program if isinstance(program, Program) else Program(program)
-        loop = loop or program.name
-        for name, value in (("max_iterations", max_iterations), ("commit_every", commit_every)):
-            if value is not None and value < (0 if name == "max_iterations" else 1):
-                raise InputError(f"{name} is {value}; it must not be negative or zero")
-        self.program, self.graph, self.loop = program, graph, loop
+        self.program, self.graph, self.loop = program, graph, loop or program.name
         self.backend = address_or_default(backend)
         self.warm, self.keep = warm, keep
         self.kept: Kept | None = None
-        first = program.classes[0].cls
-        self.max_iterations = first.max_iterations if max_iterations is None else max_iterations
-        self.tolerance = float(first.tolerance if tolerance is None else tolerance)
-        if not self.tolerance >= 0 or math.isinf(self.tolerance):
-            raise InputError(f"tolerance is {self.tolerance}; it must be zero or more")
-        self.commit_every, self.compiled, self.threads = commit_every, compiled, threads
-        self.exchange, self.given = exchange, dict(params or {})
-        self.delay_bound = checked_bound(delay_bound, program, self.given, self.max_iterations)
-        self.bar = ProgressBar(loop, progress)
+        self.options, self.compiled = options, options.compiled
+        self.max_iterations = options.limit_of(program)
+        self.given = dict(params or {})
+        self.bar = ProgressBar(self.loop, options.progress)
         self.seconds: dict[str, float] = {}
         self.spent = Spent()
         self.statistics: dict[str, Any] = {}
@@ -214,8 +197,8 @@ class Branch:
             kernels=tuple(None for _ in self.program.classes),
             shape="many" if algebra is None else shape_of(self.program.classes),
             params=params,
-            tolerance=self.tolerance,
-            threads=self.threads or _threads(spark, partitions),
+            tolerance=self.options.tolerance_of(self.program),
+            threads=self.options.threads or _threads(spark, partitions),
             topologies=tuple(info.keys),
             run=f"{shared_memory.application(spark.sparkContext.applicationId)}/run-{run_id}",
             loop=self.loop,
@@ -253,7 +236,8 @@ class Branch:
             ):
                 loop = Iterating(
                     exchange, committer, master, tally, self.bar,
-                    commit_every=self.commit_every, slice=self.slice, via=self.exchange,
+                    commit_every=self.options.commit_every, slice=self.slice,
+                    via=self.options.exchange,
                     after=self.committed.iteration if self.committed else 0, stop=self.stop,
                     collected=self._collect if self._collects else None,
                 )  # fmt: skip
@@ -285,7 +269,7 @@ class Branch:
 
     def _choice(self, info: VariantInfo) -> Choice:
         """The delay bound to run with."""
-        partitions, bound = self.graph.partitions, self.delay_bound
+        partitions, bound = self.graph.partitions, self.options.delay_bound
         if bound == "auto":
             refused = why_synchronous(self.program, self.program.bind(self.given))
             if refused is None and self.max_iterations is not None:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.edge_kernels import COUNTS
@@ -133,7 +134,7 @@ class Setting:
         params: values of the program's parameters, as the user gave them.
         backend: URL of the store that segments are written to.
         loop: the name that segments are written under.
-        options: as those of `run`: `tolerance`, `compiled`, `threads`, ...
+        options: of its runs.
         nodes: of a checkpoint, for an events program to stand there.
     """
 
@@ -142,7 +143,7 @@ class Setting:
     params: Mapping[str, Any]
     backend: str | Address
     loop: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: RunOptions = field(default_factory=RunOptions)
     nodes: Sequence[SegmentRef] = ()
 
 

@@ -23,7 +23,7 @@ def _events(setting: Setting) -> Engine | None:
         params=setting.params,
         backend=setting.backend,
         loop=setting.loop,
-        max_iterations=setting.options.get("max_iterations"),
+        max_iterations=setting.options.max_iterations,
         nodes=setting.nodes,
     )
 

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from vertexsdk.arrays.json_values import to_scalars
 from vertexsdk.engine.batch_run import refuse_other_hosts
 from vertexsdk.engine.engine import Engine, Orders, Setting
+from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.engine.select import engine_for
 from vertexsdk.errors import InputError, StateError
 from vertexsdk.graph.checkpoint import put_vertices, stored_graph
@@ -29,7 +30,6 @@ from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops._history import HistoryConfig, LoopHistory
 from vertexsdk.loops._ledger import Ledger
-from vertexsdk.program.analysis.delay_bound import checked_bound
 from vertexsdk.program.program import Program
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
@@ -62,7 +62,7 @@ def open_main_loop(
         InputError: arguments that do not fit each other; nothing was run.
     """
     program.bind(params)
-    _check_bound(program, params, options)
+    checked = RunOptions.checked(program, params, **options)
     refuse_parallel(graph)
     if graph.placed and program.algebra is None:
         raise InputError(
@@ -74,7 +74,7 @@ def open_main_loop(
         undo.callback(store.close)
         refuse_other_hosts(graph.spark, store)
         address = store.backend.address
-        engine = engine_for(Setting(program, graph, params, address, loop, options))
+        engine = engine_for(Setting(program, graph, params, address, loop, checked))
         undo.callback(engine.close)
         ledger = Ledger(to_scalars(params), graph.undirected, engine.value, canonical=True)
         store.claim(loop, program=program.name, schema=program.schema())
@@ -92,7 +92,7 @@ def open_main_loop(
             ids="int" if engine.integers else "str",
         )
         undo.pop_all()
-    restore = partial(_restore_engine, graph.spark, program, options, loop)
+    restore = partial(_restore_engine, graph.spark, program, checked, loop)
     config = HistoryConfig(
         program, graph.spark, backend, address, restore, checkpoint_every, retain, trusted
     )
@@ -126,7 +126,7 @@ def resume_main_loop(
         ledger = Ledger.read(manifest)
         _check_program(manifest, program, migrates=migrate is not None)
         _check_params(program, params, ledger, loop)
-        _check_bound(program, ledger.params, options)
+        checked = RunOptions.checked(program, ledger.params, **options)
         if program.algebra is None and not trusted:
             raise StateError(
                 f"loop {loop!r} keeps vertices of {program.name}, which declares no messages, as "
@@ -136,7 +136,7 @@ def resume_main_loop(
         store.claim(loop)
         manifest = store.version(loop)  # its owner may have committed since
         ledger = Ledger.read(manifest)
-        restore = partial(_restore_engine, spark, program, options, loop)
+        restore = partial(_restore_engine, spark, program, checked, loop)
         engine = restore(store, manifest)
         undo.callback(engine.close)
         if migrate is not None:
@@ -169,16 +169,6 @@ def _check_canonical(loop: str, ledger: Ledger, log: ChangeLog) -> Ledger:
         loop,
     )
     return ledger
-
-
-def _check_bound(program: Program, params: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Refuse a delay bound which does not fit the program before anything is run."""
-    limit = options.get("max_iterations")
-    first = program.classes[0].cls
-    checked_bound(
-        options.get("delay_bound", 1), program, params,
-        first.max_iterations if limit is None else limit,
-    )  # fmt: skip
 
 
 def _check_program(manifest: Manifest, program: Program, *, migrates: bool) -> None:
@@ -229,7 +219,7 @@ def _check_params(
 def _restore_engine(
     spark: SparkSession,
     program: Program,
-    options: Mapping[str, Any],
+    options: RunOptions,
     loop: str,
     store: Store,
     manifest: Manifest,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from vertexsdk.engine.batch_run import Branch
+from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
@@ -66,11 +67,13 @@ def run(
         >>> result.lookup([17])  # doctest: +SKIP
         {17: {'rank': 0.0021}}
     """
-    branch = Branch(
-        program, graph, params=params, backend=backend, loop=loop, max_iterations=max_iterations,
-        tolerance=tolerance, commit_every=commit_every, compiled=compiled, threads=threads,
-        exchange=exchange, delay_bound=delay_bound, progress=progress,
+    program = program if isinstance(program, Program) else Program(program)
+    options = RunOptions.checked(
+        program, params or {}, max_iterations=max_iterations, tolerance=tolerance,
+        commit_every=commit_every, compiled=compiled, threads=threads, exchange=exchange,
+        delay_bound=delay_bound, progress=progress,
     )  # fmt: skip
+    branch = Branch(program, graph, options, params=params, backend=backend, loop=loop)
     version, store = branch.go()
     return Result(
         branch.backend, branch.loop, version.iteration, branch.statistics, graph.spark, trusted,

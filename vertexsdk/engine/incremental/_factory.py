@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,13 @@ def live_engine(setting: Setting) -> LiveEngine | None:
     """
     program, graph, options = setting.program, setting.graph, setting.options
     first = program.classes[0].cls
-    tolerance = float(options.get("tolerance") or first.tolerance)
-    if graph.partitions > 1 or options.get("max_iterations") is not None:
+    tolerance = float(options.tolerance or first.tolerance)
+    if graph.partitions > 1 or options.max_iterations is not None:
         return None
     if why_from_init(program, program.bind(setting.params), tolerance, 1) is not None:
         return None
-    compiled = options.get("compiled", True)
     given: dict[str, Any] = {
-        "partitions": 1, "undirected": graph.undirected, "compiled": bool(compiled),
+        "partitions": 1, "undirected": graph.undirected, "compiled": bool(options.compiled),
     }  # fmt: skip
     layout = layout_of(program, undirected=graph.undirected)
     if layout is None or why_not_live(program, strings=False, **given) is not None:
@@ -61,10 +61,9 @@ def _taken_over(
     info = graph.materialise(("out", program.value_dtype, "combined"))
     if info.string_ids or info.kinds:
         return None
-    chosen = {k: v for k, v in setting.options.items() if k in ("tolerance", "compiled", "threads")}
     branch = Branch(
-        program, graph, params=setting.params, backend=setting.backend, loop=setting.loop,
-        progress=False, **chosen,
+        program, graph, replace(setting.options, progress=False), params=setting.params,
+        backend=setting.backend, loop=setting.loop,
     )  # fmt: skip
     plan = branch.plan(info)
     if plan.kernels[0] is None:

@@ -1,0 +1,66 @@
+"""The options of a run, checked in one place before anything is run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from vertexsdk.errors import InputError
+from vertexsdk.program.analysis.delay_bound import checked_bound
+from vertexsdk.program.program import Program
+
+__all__ = ["RunOptions"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a program is run; `vertexsdk.run` says what each option means. Made by `checked`."""
+
+    max_iterations: int | None = None
+    tolerance: float | None = None
+    commit_every: int | None = None
+    compiled: bool | Literal["require"] = True
+    threads: int | None = None
+    exchange: Literal["auto", "driver", "shuffle"] = "auto"
+    delay_bound: int | Literal["auto"] = 1
+    progress: bool | None = None
+
+    @classmethod
+    def checked(cls, program: Program, params: Mapping[str, Any], **options: Any) -> RunOptions:
+        """Return the options, if a program with these parameters can be run with them.
+
+        Args:
+            program: which is to be run.
+            params: values of its parameters, as the user gave them.
+            options: by name.
+
+        Raises:
+            InputError: a number out of range, or a delay bound that the program does not allow.
+
+        >>> from vertexsdk.algorithms import PageRank
+        >>> RunOptions.checked(Program(PageRank), {}, delay_bound=0)
+        Traceback (most recent call last):
+        vertexsdk.errors.InputError: the delay bound is 0; it must be an integer from 1 to ...
+        """
+        self = cls(**options)
+        for name, least in (("max_iterations", 0), ("commit_every", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InputError(f"{name} is {value}; it must not be negative or zero")
+        tolerance = self.tolerance_of(program)
+        if not tolerance >= 0 or math.isinf(tolerance):
+            raise InputError(f"tolerance is {tolerance}; it must be zero or more")
+        checked_bound(self.delay_bound, program, params, self.limit_of(program))
+        return self
+
+    def limit_of(self, program: Program) -> int | None:
+        """The number of iterations after which a run ends: the option, or else the program's."""
+        own = program.classes[0].cls.max_iterations
+        return own if self.max_iterations is None else self.max_iterations
+
+    def tolerance_of(self, program: Program) -> float:
+        """The change of a field that counts as none: the option, or else the program's."""
+        own = program.classes[0].cls.tolerance
+        return float(own if self.tolerance is None else self.tolerance)
