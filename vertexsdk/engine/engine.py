@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from vertexsdk.engine.phases import Spent
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import Changes
@@ -22,7 +23,10 @@ from vertexsdk.program.program import Program
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.address import Address
 
-__all__ = ["QUIET", "Budget", "Effort", "Engine", "Orders", "Outcome", "Setting"]
+__all__ = [
+    "QUIET", "Budget", "CanForkLate", "CanReadLoop", "CanTimePhases", "Effort", "Engine", "Orders",
+    "Outcome", "Setting",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +186,42 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Free what it holds on the executors."""
+
+
+# What an engine may be able to do besides: a loop asks by `isinstance`.
+
+
+@runtime_checkable
+class CanTimePhases(Protocol):
+    """An engine that measures where the time of its Spark jobs goes.
+
+    Attributes:
+        phases: seconds by phase, of all jobs so far.
+    """
+
+    phases: Spent
+
+
+@runtime_checkable
+class CanReadLoop(Protocol):
+    """An engine whose program may read the name of the loop it runs in.
+
+    Attributes:
+        reads_loop: the program does read it, so a branch may do what the main loop does not.
+    """
+
+    reads_loop: bool
+
+    def enter(self, loop: str) -> None:
+        """Go on as the engine of the branch `loop`."""
+
+
+@runtime_checkable
+class CanForkLate(Protocol):
+    """An engine whose fork is better made only when a branch iterates.
+
+    Attributes:
+        copies_while_forked: until a fork is closed, this engine copies the rows that it edits.
+    """
+
+    copies_while_forked: bool

@@ -19,7 +19,15 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from vertexsdk.arrays.json_values import as_json
-from vertexsdk.engine.engine import Budget, Effort, Engine, Orders, Outcome
+from vertexsdk.engine.engine import (
+    Budget,
+    CanForkLate,
+    CanReadLoop,
+    Effort,
+    Engine,
+    Orders,
+    Outcome,
+)
 from vertexsdk.engine.phases import Spent
 from vertexsdk.errors import InputError, RunError, StateError
 from vertexsdk.graph.changes.cast import cast_changes
@@ -296,10 +304,9 @@ class LoopHistory:
         return ChangeLog.of(store or self.store, manifest, sent=sent, undirected=undirected)
 
     def _enter(self) -> None:
-        """Tell the engine of a branch the name of its loop, if its program may ask."""
-        enter = getattr(self._engine, "enter", None)
-        if enter is not None and self._branch:
-            enter(self.loop)
+        """Let the engine of a branch know in which loop it is, if its program may ask."""
+        if self._branch and isinstance(self._engine, CanReadLoop):
+            self._engine.enter(self.loop)
 
     def _discard(self, ref: SegmentRef | None) -> None:
         if ref is not None:
@@ -386,9 +393,8 @@ class LoopHistory:
 
         A lazy one needs the fixed point: the loop iterates to it if that takes a moment only.
         """
-        self.recover()
-        lazy = isinstance(self._engine, _LazyFork) or getattr(self._engine, "fork_copies", False)
-        if not lazy or not self.ledger.state:
+        self.make_ready()
+        if not isinstance(self._engine, _LazyFork | CanForkLate) or not self.ledger.state:
             return self._on_engine(lambda engine: engine.fork())
         if not self.ledger.exact:
             self.execute(budget=Budget(seconds=_MOMENT))

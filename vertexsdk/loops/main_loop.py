@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
-from vertexsdk.engine.engine import Budget
-from vertexsdk.engine.phases import Spent
+from vertexsdk.engine.engine import Budget, CanReadLoop, CanTimePhases
 from vertexsdk.errors import InputError, shorten
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.edge_kernels import COUNTS
@@ -226,9 +225,10 @@ class MainLoop:
     @property
     def spent(self) -> dict[str, float]:
         """Seconds that this loop has spent so far, by phase; see `spent.PHASES`."""
-        engine: Spent | None = getattr(self._history.engine, "spent", None)
-        own = self._history.spent.seconds
-        return own if engine is None else {k: x + engine.seconds[k] for k, x in own.items()}
+        engine, own = self._versions.engine, self._versions.spent.seconds
+        if not isinstance(engine, CanTimePhases):
+            return own
+        return {k: x + engine.phases.seconds[k] for k, x in own.items()}
 
     @property
     def offsets(self) -> dict[str, Any]:
@@ -375,7 +375,8 @@ class MainLoop:
     @property
     def _sees_loop(self) -> bool:
         """Whether the program may do in a branch what it does not do in the main loop."""
-        return bool(getattr(self._history.engine, "reads_loop", False))
+        engine = self._versions.engine
+        return isinstance(engine, CanReadLoop) and engine.reads_loop
 
     def answered(self) -> Result | None:
         """Return the newest query's answer again if no change was ingested since, else None.

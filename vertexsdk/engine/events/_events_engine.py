@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Any
 
 from vertexsdk.engine._master import Progress
-from vertexsdk.engine.engine import Budget, Effort, Engine, Orders, Outcome
+from vertexsdk.engine.engine import Budget, CanReadLoop, Effort, Engine, Orders, Outcome
 from vertexsdk.engine.events._commands import Order, Said, master_at
 from vertexsdk.engine.events._event_changes import Batch, sorted_names
 from vertexsdk.engine.events._node_segments import put_names
@@ -50,7 +50,7 @@ class _RefusedError(Exception):
     """A change met no edge, and none was to be taken in then."""
 
 
-class EventsEngine:
+class EventsEngine(CanReadLoop):
     """Vertices of an events program on the executors, in the versions that loops stand at.
 
     Orders are carried out wholly or not at all: where they fail the engine stands as before.
@@ -311,7 +311,7 @@ class EventsEngine:
         return made
 
     def enter(self, loop: str) -> None:
-        """Be the engine of a branch of this name."""
+        """See `CanReadLoop`."""
         if self.reads_loop:
             self.at = replace(self.at, wake=True, reason=None)
         self.loop = loop

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.column_codec import encode_bytes
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine.engine import Budget, Effort, Engine, Orders, Outcome
+from vertexsdk.engine.engine import (
+    Budget,
+    CanForkLate,
+    CanTimePhases,
+    Effort,
+    Engine,
+    Orders,
+    Outcome,
+)
 from vertexsdk.engine.incremental._incremental_task import Create, LiveCommand, LiveReport, LiveTask
 from vertexsdk.engine.phases import Spent
 from vertexsdk.errors import InputError, RunError
@@ -27,7 +35,7 @@ BY_SEGMENT = 1 << 16  # bytes of changes above which a task reads them from the 
 _numbers = itertools.count()
 
 
-class LiveEngine:
+class LiveEngine(CanForkLate, CanTimePhases):
     """See `Engine`. Its graph is changed in place, on the executor which has it.
 
     Args:
@@ -40,7 +48,7 @@ class LiveEngine:
 
     integers = True
     from_init: str | None = None
-    fork_copies = True  # and until it is closed, changes are made to copies of rows
+    copies_while_forked = True
 
     def __init__(
         self,
@@ -65,7 +73,7 @@ class LiveEngine:
         task = LiveTask(plan, layout, self._key)
         self._exchange = Exchange(graph.spark, anchor.partitions, task=task, anchor=anchor)
         self._closed = False
-        self.spent = Spent()  # of all jobs so far
+        self.phases = Spent()
 
     def create(self, topology: str, edges: int, named: NDArray[np.int64]) -> None:
         """Take the graph over from where it is loaded, under `topology`.
@@ -208,7 +216,7 @@ class LiveEngine:
             raise RunError(f"an executor was lost: {report.lost}; resume the loop from its store")
         self._version = report.version
         if self._exchange.times is not None:
-            self.spent.hop(self._exchange.times, [report.seconds])
+            self.phases.hop(self._exchange.times, [report.seconds])
         return report
 
     def _outcome(self, report: LiveReport, effort: Effort, segments: list[SegmentRef]) -> Outcome:
