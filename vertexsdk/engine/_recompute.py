@@ -9,16 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
-from vertexsdk.engine._master import Progress
 from vertexsdk.engine.batch_run import Branch, Version
 from vertexsdk.engine.engine import Budget, Effort, Engine, Orders, Outcome, Setting
 from vertexsdk.graph.edge_set import EdgeSet
 from vertexsdk.graph.vertex_file import integer_id, with_ids
 from vertexsdk.program.analysis.convergence import residual_of
 from vertexsdk.program.analysis.warm_start import Kept, why_from_init
-from vertexsdk.program.program import Program
 from vertexsdk.state import SegmentRef
 
 __all__ = ["RebuildEngine"]
@@ -111,7 +110,7 @@ class RebuildEngine:
         )  # fmt: skip
         limits = [k for k in (branch.max_iterations, budget.iterations) if k is not None]
         branch.max_iterations = min(limits) if limits else None
-        _limit(branch, budget, self.program)
+        _limit(branch, budget)
         try:
             version = branch.collect()
         except BaseException:
@@ -183,16 +182,14 @@ class RebuildEngine:
         self.edges.close()
 
 
-def _limit(branch: Branch, budget: Budget, program: Program) -> None:
+def _limit(branch: Branch, budget: Budget) -> None:
     """Have a branch look at the clock, and at who waits for it, between its hops."""
     began = time.monotonic()
 
-    def stop(iteration: int, total: Progress) -> str | None:
+    def stop(iteration: int, work: Effort) -> str | None:
         seconds = time.monotonic() - began
         if budget.report is not None:
-            budget.report(
-                Effort(iteration, total.updates, total.messages, total.updates, seconds=seconds)
-            )
+            budget.report(replace(work, iterations=iteration, seconds=seconds))
         if budget.cancelled is not None and budget.cancelled():
             return "cancelled"
         return "seconds" if budget.seconds is not None and seconds >= budget.seconds else None

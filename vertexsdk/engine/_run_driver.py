@@ -10,17 +10,18 @@ from typing import Literal
 from vertexsdk.engine._master import Master, Progress
 from vertexsdk.engine._statistics import Tally, Version
 from vertexsdk.engine.bounded._rounds import Rounds, delay_table, end_block
+from vertexsdk.engine.engine import Effort
 from vertexsdk.engine.progress import ProgressBar
 from vertexsdk.engine.task import Command, Report
 from vertexsdk.errors import RunError
 from vertexsdk.state.version_writer import Committer
 from vertexsdk.transport.exchange import Exchange
 
-__all__ = ["Iterating", "Lost"]
+__all__ = ["Iterating", "Lost", "Stop"]
 
 SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
 
-Stop = Callable[[int, Progress], str | None]
+Stop = Callable[[int, Effort], str | None]
 
 
 class Lost(RunError):
@@ -37,7 +38,7 @@ class Iterating:
         slice: seconds for which a partition goes on by itself in one hop.
         via: how messages travel; "auto" decides by their size.
         after: an earlier try has committed up to this iteration.
-        stop: asked between hops, given the iteration and the sums of progress; a reason ends it.
+        stop: asked between hops, given the iteration and the work done; a reason ends it.
         collected: takes each version; None gives them to `committer`.
     """
 
@@ -79,7 +80,7 @@ class Iterating:
                 if command.step:
                     step = self._sum([r.history[k] for r in reports])
                     master.advance(step)
-                    tally.add(step)
+                    tally.work.add(step)
                 if master.iteration - 1 in reports[0].segments:
                     self._add(master.iteration - 1, reports)
             self._show(master.iteration - 1, step, reports)
@@ -128,7 +129,7 @@ class Iterating:
     def _count(self, rounds: Rounds, reports: list[Report], blocks: bool) -> Progress:
         """Take in what asynchronous hops did; return the sum of it."""
         step = self._sum([p for r in reports for p in r.history])
-        self.tally.add(step)
+        self.tally.work.add(step)
         if blocks:
             end_block(self.master, reports, self.master.algebras, rounds.iteration)
         if self.master.reason is None:
@@ -191,10 +192,10 @@ class Iterating:
 
     def _show(self, iteration: int, step: Progress, reports: list[Report]) -> None:
         """Show where the loop stands, and see whether it is to stop."""
-        self.bar.update(iteration, step, self.tally.total.messages)
+        self.bar.update(iteration, step, self.tally.work.messages)
         failure = next((r.failure for r in reports if r.failure), None)
         if failure is not None:
             self.committer.finish()
             raise failure
         if self.stop is not None and self.master.reason is None:
-            self.master.reason = self.stop(iteration, self.tally.total)
+            self.master.reason = self.stop(iteration, self.tally.work)

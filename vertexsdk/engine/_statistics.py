@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from vertexsdk.engine._master import Progress
+from vertexsdk.engine.engine import Effort
 from vertexsdk.engine.phases import Spent
 from vertexsdk.engine.task import Report
-from vertexsdk.program.algebra import Algebra
 from vertexsdk.state import SegmentRef
 
 __all__ = ["Tally", "Version"]
@@ -33,29 +32,19 @@ class Tally:
 
     Attributes:
         statistics: under the names of the command line's `--stats`.
-        total: of all progress; without aggregates, which mean nothing as sums.
+        work: that all iterations did; of asynchronous hops each counts as one.
         vertices: how many the graph has now.
         last_bytes: that the hop before sent between partitions.
         spent: where the wall time went.
         attempts: by partition, the attempt of the segment that was written last.
     """
 
-    def __init__(
-        self,
-        result: str,
-        vertices: int,
-        partitions: int,
-        algebras: Mapping[str, Algebra],
-        spent: Spent | None = None,
-    ) -> None:
+    def __init__(self, result: str, vertices: int, partitions: int, spent: Spent) -> None:
         self.statistics: dict[str, Any] = {
             "iterations": 0, "hops": 0, "updates": 0, "prepares": 0, "acknowledges": 0,
             "messages": 0, "bytes": 0, "seconds": 0.0, "result": result,
         }  # fmt: skip
-        self.spent = spent or Spent()
-        self._algebras = algebras
-        self._identity = {name: a.identity for name, a in algebras.items()}
-        self.total = Progress(aggregates=dict(self._identity))
+        self.spent, self.work = spent, Effort()
         self.vertices, self.hops, self.last_bytes = vertices, 0, 0
         self.attempts: list[str | None] = [None] * partitions
         self.phases = dict.fromkeys(_PHASES, 0.0)
@@ -75,10 +64,6 @@ class Tally:
         self.statistics["bytes"] += self.last_bytes
         self.vertices = sum(self._counts)
 
-    def add(self, progress: Progress) -> None:
-        """Count what an iteration did."""
-        self.total.add(replace(progress, aggregates=dict(self._identity)), self._algebras)
-
     def version(
         self,
         iteration: int,
@@ -88,8 +73,8 @@ class Tally:
     ) -> Version:
         """The version of an iteration which these reports have the segments of."""
         self.statistics |= {
-            "iterations": iteration, "hops": self.hops, "updates": self.total.updates,
-            "messages": self.total.messages, "num_vertices": self.vertices,
+            "iterations": iteration, "hops": self.hops, "updates": self.work.updates,
+            "messages": self.work.messages, "num_vertices": self.vertices,
             "reason": reason, "seconds": time.perf_counter() - self.began,
         }  # fmt: skip
         segments = [ref for r in reports if (ref := r.segments[iteration])]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,9 +16,8 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.json_values import as_json
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shape_of, shippable
-from vertexsdk.engine._master import Progress
 from vertexsdk.engine._precompile import compile_plan
-from vertexsdk.engine._run_driver import Iterating, Lost
+from vertexsdk.engine._run_driver import Iterating, Lost, Stop
 from vertexsdk.engine._statistics import Tally, Version
 from vertexsdk.engine.bounded._auto_bound import Choice, choose
 from vertexsdk.engine.phases import Spent
@@ -52,7 +50,7 @@ class Branch:
         keep: resident prefix under which the answer stays, to go on from; `kept` describes it.
 
     Attributes:
-        stop: asked between hops, given the iteration and the sums of progress; a reason ends it.
+        stop: asked between hops, given the iteration and the work done; a reason ends it.
         slice: seconds for which one hop goes on by itself, where there is one partition.
     """
 
@@ -80,7 +78,7 @@ class Branch:
         self.spent = Spent()
         self.statistics: dict[str, Any] = {}
         self.committed: Manifest | None = None  # by this run, and so by a try that was lost too
-        self.stop: Callable[[int, Progress], str | None] | None = None
+        self.stop: Stop | None = None
         self.slice = 1.0
         self._collects = False
         self._collected: Version | None = None
@@ -221,10 +219,8 @@ class Branch:
 
     def _iterate(self, spark: SparkSession, plan: Plan, info: VariantInfo, store: Store) -> None:
         master = make_master(replace(plan, program=self.program), info.num_vertices)
-        aggregators = self.program.aggregators
-        tally = Tally(
-            self.program.result, info.num_vertices, self.graph.partitions, aggregators, self.spent
-        )
+        partitions = self.graph.partitions
+        tally = Tally(self.program.result, info.num_vertices, partitions, self.spent)
         self.statistics = statistics = tally.statistics
         commit, rest = partial(self._commit, store, info), partial(store.show, self.loop)
         choice = self._choice(info)
@@ -258,7 +254,7 @@ class Branch:
         statistics["worker_memory"] = tally.memory
         statistics["num_edges"] = info.num_edges
         statistics["duplicate_edges"] = info.duplicates
-        statistics["partitions"] = self.graph.partitions
+        statistics["partitions"] = partitions
         statistics["partitioner"] = self.graph.partitioner.name
         statistics["boundary_share"], statistics["cut"] = info.boundary_share, info.cut
         statistics["compiled"] = all(k is not None for k in plan.kernels)

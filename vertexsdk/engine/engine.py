@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from vertexsdk.engine._master import Progress
 from vertexsdk.engine.phases import Spent
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.errors import InputError
@@ -79,7 +80,9 @@ class Orders:
 
 @dataclass(slots=True)
 class Effort:
-    """What iterations did: `touched` counts vertices which gathered or began, each time they did.
+    """What a number of iterations did, of all partitions; `Progress` is what one did.
+
+    `touched` counts vertices which gathered or began, each time they did.
 
     `residual` is how far the state is from the fixed point, as the program's rule measures it:
     an upper bound of what the aggregates showed last, or None where there is no rule. `quiet`:
@@ -94,6 +97,17 @@ class Effort:
     quiet: bool = False
     reason: str | None = None
     seconds: float = 0.0
+
+    def add(self, other: Effort | Progress) -> None:
+        """Count what one more iteration did, or several more; how they ended is not taken over."""
+        self.updates += other.updates
+        self.messages += other.messages
+        if isinstance(other, Effort):
+            self.iterations += other.iterations
+            self.touched += other.touched
+        else:
+            self.iterations += 1
+            self.touched += other.updates
 
 
 @dataclass(slots=True)

@@ -211,9 +211,9 @@ def test_the_work_is_that_of_what_changed() -> None:
     live.answer()
     live.take([("-", 1990, 1991)])
     assert live.last is not None
-    withdrawn = live.last.touched
+    withdrawn = live.last.work.touched
     live.answer()
-    assert withdrawn + live.last.touched < 30
+    assert withdrawn + live.last.work.touched < 30
     live.close()
 
 

@@ -105,7 +105,7 @@ class LiveEngine(CanForkLate, CanTimePhases):
             report = self._job(part)
             jobs += 1
             first = first or report
-            _add(effort, report)
+            effort.add(report.work)
             segments = [*([] if report.whole else segments), *report.segments]
             for name, value in report.seconds.items():
                 seconds[name] = seconds.get(name, 0.0) + value
@@ -116,13 +116,13 @@ class LiveEngine(CanForkLate, CanTimePhases):
                 effort.seconds = time.perf_counter() - began
                 budget.report(effort)
             ended = ended or (None if budget is None else _spent(budget, effort, began))
-            done = budget is None or report.quiet or refused or ended is not None
+            done = budget is None or report.work.quiet or refused or ended is not None
             command = replace(command, changes=None)
-            if done and orders.write and not (part.last or report.quiet or refused):
+            if done and orders.write and not (part.last or report.work.quiet or refused):
                 command, budget, done = replace(command, iterate=False), None, False
         assert first is not None
         outcome = self._outcome(report, effort, segments)
-        if not report.quiet:
+        if not report.work.quiet:
             effort.reason = ended
         outcome.counts, outcome.absent = first.counts, first.absent
         warm = first.warm and not report.restarted and not first.restarted
@@ -220,7 +220,7 @@ class LiveEngine(CanForkLate, CanTimePhases):
         return report
 
     def _outcome(self, report: LiveReport, effort: Effort, segments: list[SegmentRef]) -> Outcome:
-        effort.quiet, effort.reason = report.quiet, report.reason
+        effort.quiet, effort.reason = report.work.quiet, report.work.reason
         if self._residual is not None and report.aggregates:
             effort.residual = float(report.aggregates[self._residual])
         return Outcome(
@@ -232,11 +232,6 @@ class LiveEngine(CanForkLate, CanTimePhases):
             num_edges=report.edges,
             aggregates=report.aggregates,
         )
-
-
-def _add(effort: Effort, report: LiveReport) -> None:
-    for name in ("iterations", "updates", "messages", "touched"):
-        setattr(effort, name, getattr(effort, name) + getattr(report, name))
 
 
 def _spent(budget: Budget, effort: Effort, began: float) -> str | None:

@@ -17,6 +17,7 @@ from vertexsdk.arrays.column_codec import decode
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import Master, Progress
 from vertexsdk.engine._processor import load_topology
+from vertexsdk.engine.engine import Effort
 from vertexsdk.engine.incremental._arena import Arena
 from vertexsdk.engine.incremental._partition import LivePartition
 from vertexsdk.engine.incremental._restart_policy import Pace
@@ -71,12 +72,7 @@ class LiveReport:
     version: int
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     absent: list[int] = field(default_factory=list)
-    iterations: int = 0
-    updates: int = 0
-    messages: int = 0
-    touched: int = 0
-    reason: str | None = None
-    quiet: bool = False
+    work: Effort = field(default_factory=Effort)
     warm: bool = True
     restarted: str = ""
     aggregates: dict[str, Any] = field(default_factory=dict)
@@ -129,7 +125,7 @@ class LiveTask:
         if command.changes is not None:
             clock = time.perf_counter()
             columns = self._columns(command.changes)
-            report.counts, report.absent, report.touched = live.take(
+            report.counts, report.absent, report.work.touched = live.take(
                 columns["kind"], columns["source"], columns["target"], columns["value"],
                 strict=command.strict,
             )  # fmt: skip
@@ -138,7 +134,7 @@ class LiveTask:
             clock = time.perf_counter()
             self._iterate(live, command, report)
             report.seconds["kernel"] = time.perf_counter() - clock
-        if command.write and (command.last or report.quiet) and report.failure is None:
+        if command.write and (command.last or report.work.quiet) and report.failure is None:
             clock = time.perf_counter()
             self._write(live, report)
             report.seconds["commit"] = time.perf_counter() - clock
@@ -203,9 +199,10 @@ class LiveTask:
     def _iterate(self, live: LivePartition, command: LiveCommand, report: LiveReport) -> None:
         began = time.monotonic()
         meta, pace = live.arena.meta, Pace(live.arena.meta)
+        work = report.work
         rest = not (self.plan.always or live.arena.length("pending"))
         if meta["begun"] and (meta["settled"] or rest):
-            report.reason, report.quiet = "quiet", True
+            work.reason, work.quiet = "quiet", True
             return
         if command.iterations == 0:
             return
@@ -220,10 +217,7 @@ class LiveTask:
             except VertexError as error:
                 report.failure = error
                 return
-            report.iterations += 1
-            report.updates += progress.updates
-            report.touched += progress.updates
-            report.messages += progress.messages
+            work.add(progress)
             more = master.advance(progress)
             live.aggregates = dict(master.aggregates)
             fell = meta["falling"] and report.warm
@@ -233,11 +227,11 @@ class LiveTask:
                 master = self._master(live)
                 continue
             if not more:
-                report.reason, report.quiet = master.reason, True
+                work.reason, work.quiet = master.reason, True
                 meta["settled"] = True
                 pace.quiet(from_init=not warm, iterations=master.iteration)
                 return
-            if command.iterations is not None and report.iterations >= command.iterations:
+            if command.iterations is not None and work.iterations >= command.iterations:
                 return
             if time.monotonic() - began > command.seconds:
                 return
