@@ -13,7 +13,7 @@ from benchmarks.profile import event_log, table
 from benchmarks.profile.phases import REST, SHOWN, placed
 from benchmarks.profile.runs import Sample
 from benchmarks.suites import profile
-from vertexsdk.engine.phases import Spent
+from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.transport.task_times import Clock, HopTimes, Stamp
 
 START = 1000.0
@@ -50,7 +50,7 @@ def _log(folder: Path) -> None:
     (inside / "events_1_local-1").write_text("\n".join([*lines, '{"Event": "cut o']))
 
 
-def _hop() -> Spent:
+def _hop() -> PhaseTimer:
     """A hop of 100 ms: task 1 ends last, 20 ms after it was submitted its worker is born."""
     tasks = [
         Stamp(0.0, START + 0.012, 0.0, START + 0.013, START + 0.030),
@@ -60,7 +60,7 @@ def _hop() -> Spent:
         {"kernel": 0.017},
         {"load": 0.004, "receive": 0.006, "kernel": 0.036, "save": 0.002, "commit": 0.008},
     ]
-    spent = Spent()
+    spent = PhaseTimer()
     spent.hop(HopTimes(START, START + 0.010, START + 0.100, tasks), inside)
     return spent
 

@@ -14,7 +14,7 @@ from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
 from vertexsdk.engine import batch_run
-from vertexsdk.engine._run_driver import Iterating, Lost
+from vertexsdk.engine._run_driver import LostPartitionError, RunDriver
 from vertexsdk.errors import StateError
 from vertexsdk.state import FullError, Manifest, SegmentRef, Store, open_store, version_writer
 from vertexsdk.state.version_writer import Committer, Writer, changed_rows
@@ -230,7 +230,7 @@ def test_what_was_acknowledged_before_a_worker_was_lost_stays(
     edges = tmp_path / "edges.txt"
     edges.write_text("\n".join(f"{k} {k + 1} 1" for k in range(12)) + "\n")
     graph = vertexsdk.Graph.read(spark, str(edges), partitions=2)
-    hop, commit = Iterating._hop, batch_run.Branch._commit
+    hop, commit = RunDriver._hop, batch_run.Run._commit
     calls, acknowledged = 0, list[int]()
     url = f"lmdb://{tmp_path}/store"
 
@@ -238,7 +238,7 @@ def test_what_was_acknowledged_before_a_worker_was_lost_stays(
         nonlocal calls
         calls += 1
         if calls in (6, 13):  # in the midst of two tries of three
-            raise Lost("an executor was lost")
+            raise LostPartitionError("an executor was lost")
         return hop(*given)
 
     def recorded(*given: Any) -> Any:
@@ -248,8 +248,8 @@ def test_what_was_acknowledged_before_a_worker_was_lost_stays(
             assert store.versions("loop") == acknowledged
         return manifest
 
-    monkeypatch.setattr(Iterating, "_hop", lossy)
-    monkeypatch.setattr(batch_run.Branch, "_commit", recorded)
+    monkeypatch.setattr(RunDriver, "_hop", lossy)
+    monkeypatch.setattr(batch_run.Run, "_commit", recorded)
     result = vertexsdk.run(
         ShortestPaths, graph, params={"origin": 0}, backend=url, loop="loop", commit_every=1,
         progress=False,

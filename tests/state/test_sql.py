@@ -131,7 +131,7 @@ def test_rows_of_each_commit_during_a_run(
     edges = tmp_path / "edges.txt"
     edges.write_text("\n".join(path) + "\n")
     seen: dict[int, dict[int, float]] = {}
-    commit = batch_run.Branch._commit
+    commit = batch_run.Run._commit
 
     def committed(*given: Any) -> Any:
         manifest = commit(*given)
@@ -140,7 +140,7 @@ def test_rows_of_each_commit_during_a_run(
         seen[manifest.iteration] = {vertex: length for vertex, _, length in rows}
         return manifest
 
-    monkeypatch.setattr(batch_run.Branch, "_commit", committed)
+    monkeypatch.setattr(batch_run.Run, "_commit", committed)
     graph = vertexsdk.Graph.read(spark, str(edges), partitions=1)
     vertexsdk.run(
         ShortestPaths, graph, params={"origin": 0}, backend=postgres_url, loop="paths",

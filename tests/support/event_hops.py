@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 
 from vertexsdk.arrays import shared_memory
-from vertexsdk.engine.engine import Orders
+from vertexsdk.engine.engine import Command
 from vertexsdk.engine.events import _events_task as events_task
 from vertexsdk.engine.events._events_engine import EventsEngine
 from vertexsdk.engine.events._events_partition import EventPartition
 from vertexsdk.engine.events._events_task import DRIVER, EventTask
 from vertexsdk.engine.events._node import Strings
-from vertexsdk.engine.events._resident_versions import Family
+from vertexsdk.engine.events._resident_versions import VersionPool
 from vertexsdk.engine.events._setup import begin, bound_params, named_ids, plan_for
 from vertexsdk.graph.changes.deltas import Deltas
 from vertexsdk.graph.string_ids import StringIds
@@ -82,7 +82,7 @@ def engine_in_process(
         nodes, names: of a checkpoint, to begin from.
 
     >>> engine = engine_in_process(Program(PaperPaths), [(1, 2)])  # doctest: +SKIP
-    >>> engine.advance(Orders(budget=QUIET)).effort.quiet  # doctest: +SKIP
+    >>> engine.execute(Command(budget=QUIET)).work.quiet  # doctest: +SKIP
     True
     """
     given = dict(params or {})
@@ -95,7 +95,7 @@ def engine_in_process(
         store=store,
     )
     task = EventTask(plan, strings=strings, undirected=undirected)
-    family = Family(plan, task, lambda t: _Hops(t, forget=forget), shared_memory.drop)
+    family = VersionPool(plan, task, lambda t: _Hops(t, forget=forget), shared_memory.drop)
     ids = named_ids(program, given, strings=strings)
     ids = pa.concat_arrays([pa.array(list(vertices), ids.type), ids])
     if strings and names is None:
@@ -105,7 +105,7 @@ def engine_in_process(
     if undirected:
         rows = {(min(k), max(k)): x for k, x in rows.items()}
     if rows:
-        engine.advance(Orders(Deltas.mixed(("+", s, t, x) for (s, t), x in sorted(rows.items()))))
+        engine.execute(Command(Deltas.mixed(("+", s, t, x) for (s, t), x in sorted(rows.items()))))
     return engine
 
 

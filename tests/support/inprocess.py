@@ -20,10 +20,10 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.compile._compile_program import with_kernels
 from vertexsdk.compile.plan import Plan, shape_of, shippable
 from vertexsdk.engine import task
-from vertexsdk.engine._master import Master, Progress
+from vertexsdk.engine._master import IterationStats, Master
 from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine.bounded._rounds import Rounds, end_block
-from vertexsdk.engine.task import DRIVER, Command, HopTask, Report, make_master
+from vertexsdk.engine.task import DRIVER, HopTask, Report, RunCommand, make_master
 from vertexsdk.errors import RunError
 from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.topology import Topology
@@ -171,7 +171,7 @@ class InProcess:
         patient: bool = False,
         rng: random.Random | None = None,
         max_hops: int = 10_000,
-    ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
+    ) -> tuple[dict[int, dict[str, Any]], IterationStats, int]:
         """Run to the end; return the state by vertex, the sums of progress, and iterations.
 
         With `forget` every task loads its partition as a new worker would; `warm` is an answer
@@ -243,20 +243,20 @@ class InProcess:
 
     def _loop(
         self, plan: Plan, partitions: int, forget: bool, order: _Order
-    ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
+    ) -> tuple[dict[int, dict[str, Any]], IterationStats, int]:
         hop = HopTask(plan)
         vertices = len(self.rows)
         master = make_master(replace(plan, program=self.program), vertices)
-        total = Progress(aggregates=master.identity())
+        total = IterationStats(aggregates=master.identity())
         inbox: list[list[tuple[int, bytes]]] = [[] for _ in range(partitions)]
         version = 0
         while master.reason is None:
-            command = Command(
+            command = RunCommand(
                 version, master.iteration, dict(master.aggregates), vertices, None, 1.0
             )
             reports = self._hop(hop, command, inbox, forget)
             for k in range(len(reports[0].history)):
-                step = Progress(aggregates=master.identity())
+                step = IterationStats(aggregates=master.identity())
                 for report in reports:
                     step.add(report.history[k], self.program.aggregators)
                 master.advance(step)
@@ -274,10 +274,10 @@ class InProcess:
         hop: HopTask,
         master: Master,
         inbox: list[list[tuple[int, bytes]]],
-        total: Progress,
+        total: IterationStats,
         order: _Order,
         forget: bool,
-    ) -> tuple[dict[int, dict[str, Any]], Progress, int]:
+    ) -> tuple[dict[int, dict[str, Any]], IterationStats, int]:
         """Go on after iteration 0: partitions take turns, all of them or some at random."""
         partitions = len(inbox)
         versions = [1] * partitions
@@ -299,7 +299,7 @@ class InProcess:
                 inbox[p] = []
             for p in turn:
                 frontier, room = told[p]
-                command = Command(
+                command = RunCommand(
                     versions[p], frontier, dict(master.aggregates), len(self.rows), None,
                     0.0 if rng is not None and rng.random() < 0.3 else 600.0,
                     bound=room, blocks=blocks, patient=order.patient,
@@ -329,7 +329,7 @@ class InProcess:
     def _hop(
         self,
         hop: HopTask,
-        command: Command,
+        command: RunCommand,
         inbox: list[list[tuple[int, bytes]]],
         forget: bool,
     ) -> list[Report]:
@@ -355,7 +355,7 @@ class InProcess:
             kept = task._kept.get((plan.run, p))
             if kept is None:
                 at = version if isinstance(version, int) else version[p]
-                command = Command(at, 0, {}, len(self.rows), None, 1.0, step=False)
+                command = RunCommand(at, 0, {}, len(self.rows), None, 1.0, step=False)
                 processor = HopTask(plan)._processor(p, command)
             else:
                 processor = kept[1]

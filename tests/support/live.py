@@ -19,8 +19,13 @@ from vertexsdk.compile._compile_program import with_kernels
 from vertexsdk.compile.plan import Plan, shippable
 from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine.incremental import _incremental_task as incremental_task
-from vertexsdk.engine.incremental._incremental_task import Create, LiveCommand, LiveReport, LiveTask
-from vertexsdk.engine.incremental._partition import LivePartition
+from vertexsdk.engine.incremental._incremental_task import (
+    CreatePartition,
+    IncrementalCommand,
+    IncrementalReport,
+    IncrementalTask,
+)
+from vertexsdk.engine.incremental._partition import IncrementalPartition
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.program.analysis.incremental_rules import layout_of, why_not_live
 from vertexsdk.program.program import Program
@@ -29,7 +34,7 @@ __all__ = ["LiveInProcess"]
 
 _numbers = itertools.count()
 _turns = itertools.count()
-_held: list[dict[str, LivePartition]] = [{}, {}, {}]  # by worker
+_held: list[dict[str, IncrementalPartition]] = [{}, {}, {}]  # by worker
 
 
 class LiveInProcess:
@@ -78,20 +83,20 @@ class LiveInProcess:
         self.layout, self.workers = layout, workers
         key = f"inprocess-{os.getpid()}/live-{next(_numbers)}"
         self._begin(key, 0)
-        create = Create(plan.topologies[0], len(edges), np.array(names, np.int64))
+        create = CreatePartition(plan.topologies[0], len(edges), np.array(names, np.int64))
         self.job(create=create)
         shared_memory.drop(plan.run)
 
     def _begin(self, key: str, version: int) -> None:
         self.key, self.version = key, version
-        self.task = LiveTask(self.plan, self.layout, key)
-        self.last: LiveReport | None = None
+        self.task = IncrementalTask(self.plan, self.layout, key)
+        self.last: IncrementalReport | None = None
 
-    def job(self, **orders: Any) -> LiveReport:
-        """Run one task; see `LiveCommand`."""
+    def job(self, **orders: Any) -> IncrementalReport:
+        """Run one task; see `IncrementalCommand`."""
         incremental_task._held = _held[next(_turns) % self.workers] if self.workers else {}
-        [(_, block)] = self.task(0, LiveCommand(self.version, **orders), [])
-        report: LiveReport = pickle.loads(block)
+        [(_, block)] = self.task(0, IncrementalCommand(self.version, **orders), [])
+        report: IncrementalReport = pickle.loads(block)
         assert report.lost is None, report.lost
         if report.failure is not None:
             raise report.failure

@@ -20,7 +20,7 @@ import numpy as np
 from tests.support.inprocess import InProcess
 from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.engine import select
-from vertexsdk.engine.engine import Budget, Effort, Engine, Orders, Outcome, Setting
+from vertexsdk.engine.engine import Budget, Command, CommandResult, Engine, Setting, WorkDone
 from vertexsdk.graph.changes.changes import ADD, REMOVE
 from vertexsdk.graph.checkpoint import put_edges
 from vertexsdk.loops import _open_loop as open_loop
@@ -63,25 +63,25 @@ class DictEngine:
         self._quiet = False
         self._state: dict[int, dict[str, Any]] | None = None
 
-    def advance(self, orders: Orders) -> Outcome:
+    def execute(self, command: Command) -> CommandResult:
         """See `Engine`."""
-        out = Outcome()
+        out = CommandResult()
         edges = dict(self.edges)
-        if orders.changes is not None:
-            self._take(orders, edges, out)
-            if orders.strict and out.absent:
+        if command.changes is not None:
+            self._take(command, edges, out)
+            if command.strict and out.absent:
                 return out
             self.edges, self._quiet = edges, False
-        if orders.budget is not None:
-            self._iterate(orders.budget, out)
-        if orders.write and self._state:
+        if command.budget is not None:
+            self._iterate(command.budget, out)
+        if command.write and self._state:
             out.segments, out.whole = self._write(self._state), True
             self._state = None
         out.iteration, out.num_edges = self.iteration, len(self.edges)
         return out
 
-    def _take(self, orders: Orders, edges: Edges, out: Outcome) -> None:
-        c = orders.changes
+    def _take(self, command: Command, edges: Edges, out: CommandResult) -> None:
+        c = command.changes
         assert c is not None
         rows = zip(
             c.kind.tolist(), c.source.to_pylist(), c.target.to_pylist(), c.value.tolist(),
@@ -104,13 +104,13 @@ class DictEngine:
                 out.counts["unchanged" if edges[key] == x else "changed"] += 1
                 edges[key] = x
 
-    def _iterate(self, budget: Budget, out: Outcome) -> None:
+    def _iterate(self, budget: Budget, out: CommandResult) -> None:
         if self._quiet or not (self.edges or self.vertices):
-            out.effort = Effort(quiet=True, reason="nothing changed")
+            out.work = WorkDone(quiet=True, reason="nothing changed")
             out.num_vertices = len({v for e in self.edges for v in e} | set(self.vertices))
             return
         if budget.cancelled is not None and budget.cancelled():
-            out.effort = Effort(reason="cancelled")
+            out.work = WorkDone(reason="cancelled")
             out.num_vertices = 1
             return
         rows = [(a, b, x) for (a, b), x in self.edges.items()]
@@ -125,7 +125,7 @@ class DictEngine:
         )  # fmt: skip
         self._kept, self._quiet, self._state = runs.kept, True, state
         self.iteration += iterations
-        out.effort = Effort(iterations, total.updates, total.messages, total.updates, quiet=True)
+        out.work = WorkDone(iterations, total.updates, total.messages, total.updates, quiet=True)
         out.start, out.num_vertices = "warm" if warm else "init", len(state)
 
     def _turns(self) -> random.Random | None:

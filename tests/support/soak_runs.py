@@ -267,14 +267,14 @@ def drive() -> None:
     from vertexsdk.transport.session import session
 
     said = os.open(log, os.O_WRONLY | os.O_APPEND)
-    commit = loops.Branch._commit
+    commit = loops.Run._commit
 
     def written_down(run: Any, *given: Any) -> Any:
         manifest = commit(run, *given)
         os.write(said, f"commit {run.loop} {manifest.iteration}\n".encode())
         return manifest
 
-    loops.Branch._commit = written_down  # type: ignore[assignment]
+    loops.Run._commit = written_down  # type: ignore[assignment]
     spark = session(master)
     graph = vertexsdk.Graph.read(spark, edges, partitions=int(partitions))
     for count in range(1_000_000):

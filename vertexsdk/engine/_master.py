@@ -8,11 +8,11 @@ from typing import Any
 
 from vertexsdk.program.algebra import Algebra
 
-__all__ = ["Master", "Progress", "combine_aggregates"]
+__all__ = ["IterationStats", "Master", "combine_aggregates"]
 
 
 @dataclass(slots=True)
-class Progress:
+class IterationStats:
     """What one iteration did, in one partition or in all."""
 
     updates: int = 0  # vertices which gathered (events level: deltas gathered)
@@ -22,7 +22,7 @@ class Progress:
     sent: int = 0  # updates on their way to other partitions
     aggregates: dict[str, Any] = field(default_factory=dict)
 
-    def add(self, other: Progress, algebras: Mapping[str, Algebra]) -> None:
+    def add(self, other: IterationStats, algebras: Mapping[str, Algebra]) -> None:
         """Take in another partition's progress in the same iteration."""
         for name in ("updates", "changed", "messages", "pending", "sent"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -59,7 +59,7 @@ class Master:
         """What aggregators read when nobody has contributed."""
         return {name: a.identity for name, a in self.algebras.items()}
 
-    def advance(self, progress: Progress) -> bool:
+    def advance(self, progress: IterationStats) -> bool:
         """Take in a finished iteration; return whether there is another one to run."""
         done, before = self.iteration, self.aggregates
         self.aggregates = dict(progress.aggregates)
@@ -72,7 +72,7 @@ class Master:
             self.reason = "quiet"
         return self.reason is None
 
-    def _quiet(self, progress: Progress, before: Mapping[str, Any]) -> bool:
+    def _quiet(self, progress: IterationStats, before: Mapping[str, Any]) -> bool:
         if progress.pending or progress.sent:
             return False
         if not self.always:

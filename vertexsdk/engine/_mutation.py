@@ -19,13 +19,13 @@ from vertexsdk.compile.vertex_arrays import Vertices, default_column
 from vertexsdk.graph.topology import Topology
 from vertexsdk.program.program import Program
 
-__all__ = ["Changes", "restructure"]
+__all__ = ["GraphMutations", "restructure"]
 
 Array = NDArray[Any]
 
 
 @dataclass
-class Changes:
+class GraphMutations:
     """What is to be done to one partition's graph."""
 
     gone: list[int] = field(default_factory=list)  # edge numbers
@@ -112,7 +112,7 @@ class Restructured:
     lost: Array  # int32: slots which lost an in-edge
 
 
-def restructure(v: Vertices, changes: Changes, program: Program, each: bool) -> Restructured:
+def restructure(v: Vertices, changes: GraphMutations, program: Program, each: bool) -> Restructured:
     """Return the partition with the changes made; messages are kept per edge.
 
     Args:
@@ -203,7 +203,7 @@ class _EdgeTable:
             local=np.where(target < t.n, 0, -1),
         )
 
-    def apply(self, changes: Changes, moved: Array, t: Topology) -> tuple[Array, Array]:
+    def apply(self, changes: GraphMutations, moved: Array, t: Topology) -> tuple[Array, Array]:
         """Remove, update and append edges; return the local ids and old ghosts that lost one."""
         value = self.value.copy()
         for edge, x in changes.values.items():

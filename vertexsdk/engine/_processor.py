@@ -22,8 +22,8 @@ from vertexsdk.compile.mutation_log import EMIT, Entry, Log
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import Vertices
-from vertexsdk.engine._master import Progress
-from vertexsdk.engine._mutation import Changes, restructure
+from vertexsdk.engine._master import IterationStats
+from vertexsdk.engine._mutation import GraphMutations, restructure
 from vertexsdk.engine._trimming import kept_columns, restored, trim
 from vertexsdk.engine.bounded._boundary import Boundary
 from vertexsdk.errors import LostError, ProgramError, RunError
@@ -90,12 +90,12 @@ class Processor:
 
     # One iteration. -----------------------------------------------------------------------
 
-    def step(self, iteration: int, aggregates: Mapping[str, Any]) -> Progress:
+    def step(self, iteration: int, aggregates: Mapping[str, Any]) -> IterationStats:
         """Run one iteration; what it sends to other partitions is left in `outgoing`."""
         read = dict(aggregates)
         self.outgoing = {}
         self.partial = {k: a.identity for k, a in self.plan.program.aggregators.items()}
-        progress = Progress()
+        progress = IterationStats()
         if iteration == 0:
             if self.plan.each:
                 self._introductions()
@@ -130,7 +130,7 @@ class Processor:
         self._follow(log, None)
         return self._everyone()
 
-    def _resume(self, read: dict[str, Any], progress: Progress) -> Array:
+    def _resume(self, read: dict[str, Any], progress: IterationStats) -> Array:
         """Begin from an earlier answer: `init` on new vertices, and on those it is wrong for."""
         plan, v = self.plan, self.v
         assert plan.warm is not None
@@ -156,7 +156,7 @@ class Processor:
         self.delivery.settle(self.v.msg, self.v.agg)
         shared_memory.save(f"{self.plan.keep}/{self.partition}", kept_columns(self.v), None)
 
-    def _gather(self, iteration: int, read: dict[str, Any], progress: Progress) -> Array:
+    def _gather(self, iteration: int, read: dict[str, Any], progress: IterationStats) -> Array:
         v = self.v
         self.delivery.settle(v.msg, v.agg)
         log = self.new_log()
@@ -220,14 +220,14 @@ class Processor:
 
     # What methods asked for beyond their own row. -------------------------------------------
 
-    def _follow(self, log: Log, progress: Progress | None) -> None:
+    def _follow(self, log: Log, progress: IterationStats | None) -> None:
         if not log:
             return
         entries = log.entries()
         once = self._one_shots([e for e in entries if e.what == EMIT])
         if progress is not None:
             progress.messages += len(once)
-        changes = Changes()
+        changes = GraphMutations()
         changes.note(entries, self.v.topology)
         if changes:
             self._restructure(changes)
@@ -269,7 +269,7 @@ class Processor:
         self.v.once[k] = value
         self._schedule(np.array([k], np.int32))
 
-    def _restructure(self, changes: Changes) -> None:
+    def _restructure(self, changes: GraphMutations) -> None:
         pulled = self.delivery.finish(self.v.msg, self.v.agg)
         old = self.v.topology
         senders = self.v.extra.pop("senders", None)
@@ -304,7 +304,7 @@ class Processor:
     def receive(self, blocks: Sequence[tuple[int, bytes]]) -> None:
         """Take in what other partitions sent in the last hop."""
         parts = [(p, *decode(b, trusted=True)) for p, b in blocks]
-        changes = Changes()
+        changes = GraphMutations()
         self._introduce(parts)
         for p, columns, _ in parts:
             if "register" in columns:

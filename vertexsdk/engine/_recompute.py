@@ -12,20 +12,20 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from vertexsdk.engine.batch_run import Branch, Version
-from vertexsdk.engine.engine import Budget, Effort, Engine, Orders, Outcome, Setting
+from vertexsdk.engine.batch_run import PendingVersion, Run
+from vertexsdk.engine.engine import Budget, Command, CommandResult, Engine, Setting, WorkDone
 from vertexsdk.graph.edge_set import EdgeSet
 from vertexsdk.graph.vertex_file import integer_id, with_ids
 from vertexsdk.program.analysis.convergence import residual_of
 from vertexsdk.program.analysis.warm_start import Kept, why_from_init
 from vertexsdk.state import SegmentRef
 
-__all__ = ["RebuildEngine"]
+__all__ = ["RecomputeEngine"]
 
 _FIRST = "it is the first query"
 
 
-class RebuildEngine:
+class RecomputeEngine:
     """Any program, any number of partitions; see `Engine`.
 
     Raises:
@@ -52,8 +52,8 @@ class RebuildEngine:
         self.iteration = 0
         self._kept: Kept | None = None
         self._renamed = self.edges.renamed
-        self._before: Outcome | None = None  # if nothing has changed since it was exact
-        self._unwritten: Version | None = None
+        self._before: CommandResult | None = None  # if nothing has changed since it was exact
+        self._unwritten: PendingVersion | None = None
 
     def _name_vertices(self) -> None:
         ids = list(self.program.named_vertices(self.setting.params).values())
@@ -64,47 +64,47 @@ class RebuildEngine:
         if self._vertices is not None and self.edges.names is not None:
             self.edges.learn(self._vertices.strings())
 
-    def advance(self, orders: Orders) -> Outcome:
+    def execute(self, command: Command) -> CommandResult:
         """See `Engine`."""
-        out = Outcome()
+        out = CommandResult()
         refused = False
-        if orders.changes is not None and len(orders.changes):
-            out.counts, out.absent = self.edges.apply(orders.changes, strict=orders.strict)
-            refused = orders.strict and bool(out.absent)
+        if command.changes is not None and len(command.changes):
+            out.counts, out.absent = self.edges.apply(command.changes, strict=command.strict)
+            refused = command.strict and bool(out.absent)
             if not refused:
                 self._before = None
-        if orders.budget is not None and not refused:
-            self._iterate(orders.budget, out)
-        if orders.write and self._unwritten is not None:
+        if command.budget is not None and not refused:
+            self._iterate(command.budget, out)
+        if command.write and self._unwritten is not None:
             out.segments, out.whole = self._unwritten.segments, True
             self._unwritten = None
         out.iteration, out.num_edges = self.iteration, self.edges.num_edges
         return out
 
-    def _iterate(self, budget: Budget, out: Outcome) -> None:
+    def _iterate(self, budget: Budget, out: CommandResult) -> None:
         if self._before is not None:  # what is there is exact still
-            out.effort = Effort(residual=self._before.effort.residual, quiet=True)
-            out.effort.reason = "nothing changed"
+            out.work = WorkDone(residual=self._before.work.residual, quiet=True)
+            out.work.reason = "nothing changed"
             self._describe(out, self._before)
         elif self.edges.num_edges == 0 and not (self._vertices and len(self._vertices.column)):
-            out.effort = Effort(quiet=True, reason="the graph has no vertex")
+            out.work = WorkDone(quiet=True, reason="the graph has no vertex")
         else:
             self._run(budget, out)
-            self._before = out if out.effort.quiet else None
+            self._before = out if out.work.quiet else None
 
     @staticmethod
-    def _describe(out: Outcome, other: Outcome) -> None:
+    def _describe(out: CommandResult, other: CommandResult) -> None:
         out.num_vertices, out.aggregates = other.num_vertices, other.aggregates
         out.start, out.start_reason = other.start, other.start_reason
         done = {"iterations", "hops", "updates", "messages", "bytes", "seconds", "total_seconds"}
         out.statistics = {k: 0 if k in done else v for k, v in other.statistics.items()}
 
-    def _run(self, budget: Budget, out: Outcome) -> None:
+    def _run(self, budget: Budget, out: CommandResult) -> None:
         setting = self.setting
         graph = self.edges.graph(self._vertices)
         warm, reason = self._start()
         keep = None if self.from_init else self.edges.keys.fresh("answer")
-        branch = Branch(
+        branch = Run(
             self.program, graph, setting.options, params=setting.params, backend=setting.backend,
             loop=setting.loop, warm=warm, keep=keep,
         )  # fmt: skip
@@ -125,7 +125,7 @@ class RebuildEngine:
         self._unwritten = version
         self.iteration += version.iteration
         s = branch.statistics
-        out.effort = Effort(
+        out.work = WorkDone(
             s["iterations"], s["updates"], s["messages"], s["updates"],
             residual_of(self.program, version.aggregates) if s["iterations"] else None,
             self._is_quiet(s), s["reason"], s["seconds"],
@@ -155,7 +155,7 @@ class RebuildEngine:
         """See `Engine`."""
         return self._fork()
 
-    def _fork(self) -> RebuildEngine:
+    def _fork(self) -> RecomputeEngine:
         other = copy(self)
         other.edges = self.edges.fork()
         if self._kept is not None:
@@ -164,7 +164,7 @@ class RebuildEngine:
 
     def adopt(self, fork: Engine) -> None:
         """See `Engine`."""
-        assert isinstance(fork, RebuildEngine)
+        assert isinstance(fork, RecomputeEngine)
         iteration = self.iteration
         self.close()
         self.__dict__.update(fork._fork().__dict__)
@@ -182,11 +182,11 @@ class RebuildEngine:
         self.edges.close()
 
 
-def _limit(branch: Branch, budget: Budget) -> None:
+def _limit(branch: Run, budget: Budget) -> None:
     """Have a branch look at the clock, and at who waits for it, between its hops."""
     began = time.monotonic()
 
-    def stop(iteration: int, work: Effort) -> str | None:
+    def stop(iteration: int, work: WorkDone) -> str | None:
         seconds = time.monotonic() - began
         if budget.report is not None:
             budget.report(replace(work, iterations=iteration, seconds=seconds))

@@ -7,28 +7,28 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from vertexsdk.engine._master import Master, Progress
-from vertexsdk.engine._statistics import Tally, Version
+from vertexsdk.engine._master import IterationStats, Master
+from vertexsdk.engine._statistics import PendingVersion, RunStatistics
 from vertexsdk.engine.bounded._rounds import Rounds, delay_table, end_block
-from vertexsdk.engine.engine import Effort
+from vertexsdk.engine.engine import WorkDone
 from vertexsdk.engine.progress import ProgressBar
-from vertexsdk.engine.task import Command, Report
+from vertexsdk.engine.task import RunCommand, RunReport
 from vertexsdk.errors import RunError
 from vertexsdk.state.version_writer import Committer
 from vertexsdk.transport.exchange import Exchange
 
-__all__ = ["Iterating", "Lost", "Stop"]
+__all__ = ["LostPartitionError", "RunDriver", "Stop"]
 
 SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
 
-Stop = Callable[[int, Effort], str | None]
+Stop = Callable[[int, WorkDone], str | None]
 
 
-class Lost(RunError):
+class LostPartitionError(RunError):
     """A worker lost what it held; the run starts over."""
 
 
-class Iterating:
+class RunDriver:
     """A loop under way.
 
     Args:
@@ -47,7 +47,7 @@ class Iterating:
         exchange: Exchange,
         committer: Committer,
         master: Master,
-        tally: Tally,
+        tally: RunStatistics,
         bar: ProgressBar,
         *,
         commit_every: int | None,
@@ -55,7 +55,7 @@ class Iterating:
         via: Literal["auto", "driver", "shuffle"],
         after: int,
         stop: Stop | None,
-        collected: Callable[[Version], None] | None,
+        collected: Callable[[PendingVersion], None] | None,
     ) -> None:
         self.exchange, self.committer, self.master = exchange, committer, master
         self.tally, self.bar = tally, bar
@@ -126,7 +126,7 @@ class Iterating:
             self._show(rounds.iteration, step, reports)
         self.synchronous(version=version)
 
-    def _count(self, rounds: Rounds, reports: list[Report], blocks: bool) -> Progress:
+    def _count(self, rounds: Rounds, reports: list[RunReport], blocks: bool) -> IterationStats:
         """Take in what asynchronous hops did; return the sum of it."""
         step = self._sum([p for r in reports for p in r.history])
         self.tally.work.add(step)
@@ -145,23 +145,23 @@ class Iterating:
     def _last(self) -> int:
         return max(self.done, self.after)
 
-    def _command(self, version: int, iteration: int) -> Command:
-        return Command(
+    def _command(self, version: int, iteration: int) -> RunCommand:
+        return RunCommand(
             version, iteration, dict(self.master.aggregates), self.tally.vertices,
             self.commit_every, self.slice, after=self.after, committed=tuple(self.tally.attempts),
         )  # fmt: skip
 
-    def _sum(self, parts: list[Progress]) -> Progress:
-        step = Progress(aggregates=self.master.identity())
+    def _sum(self, parts: list[IterationStats]) -> IterationStats:
+        step = IterationStats(aggregates=self.master.identity())
         for part in parts:
             step.add(part, self.master.algebras)
         return step
 
-    def _hop(self, command: Command) -> list[Report]:
+    def _hop(self, command: RunCommand) -> list[RunReport]:
         """Run one hop on all partitions.
 
         Raises:
-            Lost: a worker has lost what it held.
+            LostPartitionError: a worker has lost what it held.
         """
         via = self._via
         if via == "auto":  # about as many bytes as in the hop before
@@ -170,19 +170,19 @@ class Iterating:
             raw = self.exchange.hop(command, via=via)
         except RunError as error:
             if "partitions reported" in str(error):
-                raise Lost(str(error)) from error
+                raise LostPartitionError(str(error)) from error
             raise
-        reports: list[Report] = [pickle.loads(r) for r in raw]
+        reports: list[RunReport] = [pickle.loads(r) for r in raw]
         for r in reports:
             if r.lost:
-                raise Lost(r.lost)
+                raise LostPartitionError(r.lost)
         if self.exchange.times is not None:
             self.tally.spent.hop(self.exchange.times, [r.seconds for r in reports])
         self.tally.hops += command.step
         self.tally.take(reports)
         return reports
 
-    def _add(self, iteration: int, reports: list[Report]) -> None:
+    def _add(self, iteration: int, reports: list[RunReport]) -> None:
         self.done = iteration
         new = self.tally.version(iteration, reports, self.master.reason, self.master.aggregates)
         if self._collected is not None:
@@ -190,7 +190,7 @@ class Iterating:
         else:
             self.committer.add(new)
 
-    def _show(self, iteration: int, step: Progress, reports: list[Report]) -> None:
+    def _show(self, iteration: int, step: IterationStats, reports: list[RunReport]) -> None:
         """Show where the loop stands, and see whether it is to stop."""
         self.bar.update(iteration, step, self.tally.work.messages)
         failure = next((r.failure for r in reports if r.failure), None)

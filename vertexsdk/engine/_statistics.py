@@ -7,18 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertexsdk.engine.engine import Effort
-from vertexsdk.engine.phases import Spent
-from vertexsdk.engine.task import Report
+from vertexsdk.engine.engine import WorkDone
+from vertexsdk.engine.phases import PhaseTimer
+from vertexsdk.engine.task import RunReport
 from vertexsdk.state import SegmentRef
 
-__all__ = ["Tally", "Version"]
+__all__ = ["PendingVersion", "RunStatistics"]
 
 _PHASES = ("kernel", "save", "commit")
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class PendingVersion:
     """What the tasks wrote of one iteration, and what is remembered with it."""
 
     iteration: int
@@ -27,7 +27,7 @@ class Version:
     statistics: dict[str, Any]
 
 
-class Tally:
+class RunStatistics:
     """Sums over the reports of all hops.
 
     Attributes:
@@ -39,12 +39,12 @@ class Tally:
         attempts: by partition, the attempt of the segment that was written last.
     """
 
-    def __init__(self, result: str, vertices: int, partitions: int, spent: Spent) -> None:
+    def __init__(self, result: str, vertices: int, partitions: int, spent: PhaseTimer) -> None:
         self.statistics: dict[str, Any] = {
             "iterations": 0, "hops": 0, "updates": 0, "prepares": 0, "acknowledges": 0,
             "messages": 0, "bytes": 0, "seconds": 0.0, "result": result,
         }  # fmt: skip
-        self.spent, self.work = spent, Effort()
+        self.spent, self.work = spent, WorkDone()
         self.vertices, self.hops, self.last_bytes = vertices, 0, 0
         self.attempts: list[str | None] = [None] * partitions
         self.phases = dict.fromkeys(_PHASES, 0.0)
@@ -52,7 +52,7 @@ class Tally:
         self._counts = [0] * partitions
         self.began = time.perf_counter()
 
-    def take(self, reports: Iterable[Report]) -> None:
+    def take(self, reports: Iterable[RunReport]) -> None:
         """Take in the reports of one hop, of all partitions or of some."""
         self.last_bytes = 0
         for r in reports:
@@ -67,10 +67,10 @@ class Tally:
     def version(
         self,
         iteration: int,
-        reports: Iterable[Report],
+        reports: Iterable[RunReport],
         reason: str | None,
         aggregates: Mapping[str, Any],
-    ) -> Version:
+    ) -> PendingVersion:
         """The version of an iteration which these reports have the segments of."""
         self.statistics |= {
             "iterations": iteration, "hops": self.hops, "updates": self.work.updates,
@@ -81,4 +81,4 @@ class Tally:
         for ref in segments:
             self.attempts[ref.key.partition] = ref.key.attempt
             self.written += ref.bytes
-        return Version(iteration, segments, dict(aggregates), dict(self.statistics))
+        return PendingVersion(iteration, segments, dict(aggregates), dict(self.statistics))

@@ -6,6 +6,7 @@ import os
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,10 +18,10 @@ from vertexsdk.arrays.json_values import as_json
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shape_of, shippable
 from vertexsdk.engine._precompile import compile_plan
-from vertexsdk.engine._run_driver import Iterating, Lost, Stop
-from vertexsdk.engine._statistics import Tally, Version
-from vertexsdk.engine.bounded._auto_bound import Choice, choose
-from vertexsdk.engine.phases import Spent
+from vertexsdk.engine._run_driver import LostPartitionError, RunDriver, Stop
+from vertexsdk.engine._statistics import PendingVersion, RunStatistics
+from vertexsdk.engine.bounded._auto_bound import BoundChoice, choose
+from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.engine.progress import ProgressBar
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.engine.task import HopTask, make_master
@@ -35,13 +36,13 @@ from vertexsdk.state.version_writer import Committer
 from vertexsdk.transport.exchange import Exchange
 from vertexsdk.transport.shipping import ship_by_value
 
-__all__ = ["Branch", "Version", "refuse_other_hosts"]
+__all__ = ["PendingVersion", "Run", "refuse_other_hosts"]
 
 TRIES = 3
 SHOWN = 100_000  # vertices in a commit up to which it is readable by SQL when it is acknowledged
 
 
-class Branch:
+class Run:
     """One loop run to its fixed point: its choices, its clock, and the hops it makes.
 
     Args:
@@ -75,13 +76,13 @@ class Branch:
         self.given = dict(params or {})
         self.bar = ProgressBar(self.loop, options.progress)
         self.seconds: dict[str, float] = {}
-        self.spent = Spent()
+        self.spent = PhaseTimer()
         self.statistics: dict[str, Any] = {}
         self.committed: Manifest | None = None  # by this run, and so by a try that was lost too
         self.stop: Stop | None = None
         self.slice = 1.0
         self._collects = False
-        self._collected: Version | None = None
+        self._collected: PendingVersion | None = None
 
     def go(self) -> tuple[Manifest, Store]:
         """Load, compile, iterate, commit.
@@ -93,7 +94,7 @@ class Branch:
         assert self.committed is not None
         return self.committed, store
 
-    def collect(self) -> Version:
+    def collect(self) -> PendingVersion:
         """Load, compile, iterate; return the state's segments, which are left uncommitted."""
         self._collects = True
         self._go().close()
@@ -132,7 +133,9 @@ class Branch:
                 self._iterate(self.graph.spark, plan, info, store)
                 return
             except RunError as error:
-                if not isinstance(error, Lost) and "executor was lost" not in str(error):
+                if not isinstance(error, LostPartitionError) and "executor was lost" not in str(
+                    error
+                ):
                     raise
                 if attempt == TRIES - 1:
                     raise RunError(
@@ -220,7 +223,7 @@ class Branch:
     def _iterate(self, spark: SparkSession, plan: Plan, info: VariantInfo, store: Store) -> None:
         master = make_master(replace(plan, program=self.program), info.num_vertices)
         partitions = self.graph.partitions
-        tally = Tally(self.program.result, info.num_vertices, partitions, self.spent)
+        tally = RunStatistics(self.program.result, info.num_vertices, partitions, self.spent)
         self.statistics = statistics = tally.statistics
         commit, rest = partial(self._commit, store, info), partial(store.show, self.loop)
         choice = self._choice(info)
@@ -230,7 +233,7 @@ class Branch:
                 Exchange(spark, anchor.partitions, task=HopTask(plan), anchor=anchor) as exchange,
                 Committer(commit, self.committed, rest) as committer,
             ):
-                loop = Iterating(
+                loop = RunDriver(
                     exchange, committer, master, tally, self.bar,
                     commit_every=self.options.commit_every, slice=self.slice,
                     via=self.options.exchange,
@@ -263,7 +266,7 @@ class Branch:
         statistics["delay_bound_reason"] = choice.reason
         self.kept = plan.kept(loop.done, master.aggregates)
 
-    def _choice(self, info: VariantInfo) -> Choice:
+    def _choice(self, info: VariantInfo) -> BoundChoice:
         """The delay bound to run with."""
         partitions, bound = self.graph.partitions, self.options.delay_bound
         if bound == "auto":
@@ -272,14 +275,14 @@ class Branch:
                 refused = "it is to end after a number of iterations"
             return choose(partitions, info.boundary_share, by_blocks(self.program), refused)
         if partitions == 1:
-            return Choice(1, False, "there is one partition")
-        return Choice(bound, False, "as given")
+            return BoundChoice(1, False, "there is one partition")
+        return BoundChoice(bound, False, "as given")
 
-    def _collect(self, version: Version) -> None:
+    def _collect(self, version: PendingVersion) -> None:
         self._collected = version
 
     def _commit(
-        self, store: Store, info: VariantInfo, version: Version, parent: Manifest | None
+        self, store: Store, info: VariantInfo, version: PendingVersion, parent: Manifest | None
     ) -> Manifest:
         self.committed = store.commit(
             self.loop,

@@ -1,8 +1,8 @@
 """What a loop over a changing graph needs of whatever holds its graph and state on the executors.
 
-A loop, main or branch, gives orders: changes to take in, a budget of iterations, whether to write
-the state. Its engine carries them out where the partitions are, and reports. `fork` gives a branch
-an engine of its own, which stands where this one stands and goes its own way from there.
+A loop, main or branch, gives commands: changes to take in, a budget of iterations, whether to write
+the state. Its engine executes them where the partitions are, and returns the results. `fork` gives
+a branch an engine of its own, which stands where this one stands and goes its own way from there.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from vertexsdk.engine._master import Progress
-from vertexsdk.engine.phases import Spent
+from vertexsdk.engine._master import IterationStats
+from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import Changes
@@ -25,8 +25,16 @@ from vertexsdk.state import SegmentRef
 from vertexsdk.state.address import Address
 
 __all__ = [
-    "QUIET", "Budget", "CanForkLate", "CanReadLoop", "CanTimePhases", "Effort", "Engine", "Orders",
-    "Outcome", "Setting",
+    "QUIET",
+    "Budget",
+    "CanForkLate",
+    "CanReadLoop",
+    "CanTimePhases",
+    "Command",
+    "CommandResult",
+    "Engine",
+    "Setting",
+    "WorkDone",
 ]  # fmt: skip
 
 
@@ -44,7 +52,7 @@ class Budget:
     iterations: int | None = None
     seconds: float | None = None
     cancelled: Callable[[], bool] | None = None
-    report: Callable[[Effort], None] | None = None
+    report: Callable[[WorkDone], None] | None = None
 
     def __post_init__(self) -> None:
         count, seconds = self.iterations, self.seconds
@@ -60,7 +68,7 @@ QUIET = Budget()
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class Command:
     """What an engine is to do, in this order, all of it at an iteration's end.
 
     Attributes:
@@ -79,8 +87,8 @@ class Orders:
 
 
 @dataclass(slots=True)
-class Effort:
-    """What a number of iterations did, of all partitions; `Progress` is what one did.
+class WorkDone:
+    """What a number of iterations did, of all partitions; `IterationStats` is what one did.
 
     `touched` counts vertices which gathered or began, each time they did.
 
@@ -98,11 +106,11 @@ class Effort:
     reason: str | None = None
     seconds: float = 0.0
 
-    def add(self, other: Effort | Progress) -> None:
+    def add(self, other: WorkDone | IterationStats) -> None:
         """Count what one more iteration did, or several more; how they ended is not taken over."""
         self.updates += other.updates
         self.messages += other.messages
-        if isinstance(other, Effort):
+        if isinstance(other, WorkDone):
             self.iterations += other.iterations
             self.touched += other.touched
         else:
@@ -111,13 +119,13 @@ class Effort:
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What became of orders.
+class CommandResult:
+    """What became of a command.
 
     Attributes:
         counts: changes by what they met, see `COUNTS`.
         absent: numbers of the changes which met no edge; with `strict` nothing was taken in then.
-        effort: of the iterations.
+        work: of the iterations.
         iteration: of the loop now; it never falls.
         segments: of the state, as `Store.commit` takes them; empty if nothing had changed.
         whole: the segments are bases, to stand alone: vertices have come or gone.
@@ -130,7 +138,7 @@ class Outcome:
 
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     absent: list[int] = field(default_factory=list)
-    effort: Effort = field(default_factory=Effort)
+    work: WorkDone = field(default_factory=WorkDone)
     iteration: int = 0
     segments: list[SegmentRef] = field(default_factory=list)
     whole: bool = False
@@ -178,8 +186,8 @@ class Engine(Protocol):
     value: str | None
     from_init: str | None
 
-    def advance(self, orders: Orders) -> Outcome:
-        """Carry out orders.
+    def execute(self, command: Command) -> CommandResult:
+        """Carry out a command; return what became of it.
 
         Raises:
             InputError: the changes do not fit the graph; nothing was taken in.
@@ -213,7 +221,7 @@ class CanTimePhases(Protocol):
         phases: seconds by phase, of all jobs so far.
     """
 
-    phases: Spent
+    phases: PhaseTimer
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from vertexsdk.transport.task_times import HopTimes
 
-__all__ = ["PHASES", "Spent"]
+__all__ = ["PHASES", "PhaseTimer"]
 
 PHASES = {
     "load": "the graph is read, and placed in the workers' memory; nothing if it was there",
@@ -33,7 +33,7 @@ PHASES = {
 }
 
 
-class Spent:
+class PhaseTimer:
     """Seconds by phase; `rest` is what remains of the whole."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ import threading
 import time
 from types import TracebackType
 
-from vertexsdk.engine._master import Progress
+from vertexsdk.engine._master import IterationStats
 
 __all__ = ["ProgressBar"]
 
@@ -78,7 +78,7 @@ class ProgressBar:
         else:
             _log.warning("%s: %s", self.name, text)
 
-    def update(self, iteration: int, last: Progress, messages: int) -> None:
+    def update(self, iteration: int, last: IterationStats, messages: int) -> None:
         """Tell what the last iteration did, and how many messages there were in all."""
         now = time.monotonic()
         rate = (messages - self._messages) / max(now - self._updated, 1e-6)

@@ -29,15 +29,15 @@ def _events(setting: Setting) -> Engine | None:
 
 
 def _rebuild(setting: Setting) -> Engine:
-    from vertexsdk.engine._recompute import RebuildEngine
+    from vertexsdk.engine._recompute import RecomputeEngine
 
-    return RebuildEngine(setting)
+    return RecomputeEngine(setting)
 
 
 def _live(setting: Setting) -> Engine | None:
-    from vertexsdk.engine.incremental._factory import live_engine
+    from vertexsdk.engine.incremental._factory import incremental_engine
 
-    return live_engine(setting)
+    return incremental_engine(setting)
 
 
 # In order: each says None to what is not for it, and the last takes everything.

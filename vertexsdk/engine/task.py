@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine._master import Master, Progress
-from vertexsdk.engine.bounded._sweeps import Sweeps, Swept
+from vertexsdk.engine._master import IterationStats, Master
+from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
 from vertexsdk.errors import LostError, RunError, VertexError
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.program import new_driver
@@ -24,14 +24,14 @@ from vertexsdk.program.vertex import Aggregates
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import Writer
 
-__all__ = ["Command", "HopTask", "Report", "arithmetic_of", "make_master"]
+__all__ = ["HopTask", "RunCommand", "RunReport", "arithmetic_of", "make_master"]
 
 DRIVER = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """One hop's orders: from `version`, run iterations from `iteration` on.
+class RunCommand:
+    """One hop: from `version`, run iterations from `iteration` on.
 
     With one partition the task goes on by itself until the loop ends or `seconds` have passed. The
     state at the end of each `every` iterations after `after` is written to the store on the way;
@@ -61,7 +61,7 @@ class Command:
 
 
 @dataclass(slots=True)
-class Report:
+class RunReport:
     """What a task tells the driver.
 
     `history` has the progress of every iteration it ran; `segments` what it wrote, by iteration,
@@ -70,7 +70,7 @@ class Report:
 
     partition: int
     version: int
-    history: list[Progress] = field(default_factory=list)
+    history: list[IterationStats] = field(default_factory=list)
     vertices: int = 0
     reason: str | None = None
     segments: dict[int, SegmentRef | None] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Report:
     failure: VertexError | None = None  # after iterations whose versions are to stay readable
     bytes: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
-    swept: Swept | None = None  # of asynchronous iterations
+    swept: SweepReport | None = None  # of asynchronous iterations
     memory: int = 0  # peak resident bytes of the worker process
 
 
@@ -127,10 +127,10 @@ class HopTask:
         self.plan = plan
 
     def __call__(
-        self, partition: int, command: Command, blocks: list[tuple[int, bytes]]
+        self, partition: int, command: RunCommand, blocks: list[tuple[int, bytes]]
     ) -> Iterator[tuple[int, bytes]]:
         began = time.perf_counter()
-        report = Report(partition, command.version)
+        report = RunReport(partition, command.version)
         outgoing: list[tuple[int, bytes]] = []
         try:
             processor = self._processor(partition, command)
@@ -178,7 +178,7 @@ class HopTask:
         yield from outgoing
         yield DRIVER, pickle.dumps(report)
 
-    def _run(self, processor: Any, command: Command, report: Report, writer: Writer) -> None:
+    def _run(self, processor: Any, command: RunCommand, report: RunReport, writer: Writer) -> None:
         alone = len(self.plan.topologies) == 1
         began = time.monotonic()
         master = make_master(self.plan, command.num_vertices)
@@ -205,7 +205,11 @@ class HopTask:
             processor.set_vertices(processor.count)
 
     def _sweep(
-        self, processor: Any, command: Command, report: Report, blocks: list[tuple[int, bytes]]
+        self,
+        processor: Any,
+        command: RunCommand,
+        report: RunReport,
+        blocks: list[tuple[int, bytes]],
     ) -> list[tuple[int, bytes]]:
         """Make sweeps; return what the partition has to say to the others."""
         processor.reading = command.aggregates
@@ -219,12 +223,12 @@ class HopTask:
             report.version += 1
             return sweeps.outgoing()
 
-    def _step(self, processor: Any, master: Master) -> Progress:
+    def _step(self, processor: Any, master: Master) -> IterationStats:
         with arithmetic_of(self.plan):
-            progress: Progress = processor.step(master.iteration, master.aggregates)
+            progress: IterationStats = processor.step(master.iteration, master.aggregates)
             return progress
 
-    def _processor(self, partition: int, command: Command) -> Any:
+    def _processor(self, partition: int, command: RunCommand) -> Any:
         from vertexsdk.engine._processor import Processor
         from vertexsdk.engine.events._events_partition import EventPartition
 

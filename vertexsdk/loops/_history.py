@@ -23,12 +23,12 @@ from vertexsdk.engine.engine import (
     Budget,
     CanForkLate,
     CanReadLoop,
-    Effort,
+    Command,
+    CommandResult,
     Engine,
-    Orders,
-    Outcome,
+    WorkDone,
 )
-from vertexsdk.engine.phases import Spent
+from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.errors import InputError, RunError, StateError
 from vertexsdk.graph.changes.cast import cast_changes
 from vertexsdk.graph.changes.changes import Changes
@@ -101,7 +101,7 @@ class _LazyFork:
     integers: bool
     value: str | None
     create: Callable[[], Engine]
-    outcome: Outcome
+    outcome: CommandResult
 
 
 class LoopHistory:
@@ -131,7 +131,7 @@ class LoopHistory:
         self.lock = threading.RLock()
         self.statistics = {k: v for k, v in current[0].statistics.items() if k != "main"}
         self.aggregates = current[0].aggregates
-        self.spent = Spent()
+        self.spent = PhaseTimer()
         self._iteration = 0  # of the engine
         self._stale = False
         self._branch = False
@@ -191,7 +191,7 @@ class LoopHistory:
         budget: Budget | None = None,
         offsets: Mapping[str, Any] | None = None,
         **counters: int,
-    ) -> Outcome:
+    ) -> CommandResult:
         """Have the engine apply changes and iterate, and commit the outcome as a version.
 
         Args:
@@ -217,12 +217,12 @@ class LoopHistory:
             whole = (
                 ref if ref is not None and batch is not None and ref.rows == len(batch) else None
             )
-            orders = Orders(batch, whole, strict, budget, write=budget is not None)
+            command = Command(batch, whole, strict, budget, write=budget is not None)
             try:
                 if isinstance(self._engine, _LazyFork) and batch is None:
                     out = copy.deepcopy(self._engine.outcome)
                 else:
-                    out = self._on_engine(lambda engine: engine.advance(orders))
+                    out = self._on_engine(lambda engine: engine.execute(command))
             except BaseException:
                 # Refused changes leave an engine as it was; iterations need not.
                 self._stale = self._stale or budget is not None
@@ -247,14 +247,14 @@ class LoopHistory:
                     _log.warning("%s: no checkpoint was written: %s", self.loop, error)
             return out
 
-    def _update_statistics(self, out: Outcome) -> None:
-        effort = out.effort
+    def _update_statistics(self, out: CommandResult) -> None:
+        work = out.work
         counts = {
-            "iterations": effort.iterations, "updates": effort.updates,
-            "messages": effort.messages, "seconds": effort.seconds, "reason": effort.reason,
+            "iterations": work.iterations, "updates": work.updates,
+            "messages": work.messages, "seconds": work.seconds, "reason": work.reason,
             "num_vertices": out.num_vertices, "num_edges": out.num_edges,
         }  # fmt: skip
-        start = {"start": out.start, "start_reason": out.start_reason, "touched": effort.touched}
+        start = {"start": out.start, "start_reason": out.start_reason, "touched": work.touched}
         result = {"result": self.config.program.result}
         self.statistics = {**_NONE, **counts, **result, **out.statistics, **start}
         self.aggregates = as_json(out.aggregates)
@@ -393,7 +393,7 @@ class LoopHistory:
 
         A lazy one needs the fixed point: the loop iterates to it if that takes a moment only.
         """
-        self.make_ready()
+        self.recover()
         if not isinstance(self._engine, _LazyFork | CanForkLate) or not self.ledger.state:
             return self._on_engine(lambda engine: engine.fork())
         if not self.ledger.exact:
@@ -401,8 +401,8 @@ class LoopHistory:
         if not self.ledger.exact:
             return self._on_engine(lambda engine: engine.fork())
         manifest, statistics = self.manifest, self.statistics
-        outcome = Outcome(
-            effort=Effort(residual=self.ledger.residual, quiet=True, reason="quiet"),
+        outcome = CommandResult(
+            work=WorkDone(residual=self.ledger.residual, quiet=True, reason="quiet"),
             iteration=self._iteration,
             start="warm",
             start_reason="the loop that it was forked from was at its fixed point",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from vertexsdk.engine.engine import Outcome
+from vertexsdk.engine.engine import CommandResult
 from vertexsdk.errors import InputError
 from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.state import Manifest
@@ -31,7 +31,7 @@ class Ledger:
         queries: how many were answered.
         state: whether the version has a state; the first query writes one.
         exact: the state is the fixed point, and reflects all changes.
-        residual: see `Effort`.
+        residual: see `WorkDone`.
         canonical: of an undirected graph: every change that a checkpoint holds came with one
             spelling of its edge. Loops written before that was so lack it.
     """
@@ -80,7 +80,7 @@ class Ledger:
         """How many received changes the state does not reflect yet."""
         return self.received - self.reflected
 
-    def after(self, out: Outcome, changes: int, *, iterated: bool) -> Ledger:
+    def after(self, out: CommandResult, changes: int, *, iterated: bool) -> Ledger:
         """The ledger after an engine has applied `changes` changes, and perhaps iterated."""
         received = self.received + changes
         new = replace(
@@ -95,6 +95,6 @@ class Ledger:
             new,
             reflected=received,
             state=self.state or bool(out.segments),
-            exact=out.effort.quiet,
-            residual=out.effort.residual,
+            exact=out.work.quiet,
+            residual=out.work.residual,
         )

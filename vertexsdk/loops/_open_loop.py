@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from vertexsdk.arrays.json_values import to_scalars
 from vertexsdk.engine.batch_run import refuse_other_hosts
-from vertexsdk.engine.engine import Engine, Orders, Setting
+from vertexsdk.engine.engine import Command, Engine, Setting
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.engine.select import engine_for
 from vertexsdk.errors import InputError, StateError
@@ -245,7 +245,7 @@ def _restore_engine(
         sent = program.algebra is None
         log = ChangeLog.replay(store, manifest, sent=sent, undirected=ledger.undirected)
         for changes in log:
-            engine.advance(Orders(changes))
+            engine.execute(Command(changes))
     except BaseException:
         engine.close()
         raise

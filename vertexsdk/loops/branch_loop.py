@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from vertexsdk.engine.engine import Budget, Effort
+from vertexsdk.engine.engine import Budget, WorkDone
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.loops._history import LoopHistory
@@ -53,7 +53,7 @@ class BranchLoop:
         self._thread: threading.Thread | None = None
         self._cancelled = threading.Event()
         self._error: BaseException | None = None
-        self._effort = Effort()
+        self._work = WorkDone()
         self._began = time.monotonic()
 
     @classmethod
@@ -94,7 +94,7 @@ class BranchLoop:
         """
         self._refuse_running()
         self._cancelled.clear()
-        self._error, self._effort, self._began = None, Effort(), time.monotonic()
+        self._error, self._work, self._began = None, WorkDone(), time.monotonic()
         budget = Budget(max_iterations, timeout, self._cancelled.is_set, self._report)
         self._thread = threading.Thread(
             target=self._run, args=(budget,), name=f"vertexsdk-{self.loop}", daemon=True
@@ -102,17 +102,17 @@ class BranchLoop:
         self._thread.start()
         return self
 
-    def _report(self, effort: Effort) -> None:
-        self._effort = effort
+    def _report(self, work: WorkDone) -> None:
+        self._work = work
 
     def _run(self, budget: Budget) -> None:
         try:
             out = self._history.execute(budget=budget)
-            self._effort = out.effort
+            self._effort = out.work
             if out.num_vertices == 0:
                 raise InputError("the graph has no edge left, and so no vertex to answer for")
-            if not out.effort.quiet:
-                raise not_converged(self.loop, out.effort)
+            if not out.work.quiet:
+                raise not_converged(self.loop, out.work)
             if self._merge == "auto" and self._history.ledger.received == self._received:
                 with contextlib.suppress(InputError):  # changes arrived: they would be lost
                     self._do_merge()
@@ -152,7 +152,7 @@ class BranchLoop:
             self._thread.join(timeout)
             if self._thread.is_alive():
                 raise RunError(
-                    f"branch {self.loop!r} is still running after {self._effort.iterations} "
+                    f"branch {self.loop!r} is still running after {self._work.iterations} "
                     "iterations: wait longer, or cancel() it"
                 )
         if self._error is not None:
@@ -183,17 +183,17 @@ class BranchLoop:
             `state` (waiting, running, done or failed), and `iterations`, `updates`, `messages`,
             `residual` and `seconds` so far.
         """
-        effort = self._effort
+        work = self._effort
         state = "waiting" if self._thread is None else "running"
         if self._thread is not None and not self.running:
             state = "done" if self._error is None else "failed"
         return {
             "state": state,
-            "iterations": effort.iterations,
-            "updates": effort.updates,
-            "messages": effort.messages,
-            "residual": effort.residual,
-            "seconds": time.monotonic() - self._began if state == "running" else effort.seconds,
+            "iterations": work.iterations,
+            "updates": work.updates,
+            "messages": work.messages,
+            "residual": work.residual,
+            "seconds": time.monotonic() - self._began if state == "running" else work.seconds,
         }
 
     def apply(self, changes: Changes | Iterable[Sequence[Any]]) -> dict[str, int]:
@@ -291,15 +291,15 @@ def require_state(loop: str, ledger: Ledger) -> None:
         raise InputError(f"loop {loop!r} has no state yet: ask for its result first")
 
 
-def not_converged(loop: str, effort: Effort) -> RunError:
+def not_converged(loop: str, work: WorkDone) -> RunError:
     """The error of iterations which ended before the fixed point."""
-    residual = "it has no residual" if effort.residual is None else f"residual {effort.residual:g}"
+    residual = "it has no residual" if work.residual is None else f"residual {work.residual:g}"
     why = {
         "cancelled": "was cancelled",
-        "seconds": f"met its time limit after {effort.seconds:.1f} s",
+        "seconds": f"met its time limit after {work.seconds:.1f} s",
         "max_iterations": "met its limit of iterations",
-    }.get(str(effort.reason), f"was ended ({effort.reason})")
+    }.get(str(work.reason), f"was ended ({work.reason})")
     return RunError(
-        f"loop {loop!r} {why}, before its fixed point: {effort.iterations} iterations, {residual}; "
+        f"loop {loop!r} {why}, before its fixed point: {work.iterations} iterations, {residual}; "
         "what it reached can be read"
     )

@@ -225,7 +225,7 @@ class MainLoop:
     @property
     def spent(self) -> dict[str, float]:
         """Seconds that this loop has spent so far, by phase; see `spent.PHASES`."""
-        engine, own = self._versions.engine, self._versions.spent.seconds
+        engine, own = self._history.engine, self._history.spent.seconds
         if not isinstance(engine, CanTimePhases):
             return own
         return {k: x + engine.phases.seconds[k] for k, x in own.items()}
@@ -362,8 +362,8 @@ class MainLoop:
             out = history.execute(budget=Budget(max_iterations, timeout), queries=1)
             if out.num_vertices == 0:
                 raise InputError("the graph has no edge left; ingest some first")
-            if not out.effort.quiet:
-                raise not_converged(self.loop, out.effort)
+            if not out.work.quiet:
+                raise not_converged(self.loop, out.work)
             name = self._free_name(history.ledger.queries)
             with history.spent.timed("commit"):
                 history.store.fork(self.loop, name)
@@ -375,7 +375,7 @@ class MainLoop:
     @property
     def _sees_loop(self) -> bool:
         """Whether the program may do in a branch what it does not do in the main loop."""
-        engine = self._versions.engine
+        engine = self._history.engine
         return isinstance(engine, CanReadLoop) and engine.reads_loop
 
     def answered(self) -> Result | None:

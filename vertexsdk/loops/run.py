@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from vertexsdk.engine.batch_run import Branch
+from vertexsdk.engine.batch_run import Run
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops.result import Result
@@ -73,7 +73,7 @@ def run(
         commit_every=commit_every, compiled=compiled, threads=threads, exchange=exchange,
         delay_bound=delay_bound, progress=progress,
     )  # fmt: skip
-    branch = Branch(program, graph, options, params=params, backend=backend, loop=loop)
+    branch = Run(program, graph, options, params=params, backend=backend, loop=loop)
     version, store = branch.go()
     return Result(
         branch.backend, branch.loop, version.iteration, branch.statistics, graph.spark, trusted,

@@ -36,7 +36,7 @@ from vertexsdk import (
     aggregate,
     state,
 )
-from vertexsdk.engine.engine import QUIET, Budget, Orders
+from vertexsdk.engine.engine import QUIET, Budget, Command
 from vertexsdk.program.program import Program
 
 
@@ -45,7 +45,7 @@ def column(engine: Any, field: str) -> dict[Any, Any]:
 
 
 def take(engine: Any, *rows: Any, **orders: Any) -> Any:
-    return engine.advance(Orders(Deltas.mixed(rows), **orders))
+    return engine.execute(Command(Deltas.mixed(rows), **orders))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -64,18 +64,18 @@ def test_every_sequence_of_changes_leads_to_what_the_oracle_says(seed: int) -> N
     for step in range(8):
         batch = Changes.of(random_rows(rng, edges, rng.randint(1, 9), undirected=undirected))
         budget = rng.choice([None, Budget(1), Budget(2), QUIET])
-        outs = [e.advance(Orders(batch, budget=budget)) for e in engines]
+        outs = [e.execute(Command(batch, budget=budget)) for e in engines]
         assert outs[0].counts == outs[1].counts | {
             "changed": 0,
             "unchanged": outs[0].counts["unchanged"],
         }
         forks = [e.fork() for e in engines]
         for e in forks:
-            assert e.advance(Orders(budget=QUIET)).effort.quiet
+            assert e.execute(Command(budget=QUIET)).work.quiet
         every = both_ways(edges, undirected=undirected)
         assert column(forks[0], "length") == lengths(every, 3), step
         assert column(forks[1], "total") == weights(every), step
-        out = forks[1].advance(Orders())
+        out = forks[1].execute(Command())
         assert (out.num_vertices, out.num_edges) == (len(weights(every)), len(edges))
         if rng.random() < 0.3:
             engines = [e.adopt(f) or e for e, f in zip(engines, forks, strict=True)]
@@ -98,9 +98,9 @@ def test_a_first_run_is_that_of_the_reference(partitions: int, direction: str) -
         edges = [(a, b, x) for a, b, x in edges if a <= b]
     wanted = reference(Turned, edges, [20, 3])
     engine = engine_in_process(Program(Turned), edges, [20, 3], partitions=partitions)
-    out = engine.advance(Orders(budget=QUIET))
+    out = engine.execute(Command(budget=QUIET))
     assert state_of(engine) == wanted.state
-    assert out.effort.iterations == wanted.iterations
+    assert out.work.iterations == wanted.iterations
     assert targets_of(engine) == {v: {t: x for t, x, _ in row} for v, row in wanted.targets.items()}
     engine.close()
 
@@ -115,15 +115,15 @@ def test_random_programs_run_as_in_the_reference(seed: int, tmp_path: Path) -> N
     wanted = reference(program, edges, graph.vertices, params)
     for partitions in (1, 3):
         engine = engine_in_process(program, edges, graph.vertices, params, partitions=partitions)
-        out = engine.advance(Orders(budget=QUIET))
+        out = engine.execute(Command(budget=QUIET))
         assert state_of(engine) == wanted.state
-        assert (out.effort.updates, out.effort.messages) == (wanted.updates, wanted.messages)
+        assert (out.work.updates, out.work.messages) == (wanted.updates, wanted.messages)
         engine.close()
 
 
 def test_changes_come_as_deltas_in_their_order() -> None:
     engine = engine_in_process(Program(Recorder), [(1, 2, 5)], partitions=2)
-    engine.advance(Orders(budget=QUIET))
+    engine.execute(Command(budget=QUIET))
     assert column(engine, "log") == {1: "main: 1,1,2", 2: "main:"}
     out = take(
         engine, ("+", 1, 2, 5), ("~", 1, 2, 7), ("send", 1, "NOTE", "a"), ("-", 1, 2),
@@ -149,16 +149,16 @@ class Looks(Vertex):
 
 def test_targets_are_compared_with_those_at_the_last_scatter() -> None:
     engine = engine_in_process(Program(Looks), [(1, 2), (1, 3), (1, 4)], partitions=1)
-    engine.advance(Orders(budget=QUIET))
+    engine.execute(Command(budget=QUIET))
     assert column(engine, "log")[1] == "2=1,3=1,4=1||"
     take(engine, ("-", 1, 2), ("+", 1, 2), ("-", 1, 3), ("~", 1, 4, 9), ("+", 1, 5))
-    engine.advance(Orders(budget=QUIET))
+    engine.execute(Command(budget=QUIET))
     assert column(engine, "log")[1] == "4=9,5=1|3=1|2=1"
 
 
 def test_a_vertex_which_a_delta_names_comes_to_be_and_stays() -> None:
     engine = engine_in_process(Program(Recorder), [(1, 2)], partitions=2)
-    engine.advance(Orders(budget=QUIET))
+    engine.execute(Command(budget=QUIET))
     out = take(engine, ("send", 9, "HELLO", 1), ("+", 7, 8), budget=QUIET)
     assert out.num_vertices == 5
     assert column(engine, "log")[9] == "main: None,HELLO,1"
@@ -173,35 +173,35 @@ def test_a_vertex_which_a_delta_names_comes_to_be_and_stays() -> None:
 def test_what_is_in_transit_is_part_of_the_version(partitions: int) -> None:
     ring = [(k, (k + 1) % 5) for k in range(5)]
     engine = engine_in_process(Program(Steps), ring, partitions=partitions)
-    engine.advance(Orders(budget=QUIET))
+    engine.execute(Command(budget=QUIET))
     out = take(engine, ("send", 0, "START", 9), budget=Budget(3))
-    assert (out.effort.quiet, out.effort.reason) == (False, "max_iterations")
+    assert (out.work.quiet, out.work.reason) == (False, "max_iterations")
     assert mail_of(engine) == {3: [(2, 0, 6, None)]}
     before = state_of(engine)
     fork = engine.fork()
-    assert fork.advance(Orders(budget=QUIET)).effort.quiet
+    assert fork.execute(Command(budget=QUIET)).work.quiet
     assert column(fork, "got") == {0: 9 + 4, 1: 8 + 3, 2: 7 + 2, 3: 6 + 1, 4: 5}
     assert state_of(engine) == before
     assert mail_of(engine) == {3: [(2, 0, 6, None)]}
     second = engine.fork()
     take(second, ("-", 3, 4), budget=QUIET)  # what-if: the message comes to its end there
     assert column(second, "got") == {0: 9, 1: 8, 2: 7, 3: 6, 4: 0}
-    out = engine.advance(Orders(budget=QUIET))
+    out = engine.execute(Command(budget=QUIET))
     assert state_of(engine) == state_of(fork)
-    assert out.effort.iterations == 6
-    again = engine.advance(Orders(budget=QUIET))
-    assert (again.effort.iterations, again.effort.quiet) == (0, True)
+    assert out.work.iterations == 6
+    again = engine.execute(Command(budget=QUIET))
+    assert (again.work.iterations, again.work.quiet) == (0, True)
     for e in (second, fork, engine):
         e.close()
 
 
 def test_a_branch_knows_its_loop_and_every_vertex_scatters_in_it() -> None:
     engine = engine_in_process(Program(Says), [(1, 2), (2, 3)], partitions=2)
-    engine.advance(Orders(budget=QUIET))
+    engine.execute(Command(budget=QUIET))
     assert column(engine, "heard") == {1: "", 2: "", 3: ""}
     fork, other = engine.fork(), engine.fork("monday")
     for e in (fork, other):
-        e.advance(Orders(budget=QUIET))
+        e.execute(Command(budget=QUIET))
     assert column(fork, "heard") == {1: "", 2: "branch-1", 3: "branch-1"}
     assert column(other, "heard") == {1: "", 2: "monday", 3: "monday"}
     assert other.fork().loop == "monday-1"
@@ -213,9 +213,9 @@ def test_batch_processing_as_in_the_figure() -> None:
     engine = engine_in_process(Program(PaperPaths), [(1, 2), (2, 3)], params=params, partitions=2)
     for rows in [(), (("-", 1, 2), ("+", 1, 3)), (("+", 3, 2), ("+", 2, 4)), (("-", 1, 3),)]:
         out = take(engine, *rows, budget=QUIET)
-        assert out.effort.messages == 0
+        assert out.work.messages == 0
         fork = engine.fork()
-        fork.advance(Orders(budget=QUIET))
+        fork.execute(Command(budget=QUIET))
         answer = column(fork, "length")
         fork.close()
         edges = {(1, 2): 1.0, (2, 3): 1.0}
@@ -234,10 +234,10 @@ def test_vertices_which_support_each_other(partitions: int) -> None:
     for bounded in (False, True):
         params = {"origin": 1, "bounded": bounded}
         engine = engine_in_process(Program(PaperPaths), edges, params=params, partitions=partitions)
-        engine.advance(Orders(budget=QUIET))
+        engine.execute(Command(budget=QUIET))
         assert column(engine, "length") == {1: 0, 2: 1, 3: 2}
         out = take(engine, ("-", 1, 2), budget=Budget(20))
-        assert out.effort.quiet is bounded
+        assert out.work.quiet is bounded
         if bounded:
             assert column(engine, "length") == {1: 0, 2: INT_MAX, 3: INT_MAX}
         else:
@@ -247,11 +247,11 @@ def test_vertices_which_support_each_other(partitions: int) -> None:
 def test_strict_takes_in_nothing() -> None:
     for partitions in (1, 2):
         engine = engine_in_process(Program(Weights), [(1, 2, 3.0)], partitions=partitions)
-        engine.advance(Orders(budget=QUIET))
+        engine.execute(Command(budget=QUIET))
         at = engine.at
         for budget in (None, QUIET):
             out = take(engine, ("+", 2, 3), ("-", 5, 6), strict=True, budget=budget)
-            assert (out.absent, out.effort.iterations) == ([1], 0)
+            assert (out.absent, out.work.iterations) == ([1], 0)
             assert engine.at is at
         assert column(engine, "total") == {1: 0.0, 2: 3.0}
         out = take(engine, ("+", 2, 3), ("-", 5, 6), budget=QUIET)
@@ -273,7 +273,7 @@ class Fails(Vertex):
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_orders_that_fail_leave_everything_as_it_was(partitions: int) -> None:
     engine = engine_in_process(Program(Fails), [(1, 2)], partitions=partitions)
-    engine.advance(Orders(budget=QUIET))
+    engine.execute(Command(budget=QUIET))
     before = state_of(engine)
     with pytest.raises(RunError, match=r"test_events_engine\.py:\d+: Fails\.gather: ZeroDivision"):
         take(engine, ("+", 1, 3), ("send", 2, "DIVIDE", 0), budget=QUIET)
@@ -286,7 +286,7 @@ def test_orders_that_fail_leave_everything_as_it_was(partitions: int) -> None:
         take(engine, ("send", "a", "DIVIDE", 1))
     engine.close()
     with pytest.raises(InputError, match="closed"):
-        engine.advance(Orders())
+        engine.execute(Command())
 
 
 class Limited(Steps):
@@ -296,11 +296,11 @@ class Limited(Steps):
 def test_a_limit_of_iterations_holds_for_each_time_that_something_comes_in() -> None:
     ring = [(k, (k + 1) % 5) for k in range(5)]
     engine = engine_in_process(Program(Limited), ring)
-    assert engine.advance(Orders(budget=QUIET)).effort.reason == "quiet"
+    assert engine.execute(Command(budget=QUIET)).work.reason == "quiet"
     for _ in range(2):
         out = take(engine, ("send", 0, "START", 9), budget=QUIET)
-        assert (out.effort.iterations, out.effort.reason) == (3, "max_iterations")
-        assert out.effort.quiet
+        assert (out.work.iterations, out.work.reason) == (3, "max_iterations")
+        assert out.work.quiet
 
 
 def test_strings_of_which_new_ones_come() -> None:
@@ -308,7 +308,7 @@ def test_strings_of_which_new_ones_come() -> None:
         engine = engine_in_process(
             Program(Least), [("m", "n"), ("n", "o")], partitions=partitions, strings=True
         )
-        engine.advance(Orders(budget=QUIET))
+        engine.execute(Command(budget=QUIET))
         assert column(engine, "least") == {"m": "m", "n": "m", "o": "m"}
         take(engine, ("+", "a", "n"), ("+", "x", "y"), budget=QUIET)
         assert column(engine, "least") == {
@@ -371,14 +371,14 @@ def test_a_rule_over_aggregates_ends_each_time(partitions: int) -> None:
     edges = [(1, 2), (2, 3), (3, 1), (2, 4)]
     wanted = reference(Drains, edges)
     engine = engine_in_process(Program(Drains), edges, partitions=partitions)
-    out = engine.advance(Orders(budget=QUIET))
-    assert (out.effort.reason, out.effort.iterations) == ("converged", wanted.iterations)
+    out = engine.execute(Command(budget=QUIET))
+    assert (out.work.reason, out.work.iterations) == ("converged", wanted.iterations)
     assert state_of(engine) == wanted.state
     assert out.aggregates == wanted.aggregates
-    assert engine.advance(Orders(budget=QUIET)).effort.iterations == 0
+    assert engine.execute(Command(budget=QUIET)).work.iterations == 0
     out = take(engine, ("-", 3, 1), budget=QUIET)
-    assert out.effort.reason == "converged"
-    assert out.effort.iterations >= 1
+    assert out.work.reason == "converged"
+    assert out.work.iterations >= 1
     in_transit = sum(
         x for row in mail_of(engine).values() for _, kind, x, _ in row if kind == UPDATE
     )

@@ -10,7 +10,7 @@ import pytest
 from tests.engine.events.events_programs import example
 from tests.support.event_hops import engine_in_process, state_of
 from vertexsdk import Changes, Deltas, Ingester, InputError
-from vertexsdk.engine.engine import QUIET, Orders
+from vertexsdk.engine.engine import QUIET, Command
 from vertexsdk.graph.changes.changes import ADD, CHANGE, REMOVE
 from vertexsdk.graph.changes.deltas import Sent
 from vertexsdk.loops._change_log import concatenate
@@ -28,8 +28,8 @@ def test_means_are_those_of_the_nearest_points(partitions: int) -> None:
     for _ in range(4):
         new = [(rng.gauss(c, 2.0), rng.gauss(-c, 2.0)) for c in (0, 9, 30) for _ in range(7)]
         points += new
-        engine.advance(
-            Orders(
+        engine.execute(
+            Command(
                 ingester.batch(f"{x!r} {y!r}" for x, y in rng.sample(new, len(new))), budget=QUIET
             )
         )

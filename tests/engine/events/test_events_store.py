@@ -12,7 +12,7 @@ from tests.engine.events.events_programs import Least, Steps, Weights, weights
 from tests.support.event_hops import engine_in_process, mail_of, state_of
 from tests.support.random_changes import Edges, random_rows
 from vertexsdk import Deltas
-from vertexsdk.engine.engine import QUIET, Budget, Orders
+from vertexsdk.engine.engine import QUIET, Budget, Command
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.program import Program
 from vertexsdk.state import Store, open_store
@@ -39,7 +39,7 @@ def test_what_has_changed_is_written(partitions: int, tmp_path: Path) -> None:
         for step in range(12):
             number = 3 if step < 6 else 1
             batch = random_rows(rng, edges, number, undirected=False)
-            out = engine.advance(Orders(Deltas.mixed(batch), budget=QUIET, write=True))
+            out = engine.execute(Command(Deltas.mixed(batch), budget=QUIET, write=True))
             kinds |= {(ref.kind, out.whole) for ref in out.segments}
             iteration = max(iteration + 1, out.iteration)
             manifest = store.commit(
@@ -51,9 +51,9 @@ def test_what_has_changed_is_written(partitions: int, tmp_path: Path) -> None:
                 fork, at = engine.fork(), manifest
         assert ("delta", False) in kinds
         assert ("base", True) in kinds
-        again = engine.advance(Orders(budget=QUIET, write=True))
+        again = engine.execute(Command(budget=QUIET, write=True))
         assert again.segments == []
-        out = fork.advance(Orders(Deltas.mixed([("+", 0, 1, 99.0)]), budget=QUIET, write=True))
+        out = fork.execute(Command(Deltas.mixed([("+", 0, 1, 99.0)]), budget=QUIET, write=True))
         store.fork("main", "branch", at.iteration)
         store.commit(
             "branch", iteration=iteration, segments=out.segments, parent=store.version("branch")
@@ -68,7 +68,7 @@ def test_many_deltas_make_a_base(tmp_path: Path) -> None:
     kinds = []
     for k in range(MAX_DELTAS + 3):
         batch = Deltas.mixed([("~", k, k + 1, 5.0)])
-        out = engine.advance(Orders(batch, budget=QUIET, write=True))
+        out = engine.execute(Command(batch, budget=QUIET, write=True))
         kinds += [ref.kind for ref in out.segments]
     assert kinds == ["base", *["delta"] * MAX_DELTAS, "base", "delta"]
 
@@ -80,8 +80,8 @@ def test_a_checkpoint_holds_all_that_a_loop_has(before: int, after: int, tmp_pat
     ring = [(k, (k + 1) % 5) for k in range(5)]
     common: Any = {"store": url, "undirected": False}
     engine = engine_in_process(Program(Steps), ring, partitions=before, **common)
-    engine.advance(Orders(budget=QUIET))
-    engine.advance(Orders(Deltas.mixed([("send", 0, "START", 9)]), budget=Budget(3)))
+    engine.execute(Command(budget=QUIET))
+    engine.execute(Command(Deltas.mixed([("send", 0, "START", 9)]), budget=Budget(3)))
     segments = engine.checkpoint()
     with open_store(url) as store:
         found = [store.segment(ref) for ref in segments if not ref.group]
@@ -94,8 +94,8 @@ def test_a_checkpoint_holds_all_that_a_loop_has(before: int, after: int, tmp_pat
     again = engine_in_process(Program(Steps), partitions=after, nodes=nodes, **common)
     assert state_of(again) == state_of(engine)
     assert mail_of(again) == mail_of(engine) != {}
-    more = Orders(Deltas.mixed([("send", 7, "START", 1), ("-", 0, 1)]), budget=QUIET)
-    outs = [e.advance(more) for e in (engine, again)]
+    more = Command(Deltas.mixed([("send", 7, "START", 1), ("-", 0, 1)]), budget=QUIET)
+    outs = [e.execute(more) for e in (engine, again)]
     assert state_of(again) == state_of(engine)
     for name in ("counts", "iteration", "num_vertices", "num_edges"):
         assert getattr(outs[0], name) == getattr(outs[1], name)
@@ -104,7 +104,7 @@ def test_a_checkpoint_holds_all_that_a_loop_has(before: int, after: int, tmp_pat
 def test_a_checkpoint_of_strings(tmp_path: Path) -> None:
     common: Any = {"store": f"lmdb://{tmp_path}/state", "strings": True, "undirected": True}
     engine = engine_in_process(Program(Least), [("b", "a"), ("c", "d")], partitions=2, **common)
-    engine.advance(Orders(Deltas.mixed([("+", "zoë", "c")]), budget=QUIET))
+    engine.execute(Command(Deltas.mixed([("+", "zoë", "c")]), budget=QUIET))
     segments = {ref.group or str(ref.key.partition): ref for ref in engine.checkpoint()}
     with open_store(common["store"]) as store:
         stored = store.segment(segments["names"])

@@ -177,13 +177,13 @@ def test_other_programs_equal_the_reference(cls: type[Vertex]) -> None:
 def restarts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The reasons why partitions began anew."""
     found: list[str] = []
-    restart = partition.LivePartition.restart
+    restart = partition.IncrementalPartition.restart
 
-    def noted(self: partition.LivePartition, reason: str) -> None:
+    def noted(self: partition.IncrementalPartition, reason: str) -> None:
         found.append(reason)
         restart(self, reason)
 
-    monkeypatch.setattr(partition.LivePartition, "restart", noted)
+    monkeypatch.setattr(partition.IncrementalPartition, "restart", noted)
     return found
 
 

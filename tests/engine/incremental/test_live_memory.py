@@ -7,12 +7,12 @@ import pytest
 from tests.support.live import LiveInProcess
 from vertexsdk.algorithms import BreadthFirstSearch
 from vertexsdk.engine.incremental import _incremental_task as incremental_task
-from vertexsdk.engine.incremental._row_edits import Rows
+from vertexsdk.engine.incremental._row_edits import RowPool
 from vertexsdk.program.program import Program
 
 
 def test_pools_which_no_fork_reads_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Rows, "wasteful", lambda self, entries: True)
+    monkeypatch.setattr(RowPool, "wasteful", lambda self, entries: True)
     edges = [(0, 1), (1, 2), (2, 3)]
     live = LiveInProcess(Program(BreadthFirstSearch), edges, [0], params={"origin": 0})
 

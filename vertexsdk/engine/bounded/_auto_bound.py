@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["BORDER", "Choice", "choose"]
+__all__ = ["BORDER", "BoundChoice", "choose"]
 
 BORDER = 0.25  # share of vertices with a consumer elsewhere, above which little work is local
 LOCAL = 1024  # sweeps in one hop: more than a partition makes before it is quiet, as a rule
@@ -12,7 +12,7 @@ BLOCK = 4  # sweeps per exchange of all; of more than these the last ones add li
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class BoundChoice:
     """A delay bound, whether sweeps are patient (see `sweeps`), and why it was chosen."""
 
     bound: int
@@ -20,7 +20,7 @@ class Choice:
     reason: str
 
 
-def choose(partitions: int, border: float, blocks: bool, refused: str | None) -> Choice:
+def choose(partitions: int, border: float, blocks: bool, refused: str | None) -> BoundChoice:
     """Choose a bound.
 
     Args:
@@ -32,14 +32,14 @@ def choose(partitions: int, border: float, blocks: bool, refused: str | None) ->
     >>> choose(4, 0.02, False, None).bound
     1024
     >>> choose(4, 0.9, False, None)
-    Choice(bound=1, patient=False, reason='90 % of the vertices have a consumer elsewhere')
+    BoundChoice(bound=1, patient=False, reason='90 % of the vertices have a consumer elsewhere')
     """
     if refused is not None:
-        return Choice(1, False, refused)
+        return BoundChoice(1, False, refused)
     if partitions == 1:
-        return Choice(1, False, "there is one partition")
+        return BoundChoice(1, False, "there is one partition")
     share = f"{border:.0%}".replace("%", " %")
     if border > BORDER:
-        return Choice(1, False, f"{share} of the vertices have a consumer elsewhere")
+        return BoundChoice(1, False, f"{share} of the vertices have a consumer elsewhere")
     bound = BLOCK if blocks else LOCAL
-    return Choice(bound, not blocks, f"only {share} of the vertices have a consumer elsewhere")
+    return BoundChoice(bound, not blocks, f"only {share} of the vertices have a consumer elsewhere")

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.engine._master import Master, Progress, combine_aggregates
+from vertexsdk.engine._master import IterationStats, Master, combine_aggregates
 from vertexsdk.engine.bounded._frontier import Frontier
-from vertexsdk.engine.bounded._sweeps import Swept
+from vertexsdk.engine.bounded._sweeps import SweepReport
 from vertexsdk.program.algebra import Algebra
 
 __all__ = ["Rounds", "delay_table", "end_block"]
@@ -34,8 +34,8 @@ class Rounds:
 
     Attributes:
         iteration: the last iteration in which any partition has swept.
-        totals: counts of `Swept`, summed up.
-        delays: commits by delay, see `Swept`.
+        totals: counts of `SweepReport`, summed up.
+        delays: commits by delay, see `SweepReport`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Rounds:
             self._known.report(partition, told)
         return told, self.bound if self.limit is None else min(self.bound, self.limit - told + 1)
 
-    def finish(self, partition: int, swept: Swept) -> None:
+    def finish(self, partition: int, swept: SweepReport) -> None:
         """It has run."""
         del self._told[partition]
         for q, first in swept.sent.items():
@@ -104,7 +104,7 @@ def end_block(
     The rule of convergence sees the first sweep, which is as a synchronous iteration is;
     aggregators read the last one.
     """
-    first = Progress(aggregates=master.identity())
+    first = IterationStats(aggregates=master.identity())
     reading: dict[str, Any] = master.identity()
     for report in reports:
         first.add(report.history[0], algebras)

@@ -21,18 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.column_codec import decode, encode_bytes
-from vertexsdk.engine._master import Progress
+from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import Processor, merged
 from vertexsdk.engine.bounded._boundary import Block, Boundary
 from vertexsdk.errors import ProgramError
 
-__all__ = ["Sweeps", "Swept"]
+__all__ = ["SweepReport", "Sweeps"]
 
 Array = NDArray[Any]
 
 
 @dataclass(slots=True)
-class Swept:
+class SweepReport:
     """What a hop of sweeps did, beside the progress of each.
 
     Attributes:
@@ -85,7 +85,7 @@ class Sweeps:
         self.b: Boundary = processor.boundary
         self.frontier, self.last = frontier, frontier + bound - 1
         self.until = time.monotonic() + seconds
-        self.done = Swept()
+        self.done = SweepReport()
         self.blocks: dict[int, Block] = {}
         self._changed: list[Array] = []  # ghosts to send, since the last `_pack`
         self._first = self._latest = 0
@@ -112,7 +112,7 @@ class Sweeps:
         self._holds = bool(b.holds.any())
         later, b.later = b.later, b.later[:0]
         if len(later) and b.clock < self.last:
-            self._scatter(later, b.clock, Progress())
+            self._scatter(later, b.clock, IterationStats())
             b.sealed = True
         else:
             b.later = later
@@ -137,7 +137,7 @@ class Sweeps:
 
     # Sweeps. --------------------------------------------------------------------------------
 
-    def run(self, note: Callable[[int, Progress], None]) -> Swept:
+    def run(self, note: Callable[[int, IterationStats], None]) -> SweepReport:
         """Sweep until nothing is left that may be done now; `note` is told of every sweep."""
         b = self.b
         while True:
@@ -162,19 +162,19 @@ class Sweeps:
         self.done.low, self.done.clock = self._low(), b.clock
         return self.done
 
-    def run_block(self, note: Callable[[int, Progress], None]) -> Swept:
+    def run_block(self, note: Callable[[int, IterationStats], None]) -> SweepReport:
         """Sweep every vertex in each iteration up to the bound; no vertex needs to ask.
 
         Vertices with consumers elsewhere commit in the last iteration, all others in each. The
         first sweep reads what all vertices last committed, as a synchronous iteration does, so
         what is contributed in it is what the rule of convergence sees (the first `note`); what
-        is contributed in the last is what aggregators read next (`Swept.reading`).
+        is contributed in the last is what aggregators read next (`SweepReport.reading`).
         """
         b, v, algebras = self.b, self.v, self.p.plan.program.aggregators
         everyone = np.arange(self.t.n, dtype=np.int32)
         waiting = everyone[:0]
         for at in range(self.frontier, self.last + 1):
-            progress = Progress(updates=len(everyone))
+            progress = IterationStats(updates=len(everyone))
             into = {k: a.identity for k, a in algebras.items()}
             senders = merged(self._gather(everyone, at, into), waiting)
             if at < self.last:
@@ -205,10 +205,15 @@ class Sweeps:
         return pending[free], pending[~free]
 
     def _sweep(
-        self, at: int, todo: Array, rest: Array, ready: Array, note: Callable[[int, Progress], None]
+        self,
+        at: int,
+        todo: Array,
+        rest: Array,
+        ready: Array,
+        note: Callable[[int, IterationStats], None],
     ) -> None:
         b, v = self.b, self.v
-        progress = Progress(updates=len(todo))
+        progress = IterationStats(updates=len(todo))
         senders = self._gather(todo, at)
         waited = todo[(b.due[todo] != 0) & (b.began[todo] == 0)]
         if len(waited):
@@ -251,7 +256,7 @@ class Sweeps:
         return np.sort(np.concatenate([todo[:0], *parts])) if len(parts) != 1 else parts[0]
 
     def _scatter(
-        self, commits: Array, at: int, progress: Progress, into: dict[str, Any] | None = None
+        self, commits: Array, at: int, progress: IterationStats, into: dict[str, Any] | None = None
     ) -> None:
         p, v = self.p, self.v
         log = p.new_log()

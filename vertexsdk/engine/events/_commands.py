@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine._master import Master, Progress
-from vertexsdk.engine.events._event_changes import Batch, Taken
+from vertexsdk.engine._master import IterationStats, Master
+from vertexsdk.engine.events._event_changes import AppliedChanges, EventBatch
 from vertexsdk.engine.events._records import Chain
 from vertexsdk.engine.task import make_master
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.state import SegmentRef
 
-__all__ = ["Order", "Said", "master_at"]
+__all__ = ["EventsCommand", "EventsReport", "master_at"]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class EventsCommand:
     """What a hop is to do, in this order; None, False or empty for nothing.
 
     Attributes:
@@ -48,7 +48,7 @@ class Order:
     named: Any = None
     restore: tuple[SegmentRef, ...] = ()
     wake: bool = False
-    batch: Batch | None = None
+    batch: EventBatch | None = None
     strict: bool = False
     steps: int = 0
     seconds: float = 1.0
@@ -62,14 +62,14 @@ class Order:
 
 
 @dataclass(slots=True)
-class Said:
-    """What a task tells the driver; `history` as in `Report`."""
+class EventsReport:
+    """What a task tells the driver; `history` as in `RunReport`."""
 
     partition: int
     chain: Chain = ()
-    taken: Taken = field(default_factory=Taken)
+    taken: AppliedChanges = field(default_factory=AppliedChanges)
     refused: bool = False
-    history: list[Progress] = field(default_factory=list)
+    history: list[IterationStats] = field(default_factory=list)
     reason: str | None = None
     vertices: int = 0
     edges: int = 0

@@ -20,11 +20,11 @@ from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET
 
-__all__ = ["Batch", "Taken", "places", "row_of", "value_at"]
+__all__ = ["AppliedChanges", "EventBatch", "places", "row_of", "value_at"]
 
 
 @dataclass(frozen=True)
-class Batch:
+class EventBatch:
     """Changes as the tasks take them: ids and values are Python's, int or str, int or float."""
 
     kind: list[int]
@@ -34,7 +34,7 @@ class Batch:
     deltas: Deltas  # for the order, and what was sent
 
     @classmethod
-    def of(cls, changes: Deltas, *, integers: bool, value: str | None) -> Batch:
+    def of(cls, changes: Deltas, *, integers: bool, value: str | None) -> EventBatch:
         """Take a batch; `value` is the dtype of the edge values a program reads, if it does.
 
         Raises:
@@ -55,8 +55,8 @@ class Batch:
 
 
 @dataclass(slots=True)
-class Taken:
-    """What became of a batch in one partition: see `Outcome`; `effects` counts deltas made."""
+class AppliedChanges:
+    """What became of a batch in one partition, see `CommandResult`; `effects`: deltas it made."""
 
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     absent: list[int] = field(default_factory=list)

@@ -23,13 +23,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vertexsdk.engine._master import Progress
-from vertexsdk.engine.engine import Budget, CanReadLoop, Effort, Engine, Orders, Outcome
-from vertexsdk.engine.events._commands import Order, Said, master_at
-from vertexsdk.engine.events._event_changes import Batch, sorted_names
+from vertexsdk.engine._master import IterationStats
+from vertexsdk.engine.engine import Budget, CanReadLoop, Command, CommandResult, Engine, WorkDone
+from vertexsdk.engine.events._commands import EventsCommand, EventsReport, master_at
+from vertexsdk.engine.events._event_changes import EventBatch, sorted_names
 from vertexsdk.engine.events._node_segments import put_names
 from vertexsdk.engine.events._records import Chain
-from vertexsdk.engine.events._resident_versions import At, Family, Hops
+from vertexsdk.engine.events._resident_versions import Hops, Position, VersionPool
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes.changes import ADD
 from vertexsdk.graph.changes.deltas import Deltas
@@ -53,7 +53,7 @@ class _RefusedError(Exception):
 class EventsEngine(CanReadLoop):
     """Vertices of an events program on the executors, in the versions that loops stand at.
 
-    Orders are carried out wholly or not at all: where they fail the engine stands as before.
+    A command is carried out wholly or not at all: where it fails the engine stands as before.
     Made by `event_setup`.
 
     Attributes:
@@ -66,7 +66,9 @@ class EventsEngine(CanReadLoop):
 
     from_init: str | None = None
 
-    def __init__(self, family: Family, at: At, *, loop: str = MAIN_LOOP, reads_loop: bool) -> None:
+    def __init__(
+        self, family: VersionPool, at: Position, *, loop: str = MAIN_LOOP, reads_loop: bool
+    ) -> None:
         self.family, self.at, self.loop = family, at, loop
         self.integers = not family.task.strings
         self.value = family.plan.program.value_dtype
@@ -81,7 +83,7 @@ class EventsEngine(CanReadLoop):
         family.join()
         family.hold(at.chains)
 
-    def advance(self, orders: Orders) -> Outcome:
+    def execute(self, command: Command) -> CommandResult:
         """See `Engine`.
 
         Raises:
@@ -89,11 +91,11 @@ class EventsEngine(CanReadLoop):
             RunError: a method failed, or an executor was lost; the engine stands as before.
         """
         began = time.perf_counter()
-        done = Outcome(start="warm", start_reason=_GOES_ON)
-        if self.at.iteration == 0 and orders.budget is not None:
+        done = CommandResult(start="warm", start_reason=_GOES_ON)
+        if self.at.iteration == 0 and command.budget is not None:
             done.start, done.start_reason = "init", _FIRST
         with self._all_or_nothing():
-            if self._carry_out(orders, done):
+            if self._carry_out(command, done):
                 raise _RefusedError
         at = self.at
         done.iteration = max(at.iteration - 1, 0)
@@ -103,30 +105,30 @@ class EventsEngine(CanReadLoop):
         done.statistics["total_seconds"] = time.perf_counter() - began
         return done
 
-    def _carry_out(self, orders: Orders, done: Outcome) -> bool:
+    def _carry_out(self, command: Command, done: CommandResult) -> bool:
         """Do it; return whether it was refused, as a change met no edge."""
-        batch = self._batch(orders.changes)
-        budget, alone = orders.budget, len(self.at.chains) == 1
+        batch = self._batch(command.changes)
+        budget, alone = command.budget, len(self.at.chains) == 1
         if batch is not None and not (alone and budget and not self.family.plan.max_iterations):
-            if self._take(self._hop(batch=batch, strict=orders.strict), orders, done):
+            if self._take(self._hop(batch=batch, strict=command.strict), command, done):
                 return True
             batch = None
         wrote = False
         if budget is not None:
-            refused, wrote = self._iterate(budget, done, batch, orders)
+            refused, wrote = self._iterate(budget, done, batch, command)
             if refused:
                 return True
-        if orders.write and not wrote:
+        if command.write and not wrote:
             at = self.at
             names = 0 if at.names is None else len(at.names)
             base = at.moved or at.written != names
             self._wrote(self._hop(write="base" if base else "delta", names=at.names), done)
         return False
 
-    def _batch(self, changes: Any) -> Batch | None:
+    def _batch(self, changes: Any) -> EventBatch | None:
         if changes is None or not len(changes):
             return None
-        batch = Batch.of(Deltas.of_changes(changes), integers=self.integers, value=self.value)
+        batch = EventBatch.of(Deltas.of_changes(changes), integers=self.integers, value=self.value)
         edges = zip(batch.kind, batch.source, batch.target, strict=True)
         self._learn([i for kind, a, b in edges if kind == ADD for i in (a, b)])
         self._learn([s.vertex for s in batch.deltas.sent])
@@ -176,17 +178,17 @@ class EventsEngine(CanReadLoop):
         if ids and not self.integers:
             self.at = replace(self.at, names=sorted_names(self.at.names, ids))
 
-    def _hop(self, **wanted: Any) -> list[Said]:
+    def _hop(self, **wanted: Any) -> list[EventsReport]:
         """Run one; the engine then stands at the version which it made."""
         at, family = self.at, self.family
         if self._hops is None:
             self._hops = family.hops()
-        order = Order(
+        order = EventsCommand(
             f"{family.plan.run}/{next(family.numbers)}", at.chains, self.loop,
             at.iteration, at.aggregates, at.vertices, drop=family.garbage(), **wanted,
         )  # fmt: skip
         via = "shuffle" if self._sent > SHUFFLE else "driver"
-        reports: list[Said] = [pickle.loads(r) for r in self._hops.hop(order, via=via)]
+        reports: list[EventsReport] = [pickle.loads(r) for r in self._hops.hop(order, via=via)]
         lost = next((r.lost for r in reports if r.lost), None)
         if lost is not None:
             raise RunError(f"{lost}; {_GONE}")
@@ -212,35 +214,35 @@ class EventsEngine(CanReadLoop):
             self._learn([i for r in reports for i in r.born])
         return reports
 
-    def _wrote(self, reports: Sequence[Said], done: Outcome) -> None:
+    def _wrote(self, reports: Sequence[EventsReport], done: CommandResult) -> None:
         at = self.at
         done.segments = [ref for r in reports for ref in r.segments]
         done.whole = any(r.whole for r in reports)
         self.at = replace(at, moved=False, written=0 if at.names is None else len(at.names))
 
-    def _take(self, reports: Sequence[Said], orders: Orders, done: Outcome) -> bool:
+    def _take(self, reports: Sequence[EventsReport], command: Command, done: CommandResult) -> bool:
         """Note what became of changes; return whether they were refused."""
         taken = [r.taken for r in reports]
         done.counts = {name: sum(t.counts[name] for t in taken) for name in COUNTS}
         done.absent = sorted(k for t in taken for k in t.absent)
-        if orders.strict and done.absent:
+        if command.strict and done.absent:
             return True
         if any(t.effects for t in taken):
             self.at = replace(self.at, reason=None, since=self.at.iteration)
         return False
 
     def _iterate(
-        self, budget: Budget, done: Outcome, batch: Batch | None, orders: Orders
+        self, budget: Budget, done: CommandResult, batch: EventBatch | None, command: Command
     ) -> tuple[bool, bool]:
         """Run iterations; return whether the batch was refused, and whether the state is written.
 
         With one partition the batch is taken in, and the state written, by the tasks that iterate.
         """
-        effort, began, stop, wrote = done.effort, time.perf_counter(), None, False
+        work, began, stop, wrote = done.work, time.perf_counter(), None, False
         alone = len(self.at.chains) == 1
         while batch is not None or self.at.reason is None:
             at = self.at
-            steps = _MANY if budget.iterations is None else budget.iterations - effort.iterations
+            steps = _MANY if budget.iterations is None else budget.iterations - work.iterations
             seconds = _SLICE
             if budget.seconds is not None:
                 seconds = min(seconds, budget.seconds - (time.perf_counter() - began))
@@ -252,26 +254,26 @@ class EventsEngine(CanReadLoop):
             steps = 0 if stop else steps + (at.iteration == 0)
             limit = self._last()
             reports = self._hop(
-                batch=batch, strict=orders.strict, wake=at.wake, unfinished=at.reason is None,
+                batch=batch, strict=command.strict, wake=at.wake, unfinished=at.reason is None,
                 steps=steps if alone else min(steps, 1), seconds=max(seconds, 0.0), limit=limit,
-                write="delta" if orders.write and alone and self.integers else None,
+                write="delta" if command.write and alone and self.integers else None,
             )  # fmt: skip
-            if batch is not None and self._take(reports, orders, done):
+            if batch is not None and self._take(reports, command, done):
                 return True, False
             batch = None
-            self._count(at, reports, limit, effort)
+            self._count(at, reports, limit, work)
             wrote = any(r.wrote for r in reports)
             if wrote:
                 self._wrote(reports, done)
             if budget.report is not None:
-                budget.report(replace(effort, seconds=time.perf_counter() - began))
+                budget.report(replace(work, seconds=time.perf_counter() - began))
             if not reports[0].history:
                 break
         if self._sent:
             self._hop()  # so that what is on its way is part of the version
-        effort.quiet = self.at.reason is not None
-        effort.reason = self.at.reason or stop
-        effort.seconds = time.perf_counter() - began
+        work.quiet = self.at.reason is not None
+        work.reason = self.at.reason or stop
+        work.seconds = time.perf_counter() - began
         return False, wrote
 
     def _last(self) -> int | None:
@@ -279,18 +281,20 @@ class EventsEngine(CanReadLoop):
         limit = self.family.plan.max_iterations
         return limit if limit is None or not self.at.since else self.at.since + limit - 1
 
-    def _count(self, at: At, reports: Sequence[Said], limit: int | None, effort: Effort) -> None:
+    def _count(
+        self, at: Position, reports: Sequence[EventsReport], limit: int | None, work: WorkDone
+    ) -> None:
         """Follow what the tasks ran."""
         plan = self.family.plan
         master = master_at(plan, at.iteration, at.aggregates, self.at.vertices, limit)
         for k in range(len(reports[0].history)):
-            step = Progress(aggregates=master.identity())
+            step = IterationStats(aggregates=master.identity())
             for r in reports:
                 step.add(r.history[k], plan.program.aggregators)
-            effort.iterations += master.iteration > 0
-            effort.updates += step.updates
-            effort.messages += step.messages
-            effort.touched += step.changed
+            work.iterations += master.iteration > 0
+            work.updates += step.updates
+            work.messages += step.messages
+            work.touched += step.changed
             master.advance(step)
         if reports[0].history:
             self.at = replace(

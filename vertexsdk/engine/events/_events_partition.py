@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 from vertexsdk.arrays import shared_memory
 from vertexsdk.compile.interpreter import new_cursor, user_error
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine._master import Progress
+from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import load_topology, names_of, with_classes
 from vertexsdk.engine.events._event_changes import (
-    Batch,
-    Taken,
+    AppliedChanges,
+    EventBatch,
     apply_change,
     letter_of,
     places,
     row_of,
     value_at,
 )
-from vertexsdk.engine.events._node import Cursor, Letter, Namer, Node, checked, default_state
+from vertexsdk.engine.events._node import EventCursor, Letter, Namer, Node, checked, default_state
 from vertexsdk.engine.events._records import Chain, Records, load_chain, save_chain
 from vertexsdk.errors import VertexError
 from vertexsdk.graph.id_codec import BOTTOM, TOP
@@ -69,7 +69,7 @@ class EventPartition:
         undirected: bool,
     ) -> None:
         self.plan, self.partition = plan, partition
-        self.cursor = Cursor(names)
+        self.cursor = EventCursor(names)
         namer: Any = names  # `new_cursor` only decodes
         self.vertices = [
             new_cursor(s, plan.params, num_vertices, loop, namer) for s in plan.program.classes
@@ -137,7 +137,7 @@ class EventPartition:
 
     # Iterations. ----------------------------------------------------------------------------
 
-    def step(self, iteration: int, aggregates: Mapping[str, Any]) -> Progress:
+    def step(self, iteration: int, aggregates: Mapping[str, Any]) -> IterationStats:
         """Run one iteration: every delta is gathered, then whoever gathered scatters.
 
         Vertices which messages make are there from now on.
@@ -151,7 +151,7 @@ class EventPartition:
         }  # fmt: skip  # which came and went before they were told of anything
         self.unborn -= gone
         self.fresh -= gone
-        progress = Progress()
+        progress = IterationStats()
         self.outgoing = {}
         holders = self._holders(aggregates)
         if iteration == 0:
@@ -185,7 +185,7 @@ class EventPartition:
                 vertex.__dict__[name] = holder
         return holders
 
-    def _gather(self, iteration: int, progress: Progress) -> list[Any]:
+    def _gather(self, iteration: int, progress: IterationStats) -> list[Any]:
         for i in sorted(self.unborn):
             self._call(self.nodes[i], "init")
         self.fresh |= self.unborn
@@ -212,7 +212,7 @@ class EventPartition:
         self.fresh = set()
         return active
 
-    def _scatter(self, node: Node, iteration: int, progress: Progress) -> None:
+    def _scatter(self, node: Node, iteration: int, progress: IterationStats) -> None:
         self.cursor.sent = []
         self._call(node, "scatter", iteration)
         node.before = dict(node.targets)
@@ -293,9 +293,9 @@ class EventPartition:
         self.mail.setdefault(node.id, []).append(letter)
         return 1
 
-    def take(self, batch: Batch) -> Taken:
+    def take(self, batch: EventBatch) -> AppliedChanges:
         """Take in changes, in order, where either end of an edge is here."""
-        taken = Taken()
+        taken = AppliedChanges()
         where = [self.place(ids) for ids in (batch.source, batch.target)]
         sent = self.place([s.vertex for s in batch.deltas.sent])
         number = 0
@@ -324,7 +324,7 @@ class EventPartition:
         return taken
 
     def _change(
-        self, vertex: Any, other: Any, change: tuple[int, Any], taken: Taken, side: str
+        self, vertex: Any, other: Any, change: tuple[int, Any], taken: AppliedChanges, side: str
     ) -> str:
         """Change an edge at one end of it; the vertex learns of it by a delta."""
         kind, value = change

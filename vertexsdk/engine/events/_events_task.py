@@ -15,7 +15,7 @@ import numpy as np
 from vertexsdk.arrays import shared_memory
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._processor import load_topology, with_classes
-from vertexsdk.engine.events._commands import Order, Said, master_at
+from vertexsdk.engine.events._commands import EventsCommand, EventsReport, master_at
 from vertexsdk.engine.events._event_changes import places
 from vertexsdk.engine.events._events_partition import EDGES, EventPartition
 from vertexsdk.engine.events._node import Strings
@@ -39,12 +39,12 @@ class EventTask:
         self.plan, self.strings, self.undirected = plan, strings, undirected
 
     def __call__(
-        self, partition: int, order: Order, blocks: list[tuple[int, bytes]]
+        self, partition: int, order: EventsCommand, blocks: list[tuple[int, bytes]]
     ) -> Iterator[tuple[int, bytes]]:
         """Run a hop."""
         for key in order.drop:
             shared_memory.drop(key)
-        said = Said(partition)
+        said = EventsReport(partition)
         if order.load:
             sent = self._graph(partition, order)
             said.bytes = sum(len(b) for _, b in sent)
@@ -61,7 +61,7 @@ class EventTask:
         yield from sent
         yield DRIVER, pickle.dumps(said)
 
-    def _open(self, partition: int, order: Order) -> EventPartition:
+    def _open(self, partition: int, order: EventsCommand) -> EventPartition:
         chain = order.chains[partition]
         key = (chain[-1][0] if chain else "", partition)
         part = _live.get(key)
@@ -79,9 +79,9 @@ class EventTask:
     def _advance(
         self,
         part: EventPartition,
-        order: Order,
+        order: EventsCommand,
         blocks: list[tuple[int, bytes]],
-        said: Said,
+        said: EventsReport,
     ) -> list[tuple[int, bytes]]:
         clock = time.perf_counter()
         part.receive(blocks)
@@ -117,7 +117,7 @@ class EventTask:
         said.bytes = sum(len(b) for _, b in sent)
         return sent
 
-    def _run(self, part: EventPartition, order: Order, said: Said) -> None:
+    def _run(self, part: EventPartition, order: EventsCommand, said: EventsReport) -> None:
         master = master_at(
             self.plan, order.iteration, order.aggregates, order.num_vertices, order.limit
         )
@@ -135,7 +135,7 @@ class EventTask:
             if time.monotonic() - began > order.seconds:
                 return
 
-    def _write(self, part: EventPartition, order: Order, said: Said) -> None:
+    def _write(self, part: EventPartition, order: EventsCommand, said: EventsReport) -> None:
         plan = self.plan
         assert plan.store is not None
         at = part.partition, max(order.iteration + len(said.history) - 1, 0)
@@ -160,7 +160,7 @@ class EventTask:
                     part, store, plan.loop, at, order.names, order.remember
                 )
 
-    def _graph(self, partition: int, order: Order) -> list[tuple[int, bytes]]:
+    def _graph(self, partition: int, order: EventsCommand) -> list[tuple[int, bytes]]:
         """The graph which was loaded here, as blocks to the places of its vertices."""
         plan, count = self.plan, len(self.plan.topologies)
         rows: list[tuple[Any, ...]] = []

@@ -13,7 +13,7 @@ from vertexsdk.program.algebra import INT_MAX, INT_MIN, VertexId
 from vertexsdk.program.program import ClassSpec, StateField
 from vertexsdk.program.vertex import Target
 
-__all__ = ["Cursor", "Letter", "Namer", "Node", "Strings", "checked", "default_state"]
+__all__ = ["EventCursor", "Letter", "Namer", "Node", "Strings", "checked", "default_state"]
 
 Letter = tuple[Any, Any, Any, Any]  # source, kind, value, edge value
 
@@ -73,7 +73,7 @@ class Node:
         return self.named or bool(self.out) or bool(self.into)
 
 
-class Cursor:
+class EventCursor:
     """The services behind `self` while one vertex's method runs."""
 
     def __init__(self, names: Namer | None) -> None:

@@ -14,7 +14,7 @@ from vertexsdk.engine.events._events_task import EventTask
 from vertexsdk.engine.events._records import Chain
 from vertexsdk.graph.string_ids import StringIds
 
-__all__ = ["At", "Family", "Hops"]
+__all__ = ["Hops", "Position", "VersionPool"]
 
 
 class Hops(Protocol):
@@ -28,7 +28,7 @@ class Hops(Protocol):
 
 
 @dataclass(frozen=True)
-class At:
+class Position:
     """One version of a loop.
 
     Attributes:
@@ -55,7 +55,7 @@ class At:
     written: int | None = None
 
 
-class Family:
+class VersionPool:
     """What an engine and its forks share: the plan, the versions in use, the numbers of keys.
 
     Args:

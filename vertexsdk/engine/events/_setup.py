@@ -16,7 +16,7 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.compile.plan import Plan, shippable
 from vertexsdk.engine.events._events_engine import EventsEngine
 from vertexsdk.engine.events._events_task import EventTask
-from vertexsdk.engine.events._resident_versions import At, Family
+from vertexsdk.engine.events._resident_versions import Position, VersionPool
 from vertexsdk.errors import InputError
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load.arrow import text_column
@@ -77,7 +77,7 @@ def events_engine(
     task = EventTask(plan, strings=names is not None, undirected=graph.undirected)
     anchor = graph.anchor
     make = partial(Exchange, graph.spark, anchor.partitions, anchor=anchor)
-    family = Family(plan, task, lambda t: make(task=t), graph.forget)
+    family = VersionPool(plan, task, lambda t: make(task=t), graph.forget)
     ids = named_ids(program, params or {}, strings=names is not None)
     if graph.vertex_input is not None:
         given = graph.vertex_input.strings()
@@ -114,7 +114,7 @@ def plan_for(
 
 
 def begin(
-    family: Family,
+    family: VersionPool,
     program: Program,
     names: StringIds | None,
     *,
@@ -129,7 +129,7 @@ def begin(
     partitions = len(family.plan.topologies)
     if named is not None and names is not None:
         names = StringIds.of(names.sorted, named)
-    at = At(chains=((),) * partitions, names=names)
+    at = Position(chains=((),) * partitions, names=names)
     engine = EventsEngine(family, at, reads_loop=reads_loop(program))
     try:
         engine.load(named, nodes)

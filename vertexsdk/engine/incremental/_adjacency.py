@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from vertexsdk.compile.adjacency_kernels import edge_index
 from vertexsdk.engine.incremental import _row_kernels as kernels
 from vertexsdk.engine.incremental._arena import Arena
-from vertexsdk.engine.incremental._row_edits import Edits, Rows, in_parts
+from vertexsdk.engine.incremental._row_edits import Edits, RowPool, in_parts
 from vertexsdk.engine.incremental._row_kernels import BACKWARD, DELETE, FORWARD
 from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.graph.topology import Topology
 
-__all__ = ["Adjacency", "LiveTopology"]
+__all__ = ["Adjacency", "RowTopology"]
 
 Array = NDArray[Any]
 
 
-class LiveTopology:
+class RowTopology:
     """The arrays of an adjacency as methods and messages take them; see `Topology`."""
 
     partition, partitions, ghosts = 0, 1, 0
@@ -33,7 +33,7 @@ class LiveTopology:
     ghost_ids = np.zeros(0, np.int64)
     inbound = np.zeros(0, np.int32)
 
-    def __init__(self, ids: Array, out: Rows, into: Rows, m: int, valued: bool) -> None:
+    def __init__(self, ids: Array, out: RowPool, into: RowPool, m: int, valued: bool) -> None:
         self.ids, self.n, self.m = ids, len(ids), m
         self.start, self.stop, self.target = out.read("start"), out.read("stop"), out.read("key")
         self.value = out.read("value") if valued else None
@@ -50,8 +50,8 @@ class LiveTopology:
         return np.concatenate([[0], inner, [self.n]]).astype(np.int64)
 
 
-LiveTopology.ghost_ids.flags.writeable = False
-LiveTopology.inbound.flags.writeable = False
+RowTopology.ghost_ids.flags.writeable = False
+RowTopology.inbound.flags.writeable = False
 
 
 class Adjacency:
@@ -65,8 +65,8 @@ class Adjacency:
 
     def __init__(self, arena: Arena, layout: str, threads: int) -> None:
         self.arena, self.layout, self.threads = arena, layout, threads
-        self.out = Rows(arena, "out", threads)
-        self.into = Rows(arena, "in", threads) if layout == "directed" else self.out
+        self.out = RowPool(arena, "out", threads)
+        self.into = RowPool(arena, "in", threads) if layout == "directed" else self.out
 
     @property
     def bits(self) -> bool:
@@ -78,10 +78,10 @@ class Adjacency:
         """How many edges there are; one without direction counts once."""
         return int(self.arena.meta["edges"])
 
-    def topology(self, ids: Array) -> LiveTopology:
+    def topology(self, ids: Array) -> RowTopology:
         """The arrays as they are now."""
         valued = self.out.valued and not self.bits
-        return LiveTopology(ids, self.out, self.into, int(self.arena.meta["entries"]), valued)
+        return RowTopology(ids, self.out, self.into, int(self.arena.meta["entries"]), valued)
 
     def create(self, t: Topology, edges: int) -> None:
         """Begin with a graph of one partition, loaded with its edges in their direction."""
@@ -102,7 +102,7 @@ class Adjacency:
                 self._fill(self.into, t.in_start, t.in_source, values)
         self.arena.meta["entries"] = self.out.entries()
 
-    def _fill(self, rows: Rows, start: Array, pool: Array, value: Array) -> None:
+    def _fill(self, rows: RowPool, start: Array, pool: Array, value: Array) -> None:
         spread: Any = kernels.spread
         arrays = [rows.array(name) for name in ("start", "stop", "key")]
         valued = rows.valued

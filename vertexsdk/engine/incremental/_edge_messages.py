@@ -17,12 +17,12 @@ from vertexsdk.compile.vertex_arrays import Vertices
 from vertexsdk.engine.incremental._row_edits import Edits, distinct
 from vertexsdk.engine.incremental._row_kernels import DELETE, INSERT
 
-__all__ = ["Messages"]
+__all__ = ["EdgeMessages"]
 
 Array = NDArray[Any]
 
 
-class Messages:
+class EdgeMessages:
     """What the edges of one partition carry, in the program's shape of messages."""
 
     def __init__(self, shape: str, methods: NativeMethods, delivery: Delivery) -> None:
@@ -37,8 +37,8 @@ class Messages:
         if not self.derived:
             before &= edits.what == DELETE  # a value is not read
             after &= edits.what == INSERT
-        old[before] = self._along(v, edits.row[before], edits.old[before])
-        new[after] = self._along(v, edits.row[after], edits.new[after])
+        old[before] = self._edge_messages(v, edits.row[before], edits.old[before])
+        new[after] = self._edge_messages(v, edits.row[after], edits.new[after])
         return old, new
 
     def deliver(
@@ -66,7 +66,7 @@ class Messages:
         )
         return distinct(edits.key[lost], v.topology.n)
 
-    def _along(self, v: Vertices, sources: Array, values: Array) -> Array:
+    def _edge_messages(self, v: Vertices, sources: Array, values: Array) -> Array:
         """The messages of sources along edges with these values."""
         if not self.derived:
             return v.msg[sources]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.engine.batch_run import Branch
+from vertexsdk.engine.batch_run import Run
 from vertexsdk.engine.engine import Setting
-from vertexsdk.engine.incremental._incremental_engine import LiveEngine
+from vertexsdk.engine.incremental._incremental_engine import IncrementalEngine
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.vertex_file import VertexInput, with_ids
 from vertexsdk.program.analysis.convergence import rule_reads
@@ -18,10 +18,10 @@ from vertexsdk.program.analysis.incremental_rules import layout_of, why_not_live
 from vertexsdk.program.analysis.warm_start import why_from_init
 from vertexsdk.program.program import Program
 
-__all__ = ["live_engine"]
+__all__ = ["incremental_engine"]
 
 
-def live_engine(setting: Setting) -> LiveEngine | None:
+def incremental_engine(setting: Setting) -> IncrementalEngine | None:
     """Return an engine which changes the graph in place; None where the setting needs another.
 
     Raises:
@@ -55,20 +55,20 @@ def live_engine(setting: Setting) -> LiveEngine | None:
 
 def _taken_over(
     setting: Setting, graph: Graph, layout: str, vertices: VertexInput | None
-) -> LiveEngine | None:
+) -> IncrementalEngine | None:
     """Load the graph and have an engine take it over; None where the program does not compile."""
     program = setting.program
     info = graph.materialise(("out", program.value_dtype, "combined"))
     if info.string_ids or info.kinds:
         return None
-    branch = Branch(
+    branch = Run(
         program, graph, replace(setting.options, progress=False), params=setting.params,
         backend=setting.backend, loop=setting.loop,
     )  # fmt: skip
     plan = branch.plan(info)
     if plan.kernels[0] is None:
         return None
-    engine = LiveEngine(graph, plan, layout, _residual(program))
+    engine = IncrementalEngine(graph, plan, layout, _residual(program))
     try:
         ids = np.zeros(0, np.int64) if vertices is None else _integers(vertices)
         engine.create(info.keys[0], info.num_edges, np.unique(ids))

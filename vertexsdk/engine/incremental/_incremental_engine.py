@@ -1,4 +1,4 @@
-"""The engine of a loop with one partition and a compiled program: one Spark job per order."""
+"""The engine of a loop with one partition and a compiled program: one Spark job per command."""
 
 from __future__ import annotations
 
@@ -16,26 +16,31 @@ from vertexsdk.engine.engine import (
     Budget,
     CanForkLate,
     CanTimePhases,
-    Effort,
+    Command,
+    CommandResult,
     Engine,
-    Orders,
-    Outcome,
+    WorkDone,
 )
-from vertexsdk.engine.incremental._incremental_task import Create, LiveCommand, LiveReport, LiveTask
-from vertexsdk.engine.phases import Spent
+from vertexsdk.engine.incremental._incremental_task import (
+    CreatePartition,
+    IncrementalCommand,
+    IncrementalReport,
+    IncrementalTask,
+)
+from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.graph import Graph
 from vertexsdk.state import SegmentRef
 from vertexsdk.transport.exchange import Exchange
 
-__all__ = ["LiveEngine"]
+__all__ = ["IncrementalEngine"]
 
 SLICE = 1.0  # seconds of iterations in a job, after which the driver is asked again
 BY_SEGMENT = 1 << 16  # bytes of changes above which a task reads them from the store
 _numbers = itertools.count()
 
 
-class LiveEngine(CanForkLate, CanTimePhases):
+class IncrementalEngine(CanForkLate, CanTimePhases):
     """See `Engine`. Its graph is changed in place, on the executor which has it.
 
     Args:
@@ -56,7 +61,7 @@ class LiveEngine(CanForkLate, CanTimePhases):
         plan: Plan,
         layout: str,
         residual: str | None,
-        origin: LiveEngine | None = None,
+        origin: IncrementalEngine | None = None,
     ) -> None:
         self.graph, self.plan, self.layout = graph, plan, layout
         self.value = plan.program.value_dtype
@@ -70,10 +75,10 @@ class LiveEngine(CanForkLate, CanTimePhases):
             origin._forks.add(self._key)
             origin = origin._origin
         anchor = graph.anchor
-        task = LiveTask(plan, layout, self._key)
+        task = IncrementalTask(plan, layout, self._key)
         self._exchange = Exchange(graph.spark, anchor.partitions, task=task, anchor=anchor)
         self._closed = False
-        self.phases = Spent()
+        self.phases = PhaseTimer()
 
     def create(self, topology: str, edges: int, named: NDArray[np.int64]) -> None:
         """Take the graph over from where it is loaded, under `topology`.
@@ -82,48 +87,48 @@ class LiveEngine(CanForkLate, CanTimePhases):
             edges: how many it has.
             named: ids (ascending) of the vertices which are there without edges too.
         """
-        self._job(LiveCommand(0, create=Create(topology, edges, named)))
+        self._job(IncrementalCommand(0, create=CreatePartition(topology, edges, named)))
 
-    def advance(self, orders: Orders) -> Outcome:
-        """See `Engine.advance`."""
+    def execute(self, command: Command) -> CommandResult:
+        """See `Engine.execute`."""
         began = time.perf_counter()
-        budget = orders.budget
-        command = LiveCommand(
+        budget = command.budget
+        job = IncrementalCommand(
             self._version,
-            changes=self._changes(orders),
-            strict=orders.strict,
+            changes=self._changes(command),
+            strict=command.strict,
             iterate=budget is not None,
-            write=orders.write,
+            write=command.write,
         )
-        first: LiveReport | None = None
-        effort, segments = Effort(), list[SegmentRef]()
+        first: IncrementalReport | None = None
+        work, segments = WorkDone(), list[SegmentRef]()
         seconds: dict[str, float] = {}
         jobs, ended = 0, None
         done = False
         while not done:
-            part = self._slice(command, budget, effort, began)
+            part = self._slice(job, budget, work, began)
             report = self._job(part)
             jobs += 1
             first = first or report
-            effort.add(report.work)
+            work.add(report.work)
             segments = [*([] if report.whole else segments), *report.segments]
             for name, value in report.seconds.items():
                 seconds[name] = seconds.get(name, 0.0) + value
             if report.failure is not None:
                 raise report.failure
-            refused = orders.strict and bool(report.absent)
+            refused = command.strict and bool(report.absent)
             if budget is not None and budget.report is not None:
-                effort.seconds = time.perf_counter() - began
-                budget.report(effort)
-            ended = ended or (None if budget is None else _spent(budget, effort, began))
+                work.seconds = time.perf_counter() - began
+                budget.report(work)
+            ended = ended or (None if budget is None else _limit_met(budget, work, began))
             done = budget is None or report.work.quiet or refused or ended is not None
-            command = replace(command, changes=None)
-            if done and orders.write and not (part.last or report.work.quiet or refused):
-                command, budget, done = replace(command, iterate=False), None, False
+            job = replace(job, changes=None)
+            if done and command.write and not (part.last or report.work.quiet or refused):
+                job, budget, done = replace(job, iterate=False), None, False
         assert first is not None
-        outcome = self._outcome(report, effort, segments)
+        outcome = self._outcome(report, work, segments)
         if not report.work.quiet:
-            effort.reason = ended
+            work.reason = ended
         outcome.counts, outcome.absent = first.counts, first.absent
         warm = first.warm and not report.restarted and not first.restarted
         outcome.start = "warm" if warm else "init"
@@ -132,7 +137,7 @@ class LiveEngine(CanForkLate, CanTimePhases):
             or first.restarted
             or ("it went on from the state before" if warm else "it is the first answer")
         )
-        effort.seconds = time.perf_counter() - began
+        work.seconds = time.perf_counter() - began
         outcome.statistics = {
             "hops": jobs, "phases": seconds, "worker_memory": report.memory,
             "partitions": 1, "compiled": True, "pending": report.pending,
@@ -140,53 +145,53 @@ class LiveEngine(CanForkLate, CanTimePhases):
         return outcome
 
     def _slice(
-        self, command: LiveCommand, budget: Budget | None, effort: Effort, began: float
-    ) -> LiveCommand:
+        self, job: IncrementalCommand, budget: Budget | None, work: WorkDone, began: float
+    ) -> IncrementalCommand:
         """The next job's share of a budget."""
-        command = replace(command, version=self._version)
+        job = replace(job, version=self._version)
         if budget is None:
-            return command
+            return job
         seconds, last = SLICE, False
         if budget.seconds is not None:
             left = budget.seconds - (time.perf_counter() - began)
             seconds, last = min(SLICE, max(left, 0.0)), left <= SLICE
         iterations = budget.iterations
         if iterations is not None:
-            iterations = max(iterations - effort.iterations, 0)
+            iterations = max(iterations - work.iterations, 0)
             last = True
             seconds = seconds if budget.seconds is not None else 1e9
             if budget.cancelled is not None:
                 seconds, last = min(seconds, SLICE), False
-        return replace(command, seconds=seconds, iterations=iterations, last=last)
+        return replace(job, seconds=seconds, iterations=iterations, last=last)
 
-    def _changes(self, orders: Orders) -> bytes | SegmentRef | None:
-        changes = orders.changes
+    def _changes(self, command: Command) -> bytes | SegmentRef | None:
+        changes = command.changes
         if changes is None or not len(changes):
             return None
         if not changes.are_integers:
             raise InputError("the graph's ids are integers; so must be those of its changes")
-        if orders.ref is not None and orders.ref.bytes > BY_SEGMENT:
-            return orders.ref
+        if command.ref is not None and command.ref.bytes > BY_SEGMENT:
+            return command.ref
         source, target = (np.asarray(x, np.int64) for x in (changes.source, changes.target))
         return encode_bytes(
             {"kind": changes.kind, "source": source, "target": target, "value": changes.value}
         )
 
-    def fork(self) -> LiveEngine:
+    def fork(self) -> IncrementalEngine:
         """See `Engine.fork`."""
-        other = LiveEngine(self.graph, self.plan, self.layout, self._residual, self)
-        self._job(LiveCommand(self._version, fork=other._key))
+        other = IncrementalEngine(self.graph, self.plan, self.layout, self._residual, self)
+        self._job(IncrementalCommand(self._version, fork=other._key))
         other._version = 1
         return other
 
     def adopt(self, fork: Engine) -> None:
         """See `Engine.adopt`."""
-        assert isinstance(fork, LiveEngine)
-        self._job(LiveCommand(self._version, adopt=fork._key))
+        assert isinstance(fork, IncrementalEngine)
+        self._job(IncrementalCommand(self._version, adopt=fork._key))
 
     def checkpoint(self) -> list[SegmentRef]:
         """See `Engine.checkpoint`."""
-        return self._job(LiveCommand(self._version, topology=True)).segments
+        return self._job(IncrementalCommand(self._version, topology=True)).segments
 
     def close(self) -> None:
         """See `Engine.close`; what forks still read stays until they are closed too."""
@@ -208,10 +213,10 @@ class LiveEngine(CanForkLate, CanTimePhases):
             origin._end()
             origin = origin._origin
 
-    def _job(self, command: LiveCommand) -> LiveReport:
+    def _job(self, command: IncrementalCommand) -> IncrementalReport:
         if self._thaw and not self._forks:
             command, self._thaw = replace(command, thaw=True), False
-        report: LiveReport = pickle.loads(self._exchange.hop(command)[0])
+        report: IncrementalReport = pickle.loads(self._exchange.hop(command)[0])
         if report.lost:
             raise RunError(f"an executor was lost: {report.lost}; resume the loop from its store")
         self._version = report.version
@@ -219,12 +224,14 @@ class LiveEngine(CanForkLate, CanTimePhases):
             self.phases.hop(self._exchange.times, [report.seconds])
         return report
 
-    def _outcome(self, report: LiveReport, effort: Effort, segments: list[SegmentRef]) -> Outcome:
-        effort.quiet, effort.reason = report.work.quiet, report.work.reason
+    def _outcome(
+        self, report: IncrementalReport, work: WorkDone, segments: list[SegmentRef]
+    ) -> CommandResult:
+        work.quiet, work.reason = report.work.quiet, report.work.reason
         if self._residual is not None and report.aggregates:
-            effort.residual = float(report.aggregates[self._residual])
-        return Outcome(
-            effort=effort,
+            work.residual = float(report.aggregates[self._residual])
+        return CommandResult(
+            work=work,
             iteration=report.clock,
             segments=segments,
             whole=any(s.kind == "base" for s in segments),
@@ -234,11 +241,11 @@ class LiveEngine(CanForkLate, CanTimePhases):
         )
 
 
-def _spent(budget: Budget, effort: Effort, began: float) -> str | None:
+def _limit_met(budget: Budget, work: WorkDone, began: float) -> str | None:
     """Which limit of a budget was met, if any; see `branch_loop.not_quiet`."""
     if budget.cancelled is not None and budget.cancelled():
         return "cancelled"
-    if budget.iterations is not None and effort.iterations >= budget.iterations:
+    if budget.iterations is not None and work.iterations >= budget.iterations:
         return "max_iterations"
     late = budget.seconds is not None and time.perf_counter() - began >= budget.seconds
     return "seconds" if late else None

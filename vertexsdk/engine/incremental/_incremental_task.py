@@ -1,4 +1,4 @@
-"""The task which carries out orders on a live partition, where it is, and reports."""
+"""The task which carries out commands on an incremental partition, where it is, and reports."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.column_codec import decode
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine._master import Master, Progress
+from vertexsdk.engine._master import IterationStats, Master
 from vertexsdk.engine._processor import load_topology
-from vertexsdk.engine.engine import Effort
+from vertexsdk.engine.engine import WorkDone
 from vertexsdk.engine.incremental._arena import Arena
-from vertexsdk.engine.incremental._partition import LivePartition
-from vertexsdk.engine.incremental._restart_policy import Pace
+from vertexsdk.engine.incremental._partition import IncrementalPartition
+from vertexsdk.engine.incremental._restart_policy import RestartPolicy
 from vertexsdk.engine.task import DRIVER, arithmetic_of, make_master
 from vertexsdk.errors import LostError, RunError, VertexError
 from vertexsdk.graph.checkpoint import put_adjacency
@@ -28,11 +28,11 @@ from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import store_of_run
 
-__all__ = ["Create", "LiveCommand", "LiveReport", "LiveTask"]
+__all__ = ["CreatePartition", "IncrementalCommand", "IncrementalReport", "IncrementalTask"]
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
+class CreatePartition:
     """Make the partition of a graph which is loaded: its key, its edges, and who is named."""
 
     topology: str
@@ -41,8 +41,8 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveCommand:
-    """One job's orders: from `version`, which the partition must be at, to the next.
+class IncrementalCommand:
+    """One job: from `version`, which the partition must be at, to the next.
 
     `changes` are encoded columns, or the segment that has them. With `iterate` iterations run until
     the loop is quiet, for `seconds`, and at most `iterations` of them. With `write` the state goes
@@ -51,7 +51,7 @@ class LiveCommand:
     """
 
     version: int
-    create: Create | None = None
+    create: CreatePartition | None = None
     changes: bytes | SegmentRef | None = None
     strict: bool = False
     iterate: bool = False
@@ -66,13 +66,13 @@ class LiveCommand:
 
 
 @dataclass(slots=True)
-class LiveReport:
-    """What a task tells the driver; see `Outcome`."""
+class IncrementalReport:
+    """What a task tells the driver; see `CommandResult`."""
 
     version: int
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     absent: list[int] = field(default_factory=list)
-    work: Effort = field(default_factory=Effort)
+    work: WorkDone = field(default_factory=WorkDone)
     warm: bool = True
     restarted: str = ""
     aggregates: dict[str, Any] = field(default_factory=dict)
@@ -89,20 +89,20 @@ class LiveReport:
 
 
 _FALLING = "messages got worse, so the answer depends on the start"
-_held: dict[str, LivePartition] = {}  # by key; what another process did since is noticed
+_held: dict[str, IncrementalPartition] = {}  # by key; what another process did since is noticed
 _HELD = 8
 
 
-class LiveTask:
+class IncrementalTask:
     """The callable which an `Exchange` runs; `key` is the partition's resident prefix."""
 
     def __init__(self, plan: Plan, layout: str, key: str) -> None:
         self.plan, self.layout, self.key = plan, layout, key
 
     def __call__(
-        self, partition: int, command: LiveCommand, blocks: list[tuple[int, bytes]]
+        self, partition: int, command: IncrementalCommand, blocks: list[tuple[int, bytes]]
     ) -> Iterator[tuple[int, bytes]]:
-        report = LiveReport(command.version + 1)
+        report = IncrementalReport(command.version + 1)
         try:
             self._carry_out(command, report)
         except LostError as lost:
@@ -110,7 +110,7 @@ class LiveTask:
         report.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         yield DRIVER, pickle.dumps(report)
 
-    def _carry_out(self, command: LiveCommand, report: LiveReport) -> None:
+    def _carry_out(self, command: IncrementalCommand, report: IncrementalReport) -> None:
         clock = time.perf_counter()
         live = self._partition(command)
         arena = live.arena
@@ -157,7 +157,7 @@ class LiveTask:
         arena.commit(report.version)
         report.seconds["save"] = time.perf_counter() - clock
 
-    def _partition(self, command: LiveCommand) -> LivePartition:
+    def _partition(self, command: IncrementalCommand) -> IncrementalPartition:
         for key in list(_held)[:-_HELD]:
             _held.pop(key).arena.close()
         if command.create is not None:
@@ -166,7 +166,7 @@ class LiveTask:
             found = _held.pop(self.key, None)
             if found is None:
                 path = shared_memory.directory(self.key)
-                found = LivePartition(self.plan, self.layout, Arena(path))
+                found = IncrementalPartition(self.plan, self.layout, Arena(path))
                 found.refresh()
             elif found.arena.refresh():
                 found.refresh()
@@ -178,12 +178,12 @@ class LiveTask:
         _held[self.key] = made
         return made
 
-    def _create(self, create: Create) -> LivePartition:
+    def _create(self, create: CreatePartition) -> IncrementalPartition:
         t = load_topology(create.topology, 0)
         shared_memory.drop(self.key)
         each = 16 if t.value is not None else 8
         path = shared_memory.directory(self.key, 2 * each * t.m + 100 * t.n)
-        made = LivePartition(self.plan, self.layout, Arena(path, fresh=True))
+        made = IncrementalPartition(self.plan, self.layout, Arena(path, fresh=True))
         named = np.isin(t.ids, create.named)
         made.create(t, create.edges, named)
         return made
@@ -196,9 +196,11 @@ class LiveTask:
         table = store_of_run(self.plan.run, self.plan.store).table(changes)
         return {name: table.column(name) for name in ("kind", "source", "target", "value")}
 
-    def _iterate(self, live: LivePartition, command: LiveCommand, report: LiveReport) -> None:
+    def _iterate(
+        self, live: IncrementalPartition, command: IncrementalCommand, report: IncrementalReport
+    ) -> None:
         began = time.monotonic()
-        meta, pace = live.arena.meta, Pace(live.arena.meta)
+        meta, pace = live.arena.meta, RestartPolicy(live.arena.meta)
         work = report.work
         rest = not (self.plan.always or live.arena.length("pending"))
         if meta["begun"] and (meta["settled"] or rest):
@@ -236,7 +238,7 @@ class LiveTask:
             if time.monotonic() - began > command.seconds:
                 return
 
-    def _master(self, live: LivePartition) -> Master:
+    def _master(self, live: IncrementalPartition) -> Master:
         master = make_master(self.plan, live.vertices)
         if live.arena.meta["begun"]:
             # With sums the first iteration reads aggregates of the graph before, and ends nothing.
@@ -244,14 +246,14 @@ class LiveTask:
             master.iteration = 1 if live.comparing else 0
         return master
 
-    def _step(self, live: LivePartition, master: Master) -> Progress:
+    def _step(self, live: IncrementalPartition, master: Master) -> IterationStats:
         now, read = master.iteration, dict(master.aggregates)
         with arithmetic_of(self.plan):
             if not live.arena.meta["begun"]:
                 return live.begin()
             return live.step(max(now, 1), read, lambda x: now > 0 and master.converged(now, x))
 
-    def _write(self, live: LivePartition, report: LiveReport) -> None:
+    def _write(self, live: IncrementalPartition, report: IncrementalReport) -> None:
         found = live.written()
         if found is None or self.plan.store is None:
             return

@@ -18,33 +18,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.json_values import plain
+from vertexsdk.arrays.json_values import to_scalars
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.mutation_log import Log
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import Vertices
-from vertexsdk.engine._master import Progress
+from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import merged, methods_of
 from vertexsdk.engine._trimming import withdraw
 from vertexsdk.engine.incremental._adjacency import Adjacency
 from vertexsdk.engine.incremental._arena import Arena
-from vertexsdk.engine.incremental._edge_messages import Messages
+from vertexsdk.engine.incremental._edge_messages import EdgeMessages
 from vertexsdk.engine.incremental._local_index import VertexIndex
-from vertexsdk.engine.incremental._restart_policy import Pace
+from vertexsdk.engine.incremental._restart_policy import RestartPolicy
 from vertexsdk.engine.incremental._row_edits import Edits, distinct
 from vertexsdk.engine.incremental._row_kernels import INSERT
 from vertexsdk.graph.topology import Topology
-from vertexsdk.state.reading import GONE
-from vertexsdk.state.version_writer import Layers
+from vertexsdk.state.reading import TOMBSTONE
+from vertexsdk.state.version_writer import DeltaLayers
 
-__all__ = ["LivePartition"]
+__all__ = ["IncrementalPartition"]
 
 Array = NDArray[Any]
 SPARE = 1 << 16  # places of vertices that went which are always kept
 
 
-class LivePartition:
+class IncrementalPartition:
     """The vertices, edges and messages of a loop with one partition, whose graph changes.
 
     Args:
@@ -85,7 +85,7 @@ class LivePartition:
             self.arena.resize(name, 0, dtype)
         self.arena.resize("pending", 0, np.int32)
         self.arena.meta |= {
-            "clock": 0, "aggregates": {}, "due": False, "whole": True, "layers": Layers(),
+            "clock": 0, "aggregates": {}, "due": False, "whole": True, "layers": DeltaLayers(),
             "vertices": 0, "frozen": [0, 0], "shared": [],
             "begun": False, "unsure": False, "unsent": False, "falling": False,
             "restarted": "",
@@ -114,7 +114,7 @@ class LivePartition:
             self.delivery.derived = lambda slots: self.methods.repair(
                 self.v, self.delivery, slots, none
             )
-        self.messages = Messages(plan.shape, self.methods, self.delivery)
+        self.messages = EdgeMessages(plan.shape, self.methods, self.delivery)
         self.methods.num_vertices = self.vertices
         self.aggregates = {**none, **a.meta["aggregates"]}
         self.log = Log(self.algebra, plan.program.value_dtype)
@@ -123,7 +123,7 @@ class LivePartition:
         """Leave in the arena what a later task needs to know."""
         a = self.arena
         a.meta["due"] = self.delivery.due
-        a.meta["aggregates"] = plain(self.aggregates)
+        a.meta["aggregates"] = to_scalars(self.aggregates)
 
     @property
     def vertices(self) -> int:
@@ -199,15 +199,15 @@ class LivePartition:
         if (strict and missing) or not len(edits):
             return counts, missing, 0
         self.arena.meta["settled"] = False
-        Pace(self.arena.meta).changed(len(edits))
+        RestartPolicy(self.arena.meta).changed(len(edits))
         rows = self.adjacency.edit(edits, tuple(self.arena.meta["frozen"]))
         if self.arena.meta["falling"] and self.arena.meta["begun"]:
             self.restart("messages got worse, so the answer depends on the start")
         touched = 0
         if self.arena.meta["begun"]:
-            touched = self._live(edits, rows)
+            touched = self._propagate_edits(edits, rows)
         else:
-            self._come_and_go(edits)
+            self._update_presence(edits)
         self.adjacency.compact()
         if self._sparse():
             self._renumber()
@@ -226,7 +226,7 @@ class LivePartition:
             a, b = self.index.find(source), self.index.find(target)
         return a, b
 
-    def _come_and_go(self, edits: Edits) -> Array:
+    def _update_presence(self, edits: Edits) -> Array:
         """Note which vertices are there; return those which came (int32, ascending)."""
         a = self.arena
         places = distinct(np.concatenate([edits.row, edits.key]), self.index.n)
@@ -239,10 +239,10 @@ class LivePartition:
         a["dirty"][gone] = 1
         return fresh.astype(np.int32)
 
-    def _live(self, edits: Edits, rows: Edits) -> int:
+    def _propagate_edits(self, edits: Edits, rows: Edits) -> int:
         """Have messages and state follow changes of edges which have been made."""
         before = self.vertices
-        fresh = self._come_and_go(edits)
+        fresh = self._update_presence(edits)
         self.refresh_topology()
         level = self._tick()
         touched = self._begin(fresh, level)
@@ -279,7 +279,7 @@ class LivePartition:
         old, new = self.messages.along(v, known)
         first = fresh
         if self.plan.shape == "uniform":
-            silent = self._silent(known)
+            silent = self._unheard_sources(known)
             new[np.isin(known.row, silent)] = self.algebra.identity
             v.msg[silent] = self.algebra.identity
             first = merged(fresh, silent)
@@ -304,7 +304,7 @@ class LivePartition:
         self._schedule(gone)
         return gathers
 
-    def _silent(self, rows: Edits) -> Array:
+    def _unheard_sources(self, rows: Edits) -> Array:
         """Vertices which have targets again, all of them new; what they sent last is out of date.
 
         A vertex without targets is not heard when it scatters.
@@ -361,12 +361,12 @@ class LivePartition:
 
     # Iterations. ----------------------------------------------------------------------------------
 
-    def begin(self) -> Progress:
+    def begin(self) -> IterationStats:
         """Run iteration 0: `init` and the first scatter of every vertex."""
         a = self.arena
         everyone = self._everyone()
         self._tick()
-        progress = Progress()
+        progress = IterationStats()
         read = dict(self.aggregates)
         into = {k: x.identity for k, x in self.plan.program.aggregators.items()}
         self.methods.init(self.v, everyone, read, into, self.log)
@@ -384,7 +384,7 @@ class LivePartition:
 
     def step(
         self, iteration: int, aggregates: dict[str, Any], ends: Callable[[dict[str, Any]], bool]
-    ) -> Progress:
+    ) -> IterationStats:
         """Run an iteration in which the vertices pending gather.
 
         Args:
@@ -402,10 +402,10 @@ class LivePartition:
         if self.comparing:
             a["seen"][senders] = v.agg[senders]
             a["level"][senders] = level
-            self._doubt(todo, senders)
+            self._check_unsupported(todo, senders)
         a["dirty"][senders] = 1
         a.resize("pending", 0)
-        progress = Progress(updates=len(todo), changed=len(senders), aggregates=into)
+        progress = IterationStats(updates=len(todo), changed=len(senders), aggregates=into)
         if self.plan.always and not self.comparing:
             if a.meta["unsent"]:
                 senders = todo
@@ -418,7 +418,7 @@ class LivePartition:
         self._finish(progress)
         return progress
 
-    def _doubt(self, todo: Array, senders: Array) -> None:
+    def _check_unsupported(self, todo: Array, senders: Array) -> None:
         """Note whether a state stands on a message which came after it, which levels cannot tell.
 
         So it is where an aggregate has changed and the state has not, unless that would be the
@@ -461,7 +461,7 @@ class LivePartition:
         }
         self.refresh()
 
-    def _finish(self, progress: Progress) -> None:
+    def _finish(self, progress: IterationStats) -> None:
         if self.delivery.due:
             progress.pending = self.vertices
         else:
@@ -522,16 +522,18 @@ class LivePartition:
         rows = np.flatnonzero(dirty)
         if not (meta["whole"] or len(rows)):
             return None
-        layers = None if meta["whole"] else Layers(*meta["layers"]).add(len(rows), self.vertices)
+        layers = (
+            None if meta["whole"] else DeltaLayers(*meta["layers"]).add(len(rows), self.vertices)
+        )
         whole = layers is None
         if whole:
             rows = a["order"]
             rows = rows[alive[rows] != 0]
         else:
             rows = rows[np.argsort(a["ids"][rows])]
-        meta |= {"whole": False, "layers": layers or Layers()}
+        meta |= {"whole": False, "layers": layers or DeltaLayers()}
         dirty[...] = 0
         columns = {"id": a["ids"][rows], **{n: x[rows] for n, x in self.v.states.items()}}
         if not whole and not alive[rows].all():
-            columns[GONE] = alive[rows] == 0
+            columns[TOMBSTONE] = alive[rows] == 0
         return ("base" if whole else "delta"), columns

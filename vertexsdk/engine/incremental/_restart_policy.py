@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Pace"]
+__all__ = ["RestartPolicy"]
 
 _FEW = 1 << 10  # changes after which the answer before is taken to be close
 
 
-class Pace:
+class RestartPolicy:
     """Counts changes and iterations since the loop was last at its fixed point.
 
     Args:
         meta: where the counts are kept.
 
-    >>> pace = Pace({})
+    >>> pace = RestartPolicy({})
     >>> pace.quiet(from_init=True, iterations=10)
     >>> pace.changed(50_000)
     >>> pace.slower, pace.tired(10), pace.tired(1)

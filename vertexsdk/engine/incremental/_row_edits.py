@@ -13,7 +13,7 @@ from vertexsdk.arrays.threads import run_all
 from vertexsdk.engine.incremental import _row_kernels as kernels
 from vertexsdk.engine.incremental._arena import Arena
 
-__all__ = ["Edits", "Rows", "distinct", "in_parts"]
+__all__ = ["Edits", "RowPool", "distinct", "in_parts"]
 
 Array = NDArray[Any]
 PARALLEL = 1 << 14  # entries below which one thread is quicker
@@ -68,7 +68,7 @@ def _keys(row: Array, key: Array) -> NDArray[np.int64]:
     return joined
 
 
-class Rows:
+class RowPool:
     """The rows of every vertex, under names with a prefix; see `_row_kernels`.
 
     Args:
