@@ -23,7 +23,7 @@ from vertexsdk.engine import task
 from vertexsdk.engine._master import IterationStats, Master
 from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine.bounded._rounds import Rounds, end_block
-from vertexsdk.engine.task import DRIVER, HopTask, Report, RunCommand, make_master
+from vertexsdk.engine.task import DRIVER, HopTask, RunCommand, RunReport, make_master
 from vertexsdk.errors import RunError
 from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.topology import Topology
@@ -149,7 +149,7 @@ class InProcess:
         typed = [(s, t, dtype.type(x[0] if x else 1)) for s, t, *x in edges]
         self.rows = adjacency(typed, self.kinds, program.direction, undirected=undirected)
         self._topologies: dict[tuple[int, Placement | None], list[Topology]] = {}
-        self.trace: Callable[[Report], None] | None = None  # of asynchronous hops
+        self.trace: Callable[[RunReport], None] | None = None  # of asynchronous hops
         self.kept: Kept | None = None  # the last answer, where `run` was to keep it
         # Of the last asynchronous run:
         self.hops = 0
@@ -332,10 +332,10 @@ class InProcess:
         command: RunCommand,
         inbox: list[list[tuple[int, bytes]]],
         forget: bool,
-    ) -> list[Report]:
+    ) -> list[RunReport]:
         """Run one on every partition; what they send each other replaces the inbox."""
         sent: list[list[tuple[int, bytes]]] = [[] for _ in inbox]
-        reports: list[Report] = []
+        reports: list[RunReport] = []
         for p, blocks in enumerate(inbox):
             if forget:
                 task._kept.clear()

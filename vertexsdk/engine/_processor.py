@@ -389,25 +389,22 @@ class Processor:
 
     # Versions. ------------------------------------------------------------------------------
 
-    def save(self, version: int) -> int:
-        """Keep this version on the host; return its bytes."""
+    def save(self, version: int) -> None:
+        """Keep this version and the one before on the host."""
         key = self._key(version)
         self.delivery.settle(self.v.msg, self.v.agg)
         columns, meta = self.v.to_columns(self.algebra)
-        size = 0
         if self.restructured:
             self.topology_key = f"{key}-topology"
-            columns_, meta_ = self.v.topology.to_columns()
-            size += shared_memory.save(self.topology_key, columns_, meta_)
+            shared_memory.save(self.topology_key, *self.v.topology.to_columns())
             self.restructured = False
         meta["topology"] = self.topology_key
         if self.boundary is not None:
             own, meta["boundary"] = self.boundary.to_columns()
             columns |= {f"boundary.{k}": x for k, x in own.items()}
-        size += shared_memory.save(key, columns, meta)
+        shared_memory.save(key, columns, meta)
         if version > 1:
             shared_memory.drop(self._key(version - 2))
-        return size
 
     def load(self, version: int) -> None:
         """Go to a version which was kept on this host.

@@ -151,11 +151,8 @@ class RecomputeEngine:
             return self._kept, "it went on from the state before"
         return self._kept, "the answer before was trimmed to what still holds"
 
-    def fork(self) -> Engine:
+    def fork(self) -> RecomputeEngine:
         """See `Engine`."""
-        return self._fork()
-
-    def _fork(self) -> RecomputeEngine:
         other = copy(self)
         other.edges = self.edges.fork()
         if self._kept is not None:
@@ -167,7 +164,7 @@ class RecomputeEngine:
         assert isinstance(fork, RecomputeEngine)
         iteration = self.iteration
         self.close()
-        self.__dict__.update(fork._fork().__dict__)
+        self.__dict__.update(fork.fork().__dict__)
         self.iteration = max(iteration, self.iteration)
 
     def checkpoint(self) -> list[SegmentRef]:

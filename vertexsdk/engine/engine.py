@@ -1,8 +1,8 @@
 """What a loop over a changing graph needs of whatever holds its graph and state on the executors.
 
 A loop, main or branch, gives commands: changes to take in, a budget of iterations, whether to write
-the state. Its engine executes them where the partitions are, and returns the results. `fork` gives
-a branch an engine of its own, which stands where this one stands and goes its own way from there.
+the state. Its engine executes them where the partitions are, and returns what came of them. `fork`
+gives a branch an engine of its own, which starts from the state that this one has.
 """
 
 from __future__ import annotations

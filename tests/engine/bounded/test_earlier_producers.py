@@ -7,7 +7,7 @@ import pytest
 from tests.support.inprocess import InProcess
 from tests.support.reference import reference
 from vertexsdk.algorithms import ShortestPaths
-from vertexsdk.engine.task import Report
+from vertexsdk.engine.task import RunReport
 from vertexsdk.program.program import Program
 
 # 17 and 4 are consumers of each other in different partitions, 20 is another producer of 4.
@@ -22,7 +22,7 @@ def test_an_earlier_producer_asks_again(partitions: int):
     graph = InProcess(Program(ShortestPaths), EDGES)
     hops = 0
 
-    def trace(report: Report) -> None:
+    def trace(report: RunReport) -> None:
         nonlocal hops
         hops += 1
         assert hops < 100 * partitions, "it does not end"

@@ -229,7 +229,7 @@ def test_places_of_vertices_that_went_are_given_again(monkeypatch: pytest.Monkey
 
 def test_no_iterations_are_none() -> None:
     live = LiveInProcess(program(ConnectedComponents), [(1, 2)])
-    assert live.job(iterate=True, iterations=0).iterations == 0
+    assert live.job(iterate=True, iterations=0).work.iterations == 0
     assert live.answer()[2] == {"component": 1}
     live.close()
 
