@@ -104,15 +104,15 @@ class RecomputeEngine:
         graph = self.edges.graph(self._vertices)
         warm, reason = self._start()
         keep = None if self.from_init else self.edges.keys.fresh("answer")
-        branch = Run(
+        run = Run(
             self.program, graph, setting.options, params=setting.params, backend=setting.backend,
             loop=setting.loop, warm=warm, keep=keep,
         )  # fmt: skip
-        limits = [k for k in (branch.max_iterations, budget.iterations) if k is not None]
-        branch.max_iterations = min(limits) if limits else None
-        _limit(branch, budget)
+        limits = [k for k in (run.max_iterations, budget.iterations) if k is not None]
+        run.max_iterations = min(limits) if limits else None
+        _limit(run, budget)
         try:
-            version = branch.collect()
+            version = run.collect()
         except BaseException:
             if keep is not None:
                 self.edges.keys.drop(keep)
@@ -121,16 +121,16 @@ class RecomputeEngine:
             graph.unpersist()
         if self._kept is not None:
             self.edges.keys.drop(self._kept.key)
-        self._kept, self._renamed = branch.kept, self.edges.renamed
+        self._kept, self._renamed = run.kept, self.edges.renamed
         self._unwritten = version
         self.iteration += version.iteration
-        s = branch.statistics
+        s = run.statistics
         out.work = WorkDone(
             s["iterations"], s["updates"], s["messages"], s["updates"],
             residual_of(self.program, version.aggregates) if s["iterations"] else None,
             self._is_quiet(s), s["reason"], s["seconds"],
         )  # fmt: skip
-        out.start = "init" if branch.warm is None else "warm"
+        out.start = "init" if run.warm is None else "warm"
         out.start_reason, out.statistics, out.aggregates = reason, s, version.aggregates
         out.num_vertices = s["num_vertices"]
 
@@ -179,8 +179,8 @@ class RecomputeEngine:
         self.edges.close()
 
 
-def _limit(branch: Run, budget: Budget) -> None:
-    """Have a branch look at the clock, and at who waits for it, between its hops."""
+def _limit(run: Run, budget: Budget) -> None:
+    """Have a run look at the clock, and at who waits for it, between its hops."""
     began = time.monotonic()
 
     def stop(iteration: int, work: WorkDone) -> str | None:
@@ -191,8 +191,8 @@ def _limit(branch: Run, budget: Budget) -> None:
             return "cancelled"
         return "seconds" if budget.seconds is not None and seconds >= budget.seconds else None
 
-    branch.stop = stop
+    run.stop = stop
     if budget.seconds is not None:
-        branch.slice = min(branch.slice, max(budget.seconds, 0.01))
+        run.slice = min(run.slice, max(budget.seconds, 0.01))
     if budget.cancelled is not None:
-        branch.slice = min(branch.slice, 0.25)
+        run.slice = min(run.slice, 0.25)

@@ -73,9 +73,9 @@ def run(
         commit_every=commit_every, compiled=compiled, threads=threads, exchange=exchange,
         delay_bound=delay_bound, progress=progress,
     )  # fmt: skip
-    branch = Run(program, graph, options, params=params, backend=backend, loop=loop)
-    version, store = branch.go()
+    execution = Run(program, graph, options, params=params, backend=backend, loop=loop)
+    committed = execution.go()
     return Result(
-        branch.backend, branch.loop, version.iteration, branch.statistics, graph.spark, trusted,
-        branch.program.schema(), store=store,
+        execution.backend, execution.loop, committed.iteration, execution.statistics, graph.spark,
+        trusted, execution.program.schema(),
     )  # fmt: skip

@@ -61,11 +61,11 @@ def _taken_over(
     info = graph.materialise(("out", program.value_dtype, "combined"))
     if info.string_ids or info.kinds:
         return None
-    branch = Run(
+    run = Run(
         program, graph, replace(setting.options, progress=False), params=setting.params,
         backend=setting.backend, loop=setting.loop,
     )  # fmt: skip
-    plan = branch.plan(info)
+    plan = run.plan(info)
     if plan.kernels[0] is None:
         return None
     engine = IncrementalEngine(graph, plan, layout, _residual(program))
