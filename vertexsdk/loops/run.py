@@ -74,8 +74,8 @@ def run(
         delay_bound=delay_bound, progress=progress,
     )  # fmt: skip
     execution = Run(program, graph, options, params=params, backend=backend, loop=loop)
-    committed = execution.go()
+    version, store = execution.go()
     return Result(
-        execution.backend, execution.loop, committed.iteration, execution.statistics, graph.spark,
-        trusted, execution.program.schema(),
+        execution.backend, execution.loop, version.iteration, execution.statistics, graph.spark,
+        trusted, program.schema(), store=store,
     )  # fmt: skip
