@@ -6,8 +6,7 @@ import pytest
 
 from vertexsdk import Max, Sum, Vertex, aggregate, param, state
 from vertexsdk.algorithms import PageRank
-from vertexsdk.program.analysis._linearity import why_not_linear
-from vertexsdk.program.analysis.warm_start import why_from_init
+from vertexsdk.program.analysis.warm_start import why_from_init, why_not_linear
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Aggregates, Delta
 

@@ -82,8 +82,8 @@ def _no_algebra(spec: ClassSpec) -> CannotCompile:
 
 def _text(spec: ClassSpec, plan: Plan, strings: bool, light: bool) -> KernelText:
     algebra = spec.algebra
-    if spec.source_missing:
-        raise CannotCompile.in_class(spec, spec.source_missing)
+    if spec.facts.source_missing:
+        raise CannotCompile.in_class(spec, spec.facts.source_missing)
     if algebra is not None and algebra.dtype == object:
         raise CannotCompile.in_class(spec, f"messages are {algebra}, no numbers", "messages")
     for name, f in spec.states.items():

@@ -20,7 +20,7 @@ from typing import Any
 
 from vertexsdk.compile._rewrite import CannotCompile, Globals
 from vertexsdk.program.algebra import Algebra
-from vertexsdk.program.program import Method
+from vertexsdk.program.syntax import Method
 
 __all__ = ["AHEAD", "deliver_source"]
 

@@ -22,7 +22,8 @@ from vertexsdk.compile._rewrite import (
     rewrite_method,
 )
 from vertexsdk.program.algebra import Algebra, dtype_of
-from vertexsdk.program.program import ClassSpec, reachable
+from vertexsdk.program.program import ClassSpec
+from vertexsdk.program.syntax import reachable
 
 __all__ = ["BLOCK", "KernelText", "kernel_text"]
 
@@ -229,7 +230,7 @@ def _save(spec: ClassSpec) -> tuple[list[str], list[str]]:
 
 
 def _changed(spec: ClassSpec, tolerance: bool) -> list[str]:
-    if spec.volatile:
+    if spec.facts.volatile:
         return ["changed = True"]
     lines = ["changed = False"]
     for name, f in spec.states.items():
@@ -260,7 +261,7 @@ def _gather(spec: ClassSpec, args: list[str], own: str, logs: bool, tolerance: b
     keep, back = _save(spec)
     if not logs:
         keep = [line for line in keep if not line.startswith("c_")]
-        if spec.volatile or tolerance:
+        if spec.facts.volatile or tolerance:
             keep = []
     tracked = "".join(f"T_{n}, " for n in spec.states) if tolerance else ""
     if spec.latest:

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.program.algebra import VertexId, dtype_of
-from vertexsdk.program.analysis.message_shape import is_call, is_targets, loop_kind
-from vertexsdk.program.program import ClassSpec, Method, declaration, self_name
+from vertexsdk.program.program import ClassSpec, declaration_line
+from vertexsdk.program.syntax import Method, target_loop_shape
 
 __all__ = [
     "EMIT_ARGS",
@@ -45,7 +45,7 @@ class CannotCompile(Exception):
     @classmethod
     def in_class(cls, spec: ClassSpec, reason: str, field: str = "") -> CannotCompile:
         """The reason lies in a declaration, not in a method."""
-        line = declaration(spec, field) if field else spec.line
+        line = declaration_line(spec, field) if field else spec.line
         error = cls.__new__(cls)
         Exception.__init__(error, f"{spec.file}:{line}: {spec.name}: {reason}")
         return error
@@ -224,7 +224,7 @@ class _Rewriter(ast.NodeTransformer):
         self.root = root
         self.strings = strings
         self.globals = globals_
-        self.me = self_name(method)
+        self.me = method.self_name
         self.loops: dict[str, str] = {}
         self.count = 0
         self.logs = False
@@ -250,11 +250,10 @@ class _Rewriter(ast.NodeTransformer):
                 if node.attr not in ("value", "values"):
                     raise self.fail(node, f"delta.{node.attr} with a declared algebra")
                 return self.expr("_delta")
-        if isinstance(base, ast.Attribute) and isinstance(base.value, ast.Name):
-            if base.value.id == self.me and base.attr in self.spec.aggregators:
-                if node.attr == "value" and isinstance(node.ctx, ast.Load):
-                    return self.expr(f"A_{base.attr}")
-                raise self.fail(node, f"self.{base.attr}.{node.attr}")
+        if self.method.is_self(base) and base.attr in self.spec.aggregators:
+            if node.attr == "value" and isinstance(node.ctx, ast.Load):
+                return self.expr(f"A_{base.attr}")
+            raise self.fail(node, f"self.{base.attr}.{node.attr}")
         return self.generic_visit(node)
 
     def _self(self, node: ast.Attribute) -> ast.AST:
@@ -311,7 +310,7 @@ class _Rewriter(ast.NodeTransformer):
         if node.attr == "value":
             return self.expr(f"G_value[{edge}]")
         if node.attr == "reverse":
-            if not self.spec.reads_reverse:
+            if not self.spec.facts.reads_reverse:
                 return self.expr("False")
             return self.expr(f"(G_reverse.shape[0] > 0 and G_reverse[{edge}])")
         if node.attr == "id":
@@ -364,21 +363,18 @@ class _Rewriter(ast.NodeTransformer):
         return value
 
     def _state_name(self, node: ast.AST) -> str | None:
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if node.value.id == self.me and node.attr in self.spec.states:
-                return node.attr
-        return None
+        return node.attr if self.method.is_self(node) and node.attr in self.spec.states else None
 
     def _vector_state(self, node: ast.AST) -> str | None:
         name = self._state_name(node)
         return name if name is not None and self.spec.states[name].size is not None else None
 
     def visit_For(self, node: ast.For) -> Any:
-        if not is_targets(node.iter, self.me):
+        if not self.method.is_self(node.iter, "targets"):
             return self.generic_visit(node)
         if not isinstance(node.target, ast.Name):
             raise self.fail(node, "unpacking targets")
-        if self.shape == "uniform" and loop_kind(node, self.me) == "uniform":
+        if self.shape == "uniform" and target_loop_shape(self.method, node) == "uniform":
             call = node.body[0].value  # type: ignore[attr-defined]
             return self._emit_all(call.args[1], node)
         edge = f"_e{self.count}"
@@ -402,8 +398,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         call = node.value
-        if is_call(call, self.me, "emitAll"):
-            assert isinstance(call, ast.Call)
+        if self.method.is_call(call, "emitAll"):
             if len(call.args) != 1:
                 raise self.fail(node, "emitAll takes one value")
             return self._emit_all(call.args[0], node)
@@ -427,15 +422,15 @@ class _Rewriter(ast.NodeTransformer):
         return made
 
     def visit_Call(self, node: ast.Call) -> Any:
-        me = self.me
+        method, spec = self.method, self.spec
         if (
             isinstance(node.func, ast.Name)
             and node.func.id == "len"
             and len(node.args) == 1
-            and is_targets(node.args[0], me)
+            and method.is_self(node.args[0], "targets")
         ):
             return self.expr("(G_stop[_i] - G_start[_i])")
-        if is_call(node, me, "emit"):
+        if method.is_call(node, "emit"):
             if len(node.args) != 2 or node.keywords:
                 raise self.fail(node, "emit takes a target and a value")
             to, x = node.args[0], ast.unparse(self.visit(node.args[1]))
@@ -449,25 +444,23 @@ class _Rewriter(ast.NodeTransformer):
             self.logs = True
             vertex = ast.unparse(self.visit(to))
             return self.expr(f"_emit_id(_i, {vertex}, {x}, {', '.join(ROW_ARGS)}, LOG_ARGS)")
-        if is_call(node, me, "addTarget", "removeTarget"):
+        if method.is_call(node, "addTarget", "removeTarget"):
             return self._change(node)
-        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Attribute):
-            holder = node.func.value
-            if isinstance(holder.value, ast.Name) and holder.value.id == me:
-                if holder.attr in self.spec.aggregators:
-                    if node.func.attr != "contribute" or len(node.args) != 1:
-                        raise self.fail(node, f"self.{holder.attr}.{node.func.attr}")
-                    x = ast.unparse(self.visit(node.args[0]))
-                    return self.expr(f"_contribute_{holder.attr}(C_{holder.attr}, _b, {x})")
-        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-            if node.func.value.id == me and node.func.attr in self.spec.methods:
-                called = self.spec.methods[node.func.attr]
-                static = inspect.getattr_static(self.spec.cls, node.func.attr)
-                if isinstance(static, (staticmethod, classmethod)) or node.keywords:
-                    raise self.fail(node, f"self.{node.func.attr}() with this signature")
-                args = ", ".join(ast.unparse(self.visit(a)) for a in node.args)
-                prefix = f"{args}, " if args else ""
-                return self.expr(f"_{self.root}_{called.name}({prefix}_i, _b, ARGS_{called.name})")
+        if isinstance(node.func, ast.Attribute) and method.is_self(node.func.value):
+            name = node.func.value.attr
+            if name in spec.aggregators:
+                if node.func.attr != "contribute" or len(node.args) != 1:
+                    raise self.fail(node, f"self.{name}.{node.func.attr}")
+                x = ast.unparse(self.visit(node.args[0]))
+                return self.expr(f"_contribute_{name}(C_{name}, _b, {x})")
+        if method.is_call(node, *spec.methods):
+            name = node.func.attr  # type: ignore[attr-defined]
+            static = inspect.getattr_static(spec.cls, name)
+            if isinstance(static, (staticmethod, classmethod)) or node.keywords:
+                raise self.fail(node, f"self.{name}() with this signature")
+            args = ", ".join(ast.unparse(self.visit(a)) for a in node.args)
+            prefix = f"{args}, " if args else ""
+            return self.expr(f"_{self.root}_{name}({prefix}_i, _b, ARGS_{name})")
         return self.generic_visit(node)
 
     def _change(self, node: ast.Call) -> ast.AST:

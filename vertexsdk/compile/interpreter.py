@@ -20,7 +20,8 @@ from vertexsdk.compile.vertex_arrays import Vertices
 from vertexsdk.errors import ProgramError, RunError, VertexError
 from vertexsdk.graph.id_codec import IdCodec
 from vertexsdk.program.algebra import Algebra, VertexId
-from vertexsdk.program.program import ClassSpec, StateField
+from vertexsdk.program.fields import StateField
+from vertexsdk.program.program import ClassSpec
 from vertexsdk.program.vertex import Aggregator, Delta, Target, Vertex
 
 __all__ = ["Cursor", "InterpretedMethods", "combiner", "equal", "read_column", "write_column"]
@@ -269,7 +270,7 @@ class InterpretedMethods:
                 vertex.gather(iteration, -1, delta)
 
         lists = self._guard("gather", lambda: self._each(v, todo, aggregates, into, cursor, call))
-        if self.spec.volatile:
+        if self.spec.facts.volatile:
             return todo
         result: Array = todo[self._changed(v, todo, lists)]
         return result

@@ -12,7 +12,6 @@ from vertexsdk.compile._method_kernels import KernelText
 from vertexsdk.compile._rewrite import CannotCompile
 from vertexsdk.compile.module_cache import load_module, load_python
 from vertexsdk.program.algebra import Algebra
-from vertexsdk.program.analysis.message_shape import derivable, scatter_shape
 from vertexsdk.program.analysis.warm_start import Kept
 from vertexsdk.program.program import ClassSpec, Program
 from vertexsdk.state.address import Address
@@ -69,7 +68,7 @@ class Plan:
     @property
     def always(self) -> bool:
         """Whether every vertex gathers in every iteration."""
-        return any(s.always for s in self.program.classes)
+        return any(s.facts.always for s in self.program.classes)
 
 
 def shippable(program: Program) -> Program:
@@ -87,9 +86,9 @@ def shape_of(specs: tuple[ClassSpec, ...], *, native: bool = False) -> str:
     "uniform" keeps a message per vertex, "edge" and "many" one per edge, "derived" (compiled
     programs only) none: messages are computed again from the state at the last scatter.
     """
-    if native and len(specs) == 1 and derivable(specs[0]):
+    if native and len(specs) == 1 and specs[0].facts.derivable:
         return "derived"
-    shapes = {scatter_shape(s) for s in specs}
+    shapes = {s.facts.message_shape for s in specs}
     return shapes.pop() if len(shapes) == 1 else "many"
 
 

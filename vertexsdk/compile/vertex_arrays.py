@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from vertexsdk.compile.delivery import filled, message_count
 from vertexsdk.graph.topology import Topology
 from vertexsdk.program.algebra import Algebra
-from vertexsdk.program.program import Program, StateField
+from vertexsdk.program.fields import StateField
+from vertexsdk.program.program import Program
 
 __all__ = ["Vertices"]
 

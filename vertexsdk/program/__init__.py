@@ -1,8 +1,8 @@
 """What a user writes, and all that is known of it.
 
-`Vertex` and the algebra of its messages; `Program`, one or several classes with what was read off
-them when they were defined; `analysis`, which says what a program allows and why not. No Spark, no
-arrays of a graph.
+`Vertex` and the algebra of its messages; `facts`, all that a class's source tells, read once when
+it is defined; `Program`, one or several classes; `analysis`, which says what a program allows and
+why not. No Spark, no arrays of a graph.
 """
 
-__all__ = ["algebra", "analysis", "fields", "program", "vertex"]
+__all__ = ["algebra", "analysis", "facts", "fields", "program", "syntax", "vertex"]

@@ -1,4 +1,4 @@
-"""Which fields a vertex has: those of its own class, where a program has several.
+"""The state fields of vertices: how a class declares them, and where a store has them.
 
 The store keeps a column per field of every class, for all vertices of a partition; the schema of a
 program of several classes says whose each column is. Readers show a vertex its own class's only.
@@ -10,9 +10,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vertexsdk.errors import InputError
+import numpy as np
 
-__all__ = ["NO_FIELDS", "Fields", "VertexClass"]
+from vertexsdk.errors import InputError
+from vertexsdk.program.algebra import dtype_of
+
+__all__ = ["NO_FIELDS", "Fields", "StateField", "VertexClass"]
+
+
+@dataclass(frozen=True, slots=True)
+class StateField:
+    """A typed state column.
+
+    Attributes:
+        name: of the field.
+        type: as annotated: int, float, bool, `VertexId`, or any class.
+        size: the length of a vector; None for a single value.
+        default: of a vertex before `init`.
+    """
+
+    name: str
+    type: Any
+    size: int | None
+    default: Any
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy type of one element."""
+        return dtype_of(self.type)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one vertex's value: () or (size,)."""
+        return () if self.size is None else (self.size,)
 
 
 @dataclass
@@ -29,7 +59,12 @@ NO_FIELDS = VertexClass("")  # a class that keeps no state
 
 
 class Fields:
-    """The fields of all classes of a loop, read off its schema.
+    """The fields of all classes of a loop, as its schema has them.
+
+    Args:
+        loop: the loop's name, for messages.
+        schema: as from `Program.schema`, or a manifest.
+        result: the column that is written as `value`.
 
     Attributes:
         classes: by the number that the column `kind` has for them.
@@ -38,13 +73,15 @@ class Fields:
     def __init__(self, loop: str, schema: Mapping[str, Any], result: str) -> None:
         self.loop, self._schema = loop, schema
         self.classes: dict[int, VertexClass] = {}
-        for column, said in schema.items():
-            new = VertexClass(said["class"]) if "class" in said else VertexClass("", result=result)
-            of = self.classes.setdefault(said.get("kind", 0), new)
-            name = said.get("field", column)
-            of.columns[name] = column
-            if said.get("result"):
-                of.result = name
+        for column, entry in schema.items():
+            new = (
+                VertexClass(entry["class"]) if "class" in entry else VertexClass("", result=result)
+            )
+            owner = self.classes.setdefault(entry.get("kind", 0), new)
+            name = entry.get("field", column)
+            owner.columns[name] = column
+            if entry.get("result"):
+                owner.result = name
 
     @property
     def several(self) -> bool:
@@ -53,8 +90,8 @@ class Fields:
 
     @property
     def objects(self) -> frozenset[str]:
-        """The columns which may hold Python objects: of all types but numbers."""
-        return frozenset(n for n, said in self._schema.items() if said.get("type") not in _NUMBERS)
+        """The columns that may hold Python objects: of all types but numbers."""
+        return frozenset(n for n, e in self._schema.items() if e.get("type") not in _NUMBERS)
 
     @property
     def names(self) -> list[str]:
@@ -62,25 +99,26 @@ class Fields:
         return list(dict.fromkeys(name for c in self.classes.values() for name in c.columns))
 
     def table(self) -> dict[str, dict[int, str]]:
-        """The columns of a table of all vertices: for each class that has it, where it is stored.
+        """Return the columns of a table of all vertices, each as stored column by class number.
 
         Classes share the column of a name; where their types differ each has its own,
         `Class.field`.
         """
-        found: dict[str, dict[int, str]] = {}
+        columns: dict[str, dict[int, str]] = {}
         for name in self.names:
-            where = self._where(name)
-            if len({self._type(column) for column in where.values()}) == 1:
-                found[name] = where
+            stored = self._stored(name)
+            if len({self._type(column) for column in stored.values()}) == 1:
+                columns[name] = stored
             else:
-                for kind, column in where.items():
-                    found[f"{self.classes[kind].name}.{name}"] = {kind: column}
-        return found
+                for kind, column in stored.items():
+                    columns[f"{self.classes[kind].name}.{name}"] = {kind: column}
+        return columns
 
     def find(self, name: str | None) -> dict[int, str]:
-        """Where a field is stored, by class number: `field`, or `Class.field` for one class only.
+        """Return where a field is stored, by class number.
 
-        Without a name it is each class's result.
+        Args:
+            name: `field`, or `Class.field` for one class only; None for each class's result.
 
         Raises:
             InputError: there is no such field.
@@ -92,21 +130,24 @@ class Fields:
             if not results:
                 raise InputError(f"{self.loop} has no state field to write; declare one: state()")
             return results
-        found = self._where(name)
-        of, dot, own = name.rpartition(".")
+        stored = self._stored(name)
+        class_name, dot, field_name = name.rpartition(".")
         if dot:
-            found = {
-                kind: c.columns[own]
+            stored = {
+                kind: c.columns[field_name]
                 for kind, c in self.classes.items()
-                if c.name == of and own in c.columns
+                if c.name == class_name and field_name in c.columns
             }
-        if not found:
+        if not stored:
             known = ", ".join(self.names) or "none"
             raise InputError(f"no field {name!r}; {self.loop} has: {known}")
-        return found
+        return stored
 
     def shown(self, name: str | None) -> dict[int, dict[str, str]]:
-        """What a vertex's row has, by class number: field name to stored column, all or one.
+        """Return the columns of a vertex's row, by class number: field name to stored column.
+
+        Args:
+            name: the only field to show; None shows all.
 
         Raises:
             InputError: there is no such field.
@@ -115,9 +156,9 @@ class Fields:
             return {kind: c.columns for kind, c in self.classes.items()}
         return {kind: {name: column} for kind, column in self.find(name).items()}
 
-    def _where(self, name: str) -> dict[int, str]:
+    def _stored(self, name: str) -> dict[int, str]:
         return {k: c.columns[name] for k, c in self.classes.items() if name in c.columns}
 
     def _type(self, column: str) -> tuple[Any, Any]:
-        said = self._schema[column]
-        return said.get("type"), said.get("size")
+        entry = self._schema[column]
+        return entry.get("type"), entry.get("size")

@@ -1,8 +1,7 @@
-"""A Vertex class analysed: field types, message algebra, parameters, and what its methods read.
+"""Vertex classes checked and put together into programs.
 
-The analysis runs when the class is defined, so a mistake is met there and not in a worker. The
-facts which it reads off the source decide what the engine may skip: whether edge values are
-loaded, whether every vertex gathers in every iteration, whether a message differs by target.
+A class is checked when it is defined, so that a mistake is met there and not in a worker. What its
+declarations and its source tell is kept in one `ClassSpec` per class.
 """
 
 from __future__ import annotations
@@ -15,76 +14,51 @@ import textwrap
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from vertexsdk.errors import InputError, ProgramError
 from vertexsdk.program.algebra import Algebra, Latest, VertexId, dtype_of
+from vertexsdk.program.facts import Facts, read_facts
+from vertexsdk.program.fields import StateField
+from vertexsdk.program.syntax import Method, reachable
 from vertexsdk.program.vertex import MISSING, Vertex, declared_fields, on_definition
 
-__all__ = ["ClassSpec", "Method", "Program", "StateField", "analyse", "new_driver", "spec_of"]
+__all__ = ["ClassSpec", "Program", "analyse", "declaration_line", "new_driver", "spec_of"]
 
-METHODS = ("init", "gather", "scatter")
 DIRECTIONS = ("out", "in", "both", "undirected")
 READ_ONLY = ("id", "loop", "num_vertices", "targets")
-GRAPH_CHANGES = ("addTarget", "removeTarget")
-EMITS = ("emit", "emitAll")
-
-
-@dataclass(frozen=True, slots=True)
-class StateField:
-    """A typed state column: dtype of an element, vector length or None, default value."""
-
-    name: str
-    type: Any
-    size: int | None
-    default: Any
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """NumPy type of one element."""
-        return dtype_of(self.type)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of one vertex's value: () or (size,)."""
-        return () if self.size is None else (self.size,)
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """One method's function and syntax tree; `line` is its first line in the file."""
-
-    name: str
-    function: FunctionType
-    tree: ast.FunctionDef | None
-    file: str
-    line: int
 
 
 @dataclass(frozen=True)
 class ClassSpec:
-    """What the engine knows of one Vertex class."""
+    """One Vertex class: where it is, what it declares, and the facts of its source.
+
+    Attributes:
+        cls: the class; `name`, `file` and `line` say where it is defined.
+        states: its state fields by name.
+        params: (type, default) of each parameter; `MISSING` where there is no default.
+        aggregators: the algebra of each aggregator.
+        producers: the value type of each map of producers.
+        methods: its methods by name, without those of `Vertex` itself.
+        algebra: of its messages; None at the events level.
+        result: the state field that is written as `value`.
+        facts: what its methods read, change and send.
+    """
 
     cls: type[Vertex]
     name: str
     file: str
     line: int
     states: Mapping[str, StateField]
-    params: Mapping[str, tuple[Any, Any]]  # name -> (type, default)
+    params: Mapping[str, tuple[Any, Any]]
     aggregators: Mapping[str, Algebra]
     producers: Mapping[str, Any]
     methods: Mapping[str, Method]
     algebra: Algebra | None
     result: str
-    reads_value: bool = True
-    reads_reverse: bool = True
-    changes_graph: bool = True
-    always: bool = False  # every vertex gathers in every iteration
-    volatile: bool = True  # scatter may differ although the state did not change
-    source_missing: str | None = None
+    facts: Facts
 
     @property
     def latest(self) -> bool:
@@ -94,7 +68,7 @@ class ClassSpec:
     @property
     def value_dtype(self) -> str | None:
         """The dtype in which edge values are loaded, None where no method reads them."""
-        if not self.reads_value:
+        if not self.facts.reads_value:
             return None
         return "int64" if dtype_of(self.cls.edge).kind == "i" else "float64"
 
@@ -285,10 +259,24 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
                     f"{_at(methods[name])}: {cls.__name__}.{name} takes "
                     f"({expected.get(name, 'self, iteration')}), this one has {got} arguments"
                 )
-    spec = _fields(cls, where, methods, file, line)
-    spec = _facts(spec)
-    _SPECS[cls] = spec
-    return spec
+    states, params, aggregators, maps = _declarations(cls, where)
+    result = cls.result or next(iter(states), next(iter(maps), ""))
+    if result not in states and (cls.result or result not in maps):
+        raise ProgramError(f"{where}: result = {result!r} is no state field")
+    _check_names(cls, methods, states, params, aggregators, maps)
+    for root in ("init", "gather", "converged"):
+        for method in reachable(methods, root):
+            for node in method.nodes():
+                if method.is_self(node, "emit", "emitAll"):
+                    raise ProgramError(
+                        f"{_at(method, node)}: {cls.__name__}: {node.attr} in {root}; only scatter "
+                        "may send"
+                    )
+    _SPECS[cls] = ClassSpec(
+        cls, cls.__name__, file, line, states, params, aggregators, maps, methods, cls.messages,
+        result, read_facts(cls, states, aggregators, methods),
+    )  # fmt: skip
+    return _SPECS[cls]
 
 
 def _methods(cls: type[Vertex]) -> Iterator[tuple[str, Method]]:
@@ -328,7 +316,7 @@ def _place(cls: type[Vertex], methods: Mapping[str, Method]) -> tuple[str, int]:
     return file, places[-1] if places else max(1, first.line - 1) if first else 1
 
 
-def declaration(spec: ClassSpec, name: str) -> int:
+def declaration_line(spec: ClassSpec, name: str) -> int:
     """The line on which a class declares a field; that of the class if a base does."""
     try:
         tree = ast.parse("".join(linecache.getlines(spec.file)))
@@ -344,9 +332,10 @@ def declaration(spec: ClassSpec, name: str) -> int:
     return spec.line
 
 
-def _fields(
-    cls: type[Vertex], where: str, methods: Mapping[str, Method], file: str, line: int
-) -> ClassSpec:
+def _declarations(
+    cls: type[Vertex], where: str
+) -> tuple[dict[str, StateField], dict[str, tuple[Any, Any]], dict[str, Algebra], dict[str, Any]]:
+    """The state fields, parameters, aggregators and maps of producers of a class."""
     hints = _hints(cls)
     states: dict[str, StateField] = {}
     params: dict[str, tuple[Any, Any]] = {}
@@ -382,15 +371,7 @@ def _fields(
             )
     if not states and not maps:
         raise ProgramError(f"{where}: declares no state; write e.g. length: float = state(0.0)")
-    result = cls.result or next(iter(states), next(iter(maps), ""))
-    if result not in states and result not in maps:
-        raise ProgramError(f"{where}: result = {result!r} is no state field")
-    if cls.result and cls.result not in states:
-        raise ProgramError(f"{where}: result = {cls.result!r} is no state field")
-    return ClassSpec(
-        cls, cls.__name__, file, line, states, params, aggregators, maps, methods,
-        cls.messages, result,
-    )  # fmt: skip
+    return states, params, aggregators, maps
 
 
 def _hints(cls: type[Vertex]) -> dict[str, Any]:
@@ -441,124 +422,29 @@ def _where(spec: ClassSpec) -> str:
     return f"{spec.file}:{spec.line}: {spec.name}"
 
 
-def reachable(methods: Mapping[str, Method], root: str) -> list[Method]:
-    """Return the method `root` and the methods of the class it calls, directly or not."""
-    order: list[Method] = []
-    todo = [root]
-    while todo:
-        method = methods.get(todo.pop())
-        if method is None or method in order:
+def _check_names(
+    cls: type[Vertex],
+    methods: Mapping[str, Method],
+    states: Mapping[str, StateField],
+    params: Mapping[str, Any],
+    aggregators: Mapping[str, Algebra],
+    maps: Mapping[str, Any],
+) -> None:
+    """Raise ProgramError for the first `self.x` that is not declared, or may not be assigned."""
+    members = {n for n in dir(cls) if not n.startswith("__")}
+    known = {*states, *params, *aggregators, *maps, *READ_ONLY, *members}
+    for method, node in ((m, n) for m in methods.values() for n in m.nodes()):
+        if not method.is_self(node):
             continue
-        order.append(method)
-        if method.tree is not None:
-            todo += [n.attr for n in ast.walk(method.tree) if _self_attribute(n, method)]
-    return order
-
-
-def _self_attribute(node: ast.AST, method: Method) -> typing.TypeGuard[ast.Attribute]:
-    return (
-        isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == self_name(method)
-    )
-
-
-def self_name(method: Method) -> str:
-    """The name of a method's first argument."""
-    return method.function.__code__.co_varnames[0] if method.function.__code__.co_argcount else ""
-
-
-def _facts(spec: ClassSpec) -> ClassSpec:
-    missing = next((m for m in spec.methods.values() if m.tree is None), None)
-    known = _known_names(spec)
-    for method in spec.methods.values():
-        if method.tree is not None:
-            _check_names(spec, method, known)
-    for root in ("init", "gather", "converged"):
-        for method in reachable(spec.methods, root):
-            for node in ast.walk(method.tree) if method.tree else ():
-                if _self_attribute(node, method) and node.attr in EMITS:
-                    raise ProgramError(
-                        f"{_at(method, node)}: {spec.name}: {node.attr} in {root}; only scatter "
-                        "may send"
-                    )
-    changes: dict[str, Any] = {}
-    if missing is not None:
-        changes["source_missing"] = f"the source of {missing.name} cannot be read"
-        changes["always"] = spec.cls.always or bool(spec.aggregators)
-    else:
-        nodes = [
-            (m, n)
-            for root in METHODS
-            for m in reachable(spec.methods, root)
-            for n in ast.walk(m.tree or ast.Pass())
-        ]
-        used = {n.attr for m, n in nodes if _self_attribute(n, m)}
-        changes["reads_reverse"] = any(
-            isinstance(n, ast.Attribute) and n.attr == "reverse" for _, n in nodes
-        )
-        changes["changes_graph"] = bool(used & set(GRAPH_CHANGES)) or spec.algebra is None
-        changes["reads_value"] = "edge" in vars(spec.cls) or any(
-            _reads_edge_value(spec, m, n) for m, n in nodes
-        )
-        changes["always"] = spec.cls.always or any(
-            _self_attribute(n, m) and n.attr in spec.aggregators
-            for m in reachable(spec.methods, "gather")
-            for n in ast.walk(m.tree or ast.Pass())
-        )
-        changes["volatile"] = _volatile(spec)
-    return ClassSpec(**{**spec.__dict__, **changes})
-
-
-def _reads_edge_value(spec: ClassSpec, method: Method, node: ast.AST) -> bool:
-    if not (isinstance(node, ast.Attribute) and node.attr == "value"):
-        return False
-    base = node.value
-    if isinstance(base, ast.Name):
-        args = method.function.__code__.co_varnames
-        return not (method.name == "gather" and len(args) > 3 and base.id == args[3])
-    return not (_self_attribute(base, method) and base.attr in spec.aggregators)
-
-
-def _volatile(spec: ClassSpec) -> bool:
-    for method in reachable(spec.methods, "scatter"):
-        iteration = method.function.__code__.co_varnames[1:2] if method.name == "scatter" else ()
-        for node in ast.walk(method.tree or ast.Pass()):
-            if isinstance(node, ast.Name) and node.id in iteration:
-                return True
-            if _self_attribute(node, method) and node.attr in spec.aggregators:
-                return True
-    return False
-
-
-def _known_names(spec: ClassSpec) -> set[str]:
-    return {
-        *spec.states, *spec.params, *spec.aggregators, *spec.producers, *READ_ONLY,
-        *(n for n in dir(spec.cls) if not n.startswith("__")),
-    }  # fmt: skip
-
-
-def _check_names(spec: ClassSpec, method: Method, known: set[str]) -> None:
-    for node in ast.walk(method.tree or ast.Pass()):
-        if not _self_attribute(node, method):
-            continue
-        at = f"{_at(method, node)}: {spec.name}"
-        if isinstance(node.ctx, ast.Load):
-            if node.attr not in known:
-                raise ProgramError(
-                    f"{at}: self.{node.attr} is not declared; add {node.attr}: float = state() "
-                    "to the class"
-                )
-        elif node.attr in spec.params:
-            raise ProgramError(f"{at}: parameter {node.attr} is read-only; make it a state field")
-        elif node.attr in spec.aggregators:
+        name, at = node.attr, f"{_at(method, node)}: {cls.__name__}"
+        load = isinstance(node.ctx, ast.Load)
+        if not load and name in params:
+            raise ProgramError(f"{at}: parameter {name} is read-only; make it a state field")
+        if not load and name in aggregators:
+            raise ProgramError(f"{at}: {name} is an aggregator; use self.{name}.contribute(x)")
+        if name not in (known if load else {*states, *maps}):
             raise ProgramError(
-                f"{at}: {node.attr} is an aggregator; use self.{node.attr}.contribute(x)"
-            )
-        elif node.attr not in spec.states and node.attr not in spec.producers:
-            raise ProgramError(
-                f"{at}: self.{node.attr} is not declared; add {node.attr}: float = state() to "
-                "the class"
+                f"{at}: self.{name} is not declared; add {name}: float = state() to the class"
             )
 
 

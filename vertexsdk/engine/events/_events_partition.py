@@ -35,7 +35,7 @@ from vertexsdk.graph.id_codec import BOTTOM, TOP
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
 from vertexsdk.program.algebra import INT_MAX, INT_MIN, VertexId
-from vertexsdk.program.program import StateField
+from vertexsdk.program.fields import StateField
 from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET, UPDATE, Aggregator, Delta, Vertex
 from vertexsdk.state.version_writer import DeltaLayers
 

@@ -10,7 +10,8 @@ import numpy as np
 from vertexsdk.errors import ProgramError, RunError, excerpt
 from vertexsdk.graph.id_codec import BOTTOM, TOP
 from vertexsdk.program.algebra import INT_MAX, INT_MIN, VertexId
-from vertexsdk.program.program import ClassSpec, StateField
+from vertexsdk.program.fields import StateField
+from vertexsdk.program.program import ClassSpec
 from vertexsdk.program.vertex import Target
 
 __all__ = ["EventCursor", "Letter", "Namer", "Node", "Strings", "checked", "default_state"]

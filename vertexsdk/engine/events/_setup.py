@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,13 +21,13 @@ from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load.arrow import text_column
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.vertex_file import integer_id
-from vertexsdk.program.program import Program, reachable, self_name
+from vertexsdk.program.program import Program
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.address import Address
 from vertexsdk.transport.exchange import Exchange
 from vertexsdk.transport.shipping import ship_by_value
 
-__all__ = ["begin", "bound_params", "events_engine", "named_ids", "plan_for", "reads_loop"]
+__all__ = ["begin", "bound_params", "events_engine", "named_ids", "plan_for"]
 
 
 def events_engine(
@@ -130,33 +129,15 @@ def begin(
     if named is not None and names is not None:
         names = StringIds.of(names.sorted, named)
     at = Position(chains=((),) * partitions, names=names)
-    engine = EventsEngine(family, at, reads_loop=reads_loop(program))
+    engine = EventsEngine(
+        family, at, reads_loop=any(spec.facts.reads_loop for spec in program.classes)
+    )
     try:
         engine.load(named, nodes)
     except BaseException:
         engine.close()
         raise
     return engine
-
-
-def reads_loop(program: Program) -> bool:
-    """Whether what a vertex does may depend on `self.loop`.
-
-    >>> from vertexsdk.algorithms import PageRank
-    >>> reads_loop(Program(PageRank))
-    False
-    """
-    for spec in program.classes:
-        if spec.source_missing:
-            return True
-        for root in ("init", "gather", "scatter"):
-            for method in reachable(spec.methods, root):
-                me = self_name(method)
-                for node in ast.walk(method.tree or ast.Pass()):
-                    if isinstance(node, ast.Attribute) and node.attr == "loop":
-                        if isinstance(node.value, ast.Name) and node.value.id == me:
-                            return True
-    return False
 
 
 def named_ids(program: Program, params: Mapping[str, Any], *, strings: bool) -> Any:

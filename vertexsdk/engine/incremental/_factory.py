@@ -13,7 +13,6 @@ from vertexsdk.engine.engine import Setting
 from vertexsdk.engine.incremental._incremental_engine import IncrementalEngine
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.vertex_file import VertexInput, with_ids
-from vertexsdk.program.analysis.convergence import rule_reads
 from vertexsdk.program.analysis.incremental_rules import layout_of, why_not_live
 from vertexsdk.program.analysis.warm_start import why_from_init
 from vertexsdk.program.program import Program
@@ -100,5 +99,5 @@ def _all_integers(vertices: VertexInput) -> bool:
 
 def _residual(program: Program) -> str | None:
     """The only aggregate which the program's rule reads, if it is one."""
-    read = rule_reads(program)
-    return read.pop() if len(read) == 1 else None
+    read = program.classes[0].facts.converged_reads
+    return next(iter(read)) if len(read) == 1 else None

@@ -1,45 +1,74 @@
-"""How far a loop is from its end: the aggregates which its program's rule of convergence reads."""
+"""What the rule by which a loop ends, the method `converged`, tells of the loop's end."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from typing import Any
 
-from vertexsdk.program.program import Program
+from vertexsdk.program.program import ClassSpec, Program, new_driver
 
-__all__ = ["residual_of", "rule_reads"]
-
-
-def rule_reads(program: Program) -> set[str]:
-    """Return the names of the aggregates which a program's `converged` reads, if it has one.
-
-    >>> from vertexsdk.algorithms import PageRank
-    >>> rule_reads(Program(PageRank))
-    {'change'}
-    """
-    method = program.classes[0].methods.get("converged")
-    if method is None or method.tree is None:
-        return set()
-    name = method.function.__code__.co_varnames[2]
-    return {
-        node.attr
-        for node in ast.walk(method.tree)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == name
-    }
+__all__ = ["residual_of", "why_ends_early"]
 
 
 def residual_of(program: Program, aggregates: Mapping[str, Any]) -> float | None:
-    """The largest of the aggregates that a program's rule of convergence reads; None without one.
+    """Return how far a loop is from its end: the largest aggregate that `converged` reads.
+
+    Args:
+        program: whose first class has the rule.
+        aggregates: the value of each aggregator after the last iteration.
+
+    Returns:
+        The largest absolute value; None where `converged` reads none, or one that is no number.
 
     >>> from vertexsdk.algorithms import PageRank
     >>> residual_of(Program(PageRank), {"change": 0.25, "dangling": 3.0})
     0.25
     """
-    values = [aggregates[n] for n in rule_reads(program) if n in aggregates]
+    read = program.classes[0].facts.converged_reads
     try:
-        return max((abs(float(v)) for v in values), default=None)
+        return max((abs(float(aggregates[n])) for n in read if n in aggregates), default=None)
     except (TypeError, ValueError):
         return None
+
+
+def why_ends_early(spec: ClassSpec, params: Mapping[str, Any]) -> str | None:
+    """Return why a loop may end before its fixed point; None where its rule excludes that.
+
+    Args:
+        spec: the class with the rule. Its `converged` is called once, to see what it reads.
+        params: the value of every parameter, as from `Program.bind`.
+    """
+    if spec.cls.max_iterations is not None:
+        return f"{spec.name} ends after a number of iterations"
+    if "converged" not in spec.methods:
+        return f"{spec.name} has no rule of convergence"
+    try:
+        new_driver(spec, params, 1).converged(_Iteration(), _Infinite())  # type: ignore[arg-type]
+    except _IterationRead:
+        return f"{spec.name}.converged reads the iteration"
+    except Exception:
+        return f"{spec.name}.converged does more than compare aggregates"
+    return None
+
+
+class _IterationRead(Exception):
+    pass
+
+
+class _Iteration:
+    """An iteration that raises as soon as it is compared or computed with."""
+
+    def _read(self, *_: Any) -> Any:
+        raise _IterationRead
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _read
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = _read
+    __floordiv__ = __truediv__ = __int__ = __index__ = __float__ = __bool__ = _read
+    __hash__ = None  # type: ignore[assignment]
+
+
+class _Infinite:
+    """Aggregates of which each is infinite, so that no comparison holds by chance."""
+
+    def __getattr__(self, name: str) -> float:
+        return float("inf")

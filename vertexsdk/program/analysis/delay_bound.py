@@ -9,14 +9,14 @@ the class says so itself, by `asynchronous = True`.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from vertexsdk.errors import InputError
-from vertexsdk.program.analysis._linearity import why_not_linear
-from vertexsdk.program.analysis.warm_start import open_ended, reads_iteration
-from vertexsdk.program.program import ClassSpec, Program, reachable, self_name
+from vertexsdk.program.analysis.convergence import why_ends_early
+from vertexsdk.program.analysis.rules import first_reason
+from vertexsdk.program.analysis.warm_start import why_not_linear
+from vertexsdk.program.program import ClassSpec, Program
 
 __all__ = ["by_blocks", "checked_bound", "why_synchronous"]
 
@@ -73,51 +73,39 @@ def by_blocks(program: Program) -> bool:
     So it is where aggregates are read, or end the loop: an iteration of all partitions has to
     come round for them to mean something.
     """
-    return any(s.always or s.aggregators or "converged" in s.methods for s in program.classes)
+    return any(s.facts.always or s.aggregators or "converged" in s.methods for s in program.classes)
 
 
 def _of_class(spec: ClassSpec, params: Mapping[str, Any]) -> str | None:
-    algebra, name = spec.algebra, spec.name
-    if spec.cls.asynchronous is False:
-        return f"{name} says asynchronous = False"
-    if algebra is None:
-        return f"{name} declares no messages, so what it keeps depends on the order of its deltas"
-    if spec.source_missing:
-        return spec.source_missing
-    if spec.changes_graph:
-        return f"{name} changes the graph itself"
-    reason = reads_iteration(spec) or _ends_by_count(spec, params)
-    if reason is not None or spec.cls.asynchronous or _says_the_same(spec):
-        return reason
-    if algebra.kind in ("min", "max"):
-        if spec.always:
-            return f"{name} gathers on every vertex in every iteration"
-        if spec.aggregators or "converged" in spec.methods:
-            return f"{name} reads aggregates, or has a rule of convergence"
-        return None
-    if algebra.kind == "sum":
-        return why_not_linear(spec)
-    return (
-        f"{name} gathers {algebra}, whose fixed point may depend on the order of updates "
-        "(say asynchronous = True in the class if it does not)"
+    name, facts, algebra = spec.name, spec.facts, spec.algebra
+    ends_by_rule = "converged" in spec.methods
+    reason = first_reason(
+        (spec.cls.asynchronous is False, f"{name} says asynchronous = False"),
+        (
+            algebra is None,
+            f"{name} declares no messages, so what it keeps depends on the order of its deltas",
+        ),
+        (facts.source_missing, f"{facts.source_missing}"),
+        (facts.changes_graph, f"{name} changes the graph itself"),
+        (facts.reads_iteration, f"{name}.{facts.reads_iteration} reads the iteration"),
     )
-
-
-def _ends_by_count(spec: ClassSpec, params: Mapping[str, Any]) -> str | None:
-    if spec.cls.max_iterations is not None:
-        return f"{spec.name} ends after a number of iterations"
-    return open_ended(spec, params) if "converged" in spec.methods else None
-
-
-def _says_the_same(spec: ClassSpec) -> bool:
-    """Whether no message depends on what was gathered, as in counting edges."""
-    if spec.aggregators or spec.always:
-        return False
-    return not any(
-        isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == self_name(method)
-        and node.attr in spec.states
-        for method in reachable(spec.methods, "scatter")
-        for node in ast.walk(method.tree or ast.Pass())
+    if reason is None and (ends_by_rule or spec.cls.max_iterations is not None):
+        reason = why_ends_early(spec, params)
+    same_messages = not (spec.aggregators or facts.always or facts.scatter_reads_state)
+    if reason is not None or spec.cls.asynchronous or same_messages:
+        return reason
+    if facts.message_kind == "sum":
+        return why_not_linear(spec)
+    ordered = facts.message_kind in ("min", "max")
+    return first_reason(
+        (
+            not ordered,
+            f"{name} gathers {algebra}, whose fixed point may depend on the order of updates "
+            "(say asynchronous = True in the class if it does not)",
+        ),
+        (facts.always, f"{name} gathers on every vertex in every iteration"),
+        (
+            spec.aggregators or ends_by_rule,
+            f"{name} reads aggregates, or has a rule of convergence",
+        ),
     )

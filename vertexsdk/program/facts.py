@@ -1,0 +1,317 @@
+"""All that the source of a Vertex class tells about it, read once when the class is defined.
+
+The engine, the compiler and the rules in `analysis` look at these facts and never at a syntax tree.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vertexsdk.program._linearity import MethodDependencies
+from vertexsdk.program.algebra import Algebra
+from vertexsdk.program.fields import StateField
+from vertexsdk.program.syntax import Method, reachable, target_loop_shape
+from vertexsdk.program.vertex import Vertex
+
+__all__ = ["METHODS", "Facts", "read_facts"]
+
+METHODS = ("init", "gather", "scatter")
+GRAPH_CHANGES = ("addTarget", "removeTarget")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the methods of one class read, change and send, helper methods included.
+
+    The defaults are what must be assumed of a method whose source cannot be read.
+
+    Attributes:
+        source_missing: which source cannot be read; None where all can.
+        message_kind: the algebra's kind: "sum", "min", "max", "any", "latest" or "user"; None
+            for a class that declares no messages.
+        scalar_messages: messages are single numbers.
+        message_shape: "uniform" (the same message to every target), "edge" (at most one emission
+            per edge, whose value may depend on the edge), or "many".
+        derivable: a message follows from the state at the last scatter and the edge alone.
+        float_state: all state fields are float.
+        always: every vertex gathers in every iteration.
+        volatile: scatter may send something else although the state is the same.
+        changes_graph: a method adds or removes targets.
+        reads_value: a method reads the values of edges.
+        reads_reverse: a method asks whether an edge is followed against its direction.
+        reads_loop: a method reads `self.loop`.
+        reads_iteration: the first of gather and scatter that reads the iteration.
+        reads_num_vertices: which of init, gather and scatter read `self.num_vertices`.
+        reads_targets: a method uses targets otherwise than to send each its message.
+        scatter_reads_state: messages depend on state.
+        gather_reads: a state field that gather reads before it sets it.
+        gather_leaves: a state field that gather does not set on every path.
+        nonlinear: how gather or scatter does more than add and scale; None where neither does.
+        converged_reads: the aggregates that `converged` reads.
+    """
+
+    source_missing: str | None = None
+    message_kind: str | None = None
+    scalar_messages: bool = False
+    message_shape: str = "many"
+    derivable: bool = False
+    float_state: bool = False
+    always: bool = True
+    volatile: bool = True
+    changes_graph: bool = True
+    reads_value: bool = True
+    reads_reverse: bool = True
+    reads_loop: bool = True
+    reads_iteration: str | None = "gather"
+    reads_num_vertices: frozenset[str] = frozenset(METHODS)
+    reads_targets: bool = True
+    scatter_reads_state: bool = True
+    gather_reads: str | None = None
+    gather_leaves: str | None = None
+    nonlinear: str | None = None
+    converged_reads: frozenset[str] = frozenset()
+
+
+def read_facts(
+    cls: type[Vertex],
+    states: Mapping[str, StateField],
+    aggregators: Mapping[str, Algebra],
+    methods: Mapping[str, Method],
+) -> Facts:
+    """Read the facts of a class off its declarations and the syntax trees of its methods.
+
+    Args:
+        cls: the class; its algebra is `cls.messages`.
+        states: its state fields by name.
+        aggregators: the algebra of each aggregator by name.
+        methods: the methods that the class defines or inherits from its own bases.
+    """
+    algebra = cls.messages
+    of_class: dict[str, Any] = {
+        "message_kind": None if algebra is None else algebra.kind,
+        "scalar_messages": algebra is not None and algebra.dtype != object and algebra.size is None,
+        "float_state": all(f.dtype.kind == "f" for f in states.values()),
+        "converged_reads": _converged_reads(methods),
+    }
+    missing = next((m for m in methods.values() if m.tree is None), None)
+    if missing is not None:
+        return Facts(
+            source_missing=f"the source of {missing.name} cannot be read",
+            always=cls.always or bool(aggregators),
+            **of_class,
+        )
+    nodes = {
+        root: [(m, n) for m in reachable(methods, root) for n in m.nodes()] for root in METHODS
+    }
+    attributes = {root: {n.attr for m, n in pairs if m.is_self(n)} for root, pairs in nodes.items()}
+    anywhere = set().union(*attributes.values())
+    every_node = [pair for pairs in nodes.values() for pair in pairs]
+    iteration = [
+        root
+        for root in ("gather", "scatter")
+        if any(m.name == root and m.reads_argument(n, 1) for m, n in nodes[root])
+    ]
+    volatile = "scatter" in iteration or bool(attributes["scatter"] & aggregators.keys())
+    changes_graph = algebra is None or bool(anywhere & set(GRAPH_CHANGES))
+    shape = "many" if changes_graph else _message_shape(reachable(methods, "scatter"))
+    return Facts(
+        message_shape=shape,
+        derivable=(
+            shape == "edge"
+            and not volatile
+            and of_class["scalar_messages"]
+            and of_class["message_kind"] in ("min", "max")
+            and all(f.size is None for f in states.values())
+            and _is_one_emission(methods["scatter"])
+        ),
+        always=cls.always or bool(attributes["gather"] & aggregators.keys()),
+        volatile=volatile,
+        changes_graph=changes_graph,
+        reads_value="edge" in vars(cls)
+        or any(_reads_edge_value(m, n, aggregators) for m, n in every_node),
+        reads_reverse=any(
+            isinstance(n, ast.Attribute) and n.attr == "reverse" for _, n in every_node
+        ),
+        reads_loop="loop" in anywhere,
+        reads_iteration=next(iter(iteration), None),
+        reads_num_vertices=frozenset(r for r in METHODS if "num_vertices" in attributes[r]),
+        reads_targets=any(
+            _reads_targets(m, root) for root in METHODS for m in reachable(methods, root)
+        ),
+        scatter_reads_state=bool(attributes["scatter"] & states.keys()),
+        gather_reads=next(
+            (name for m in reachable(methods, "gather") if (name := _reads_before_set(m, states))),
+            None,
+        ),
+        gather_leaves=_left_unset(methods.get("gather"), states),
+        nonlinear=None
+        if algebra is None
+        else _nonlinear(cls.__name__, methods, states, aggregators, nodes),
+        **of_class,
+    )
+
+
+def _converged_reads(methods: Mapping[str, Method]) -> frozenset[str]:
+    method = methods.get("converged")
+    if method is None:
+        return frozenset()
+    return frozenset(
+        n.attr
+        for n in method.nodes()
+        if isinstance(n, ast.Attribute) and method.reads_argument(n.value, 2)
+    )
+
+
+def _reads_edge_value(method: Method, node: ast.AST, aggregators: Collection[str]) -> bool:
+    """Whether a node is `x.value`, where x is neither gather's delta nor an aggregator."""
+    if not (isinstance(node, ast.Attribute) and node.attr == "value"):
+        return False
+    if isinstance(node.value, ast.Name):
+        return not (method.name == "gather" and method.reads_argument(node.value, 3))
+    return not (method.is_self(node.value) and node.value.attr in aggregators)
+
+
+# How scatter sends. ------------------------------------------------------------------------
+
+
+def _message_shape(methods: list[Method]) -> str:
+    emissions = [shape for m in methods for shape in _emissions(m, m.tree, in_loop=False)]
+    if set(emissions) <= {"uniform"}:
+        return "uniform"
+    return "edge" if emissions == ["edge"] and len(methods) == 1 else "many"
+
+
+def _emissions(method: Method, node: Any, *, in_loop: bool) -> Iterable[str]:
+    """The shape of every emission in a method, in order."""
+    for child in ast.iter_child_nodes(node):
+        over_targets = isinstance(child, ast.For) and method.is_self(child.iter, "targets")
+        shape = target_loop_shape(method, child) if over_targets else None  # type: ignore[arg-type]
+        if shape is not None:
+            yield "many" if in_loop else shape
+        elif method.is_call(child, "emit"):
+            yield "many"
+        elif method.is_call(child, "emitAll"):
+            yield "many" if in_loop else "uniform"
+        else:
+            loops = isinstance(child, (ast.For, ast.While))
+            yield from _emissions(method, child, in_loop=in_loop or loops)
+
+
+def _is_one_emission(scatter: Method) -> bool:
+    """Whether scatter is one loop whose body is `emit(target, x)`, where x calls no method."""
+    assert scatter.tree is not None
+    body = [s for s in scatter.tree.body if not _is_docstring(s)]
+    if len(body) != 1 or not isinstance(body[0], ast.For) or len(body[0].body) != 1:
+        return False
+    statement = body[0].body[0]
+    if not isinstance(statement, ast.Expr) or not scatter.is_call(statement.value, "emit"):
+        return False
+    return not any(scatter.is_call(n) for n in ast.walk(statement.value.args[1]))
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _reads_targets(method: Method, root: str) -> bool:
+    """Whether a method uses targets otherwise than to send each its message."""
+    sending = {
+        id(n.iter)
+        for n in method.nodes()
+        if isinstance(n, ast.For)
+        and len(n.body) == 1
+        and method.is_call(getattr(n.body[0], "value", None), "emit")
+    }
+    return any(
+        (method.is_self(n, "targets") and (root != "scatter" or id(n) not in sending))
+        or (
+            root == "scatter"
+            and isinstance(n, ast.Attribute)
+            and n.attr in ("id", "reverse")
+            and isinstance(n.value, ast.Name)
+            and not method.is_self(n)
+        )
+        for n in method.nodes()
+    )
+
+
+# Whether the state after a gather depends on the state before. -----------------------------------
+
+
+def _left_unset(gather: Method | None, states: Collection[str]) -> str | None:
+    if gather is None or gather.tree is None:
+        return None
+    return min(set(states) - _surely_set(gather, gather.tree.body), default=None)
+
+
+def _surely_set(method: Method, body: list[ast.stmt]) -> set[str]:
+    """The fields that are set whichever way through the statements is taken."""
+    names: set[str] = set()
+    for statement in body:
+        if isinstance(statement, ast.Assign):
+            names |= {t.attr for t in statement.targets if method.is_self(t)}
+        elif isinstance(statement, ast.If):
+            names |= _surely_set(method, statement.body) & _surely_set(method, statement.orelse)
+        if any(isinstance(n, ast.Return) for n in ast.walk(statement)):
+            break
+    return names
+
+
+def _reads_before_set(method: Method, states: Collection[str]) -> str | None:
+    """The first state field that a method reads and has not set, contributions left out."""
+    body = method.tree.body if method.tree else []
+    for number, statement in enumerate(body):
+        reads = _loads(method, statement, states) - _surely_set(method, body[:number])
+        if reads:
+            return min(reads)
+    return None
+
+
+def _loads(method: Method, node: ast.AST, states: Collection[str]) -> set[str]:
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "contribute"
+    ):
+        return set()  # what is contributed ends a loop, and changes no state of this iteration
+    names: set[str] = set()
+    if method.is_self(node) and node.attr in states and isinstance(node.ctx, ast.Load):
+        names.add(node.attr)
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute):
+        names.add(node.target.attr)
+    return names.union(*(_loads(method, child, states) for child in ast.iter_child_nodes(node)))
+
+
+# Whether gather and scatter only add and scale. -----------------------------------------------
+
+
+def _nonlinear(
+    name: str,
+    methods: Mapping[str, Method],
+    states: Mapping[str, StateField],
+    aggregators: Mapping[str, Algebra],
+    nodes: Mapping[str, list[tuple[Method, ast.AST]]],
+) -> str | None:
+    read = {
+        n.value.attr
+        for root in ("gather", "scatter")
+        for _, n in nodes[root]
+        if isinstance(n, ast.Attribute)
+        and n.attr != "contribute"
+        and isinstance(n.value, ast.Attribute)
+        and n.value.attr in aggregators
+    }
+    for aggregate in sorted(read):
+        if aggregators[aggregate].kind != "sum":
+            return f"{name} reads {aggregate}, which is no sum"
+    for root in ("gather", "scatter"):
+        method, *helpers = reachable(methods, root)
+        dependencies = MethodDependencies(method, {*states, *aggregators}, read)
+        if method.tree is None or dependencies.nonlinear(method.tree):
+            return f"{name}.{root} does more than add and scale"
+        if any(dependencies.depends(m.tree) for m in helpers):
+            return f"{name}.{root} calls a method that reads state"
+    return None
