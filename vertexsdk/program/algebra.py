@@ -4,7 +4,7 @@ An `Algebra` is a commutative monoid over a fixed type: `combine` is associative
 commutative, `identity` is the value of no message. The engine uses its laws:
 
 - with an `inverse` (Sum) a changed message is sent as a difference,
-- an ordered one (Min, Max) ignores a message which does not win,
+- an ordered one (Min, Max) ignores a message that is no better,
 - `Latest` is not combined at all: `gather` sees the last message of every producer.
 """
 
@@ -39,7 +39,11 @@ INT_MIN = int(np.iinfo(np.int64).min)
 
 
 class VertexId(int):
-    """The type of a field, parameter or message which holds a vertex id (int64 or string)."""
+    """The type of a field, parameter or message that is a vertex id (int64 or string).
+
+    >>> Min(VertexId).dtype
+    dtype('int64')
+    """
 
 
 class Algebra:
@@ -47,16 +51,17 @@ class Algebra:
 
     Args:
         type: `int` (int64), `float` (float64), `bool`, `VertexId`, or any class; with a class
-            which is none of these the program runs interpreted.
+            that is none of these the program runs interpreted.
         combine: `combine(a, b)`, associative and commutative; checked on samples here.
-        identity: `combine(identity, a) == a`; also the message which withdraws a message.
+        identity: `combine(a, identity) == a`; to send it withdraws a message.
         inverse: `combine(a, inverse(a)) == identity`, where there is one.
         size: length of a vector message, combined element by element; None for a scalar.
+        samples: values on which the laws are checked; by default some of int, float and bool.
 
     Raises:
-        ProgramError: the samples show that a law does not hold.
+        ProgramError: a law does not hold on the samples, or `size` is no positive int.
 
-    Example: the product of everything that was sent.
+    Example: the product of all messages.
 
     >>> product = Algebra(float, combine=lambda a, b: a * b, identity=1.0)
     """
@@ -95,7 +100,7 @@ class Algebra:
 
 
 class Sum(Algebra):
-    """Messages add up; identity 0, inverse negation.
+    """The sum of all messages; identity 0, inverse negation.
 
     >>> Sum(float).combine(1.0, 2.0)
     3.0
@@ -110,7 +115,7 @@ class Sum(Algebra):
 
 
 class Min(Algebra):
-    """The smallest message counts; identity `inf` for float, `INT_MAX` for int and VertexId.
+    """The smallest message; identity `inf` for float, `INT_MAX` for int and VertexId.
 
     >>> Min(int).identity == INT_MAX
     True
@@ -124,7 +129,11 @@ class Min(Algebra):
 
 
 class Max(Algebra):
-    """The largest message counts; identity `-inf` for float, `INT_MIN` for int and VertexId."""
+    """The largest message; identity `-inf` for float, `INT_MIN` for int and VertexId.
+
+    >>> Max(float).combine(1.0, 2.0)
+    2.0
+    """
 
     kind = "max"
 
@@ -134,7 +143,7 @@ class Max(Algebra):
 
 
 class Any_(Algebra):
-    """True where any message is; identity False. For aggregators: `aggregate(any)`."""
+    """True if any message is; identity False. For aggregators: `aggregate(any)`."""
 
     kind = "any"
 
@@ -143,10 +152,13 @@ class Any_(Algebra):
 
 
 class Latest(Algebra):
-    """Nothing is combined: `delta.values` holds the last message of every current producer.
+    """No combination: `delta.values` holds the last message of every current producer.
 
-    Values come as an array ascending by producer id (a list where the type is no number). A
-    producer which has sent nothing yet, or the identity, has no entry.
+    Values are an array in ascending order of producer ids, or a list where the type is no number.
+    A producer that has sent nothing yet, or the identity, has no entry.
+
+    >>> Latest(int).identity == INT_MAX
+    True
     """
 
     kind = "latest"
@@ -161,7 +173,7 @@ class Latest(Algebra):
 
 
 def dtype_of(type: type) -> np.dtype[Any]:
-    """Return the NumPy dtype which holds a field or message of this Python type."""
+    """Return the NumPy dtype of a field or message of this Python type; object for no number."""
     if type is bool:
         return np.dtype(np.bool_)
     if type is float or (isinstance(type, type_) and issubclass(type, np.floating)):

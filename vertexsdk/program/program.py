@@ -75,9 +75,19 @@ class ClassSpec:
 
 @dataclass(frozen=True)
 class Program:
-    """The classes of one program, and what they agree on.
+    """One or several Vertex classes that run together.
 
-    >>> Program(User, Item)  # doctest: +SKIP
+    Args:
+        classes: subclasses of `Vertex` with the same `direction` and `edge`; all declare an
+            algebra, or none do.
+        name: of the program; by default made of the class names.
+
+    Raises:
+        ProgramError: no class, no subclass of `Vertex`, or classes that do not fit together.
+
+    >>> from vertexsdk.algorithms import ShortestPaths
+    >>> Program(ShortestPaths).name
+    'shortestpaths'
     """
 
     classes: tuple[ClassSpec, ...]
@@ -90,10 +100,10 @@ class Program:
             raise ProgramError("Program() needs at least one Vertex subclass")
         first = specs[0]
         for other in specs[1:]:
-            for what in ("direction", "edge"):
-                if getattr(other.cls, what) != getattr(first.cls, what):
+            for attribute in ("direction", "edge"):
+                if getattr(other.cls, attribute) != getattr(first.cls, attribute):
                     raise ProgramError(
-                        f"{_where(other)}: {what} differs from {first.name}'s; classes of one "
+                        f"{_where(other)}: {attribute} differs from {first.name}'s; classes of one "
                         "program share it"
                     )
             if (other.algebra is None) != (first.algebra is None):
@@ -155,18 +165,21 @@ class Program:
 
         With several classes every column says which class's field it is, and the class's number.
         """
-        found: dict[str, dict[str, Any]] = {}
+        columns: dict[str, dict[str, Any]] = {}
         for kind, spec in enumerate(self.classes):
             for name, f in spec.states.items():
                 own = {"type": getattr(f.type, "__name__", str(f.type)), "size": f.size}
                 if len(self.classes) > 1:
                     own |= {"class": spec.name, "kind": kind, "field": name}
                     own |= {"result": True} if name == spec.result else {}
-                found[self.column(kind, name)] = own
-        return found
+                columns[self.column(kind, name)] = own
+        return columns
 
-    def bind(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def bind(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return every parameter's value, converted to its declared type.
+
+        Args:
+            params: values by name; those that are missing get their defaults.
 
         Raises:
             InputError: an unknown or missing parameter, or a value of the wrong type.
@@ -174,14 +187,14 @@ class Program:
         declared: dict[str, tuple[Any, Any]] = {}
         for spec in self.classes:
             declared.update(spec.params)
-        for name in given:
+        for name in params:
             if name not in declared:
                 known = ", ".join(sorted(declared)) or "none"
                 raise InputError(f"{self.name}: no parameter {name!r}; it has: {known}")
         bound: dict[str, Any] = {}
         for name, (kind, default) in declared.items():
-            if name in given:
-                bound[name] = _convert(self.name, name, kind, given[name])
+            if name in params:
+                bound[name] = _convert(self.name, name, kind, params[name])
             elif default is MISSING:
                 raise InputError(f"{self.name}: give a value for {name}, e.g. --param {name}=...")
             else:
@@ -223,7 +236,11 @@ _SPECS: dict[type, ClassSpec] = {}
 
 
 def spec_of(cls: type[Vertex]) -> ClassSpec:
-    """Return the analysis of a Vertex subclass, made when it was defined."""
+    """Return the spec of a Vertex subclass, made when it was defined.
+
+    Raises:
+        ProgramError: it is no subclass of `Vertex`, or cannot run as written.
+    """
     if not (isinstance(cls, type) and issubclass(cls, Vertex)) or cls is Vertex:
         raise ProgramError(f"{cls!r} is not a subclass of vertexsdk.Vertex")
     if cls not in _SPECS:
@@ -232,7 +249,7 @@ def spec_of(cls: type[Vertex]) -> ClassSpec:
 
 
 def analyse(cls: type[Vertex]) -> ClassSpec:
-    """Check a class and read off it what the engine needs.
+    """Check a class when it is defined, and return its spec.
 
     Raises:
         ProgramError: naming class, file and line.
@@ -252,12 +269,12 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
             raise ProgramError(f"{where}: has no method {needed}(); write one")
     for name, count in (("init", 1), ("gather", 4), ("scatter", 2)):
         if name in methods:
-            got = methods[name].function.__code__.co_argcount
-            if got != count:
+            actual = methods[name].function.__code__.co_argcount
+            if actual != count:
                 expected = {"init": "self", "gather": "self, iteration, source, delta"}
                 raise ProgramError(
                     f"{_at(methods[name])}: {cls.__name__}.{name} takes "
-                    f"({expected.get(name, 'self, iteration')}), this one has {got} arguments"
+                    f"({expected.get(name, 'self, iteration')}), this one has {actual} arguments"
                 )
     states, params, aggregators, maps = _declarations(cls, where)
     result = cls.result or next(iter(states), next(iter(maps), ""))
@@ -449,7 +466,13 @@ def _check_names(
 
 
 def new_driver(spec: ClassSpec, params: Mapping[str, Any], num_vertices: int) -> Vertex:
-    """Return the object on which `converged` is called: parameters and vertex count only."""
+    """Return the object on which `converged` is called: it has parameters and vertex count only.
+
+    Args:
+        spec: the class of the object.
+        params: the value of every parameter, as from `Program.bind`.
+        num_vertices: of the graph.
+    """
     driver: Vertex = object.__new__(spec.cls)
     driver.__dict__.update(params)
     driver.num_vertices = num_vertices

@@ -41,7 +41,7 @@ _CHECKS: list[Callable[[type[Vertex]], object]] = []  # of a class when it is de
 
 @dataclass(slots=True)
 class Field:
-    """A declaration in a class body; `role` is state, param, aggregate or producers."""
+    """A declaration in a class body."""
 
     role: Literal["state", "param", "aggregate", "producers"]
     default: Any = MISSING
@@ -55,7 +55,10 @@ def param() -> Any: ...
 @overload
 def param(default: T) -> T: ...
 def param(default: Any = MISSING) -> Any:
-    """Declare a parameter: the same for all vertices, given when the program is run.
+    """Declare a parameter: one value for all vertices, set when the program is run.
+
+    Args:
+        default: where a run gives no value; without a default every run must give one.
 
     >>> class Reach(Vertex, abstract=True):
     ...     origin: int = param()
@@ -73,9 +76,19 @@ def state(default: Any, *, size: int) -> Any: ...
 def state(default: Any = MISSING, *, size: int | None = None) -> Any:
     """Declare a typed state field, versioned in the backend.
 
-    The annotation gives the type: int (int64), float (float64), bool, `VertexId`; with `size`
-    a vector of that length; str or any picklable class where the program runs interpreted.
-    Without a default a number starts at zero, an object at None.
+    The annotation gives the type: int (int64), float (float64), bool, `VertexId`; or str or any
+    picklable class, with which the program runs interpreted.
+
+    Args:
+        default: of a new vertex; without it a number starts at zero, an object at None.
+        size: the length of a vector of numbers; None for a single value.
+
+    Raises:
+        ProgramError: when the class is defined, if type, default and size do not fit.
+
+    >>> class Factors(Vertex, abstract=True):
+    ...     bias: float = state(0.5)
+    ...     weights: float = state(size=8)
     """
     return Field("state", default, size=size)
 
@@ -86,6 +99,10 @@ def aggregate(algebra: Algebra | Callable[..., Any], type: type = float) -> Any:
     Args:
         algebra: `Sum(float)`, `Min(int)`, an `Algebra`, or the builtin `sum`, `min`, `max`
             (over `type`) or `any`.
+        type: int or float, for a builtin.
+
+    Raises:
+        ProgramError: `algebra` is something else.
 
     >>> class Mass(Vertex, abstract=True):
     ...     dangling = aggregate(Sum(float))
@@ -106,14 +123,30 @@ def aggregate(algebra: Algebra | Callable[..., Any], type: type = float) -> Any:
 
 
 def producers(type: type = float) -> Any:
-    """Declare a typed map from producer id to a value, for programs without an algebra."""
+    """Declare a map from producer id to a value, for programs without an algebra.
+
+    Args:
+        type: of the values.
+
+    >>> class Inbox(Vertex, abstract=True):
+    ...     latest = producers(float)
+    """
     return Field("producers", type=type)
 
 
 @dataclass(slots=True)
 class Target:
-    """One consumer of a vertex: its id, the edge's value, and whether the edge is followed
-    against its direction (only with `direction = "both"`)."""
+    """One consumer of a vertex, as `self.targets` has it.
+
+    Attributes:
+        id: of the consumer: int, or str where ids are strings.
+        value: of the edge, of the type `Vertex.edge`; None where edges have no values.
+        reverse: whether the edge is followed against its direction (`direction = "both"` only).
+        edge: the edge's number in the partition, for the engine.
+
+    >>> Target(7, 0.5).value
+    0.5
+    """
 
     id: Any
     value: Any = None
@@ -123,7 +156,16 @@ class Target:
 
 @dataclass(slots=True)
 class Delta:
-    """What `gather` receives: `value` (an aggregate or one message), or `values` (Latest)."""
+    """What `gather` receives.
+
+    Attributes:
+        value: the aggregate of all current messages; at the events level one message.
+        values: with `Latest`, the last message of every producer.
+        kind: at the events level: UPDATE, ADD_TARGET or REMOVE_TARGET.
+
+    >>> Delta(value=2.5).kind == UPDATE
+    True
+    """
 
     value: Any = None
     values: Any = None
@@ -131,7 +173,16 @@ class Delta:
 
 
 class Aggregator:
-    """A global aggregator as a method sees it: `value` of the last iteration, `contribute`."""
+    """A global aggregator as a method sees it.
+
+    Attributes:
+        value: what all vertices contributed in the last iteration.
+
+    >>> class Mass(Vertex, abstract=True):
+    ...     total = aggregate(sum)
+    ...     def gather(self, iteration, source, delta):
+    ...         self.total.contribute(delta.value / self.total.value)
+    """
 
     __slots__ = ("_combine", "_partial", "value")
 
@@ -146,7 +197,11 @@ class Aggregator:
 
 
 class Aggregates:
-    """The aggregators' values after an iteration, by name, for `converged`."""
+    """The aggregators' values after an iteration, by name, for `converged`.
+
+    >>> Aggregates({"change": 0.25}).change
+    0.25
+    """
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values)
@@ -161,19 +216,20 @@ def on_definition(check: Callable[[type[Vertex]], object]) -> None:
 
 
 class Vertex:
-    """Subclass this: declare fields, say what messages are, write the three methods.
+    """Base class of programs: a subclass declares fields and messages, and has three methods.
 
     Class attributes a subclass may set:
-        messages: an `Algebra` (Sum, Min, Max, Latest or your own); None for the events level.
+        messages: an `Algebra` (Sum, Min, Max, Latest or one of your own), by which the messages
+            to a vertex are combined; None for the events level.
         direction: which way messages go along edges: "out" (default), "in", "both" (each edge
             both ways; a pair joined twice counts twice), "undirected" (neighbours as a set).
         edge: type of `target.value`, float by default.
-        tolerance: do not scatter while every float field is within this of its value when it
-            was last scattered, and nothing else changed.
+        tolerance: a vertex does not scatter while every float field is this close to its value
+            at the last scatter, and nothing else changed.
         always: gather on every vertex in every iteration.
-        max_iterations: stop after so many.
+        max_iterations: stop after this many iterations.
         asynchronous: whether a delay bound above 1 leads to the same fixed point; None (default)
-            leaves it to what is known of the messages' algebra.
+            derives that from the algebra of the messages.
         result: the state field written as `value`; the first one by default.
 
     Raises:
@@ -216,20 +272,34 @@ class Vertex:
     # What a user writes. ------------------------------------------------------------------
 
     def init(self) -> None:
-        """Set the state of a vertex which has just been created; the defaults if not written."""
+        """Set the state of a new vertex; without this method fields have their defaults."""
 
     def gather(self, iteration: int, source: Any, delta: Any) -> None:
-        """Take in what was sent. Events level: the default keeps the dependency graph."""
+        """Compute the state from what producers sent.
+
+        At the events level this default adds and removes targets as the graph's edges change.
+
+        Args:
+            iteration: from 0.
+            source: with an algebra -1; at the events level the id of the producer.
+            delta: a `Delta`.
+        """
         if delta.kind == ADD_TARGET:
             self.addTarget(delta.value)
         elif delta.kind == REMOVE_TARGET:
             self.removeTarget(delta.value)
 
     def scatter(self, iteration: int) -> None:
-        """Send to consumers, by `emit` and `emitAll`."""
+        """Send messages to consumers, by `emit` and `emitAll`."""
 
     def converged(self, iteration: int, aggregates: Any) -> bool:
-        """Tell whether the loop may stop after this iteration; reads parameters only."""
+        """Return whether the loop may stop after this iteration.
+
+        Args:
+            iteration: from 0.
+            aggregates: the `Aggregates` after it. Of `self` only parameters and `num_vertices`
+                can be read.
+        """
         return False
 
     # What a user calls. -------------------------------------------------------------------
@@ -254,12 +324,12 @@ class Vertex:
 
     @property
     def retainedTargets(self) -> list[Target]:
-        """Consumers which were there at the last scatter and still are as then (events level)."""
+        """Consumers that are unchanged since the last scatter (events level)."""
         targets: list[Target] = self._runtime.retained_targets()
         return targets
 
     def emit(self, target: Any, value: Any) -> None:
-        """Send `value` to a target, or to any vertex by id; only in `scatter`."""
+        """Send `value` to a `Target`, or to any vertex by id; only in `scatter`."""
         self._runtime.emit(target, value)
 
     def emitAll(self, value: Any) -> None:
@@ -267,11 +337,11 @@ class Vertex:
         self._runtime.emit_all(value)
 
     def addTarget(self, target: Any, value: Any = None) -> None:
-        """Declare a consumer, with an edge value; it takes effect when the method returns."""
+        """Add a consumer (id), with an edge value; it takes effect when the method returns."""
         self._runtime.add_target(target, value)
 
     def removeTarget(self, target: Any) -> None:
-        """Withdraw a consumer (id or Target) and the last message sent to it."""
+        """Remove a consumer (id or `Target`) and withdraw the last message sent to it."""
         self._runtime.remove_target(target)
 
 

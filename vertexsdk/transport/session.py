@@ -103,24 +103,24 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
     if running is not None:
         ship_wheels(running.sparkContext)
         return running
-    wanted = {key.replace("__", "."): value for key, value in conf.items()}
+    overrides = {key.replace("__", "."): value for key, value in conf.items()}
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # a JVM with its own settings waits for us
     if master is not None or not submitted:
-        wanted["spark.master"] = master = master or "local[*]"
+        overrides["spark.master"] = master = master or "local[*]"
         _check_master(master)
         if _LOOPBACK.match(master) and not submitted:
-            wanted.setdefault("spark.driver.host", "127.0.0.1")
-            wanted.setdefault("spark.driver.bindAddress", "127.0.0.1")
+            overrides.setdefault("spark.driver.host", "127.0.0.1")
+            overrides.setdefault("spark.driver.bindAddress", "127.0.0.1")
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if submitted:
         SparkContext._ensure_initialized()
-        given = dict(SparkConf().getAll())
-        settings = {k: v for k, v in SETTINGS.items() if k not in given} | wanted
-        if "log4j" not in given.get("spark.driver.extraJavaOptions", ""):
+        submit_conf = dict(SparkConf().getAll())
+        settings = {k: v for k, v in SETTINGS.items() if k not in submit_conf} | overrides
+        if "log4j" not in submit_conf.get("spark.driver.extraJavaOptions", ""):
             level = os.environ.get("VERTEXSDK_SPARK_LOG", "OFF")
-            settings.setdefault("spark.log.level", given.get("spark.log.level", level))
+            settings.setdefault("spark.log.level", submit_conf.get("spark.log.level", level))
     else:
-        settings = {**SETTINGS, "spark.driver.memory": _driver_memory(), **wanted}
+        settings = {**SETTINGS, "spark.driver.memory": _driver_memory(), **overrides}
         os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with _one_line(master):

@@ -44,9 +44,15 @@ def why_synchronous(program: Program, params: Mapping[str, Any]) -> str | None:
 
 
 def checked_bound(
-    bound: int | str, program: Program, given: Mapping[str, Any], max_iterations: int | None
+    bound: int | str, program: Program, params: Mapping[str, Any], max_iterations: int | None
 ) -> int | Literal["auto"]:
     """Return a delay bound that fits the program, or "auto".
+
+    Args:
+        bound: iterations, from 1 (synchronous) up, or "auto".
+        program: its classes.
+        params: values of parameters, as a user gives them.
+        max_iterations: the number of iterations after which the run ends, if there is one.
 
     Raises:
         InputError: it is no number from 1 up, or the program needs synchronous iterations.
@@ -59,7 +65,7 @@ def checked_bound(
         )
     if bound == 1:
         return 1
-    reason = why_synchronous(program, program.bind(given))
+    reason = why_synchronous(program, program.bind(params))
     if reason is None and max_iterations is not None and by_blocks(program):
         reason = "it is to end after a number of iterations"
     if reason is not None:
@@ -68,10 +74,10 @@ def checked_bound(
 
 
 def by_blocks(program: Program) -> bool:
-    """Whether local iterations come in blocks of B, each of which ends with an exchange of all.
+    """Whether local iterations come in blocks of B, each ended by an exchange of all partitions.
 
-    So it is where aggregates are read, or end the loop: an iteration of all partitions has to
-    come round for them to mean something.
+    They do where aggregates are read, or end the loop, as an aggregate is over an iteration of all
+    partitions.
     """
     return any(s.facts.always or s.aggregators or "converged" in s.methods for s in program.classes)
 
