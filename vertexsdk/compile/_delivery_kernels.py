@@ -268,16 +268,16 @@ def support(todo, in_start, in_stop, in_index, in_source, MSG, LEVEL, GONE, WANT
 @_jit
 def dependants(todo, start, stop, target, MSG, SEEN, MARK, out):
     """Targets, each once, to which one of `todo` sent nothing worse than what they saw."""
-    found = 0
+    count = 0
     for k in range(todo.shape[0]):
         u = todo[k]
         for e in range(start[u], stop[u]):
             s = target[e]
             if MARK[s] == 0 and _combine(MSG[u], SEEN[s]) == MSG[u]:
                 MARK[s] = 1
-                out[found] = s
-                found += 1
-    return found
+                out[count] = s
+                count += 1
+    return count
 '''
 
 _PULL_VECTOR = '''
@@ -322,12 +322,12 @@ def user_function(function: object, name: str, globals_: Globals) -> None:
     method = Method(name, function, None, code.co_filename, code.co_firstlineno)  # type: ignore[arg-type]
     if code.co_name == "<lambda>":
         source = textwrap.dedent(inspect.getsource(function)).strip()  # type: ignore[arg-type]
-        found = _lambda_in(source, code)
-        if found is None:
+        lambda_ = _lambda_in(source, code)
+        if lambda_ is None:
             raise CannotCompile(method, None, f"{name}: the lambda's source cannot be read")
-        args = ", ".join(a.arg for a in found.args.args)
+        args = ", ".join(a.arg for a in lambda_.args.args)
         globals_.functions[name] = (
-            f"@_jit\ndef {name}({args}):\n    return {ast.unparse(found.body)}"
+            f"@_jit\ndef {name}({args}):\n    return {ast.unparse(lambda_.body)}"
         )
         return
     globals_.bind(method, ast.Pass(), name, function)
@@ -335,7 +335,7 @@ def user_function(function: object, name: str, globals_: Globals) -> None:
 
 def _lambda_in(source: str, code: object) -> ast.Lambda | None:
     """Find the lambda whose bytecode is `code` in a possibly incomplete piece of source."""
-    wanted = getattr(code, "co_code", b"")
+    bytecode = getattr(code, "co_code", b"")
     for begin in range(len(source)):
         if not source.startswith("lambda", begin):
             continue
@@ -346,7 +346,7 @@ def _lambda_in(source: str, code: object) -> ast.Lambda | None:
                 continue
             if isinstance(node, ast.Lambda):
                 compiled = eval(compile(ast.Expression(node), "<lambda>", "eval"))
-                same = compiled.__code__.co_code == wanted
+                same = compiled.__code__.co_code == bytecode
                 if same and compiled.__code__.co_consts == getattr(code, "co_consts", None):
                     return node
     return None

@@ -1,7 +1,7 @@
-"""Why methods do not compile, in the user's terms: a line of their own file, and a short reason.
+"""Why methods do not compile: a line of the user's own file, and a short reason.
 
-Numba speaks of the generated module. Its lines are traced back to those they were made of, and its
-types and functions are called what Python calls them.
+Numba's errors are about the generated module. Its lines are mapped to those they were generated
+from, and its types and functions get their names in Python.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def failure_text(
     error: Exception, texts: Sequence[KernelText], classes: Sequence[ClassSpec]
 ) -> str:
     """Return `file:line: method: reason` for an error of compiling these classes."""
-    said = str(error)
+    message = str(error)
     modules = {load_module(t.source).__name__: k for k, t in enumerate(texts)}
     first = classes[0]
     where = f"{first.file}:{first.line}: {first.name}"
-    for module, line in _PLACE.findall(said):
+    for module, line in _PLACE.findall(message):
         if module not in modules:
             continue
         k = modules[module]
@@ -61,30 +61,30 @@ def _function(source: str, line: int) -> tuple[str, int]:
     """The function that a line of the source is in, and the line's number in its body."""
     lines = source.splitlines()[:line]
     for above, text in enumerate(reversed(lines)):
-        found = re.match(r"def (\w+)\(", text)
-        if found:
-            return found.group(1), above - 1
+        match = re.match(r"def (\w+)\(", text)
+        if match:
+            return match.group(1), above - 1
     return "", 0
 
 
 def _reason(error: Exception) -> str:
-    said = str(error)
-    found = re.search(r"TypingError: a (.+) is assigned to an? (\w+); (.*)", said)
-    if found:
-        return f"a {_shown(found.group(1))} is assigned to {found.group(2)}; {found.group(3)}"
-    if re.search(r"Type of variable '[^']*' cannot be determined", said):
+    message = str(error)
+    match = re.search(r"TypingError: a (.+) is assigned to an? (\w+); (.*)", message)
+    if match:
+        return f"a {_python_type(match.group(1))} is assigned to {match.group(2)}; {match.group(3)}"
+    if re.search(r"Type of variable '[^']*' cannot be determined", message):
         return "the type of a value cannot be determined"
-    found = re.search(r"No implementation of function .*\s+>>> (\w+)\((.*)\)\s*\n", said)
-    if found:
-        name, types = found.group(1), [_shown(t) for t in _arguments(found.group(2))]
-        element = re.search(r"array\((\w+)", found.group(2))
+    match = re.search(r"No implementation of function .*\s+>>> (\w+)\((.*)\)\s*\n", message)
+    if match:
+        name, types = match.group(1), [_python_type(t) for t in _arguments(match.group(2))]
+        element = re.search(r"array\((\w+)", match.group(2))
         if name in ("setitem", "static_setitem") and element:
-            return f"a {types[-1]} is assigned to a {_shown(element.group(1))}"
+            return f"a {types[-1]} is assigned to a {_python_type(element.group(1))}"
         if name in _OPERATORS:
             return f"{_OPERATORS[name]} of {' and '.join(types)} does not compile"
         return f"{name} of {' and '.join(types) or 'nothing'} does not compile"
     skip = ("Failed in", "During:", "File ", "def ", "^", "<", "---", "This error", "Overload")
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
     useful = [line for line in lines if not line.startswith(skip)]
     line = (useful or lines or [type(error).__name__])[0].lstrip("- ")
     line = re.split(r",? (?:operation|location):|\.? Raised from |, raised from ", line)[0]
@@ -104,7 +104,7 @@ def _arguments(text: str) -> list[str]:
     return [p.strip() for p in parts if p.strip()]
 
 
-def _shown(type_: str) -> str:
+def _python_type(type_: str) -> str:
     """A type of Numba's as Python calls it."""
     literal = re.match(r"Literal\[(\w+)\]", type_)
     if literal:

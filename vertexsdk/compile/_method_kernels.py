@@ -410,7 +410,7 @@ def support(todo, in_start, in_stop, in_source, LEVEL, GONE, WANT, identity, out
 
 @_jit
 def dependants(todo, SEEN, MARK, out, {call}):
-    found = 0
+    count = 0
     for k in range(todo.shape[0]):
         _i = todo[k]
         for {edge} in range(G_start[_i], G_stop[_i]):
@@ -418,9 +418,9 @@ def dependants(todo, SEEN, MARK, out, {call}):
             x = {x}
             if MARK[s] == 0 and _combine(x, SEEN[s]) == x:
                 MARK[s] = 1
-                out[found] = s
-                found += 1
-    return found
+                out[count] = s
+                count += 1
+    return count
 """
 
 

@@ -51,7 +51,8 @@ class CannotCompile(Exception):
         return error
 
 
-Place = tuple[str, str, tuple[int, ...]]  # file, method, and the line each line was made of
+# File, method, and for each line of generated text the line of the file that it comes from.
+Place = tuple[str, str, tuple[int, ...]]
 
 
 @dataclass
@@ -393,8 +394,8 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(loop, node)
 
     def _statement(self, node: ast.stmt) -> ast.stmt:
-        done: ast.stmt = self.visit(node)
-        return done
+        statement: ast.stmt = self.visit(node)
+        return statement
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         call = node.value
@@ -416,10 +417,10 @@ class _Rewriter(ast.NodeTransformer):
                 f"    for {edge} in range(G_start[_i], G_stop[_i]):\n"
                 f"        _emit_edge({edge}, _x{edge}, EMIT_ARGS)"
             )
-        made = ast.parse(text).body[0]
-        for statement in _statements(made):
+        statement_tree = ast.parse(text).body[0]
+        for statement in _statements(statement_tree):
             ast.copy_location(statement, node)
-        return made
+        return statement_tree
 
     def visit_Call(self, node: ast.Call) -> Any:
         method, spec = self.method, self.spec
@@ -555,7 +556,7 @@ def functions_text(root: str, methods: list[Rewritten], args: list[str]) -> tupl
     for m in methods:
         body = re.sub(
             r",? ?\bARGS_(\w+)",
-            lambda found: "".join(f", {a}" for a in ordered[found.group(1)]),
+            lambda match: "".join(f", {a}" for a in ordered[match.group(1)]),
             m.body,
         )
         head = ", ".join([m.head, *ordered[m.name]])

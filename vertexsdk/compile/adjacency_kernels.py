@@ -27,11 +27,11 @@ def edge_count(start, stop, vertices):  # type: ignore[no-untyped-def]
 
 @njit
 def _marked(marks, bits, out):  # type: ignore[no-untyped-def]
-    found = 0
+    count = 0
     for s in range(marks.shape[0]):
-        out[found] = s
-        found += (marks[s] & bits) != 0
-    return found
+        out[count] = s
+        count += (marks[s] & bits) != 0
+    return count
 
 
 def marked(marks: NDArray[np.uint8], bits: int = 255) -> NDArray[np.int32]:

@@ -38,7 +38,7 @@ ScatterChunk = Callable[[int, int, int, int], None]  # lo, hi, threads, me
 
 
 def filled(count: int, algebra: Algebra) -> Array:
-    """Return `count` messages, all the identity."""
+    """Return `count` messages, all the identity: (count,), or (count, size) for vectors."""
     shape = (count,) if algebra.size is None else (count, algebra.size)
     array: Array = np.empty(shape, algebra.dtype)
     array[...] = algebra.identity
@@ -51,7 +51,15 @@ def message_count(t: Topology, shape: str) -> int:
 
 
 class Delivery:
-    """The arrays and kernels with which one partition's messages reach its slots."""
+    """The arrays and kernels with which one partition's messages reach its slots.
+
+    Args:
+        topology: the partition's; a slot is a local vertex or a ghost of a remote one.
+        algebra: of the messages.
+        shape: the message layout, see `shape_of`.
+        module: the delivery kernels for the algebra.
+        threads: that kernels may use.
+    """
 
     def __init__(
         self, topology: Topology, algebra: Algebra, shape: str, module: ModuleType, threads: int
@@ -89,7 +97,7 @@ class Delivery:
         return self._in_index
 
     def order(self, producers: Array) -> None:
-        """Have rows ascend by producer id; `producers` are the ids behind inbound ghosts."""
+        """Order rows by producer id; `producers` (int64) are the ids behind inbound ghosts."""
         t = self.topology
         uniform = self.shape == "uniform"
         index = t.in_source.copy() if uniform else _transposed_edges(t)
@@ -187,7 +195,7 @@ class Delivery:
             self._pull(msg, agg)
 
     def settle(self, msg: Array, agg: Array) -> None:
-        """Make the aggregates fit to be read, where a pull waits."""
+        """Run a pull that waits, so that aggregates can be read."""
         if self.due:
             self._pull(msg, agg)
             self.ch[...] = self.counts[...] = 0
@@ -275,13 +283,13 @@ class Delivery:
                 for first, count in zip(self._regions(), self.counts, strict=True)
                 if count
             ]
-            found = sum(len(r) for r in regions)
-            many = found > slots // 16
+            count = sum(len(r) for r in regions)
+            many = count > slots // 16
             if many:
                 changed = marked(self.ch)
             else:
                 changed = np.sort(np.concatenate([*regions, np.empty(0, np.int32)]))
-            if self.algebra.kind != "latest" and found:
+            if self.algebra.kind != "latest" and count:
                 dirty = changed[:0]
                 if not many:
                     dirty = changed[(self.ch[changed] & 2) != 0]
@@ -296,7 +304,7 @@ class Delivery:
         return changed
 
     def forget(self) -> None:
-        """Take no notice of what changed since the last `finish`, as a pull is due."""
+        """Discard what changed since the last `finish`, as a pull recomputes all of it."""
         self.ch[...] = self.counts[...] = 0
 
     def _repair(self, slots: Array, msg: Array, agg: Array) -> None:
@@ -314,7 +322,7 @@ class Delivery:
         )
 
     def mark(self, slots: Array) -> None:
-        """Count slots as changed, as if a message had changed them."""
+        """Mark slots (int32) as changed by a message."""
         fresh = slots[self.ch[slots] == 0]
         self.ch[slots] |= 1
         last, first = len(self.counts) - 1, len(self.ch)
@@ -323,7 +331,7 @@ class Delivery:
         self.counts[last] += len(fresh)
 
     def recompute(self, slots: Array, msg: Array, agg: Array) -> None:
-        """Recompute slots which lost a producer, and mark those which that changed."""
+        """Recompute slots that lost a producer, and mark those whose aggregate changed."""
         slots = np.unique(slots)
         if self.algebra.kind != "latest" and len(slots):
             before = agg[slots]
@@ -333,7 +341,7 @@ class Delivery:
         self.mark(slots)
 
     def inbound(self, source: int, index: Array, values: Array, msg: Array, agg: Array) -> None:
-        """Take in updates of partition `source`: values[k] from its ghost number index[k]."""
+        """Apply updates from partition `source`: values[k] from its ghost number index[k]."""
         t = self.topology
         offset = int(t.inbound_start[source])
         self.module.inbound(

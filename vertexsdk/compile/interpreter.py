@@ -1,12 +1,13 @@
-"""The methods of one class run as plain Python: what does not compile still runs, and agrees.
+"""The methods of one class run as plain Python, where they do not compile.
 
-Only the user's code is interpreted. Messages are delivered by the same kernels as on the
-compiled path, contributions are combined per block of the same size, so results are equal.
+Only the user's code is interpreted. Messages are delivered by the same kernels as those of
+compiled methods, and contributions are combined per block of the same size, so results are equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from types import ModuleType
 from typing import Any
 
@@ -50,12 +51,12 @@ class Cursor:
         self._targets: list[Target] | None = None
 
     def move(self, index: int) -> None:
-        """Stand at local vertex `index`."""
+        """Make the vertex with this local index the current one."""
         self.index = index
         self._targets = None
 
     def targets(self) -> list[Target]:
-        """The row of the current vertex."""
+        """The consumers of the current vertex, in ascending order of ids."""
         if self._targets is None:
             lo, hi = int(self.start[self.index]), int(self.start[self.index + 1])
             ids = self.slot_ids[self.target[lo:hi]].tolist()
@@ -82,7 +83,7 @@ class Cursor:
         return int(vertex)
 
     def emit(self, target: Any, value: Any) -> None:
-        """Send along an edge, or by id."""
+        """Send along the edge to a target, or by id to a vertex that is none."""
         if type(target) is Target and target.edge >= 0:
             self._edge(target.edge, value)
             return
@@ -117,11 +118,11 @@ class Cursor:
             self._edge(edge, value)
 
     def add_target(self, target: Any, value: Any) -> None:
-        """Note a new consumer."""
+        """Log a new consumer."""
         self.log.add(Entry(ADD, self.index, self._code(target), value=value))
 
     def remove_target(self, target: Any) -> None:
-        """Note a consumer withdrawn."""
+        """Log the removal of a consumer."""
         self.log.add(Entry(REMOVE, self.index, self._code(target)))
 
     def _events_only(self) -> list[Target]:
@@ -131,7 +132,19 @@ class Cursor:
 
 
 class InterpretedMethods:
-    """`init`, `gather` and `scatter` of one class over one partition, interpreted."""
+    """`init`, `gather` and `scatter` of one class over one partition, interpreted.
+
+    Args:
+        spec: the class.
+        column: the name of the state column of a field.
+        module: the delivery kernels for the program's algebra.
+        shape: the message layout, see `shape_of`.
+        params: the value of every parameter.
+        num_vertices: of the whole graph.
+        tolerance: within which a vertex does not scatter.
+        names: of string ids; None where ids are integers.
+        loop: what `self.loop` is.
+    """
 
     def __init__(
         self,
@@ -214,7 +227,7 @@ class InterpretedMethods:
     def init(
         self, v: Vertices, todo: Array, aggregates: dict[str, Any], into: dict[str, Any], log: Log
     ) -> None:
-        """Initialise the vertices of `todo`."""
+        """Initialise the vertices of `todo` (int32, ascending)."""
         vertex = self.vertex
         cursor = Cursor(v, self.names, log)
         self._guard(
@@ -232,7 +245,17 @@ class InterpretedMethods:
         into: dict[str, Any],
         log: Log,
     ) -> Array:
-        """Gather on the vertices of `todo`; return those which are to scatter."""
+        """Gather on the vertices of `todo` (int32, ascending), and return those that must scatter.
+
+        Args:
+            v: the partition's arrays, whose states are written.
+            delivery: of the partition's messages.
+            todo: the local vertices that gather.
+            iteration: from 0.
+            aggregates: the value of each aggregator after the last iteration.
+            into: to which contributions are added, by aggregator.
+            log: takes messages by id, and changes of the graph.
+        """
         vertex, delta, algebra = self.vertex, Delta(), delivery.algebra
         names = self.names if algebra.type is VertexId else None
         cursor = Cursor(v, self.names, log)
@@ -260,8 +283,8 @@ class InterpretedMethods:
                 delta.value = delta.values
                 vertex.gather(iteration, -1, delta)
         else:
-            taken = v.agg[todo]
-            inputs: Any = taken if taken.ndim > 1 else taken.tolist()
+            aggregated = v.agg[todo]
+            inputs: Any = aggregated if aggregated.ndim > 1 else aggregated.tolist()
             if names is not None:
                 inputs = [names.decode(x) for x in inputs]
 
@@ -314,7 +337,10 @@ class InterpretedMethods:
         into: dict[str, Any],
         log: Log,
     ) -> int:
-        """Scatter from the vertices of `todo`; return the number of messages."""
+        """Scatter from the vertices of `todo`, and return the number of messages.
+
+        The arguments are those of `gather`.
+        """
         vertex, algebra = self.vertex, delivery.algebra
         cursor = Cursor(v, self.names, log)
         cursor.uniform = self.shape == "uniform"
@@ -347,12 +373,12 @@ class InterpretedMethods:
         values = messages_array(cursor.values, algebra, self.names, self.spec)
         if not cursor.uniform:
             edges = delivery.edges_of(todo)
-            quiet = delivery.dense(edges)
+            dense = delivery.dense(edges)
             self.module.emit_edges(
                 where, values, v.topology.target,
-                *delivery.arguments(v.msg, v.agg, 0 if quiet else 1, 0),
+                *delivery.arguments(v.msg, v.agg, 0 if dense else 1, 0),
             )  # fmt: skip
-            if quiet:
+            if dense:
                 delivery.pull(v.msg, v.agg)
             return edges
         old = v.msg[where]
@@ -386,20 +412,15 @@ def fold(algebra: Algebra, values: list[Any]) -> Any:
     """Combine messages of a program whose classes have different algebras."""
     combine = combiner(algebra)
     if algebra.size is not None:
-        result = np.full(algebra.size, algebra.identity, algebra.dtype)
-        for x in values:
-            result = combine(result, x)
-        return result
-    value = algebra.identity
-    for x in values:
-        value = combine(value, x)
+        return reduce(combine, values, np.full(algebra.size, algebra.identity, algebra.dtype))
+    value = reduce(combine, values, algebra.identity)
     return float(value) if algebra.dtype.kind == "f" else value
 
 
 def new_cursor(
     spec: ClassSpec, params: dict[str, Any], num_vertices: int, loop: str, names: IdCodec | None
 ) -> Vertex:
-    """Return the object of the user's class which moves from vertex to vertex."""
+    """Return the one object of the user's class whose methods run for every vertex in turn."""
     vertex: Vertex = object.__new__(spec.cls)
     for name, (kind, _) in spec.params.items():
         value = params[name]
@@ -448,7 +469,11 @@ def write_column(
     names: IdCodec | None,
     spec: ClassSpec,
 ) -> None:
-    """Store Python values, refusing what the declared type cannot hold."""
+    """Store Python values at `todo`.
+
+    Raises:
+        ProgramError: the field's type cannot hold one of them.
+    """
     if f.dtype == object:
         for i, x in zip(todo.tolist(), values, strict=True):
             column[i] = x
@@ -457,28 +482,18 @@ def write_column(
         values = [names.encode(x) for x in values]
     if not values:
         return
-    array = np.array(values) if f.size is None else np.array([np.asarray(x) for x in values])
-    allowed = {"f": "fiub", "i": "iub", "b": "b"}[f.dtype.kind]
-    if array.dtype.kind not in allowed or array.shape[1:] != f.shape:
-        bad = next(
-            (
-                x
-                for x in values
-                if np.asarray(x).dtype.kind not in allowed or np.shape(x) != f.shape
-            ),
-            values[0],
-        )
-        raise ProgramError(
-            f"{spec.file}:{spec.line}: {spec.name}: field {f.name} is {f.type.__name__}"
-            f"{'' if f.size is None else f'[{f.size}]'}, it was set to {bad!r}"
-        )
-    column[todo] = array
+    type_name = f"{f.type.__name__}{'' if f.size is None else f'[{f.size}]'}"
+    column[todo] = _checked_array(
+        values, f.dtype, f.shape, spec, f"field {f.name} is {type_name}, it was set to"
+    )
 
 
-def messages_array(
-    values: list[Any], algebra: Any, names: IdCodec | None, spec: ClassSpec
-) -> Array:
-    """Return messages as an array of the algebra's dtype, refusing what it cannot hold."""
+def messages_array(values: list[Any], algebra: Any, names: IdCodec | None, spec: ClassSpec) -> Array:
+    """Return messages as an array of the algebra's dtype, (n,) or (n, size).
+
+    Raises:
+        ProgramError: the algebra's type cannot hold one of them.
+    """
     if algebra.dtype == object:
         out: Array = np.empty(len(values), object)
         for k, x in enumerate(values):
@@ -489,17 +504,35 @@ def messages_array(
     size = () if algebra.size is None else (algebra.size,)
     if not values:
         return np.empty((0, *size), algebra.dtype)
-    array = np.array(values) if not size else np.array([np.asarray(x) for x in values])
-    allowed = {"f": "fiub", "i": "iub", "b": "b"}[algebra.dtype.kind]
-    if array.dtype.kind not in allowed or array.shape[1:] != size:
-        bad = next((x for x in values if np.asarray(x).dtype.kind not in allowed), values[0])
-        raise ProgramError(
-            f"{spec.file}:{spec.line}: {spec.name}: messages are {algebra}, scatter sent {bad!r}"
+    complaint = f"messages are {algebra}, scatter sent"
+    return _checked_array(values, algebra.dtype, size, spec, complaint).astype(algebra.dtype)
+
+
+def _checked_array(
+    values: list[Any],
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    spec: ClassSpec,
+    complaint: str,
+) -> Array:
+    """Return values of this shape as an array whose numbers `dtype` can hold.
+
+    Raises:
+        ProgramError: one has another shape or type; `complaint`, then the value.
+    """
+    allowed = {"f": "fiub", "i": "iub", "b": "b"}[dtype.kind]
+    array = np.array([np.asarray(x) for x in values]) if shape else np.array(values)
+    if array.dtype.kind not in allowed or array.shape[1:] != shape:
+        bad = next(
+            (x for x in values if np.asarray(x).dtype.kind not in allowed or np.shape(x) != shape),
+            values[0],
         )
-    return array.astype(algebra.dtype)
+        raise ProgramError(f"{spec.file}:{spec.line}: {spec.name}: {complaint} {bad!r}")
+    return array
 
 
 def equal(a: Any, b: Any) -> bool:
+    """Whether two messages or objects of a state field are equal, arrays element by element."""
     if a is b:
         return True
     result = a == b

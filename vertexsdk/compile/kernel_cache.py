@@ -1,9 +1,8 @@
-"""Kernels that this process has compiled already, for the runs that follow.
+"""The kernels that this process has compiled, so that later runs need not generate them again.
 
-The text of a class's kernels follows from its analysis, from a few choices of the plan, and from
-what the names in its methods stand for: numbers and functions of the modules around it, which may
-be others in the next run. All that is compared here; what is the same need not be rewritten again
-only to find that the text is known.
+The text of a class's kernels follows from the class, from a few choices of the plan, and from the
+values of the global names in its methods, which may have changed by the next run. The key of the
+cache has them all.
 """
 
 from __future__ import annotations
@@ -35,58 +34,61 @@ def compiled_plan(
     say: Callable[[str], None],
     precompile: Callable[[Plan], None],
 ) -> Plan:
-    """Do as `with_kernels`, at once where an equal plan was compiled before."""
-    held: list[Any] = [plan.program.classes]
+    """Return a plan with its kernels, from the cache where an equal plan was compiled before.
+
+    Arguments and errors are those of `with_kernels`.
+    """
+    alive: list[Any] = [plan.program.classes]
     key = (
         *(id(spec) for spec in plan.program.classes), plan.program.mixed,
         plan.shape, plan.tolerance > 0, plan.threads, len(plan.topologies), plan.each, plan.trims,
         plan.warm is None, strings, bool(compiled),
-        *(part for spec in plan.program.classes for part in _around(spec, held)),
+        *(part for spec in plan.program.classes for part in _environment(spec, alive)),
     )  # fmt: skip
-    found = _known.get(key)
-    if found is None:
-        made = with_kernels(plan, compiled, strings, say, precompile)
-        if made.kernels and all(kernel is not None for kernel in made.kernels):
+    cached = _known.get(key)
+    if cached is None:
+        compiled_now = with_kernels(plan, compiled, strings, say, precompile)
+        if compiled_now.kernels and all(kernel is not None for kernel in compiled_now.kernels):
             if len(_known) >= _MOST:
                 _known.clear()
-            _known[key] = (made.shape, made.kernels, held)
-        return made
-    return replace(plan, shape=found[0], kernels=found[1])
+            _known[key] = (compiled_now.shape, compiled_now.kernels, alive)
+        return compiled_now
+    return replace(plan, shape=cached[0], kernels=cached[1])
 
 
-def _around(spec: ClassSpec, held: list[Any]) -> Iterator[Hashable]:
-    """What the names in a class's functions stand for now."""
+def _environment(spec: ClassSpec, alive: list[Any]) -> Iterator[Hashable]:
+    """The current values of the names in a class's functions, as something to compare."""
     algebras = [spec.algebra, *spec.aggregators.values()]
     functions: list[Any] = [method.function for method in spec.methods.values()]
     functions += [f for a in algebras if a is not None for f in (a.combine, a.inverse)]
     seen: set[int] = set()
     for function in functions:
-        yield from _meaning(function, spec.cls, held, seen)
+        yield from _identity_of(function, spec.cls, alive, seen)
 
 
-def _meaning(value: Any, cls: type, held: list[Any], seen: set[int]) -> Iterator[Hashable]:
-    """A value as something to compare; of a function, all that its names stand for too."""
+def _identity_of(value: Any, cls: type, alive: list[Any], seen: set[int]) -> Iterator[Hashable]:
+    """A value as something to compare; for a function with the values of its names too."""
     value = getattr(value, "py_func", value)
     if isinstance(value, (bool, int, float, str, np.generic)):
         yield (type(value), repr(value))
     elif isinstance(value, tuple):
         for item in value:
-            yield from _meaning(item, cls, held, seen)
+            yield from _identity_of(item, cls, alive, seen)
     elif isinstance(value, np.ndarray):
         yield (str(value.dtype), value.shape, value.tobytes() if value.size <= 4096 else id(value))
-        held.append(value)
+        alive.append(value)
     else:
         yield id(value)
-        held.append(value)
+        alive.append(value)
         if isinstance(value, FunctionType) and id(value) not in seen:
             seen.add(id(value))
-            held.append(value.__code__)
+            alive.append(value.__code__)
             yield id(value.__code__)
-            for named in _named(value, cls):
-                yield from _meaning(named, cls, held, seen)
+            for named in _referenced(value, cls):
+                yield from _identity_of(named, cls, alive, seen)
 
 
-def _named(function: FunctionType, cls: type) -> Iterator[Any]:
+def _referenced(function: FunctionType, cls: type) -> Iterator[Any]:
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
     for _, cell in cells:
         try:

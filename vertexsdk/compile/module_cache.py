@@ -1,4 +1,4 @@
-"""Generated modules on disk, so that Numba's cache finds them again in the next process.
+"""Generated modules on disk, so that the next process uses what Numba compiled for them.
 
 A module is named by the digest of its text, written once under the user's cache directory
 (`VERTEXSDK_CACHE_DIR` overrides it), and never changed: what Numba compiled for it stays valid.
@@ -45,9 +45,10 @@ _DIGEST = _engine_digest()
 
 
 def cache_directory() -> Path:
-    """Return the directory for generated code, made if need be; this process's own as last resort.
+    """Return the directory for generated code.
 
-    It is warned of that, as every process of a run compiles then.
+    Where no private directory can be written it is a temporary one of this process, with a warning,
+    as every process of a run then compiles anew.
     """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     wanted = os.environ.get("VERTEXSDK_CACHE_DIR") or os.path.join(home, "vertexsdk")
@@ -70,13 +71,17 @@ def _own_directory(reason: str) -> Path:
 
 
 def load_module(source: str) -> ModuleType:
-    """Import the generated module with this text, writing it if it is new."""
+    """Return the generated module with this text; it is written to the cache if it is new.
+
+    Args:
+        source: of the module, whose name is a digest of it.
+    """
     digest = hashlib.sha256((_DIGEST + source).encode()).hexdigest()[:24]
     name = f"vertexsdk_kernels_{digest}"
     if name in sys.modules:
         return sys.modules[name]
     path = cache_directory() / f"{name}.py"
-    if not _is_there(path, source):
+    if not _has_text(path, source):
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         with os.fdopen(handle, "w") as f:
             f.write(source)
@@ -90,7 +95,7 @@ def load_module(source: str) -> ModuleType:
     return module
 
 
-def _is_there(path: Path, source: str) -> bool:
+def _has_text(path: Path, source: str) -> bool:
     try:
         with open(path, opener=open_file) as file:
             return file.read() == source
@@ -99,7 +104,12 @@ def _is_there(path: Path, source: str) -> bool:
 
 
 def load_python(source: str, bound: dict[str, object]) -> ModuleType:
-    """Run the module text as plain Python, with `bound` as its first globals."""
+    """Return a module that runs a text as plain Python.
+
+    Args:
+        source: of the module.
+        bound: its globals before the text is run.
+    """
     module = ModuleType("vertexsdk_kernels_python")
     vars(module).update(bound)
     exec(compile(source, "<vertexsdk delivery>", "exec"), vars(module))

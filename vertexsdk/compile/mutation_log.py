@@ -1,7 +1,7 @@
-"""What methods ask for beyond their own row: messages by id, targets added and removed.
+"""The log of what methods do beyond their own row: messages by id, targets added and removed.
 
-Kernels write into fixed arrays and count on past their end; the caller then grows the arrays
-and has the kernel repeat the vertex which did not fit.
+Kernels write into fixed arrays. Past their end they only count; the caller then grows the arrays,
+and the kernel repeats the vertex that did not fit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One request of local vertex `vertex` about the vertex with id `target`."""
+    """One action of a vertex on the vertex with id `target`.
+
+    Attributes:
+        what: EMIT, ADD or REMOVE.
+        vertex: the local vertex that acts.
+        target: an id.
+        message: of EMIT.
+        value: of the edge that ADD adds; None for none.
+    """
 
     what: int
     vertex: int
@@ -32,7 +40,12 @@ class Entry:
 
 
 class Log:
-    """The requests of one phase, in the order of the vertices which made them."""
+    """The actions of one phase, in the order of the vertices.
+
+    Args:
+        algebra: of the messages; None at the events level.
+        value_dtype: of edge values; None where they are not read.
+    """
 
     def __init__(self, algebra: Algebra | None, value_dtype: str | None) -> None:
         size = () if algebra is None or algebra.size is None else (algebra.size,)
@@ -59,14 +72,14 @@ class Log:
             setattr(self, name, new)
 
     def add(self, entry: Entry) -> None:
-        """Note a request of an interpreted method."""
+        """Append an action of an interpreted method."""
         self.extra.append(entry)
 
     def __bool__(self) -> bool:
         return bool(self.count[0]) or bool(self.extra)
 
     def entries(self) -> list[Entry]:
-        """All requests, in order."""
+        """Return all actions, in order."""
         n = int(self.count[0])
         vector = self.message.ndim > 1
         messages = [m.copy() for m in self.message[:n]] if vector else self.message[:n].tolist()

@@ -1,8 +1,10 @@
-"""The compiled methods of one class: arguments marshalled, vertices divided among threads."""
+"""The compiled methods of one class: calls its kernels, with vertices divided among threads."""
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Callable
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -28,7 +30,7 @@ PARALLEL = 4 * BLOCK  # vertices below which one thread is quicker
 
 
 def _nothing(dtype: str) -> Array:
-    """Stand in for an array which a topology has not."""
+    """An empty array, for one that a topology does not have."""
     array: Array = np.zeros(0, dtype)
     array.flags.writeable = False  # as a topology's arrays, or kernels would compile twice
     return array
@@ -38,7 +40,20 @@ NOTHING = {name: _nothing(name) for name in ("float64", "int64", "bool")}
 
 
 class NativeMethods:
-    """`init`, `gather` and `scatter` of one class over one partition, as kernels."""
+    """`init`, `gather` and `scatter` of one class over one partition, as kernels.
+
+    Args:
+        spec: the class.
+        column: the name of the state column of a field.
+        module: the generated module with the class's kernels.
+        shape: the message layout, see `shape_of`.
+        params: the value of every parameter.
+        num_vertices: of the whole graph.
+        tolerance: within which a vertex does not scatter.
+        threads: that kernels may use.
+        logs: a method changes the graph, or sends by id.
+        tracked: the state at the last scatter is kept, for the tolerance.
+    """
 
     def __init__(
         self,
@@ -74,20 +89,20 @@ class NativeMethods:
         t = v.topology
         spec = self.spec
         along = t.value if values is None else values
-        given: list[Any] = [
+        arguments: list[Any] = [
             t.ids, t.start, t.stop, t.target, t.ghost_ids,
             along if along is not None else NOTHING[spec.value_dtype or "float64"],
             t.reverse if t.reverse is not None else NOTHING["bool"],
             self.num_vertices,
         ]  # fmt: skip
-        given += [v.states[self.column(name)] for name in spec.states]
+        arguments += [v.states[self.column(name)] for name in spec.states]
         for name, (kind, _) in spec.params.items():
             dtype = dtype_of(kind)
             if dtype != object:
-                given.append(dtype.type(self.params[name]).item())
-        given += [aggregates[name] for name in spec.aggregators]
-        given += [blocks[name] for name in spec.aggregators]
-        return (*given, *log.arrays())
+                arguments.append(dtype.type(self.params[name]).item())
+        arguments += [aggregates[name] for name in spec.aggregators]
+        arguments += [blocks[name] for name in spec.aggregators]
+        return (*arguments, *log.arrays())
 
     def _partial(self, count: int) -> dict[str, Array]:
         parts = count // BLOCK + 1
@@ -101,17 +116,22 @@ class NativeMethods:
             for x in values.tolist():
                 into[name] = combine(into[name], x)
 
-    def _cuts(self, count: int) -> list[int]:
+    def _tracked(self, v: Vertices) -> list[Array]:
+        """The columns of the state at the last scatter, where it is tracked."""
+        return [v.tracked[self.column(n)] for n in self.spec.states] if self.tracked else []
+
+    def _in_parts(self, count: int, part: Callable[[int, int], Any]) -> list[Any]:
+        """Call part(lo, hi) on ranges of whole blocks that cover 0..count, side by side."""
         threads = self.threads if count > PARALLEL else 1
         step = -(-count // (threads * BLOCK)) * BLOCK or BLOCK
-        return [*range(0, count, step), count]
+        cuts = [*range(0, count or 1, step), count]
+        return run_all([partial(part, a, b) for a, b in itertools.pairwise(cuts)])
 
     def init(
         self, v: Vertices, todo: Array, aggregates: dict[str, Any], into: dict[str, Any], log: Log
     ) -> None:
-        """Initialise the vertices of `todo`."""
+        """Initialise the vertices of `todo` (int32, ascending)."""
         blocks = self._partial(len(todo))
-        cuts = self._cuts(len(todo))
 
         def part(lo: int, hi: int) -> None:
             while lo < hi:
@@ -119,7 +139,7 @@ class NativeMethods:
                 if lo < hi:
                     log.grow()
 
-        run_all([partial(part, a, b) for a, b in zip(cuts, cuts[1:], strict=False)])
+        self._in_parts(len(todo), part)
         self._reduce(blocks, into)
 
     def gather(
@@ -132,11 +152,20 @@ class NativeMethods:
         into: dict[str, Any],
         log: Log,
     ) -> Array:
-        """Gather on the vertices of `todo`; return those which are to scatter."""
+        """Gather on the vertices of `todo` (int32, ascending), and return those that must scatter.
+
+        Args:
+            v: the partition's arrays, whose states are written.
+            delivery: of the partition's messages.
+            todo: the local vertices that gather.
+            iteration: from 0.
+            aggregates: the value of each aggregator after the last iteration.
+            into: to which contributions are added, by aggregator.
+            log: takes messages by id, and changes of the graph.
+        """
         blocks = self._partial(len(todo))
         out = self.space.take(len(todo), _INDEX)
-        tracked = [v.tracked[self.column(n)] for n in self.spec.states] if self.tracked else []
-        cuts = self._cuts(len(todo))
+        tracked = self._tracked(v)
         largest = 0
         if self.spec.latest:
             t = v.topology
@@ -163,13 +192,11 @@ class NativeMethods:
                     log.grow()
             return out[first:put]
 
-        parts = run_all(
-            [partial(part, a, b) for a, b in zip(cuts, cuts[1:], strict=False)] or [lambda: out[:0]]
-        )
+        parts = self._in_parts(len(todo), part)
         self._reduce(blocks, into)
-        found = sum(map(len, parts))
-        full = found == len(todo) or len(parts) == 1  # so they are side by side
-        return out[:found] if full else np.concatenate(parts)
+        count = sum(map(len, parts))
+        contiguous = count == len(todo) or len(parts) == 1
+        return out[:count] if contiguous else np.concatenate(parts)
 
     def scatter(
         self,
@@ -181,7 +208,10 @@ class NativeMethods:
         into: dict[str, Any],
         log: Log,
     ) -> int:
-        """Scatter from the vertices of `todo`; return the number of messages."""
+        """Scatter from the vertices of `todo`, and return the number of messages.
+
+        The arguments are those of `gather`.
+        """
         if self.shape == "derived":
             return self._scatter_derived(v, delivery, todo, iteration, aggregates, log)
         if self.shape == "uniform":
@@ -189,25 +219,24 @@ class NativeMethods:
         blocks = self._partial(len(todo))
         degrees = delivery.degrees(todo)
         edges = int(degrees.sum())
-        quiet = delivery.dense(edges)
+        dense = delivery.dense(edges)
         largest = int(degrees.max()) if len(degrees) and self.shape == "many" else 0
         nothing = np.empty(0, np.int32)
-        tracked = [v.tracked[self.column(n)] for n in self.spec.states] if self.tracked else []
+        tracked = self._tracked(v)
 
         def chunk(lo: int, hi: int, threads: int, me: int) -> None:
-            one = self._one(delivery, largest)
+            scratch_row = self._message_scratch(delivery, largest)
             while lo < hi:
                 _, lo = self.module.scatter(
-                    todo, lo, hi, 0, iteration, nothing, one[0], *tracked,
-                    *self._arguments(v, aggregates, blocks, log), *one,
-                    *delivery.arguments(v.msg, v.agg, 0 if quiet else threads, me),
+                    todo, lo, hi, 0, iteration, nothing, scratch_row[0], *tracked,
+                    *self._arguments(v, aggregates, blocks, log), *scratch_row,
+                    *delivery.arguments(v.msg, v.agg, 0 if dense else threads, me),
                 )  # fmt: skip
                 if lo < hi:
                     log.grow()
 
-        if quiet:
-            cuts = self._cuts(len(todo))
-            run_all([partial(chunk, a, b, 0, 0) for a, b in zip(cuts, cuts[1:], strict=False)])
+        if dense:
+            self._in_parts(len(todo), lambda lo, hi: chunk(lo, hi, 0, 0))
             delivery.pull(v.msg, v.agg)
         elif blocks or self.logs:
             # blocks of contributions must not be shared by threads
@@ -217,8 +246,10 @@ class NativeMethods:
         self._reduce(blocks, into)
         return edges
 
-    def _one(self, delivery: Delivery, largest: int) -> tuple[Array, Array, Array, Array]:
-        """One message and its flag, and a row of messages and flags."""
+    def _message_scratch(
+        self, delivery: Delivery, largest: int
+    ) -> tuple[Array, Array, Array, Array]:
+        """Room for one message and its flag, and for a row of `largest` messages and flags."""
         algebra = delivery.algebra
         size = () if algebra.size is None else (algebra.size,)
         return (
@@ -252,7 +283,7 @@ class NativeMethods:
         return edges
 
     def repair(self, v: Vertices, delivery: Delivery, slots: Array, num: dict[str, Any]) -> None:
-        """Recompute slots whose winner was withdrawn; derived shape only."""
+        """Recompute slots (int32) whose best message was withdrawn; derived shape only."""
         t = v.topology
         direct = t.in_value is not None
         self.module.repair(
@@ -271,8 +302,8 @@ class NativeMethods:
         """The trailing arguments of kernels which compute messages along edges of these values."""
         none = {k: a.identity for k, a in self.spec.aggregators.items()}
         log = Log(delivery.algebra, self.spec.value_dtype)
-        given = self._arguments(v, aggregates or none, self._partial(0), log, values)
-        return (*given, *(v.tracked[self.column(n)] for n in self.spec.states))
+        arguments = self._arguments(v, aggregates or none, self._partial(0), log, values)
+        return (*arguments, *(v.tracked[self.column(n)] for n in self.spec.states))
 
     def _scatter_uniform(
         self,
@@ -288,16 +319,15 @@ class NativeMethods:
         out = self.space.take(len(todo), _INDEX)
         shape = (len(todo), *v.msg.shape[1:])
         old = self.space.take(math.prod(shape), v.msg.dtype).reshape(shape)
-        tracked = [v.tracked[self.column(n)] for n in self.spec.states] if self.tracked else []
-        cuts = self._cuts(len(todo))
+        tracked = self._tracked(v)
 
         def part(lo: int, hi: int) -> tuple[Array, Array]:
             put = first = lo
-            one = self._one(delivery, 0)
+            scratch_row = self._message_scratch(delivery, 0)
             while lo < hi:
                 count, lo = self.module.scatter(
                     todo, lo, hi, put, iteration, out, old, *tracked,
-                    *self._arguments(v, aggregates, blocks, log), *one,
+                    *self._arguments(v, aggregates, blocks, log), *scratch_row,
                     *delivery.arguments(v.msg, v.agg, 1, 0),
                 )  # fmt: skip
                 put += count
@@ -305,9 +335,6 @@ class NativeMethods:
                     log.grow()
             return out[first:put], old[first:put]
 
-        parts = run_all(
-            [partial(part, a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
-            or [lambda: (out[:0], old[:0])]
-        )
+        parts = self._in_parts(len(todo), part)
         self._reduce(blocks, into)
         return delivery.push(parts, v.msg, v.agg)

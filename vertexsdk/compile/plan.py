@@ -1,4 +1,4 @@
-"""What a worker needs to know of a run: made once by the driver, shipped to every task."""
+"""The plan of a run: all that a task must know of it, made by the driver and sent to every task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,23 @@ __all__ = ["Plan", "delivery_module", "shippable"]
 class Plan:
     """A program bound to its parameters and to a loaded graph.
 
-    `kernels` holds the generated text per class, or None where a class runs interpreted.
+    Attributes:
+        program: its classes, without sources (see `shippable`).
+        kernels: the generated text per class; None where a class runs interpreted.
+        shape: the message layout, see `shape_of`.
+        params: the value of every parameter.
+        tolerance: within which a vertex does not scatter.
+        threads: that kernels may use in each partition.
+        topologies: the key in shared memory of each partition's topology.
+        run: the prefix of the run's keys in shared memory.
+        loop: what `self.loop` is.
+        store: where versions are written; None if nowhere.
+        max_iterations: after which the run ends; None for no limit.
+        each: a ghost per remote edge, instead of one per remote vertex.
+        names: broadcast of the names of string ids, for interpreted methods.
+        kinds: the class number for each class code of the vertex file.
+        keep: the prefix in shared memory under which the answer stays; None drops it.
+        warm: the answer to start from; None starts from `init`.
     """
 
     program: Program
@@ -32,16 +48,16 @@ class Plan:
     params: dict[str, Any]
     tolerance: float
     threads: int
-    topologies: tuple[str, ...]  # resident key per partition
-    run: str  # prefix of resident keys
+    topologies: tuple[str, ...]
+    run: str
     loop: str
     store: str | Address | None
     max_iterations: int | None
-    each: bool  # a ghost per remote edge
-    names: Any = None  # broadcast of the names of string ids, for interpreted methods
-    kinds: tuple[int, ...] = ()  # class number for each class code of the vertex file
-    keep: str | None = None  # resident prefix under which the answer stays
-    warm: Kept | None = None  # the answer to go on from
+    each: bool
+    names: Any = None
+    kinds: tuple[int, ...] = ()
+    keep: str | None = None
+    warm: Kept | None = None
 
     @property
     def trims(self) -> bool:
@@ -50,19 +66,19 @@ class Plan:
         return self.keep is not None and algebra is not None and algebra.kind != "sum"
 
     def kept(self, iterations: int, aggregates: Mapping[str, Any]) -> Kept | None:
-        """Describe the answer that stays after so many iterations; None where none does."""
+        """Return the answer that stays after this many iterations; None where none does."""
         if self.keep is None:
             return None
         return Kept(self.keep, self.level + iterations, dict(aggregates))
 
     @property
     def level(self) -> int:
-        """The level of a vertex which begins now: later than all that was kept."""
+        """The level of a vertex that starts now: above all levels of the earlier answer."""
         return 0 if self.warm is None else self.warm.level + 1
 
     @property
     def tracked(self) -> bool:
-        """Whether the last scattered state is kept."""
+        """Whether the state at the last scatter is kept."""
         return self.tolerance > 0 or self.shape == "derived"
 
     @property
@@ -92,8 +108,8 @@ def shape_of(specs: tuple[ClassSpec, ...], *, native: bool = False) -> str:
     return shapes.pop() if len(shapes) == 1 else "many"
 
 
-def _no_jit(function: Any = None, **options: Any) -> Any:
-    """Stands for the compiler where the text runs as plain Python."""
+def _plain(function: Any = None, **options: Any) -> Any:
+    """Replaces the compiler where the text runs as plain Python."""
     return (lambda f: f) if function is None else function
 
 

@@ -1,6 +1,6 @@
-"""One partition's vertices at one version: state columns, messages, aggregates, what is pending.
+"""The arrays of one partition at one version: state columns, messages, aggregates, pending work.
 
-A version is immutable once saved: a hop loads version v, works on copies, saves v + 1.
+A version is immutable once saved: a hop loads version v, works on copies, and saves v + 1.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Vertices:
 
     @classmethod
     def fresh(cls, topology: Topology, program: Program, shape: str, tracked: bool) -> Vertices:
-        """Return the vertices of a loop which has not begun, at their defaults."""
+        """Return the arrays of a loop that has not started, with all fields at their defaults."""
         states = {name: default_column(topology.n, f) for name, f in program.states().items()}
         algebra = program.algebra
         if algebra is None:
@@ -58,11 +58,13 @@ class Vertices:
             msg = filled(base + len(topology.inbound), algebra)
             slots = 0 if algebra.kind == "latest" else topology.n + topology.ghosts
             agg = filled(slots, algebra)
-        kept = {k: v.copy() for k, v in states.items()} if tracked else {}
-        return cls(topology, states, msg, agg, np.arange(topology.n, dtype=np.int32), kept)
+        last_scattered = {k: v.copy() for k, v in states.items()} if tracked else {}
+        return cls(
+            topology, states, msg, agg, np.arange(topology.n, dtype=np.int32), last_scattered
+        )
 
     def to_columns(self, algebra: Algebra | None) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Return the version's arrays by name, and the rest as JSON."""
+        """Return the version's arrays by name, and the rest as values for JSON."""
         columns = {f"state.{k}": v for k, v in self.states.items()}
         columns |= {f"tracked.{k}": v for k, v in self.tracked.items()}
         columns |= {"msg": self.msg, "agg": self.agg, "pending": self.pending}

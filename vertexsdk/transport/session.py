@@ -171,9 +171,9 @@ def _await_executors(spark: SparkSession, master: str) -> None:
     start = changed = time.monotonic()
     executors = 0
     while executors == 0 or (executors != expected and time.monotonic() < changed + 1.0):
-        found = scala_sc.getExecutorMemoryStatus().size() - 1  # without the driver
-        if found != executors:
-            executors, changed = found, time.monotonic()
+        count = scala_sc.getExecutorMemoryStatus().size() - 1  # without the driver
+        if count != executors:
+            executors, changed = count, time.monotonic()
         if executors == 0 and time.monotonic() > start + EXECUTOR_SECONDS:
             spark.stop()
             raise InputError(
@@ -231,23 +231,25 @@ def light_java(master: str | None) -> dict[str, str]:
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ or not re.match(r"local(\[|$)", master or "local"):
         return {}
-    said = " ".join(os.environ.get(name, "") for name in _JAVA_FROM)
+    options = " ".join(os.environ.get(name, "") for name in _JAVA_FROM)
     few = (os.cpu_count() or 1) <= _FEW_CORES
-    wanted = [
-        option for word, option in _LOCAL_JAVA.items() if word not in said and (few or word != "GC")
+    chosen = [
+        option
+        for word, option in _LOCAL_JAVA.items()
+        if word not in options and (few or word != "GC")
     ]
-    return {"spark.driver.extraJavaOptions": " ".join(wanted)} if wanted else {}
+    return {"spark.driver.extraJavaOptions": " ".join(chosen)} if chosen else {}
 
 
 def _pass_on(lines: IO[bytes]) -> None:
     """Copy the JVM's error stream to ours, without the noise of starting and stopping."""
-    held = b""  # a traceback's head, until its next line tells whose it is
+    pending = b""  # a traceback's head, until its next line tells whose it is
     with lines:
         for line in lines:
             if line == _TRACE:
-                held = line
+                pending = line
                 continue
             if not _NOISE.match(line):
                 with contextlib.suppress(OSError, ValueError):
-                    os.write(2, held + line)
-            held = b""
+                    os.write(2, pending + line)
+            pending = b""
