@@ -102,6 +102,13 @@ class Algebra:
 class Sum(Algebra):
     """The sum of all messages; identity 0, inverse negation.
 
+    Args:
+        type: int, float or VertexId.
+        size: length of a vector message, combined element by element; None for a scalar.
+
+    Raises:
+        ProgramError: `type` is something else.
+
     >>> Sum(float).combine(1.0, 2.0)
     3.0
     """
@@ -117,6 +124,13 @@ class Sum(Algebra):
 class Min(Algebra):
     """The smallest message; identity `inf` for float, `INT_MAX` for int and VertexId.
 
+    Args:
+        type: int, float or VertexId.
+        size: length of a vector message, combined element by element; None for a scalar.
+
+    Raises:
+        ProgramError: `type` is something else.
+
     >>> Min(int).identity == INT_MAX
     True
     """
@@ -130,6 +144,13 @@ class Min(Algebra):
 
 class Max(Algebra):
     """The largest message; identity `-inf` for float, `INT_MIN` for int and VertexId.
+
+    Args:
+        type: int, float or VertexId.
+        size: length of a vector message, combined element by element; None for a scalar.
+
+    Raises:
+        ProgramError: `type` is something else.
 
     >>> Max(float).combine(1.0, 2.0)
     2.0
@@ -156,6 +177,9 @@ class Latest(Algebra):
 
     Values are an array in ascending order of producer ids, or a list where the type is no number.
     A producer that has sent nothing yet, or the identity, has no entry.
+
+    Args:
+        type: of the messages: int, float, `VertexId`, or any picklable class.
 
     >>> Latest(int).identity == INT_MAX
     True

@@ -60,6 +60,9 @@ def param(default: Any = MISSING) -> Any:
     Args:
         default: where a run gives no value; without a default every run must give one.
 
+    Returns:
+        The declaration; in a method `self.NAME` is the value.
+
     >>> class Reach(Vertex, abstract=True):
     ...     origin: int = param()
     ...     damping: float = param(0.85)
@@ -83,6 +86,9 @@ def state(default: Any = MISSING, *, size: int | None = None) -> Any:
         default: of a new vertex; without it a number starts at zero, an object at None.
         size: the length of a vector of numbers; None for a single value.
 
+    Returns:
+        The declaration; in a method `self.NAME` is the vertex's value, or an array (size,).
+
     Raises:
         ProgramError: when the class is defined, if type, default and size do not fit.
 
@@ -100,6 +106,9 @@ def aggregate(algebra: Algebra | Callable[..., Any], type: type = float) -> Any:
         algebra: `Sum(float)`, `Min(int)`, an `Algebra`, or the builtin `sum`, `min`, `max`
             (over `type`) or `any`.
         type: int or float, for a builtin.
+
+    Returns:
+        The declaration; in a method `self.NAME` is an `Aggregator`.
 
     Raises:
         ProgramError: `algebra` is something else.
@@ -127,6 +136,9 @@ def producers(type: type = float) -> Any:
 
     Args:
         type: of the values.
+
+    Returns:
+        The declaration; in a method `self.NAME` is a dict.
 
     >>> class Inbox(Vertex, abstract=True):
     ...     latest = producers(float)
