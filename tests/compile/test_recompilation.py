@@ -56,7 +56,7 @@ def plan() -> Plan:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The text of each plan's kernels that was made anew."""
     texts: list[str] = []
-    original = kernel_cache.with_kernels
+    original = kernel_cache.compile_program
 
     def counted(
         plan: Plan,
@@ -70,7 +70,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         texts.append(found.kernels[0].source)
         return found
 
-    monkeypatch.setattr(kernel_cache, "with_kernels", counted)
+    monkeypatch.setattr(kernel_cache, "compile_program", counted)
     monkeypatch.setattr(kernel_cache, "_known", {})
     return texts
 

@@ -21,7 +21,8 @@ from vertexsdk.algorithms import (
     StronglyConnectedComponents,
 )
 from vertexsdk.arrays import shared_memory
-from vertexsdk.program.analysis.warm_start import Kept, why_from_init
+from vertexsdk.compile.plan import ResidentAnswer
+from vertexsdk.program.analysis.warm_start import why_from_init
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Delta
 from vertexsdk.testing.oracles import disagreements, expected
@@ -50,7 +51,7 @@ def answers(
     for _ in range(rng.choice([1, 2, 3]) * vertices):
         change(rng, edges, vertices, undirected)
     edges = edges or {(0, 1): 1.0}
-    kept: Kept | None = None
+    kept: ResidentAnswer | None = None
     for _ in range(8):
         rows = [(a, b, x) for (a, b), x in edges.items()]
         names = [params["origin"]] if "origin" in params else []

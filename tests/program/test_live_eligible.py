@@ -8,7 +8,7 @@ from tests.support.live import LiveInProcess
 from tests.support.reference import reference
 from vertexsdk import Min, Sum, Vertex, VertexId, aggregate, inf, param, state
 from vertexsdk.algorithms import BreadthFirstSearch, ConnectedComponents, PageRank, ShortestPaths
-from vertexsdk.program.analysis.incremental_rules import why_not_live
+from vertexsdk.program.analysis.incremental_rules import why_not_incremental
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Aggregates, Delta
 
@@ -88,7 +88,7 @@ class Weighed(Shared):
 
 def why(cls: type[Vertex]) -> str | None:
     given = {"partitions": 1, "undirected": False, "strings": False, "compiled": True}
-    return why_not_live(Program(cls), **given)  # type: ignore[arg-type]
+    return why_not_incremental(Program(cls), **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ import numpy as np
 
 from tests.support.adjacency import Edge, adjacency
 from vertexsdk.arrays import shared_memory
-from vertexsdk.compile._compile_program import with_kernels
-from vertexsdk.compile.plan import Plan, shape_of, shippable
+from vertexsdk.compile._compile_program import compile_program
+from vertexsdk.compile.plan import Plan, ResidentAnswer, shape_of, shippable
 from vertexsdk.engine import task
 from vertexsdk.engine._master import IterationStats, Master
 from vertexsdk.engine._precompile import compile_plan
@@ -28,7 +28,6 @@ from vertexsdk.errors import RunError
 from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.topology import Topology
 from vertexsdk.program.analysis.delay_bound import by_blocks
-from vertexsdk.program.analysis.warm_start import Kept
 from vertexsdk.program.program import Program
 
 __all__ = ["InProcess", "topologies"]
@@ -150,7 +149,7 @@ class InProcess:
         self.rows = adjacency(typed, self.kinds, program.direction, undirected=undirected)
         self._topologies: dict[tuple[int, Placement | None], list[Topology]] = {}
         self.trace: Callable[[RunReport], None] | None = None  # of asynchronous hops
-        self.kept: Kept | None = None  # the last answer, where `run` was to keep it
+        self.kept: ResidentAnswer | None = None  # the last answer, where `run` was to keep it
         # Of the last asynchronous run:
         self.hops = 0
         self.rounds: Rounds | None = None
@@ -164,7 +163,7 @@ class InProcess:
         compiled: bool | Literal["require"] = False,
         threads: int = 1,
         forget: bool = False,
-        warm: Kept | None = None,
+        warm: ResidentAnswer | None = None,
         keep: bool = False,
         placement: Placement | None = None,
         delay_bound: int = 1,
@@ -186,7 +185,7 @@ class InProcess:
         if keep:
             kept = f"inprocess-{os.getpid()}/kept-{next(_numbers)}"
             plan = replace(plan, keep=kept, warm=warm)
-        plan = with_kernels(plan, compiled, False, lambda text: None, compile_plan)
+        plan = compile_program(plan, compiled, False, lambda text: None, compile_plan)
         plan = replace(plan, program=shippable(self.program))
         try:
             order = _Order(delay_bound, patient, rng, max_hops)

@@ -15,7 +15,7 @@ from tests.support.adjacency import adjacency
 from tests.support.inprocess import InProcess
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.column_codec import encode_bytes
-from vertexsdk.compile._compile_program import with_kernels
+from vertexsdk.compile._compile_program import compile_program
 from vertexsdk.compile.plan import Plan, shippable
 from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine.incremental import _incremental_task as incremental_task
@@ -27,7 +27,7 @@ from vertexsdk.engine.incremental._incremental_task import (
 )
 from vertexsdk.engine.incremental._partition import IncrementalPartition
 from vertexsdk.graph.changes.changes import Changes
-from vertexsdk.program.analysis.incremental_rules import layout_of, why_not_live
+from vertexsdk.program.analysis.incremental_rules import layout_of, why_not_incremental
 from vertexsdk.program.program import Program
 
 __all__ = ["LiveInProcess"]
@@ -65,7 +65,7 @@ class LiveInProcess:
         threads: int = 1,
         workers: int = 1,
     ) -> None:
-        why = why_not_live(
+        why = why_not_incremental(
             program, partitions=1, undirected=undirected, strings=False, compiled=True
         )
         assert why is None, why
@@ -78,7 +78,7 @@ class LiveInProcess:
         typed = [(s, t, dtype.type(x[0] if x else 1)) for s, t, *x in edges]
         whole.rows = adjacency(typed, whole.kinds, "out", undirected=undirected)
         plan = whole._plan(params or {}, 1, threads)
-        plan = with_kernels(plan, "require", False, lambda text: None, compile_plan)
+        plan = compile_program(plan, "require", False, lambda text: None, compile_plan)
         self.plan: Plan = replace(plan, program=shippable(program))
         self.layout, self.workers = layout, workers
         key = f"inprocess-{os.getpid()}/live-{next(_numbers)}"

@@ -24,7 +24,7 @@ from vertexsdk.engine.engine import Budget, Command, CommandResult, Engine, Sett
 from vertexsdk.graph.changes.changes import ADD, REMOVE
 from vertexsdk.graph.checkpoint import put_edges
 from vertexsdk.loops import _open_loop as open_loop
-from vertexsdk.program.analysis.warm_start import Kept, why_from_init
+from vertexsdk.program.analysis.warm_start import ResidentAnswer, why_from_init
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 
 __all__ = ["DictEngine", "DictGraph", "without_spark"]
@@ -59,7 +59,7 @@ class DictEngine:
         bound = self.program.bind(setting.params)
         self.from_init = why_from_init(self.program, bound, 0.0, self.partitions)
         self.iteration = 0
-        self._kept: Kept | None = None
+        self._kept: ResidentAnswer | None = None
         self._quiet = False
         self._state: dict[int, dict[str, Any]] | None = None
 

@@ -15,7 +15,7 @@ from vertexsdk.errors import ProgramError, VertexError
 from vertexsdk.program.algebra import dtype_of
 from vertexsdk.program.program import ClassSpec
 
-__all__ = ["InterpretedWarning", "with_kernels"]
+__all__ = ["InterpretedWarning", "compile_program"]
 
 Compiled = bool | Literal["require"]
 
@@ -24,7 +24,7 @@ class InterpretedWarning(UserWarning):
     """A program runs interpreted; the text names the line and the reason."""
 
 
-def with_kernels(
+def compile_program(
     plan: Plan,
     compiled: Compiled,
     strings: bool,

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from vertexsdk.compile._method_kernels import BLOCK
 from vertexsdk.compile.delivery import Delivery
-from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, Entry, Log
-from vertexsdk.compile.vertex_arrays import Vertices
+from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, LogEntry, MutationLog
+from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.errors import ProgramError, RunError, VertexError
 from vertexsdk.graph.id_codec import IdCodec
 from vertexsdk.program.algebra import Algebra, VertexId
@@ -33,7 +33,7 @@ Array = NDArray[Any]
 class Cursor:
     """The services behind `self` while one vertex's method runs (`Vertex._runtime`)."""
 
-    def __init__(self, v: Vertices, names: IdCodec | None, log: Log) -> None:
+    def __init__(self, v: VertexArrays, names: IdCodec | None, log: MutationLog) -> None:
         t = v.topology
         self.start = t.start
         self.target = t.target
@@ -94,7 +94,7 @@ class Cursor:
         if edge < hi - lo and row[edge] == code:
             self._edge(lo + edge, value)
         else:
-            self.log.add(Entry(EMIT, self.index, code, message=value))
+            self.log.add(LogEntry(EMIT, self.index, code, message=value))
 
     def _edge(self, edge: int, value: Any) -> None:
         if self.uniform and edge != self.start[self.index]:
@@ -119,11 +119,11 @@ class Cursor:
 
     def add_target(self, target: Any, value: Any) -> None:
         """Log a new consumer."""
-        self.log.add(Entry(ADD, self.index, self._code(target), value=value))
+        self.log.add(LogEntry(ADD, self.index, self._code(target), value=value))
 
     def remove_target(self, target: Any) -> None:
         """Log the removal of a consumer."""
-        self.log.add(Entry(REMOVE, self.index, self._code(target)))
+        self.log.add(LogEntry(REMOVE, self.index, self._code(target)))
 
     def _events_only(self) -> list[Target]:
         raise ProgramError("addedTargets, removedTargets and retainedTargets need the events level")
@@ -165,7 +165,7 @@ class InterpretedMethods:
 
     def _each(
         self,
-        v: Vertices,
+        v: VertexArrays,
         todo: Array,
         aggregates: dict[str, Any],
         into: dict[str, Any],
@@ -225,7 +225,12 @@ class InterpretedMethods:
             raise user_error(self.spec, what, error) from error
 
     def init(
-        self, v: Vertices, todo: Array, aggregates: dict[str, Any], into: dict[str, Any], log: Log
+        self,
+        v: VertexArrays,
+        todo: Array,
+        aggregates: dict[str, Any],
+        into: dict[str, Any],
+        log: MutationLog,
     ) -> None:
         """Initialise the vertices of `todo` (int32, ascending)."""
         vertex = self.vertex
@@ -237,13 +242,13 @@ class InterpretedMethods:
 
     def gather(
         self,
-        v: Vertices,
+        v: VertexArrays,
         delivery: Delivery,
         todo: Array,
         iteration: int,
         aggregates: dict[str, Any],
         into: dict[str, Any],
-        log: Log,
+        log: MutationLog,
     ) -> Array:
         """Gather on the vertices of `todo` (int32, ascending), and return those that must scatter.
 
@@ -299,7 +304,7 @@ class InterpretedMethods:
         return result
 
     def _changed(
-        self, v: Vertices, todo: Array, lists: dict[str, tuple[list[Any], list[Any]]]
+        self, v: VertexArrays, todo: Array, lists: dict[str, tuple[list[Any], list[Any]]]
     ) -> Array:
         changed: Array = np.zeros(len(todo), np.bool_)
         for name, f in self.spec.states.items():
@@ -329,13 +334,13 @@ class InterpretedMethods:
 
     def scatter(
         self,
-        v: Vertices,
+        v: VertexArrays,
         delivery: Delivery,
         todo: Array,
         iteration: int,
         aggregates: dict[str, Any],
         into: dict[str, Any],
-        log: Log,
+        log: MutationLog,
     ) -> int:
         """Scatter from the vertices of `todo`, and return the number of messages.
 
@@ -488,7 +493,9 @@ def write_column(
     )
 
 
-def messages_array(values: list[Any], algebra: Any, names: IdCodec | None, spec: ClassSpec) -> Array:
+def messages_array(
+    values: list[Any], algebra: Any, names: IdCodec | None, spec: ClassSpec
+) -> Array:
     """Return messages as an array of the algebra's dtype, (n,) or (n, size).
 
     Raises:

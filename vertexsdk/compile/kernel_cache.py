@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vertexsdk.compile._compile_program import Compiled, with_kernels
+from vertexsdk.compile._compile_program import Compiled, compile_program
 from vertexsdk.compile._method_kernels import KernelText
 from vertexsdk.compile.plan import Plan
 from vertexsdk.program.program import ClassSpec
@@ -36,7 +36,7 @@ def compiled_plan(
 ) -> Plan:
     """Return a plan with its kernels, from the cache where an equal plan was compiled before.
 
-    Arguments and errors are those of `with_kernels`.
+    Arguments and errors are those of `compile_program`.
     """
     alive: list[Any] = [plan.program.classes]
     key = (
@@ -47,7 +47,7 @@ def compiled_plan(
     )  # fmt: skip
     cached = _known.get(key)
     if cached is None:
-        compiled_now = with_kernels(plan, compiled, strings, say, precompile)
+        compiled_now = compile_program(plan, compiled, strings, say, precompile)
         if compiled_now.kernels and all(kernel is not None for kernel in compiled_now.kernels):
             if len(_known) >= _MOST:
                 _known.clear()

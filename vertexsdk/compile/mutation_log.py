@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from vertexsdk.program.algebra import Algebra
 
-__all__ = ["ADD", "EMIT", "REMOVE", "Entry", "Log"]
+__all__ = ["ADD", "EMIT", "REMOVE", "LogEntry", "MutationLog"]
 
 EMIT, ADD, REMOVE, ADD_BARE = 0, 1, 2, 3  # the last, of kernels, is ADD without a value
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """One action of a vertex on the vertex with id `target`.
 
     Attributes:
@@ -39,7 +39,7 @@ class Entry:
     value: Any = None
 
 
-class Log:
+class MutationLog:
     """The actions of one phase, in the order of the vertices.
 
     Args:
@@ -57,7 +57,7 @@ class Log:
         self.message: Array = np.empty((capacity, *size), dtype)
         self.value: Array = np.empty(capacity, np.dtype(value_dtype or "float64"))
         self.count: Array = np.zeros(1, np.int64)
-        self.extra: list[Entry] = []
+        self.extra: list[LogEntry] = []
 
     def arrays(self) -> tuple[Array, ...]:
         """The arguments `LOG_ARGS` of a kernel."""
@@ -71,21 +71,21 @@ class Log:
             new[: len(old)] = old
             setattr(self, name, new)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: LogEntry) -> None:
         """Append an action of an interpreted method."""
         self.extra.append(entry)
 
     def __bool__(self) -> bool:
         return bool(self.count[0]) or bool(self.extra)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LogEntry]:
         """Return all actions, in order."""
         n = int(self.count[0])
         vector = self.message.ndim > 1
         messages = [m.copy() for m in self.message[:n]] if vector else self.message[:n].tolist()
         return [
             *(
-                Entry(ADD, v, t) if w == ADD_BARE else Entry(w, v, t, m, x)
+                LogEntry(ADD, v, t) if w == ADD_BARE else LogEntry(w, v, t, m, x)
                 for w, v, t, m, x in zip(
                     self.what[:n].tolist(), self.vertex[:n].tolist(), self.target[:n].tolist(),
                     messages, self.value[:n].tolist(), strict=True,

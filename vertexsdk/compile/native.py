@@ -16,8 +16,8 @@ from vertexsdk.arrays.buffers import ScratchBuffers
 from vertexsdk.arrays.threads import run_all
 from vertexsdk.compile._method_kernels import BLOCK
 from vertexsdk.compile.delivery import Delivery
-from vertexsdk.compile.mutation_log import Log
-from vertexsdk.compile.vertex_arrays import Vertices
+from vertexsdk.compile.mutation_log import MutationLog
+from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.program.algebra import dtype_of
 from vertexsdk.program.program import ClassSpec
 
@@ -80,10 +80,10 @@ class NativeMethods:
 
     def _arguments(
         self,
-        v: Vertices,
+        v: VertexArrays,
         aggregates: dict[str, Any],
         blocks: dict[str, Array],
-        log: Log,
+        log: MutationLog,
         values: Array | None = None,
     ) -> tuple[Any, ...]:
         t = v.topology
@@ -116,7 +116,7 @@ class NativeMethods:
             for x in values.tolist():
                 into[name] = combine(into[name], x)
 
-    def _tracked(self, v: Vertices) -> list[Array]:
+    def _tracked(self, v: VertexArrays) -> list[Array]:
         """The columns of the state at the last scatter, where it is tracked."""
         return [v.tracked[self.column(n)] for n in self.spec.states] if self.tracked else []
 
@@ -128,7 +128,12 @@ class NativeMethods:
         return run_all([partial(part, a, b) for a, b in itertools.pairwise(cuts)])
 
     def init(
-        self, v: Vertices, todo: Array, aggregates: dict[str, Any], into: dict[str, Any], log: Log
+        self,
+        v: VertexArrays,
+        todo: Array,
+        aggregates: dict[str, Any],
+        into: dict[str, Any],
+        log: MutationLog,
     ) -> None:
         """Initialise the vertices of `todo` (int32, ascending)."""
         blocks = self._partial(len(todo))
@@ -144,13 +149,13 @@ class NativeMethods:
 
     def gather(
         self,
-        v: Vertices,
+        v: VertexArrays,
         delivery: Delivery,
         todo: Array,
         iteration: int,
         aggregates: dict[str, Any],
         into: dict[str, Any],
-        log: Log,
+        log: MutationLog,
     ) -> Array:
         """Gather on the vertices of `todo` (int32, ascending), and return those that must scatter.
 
@@ -200,13 +205,13 @@ class NativeMethods:
 
     def scatter(
         self,
-        v: Vertices,
+        v: VertexArrays,
         delivery: Delivery,
         todo: Array,
         iteration: int,
         aggregates: dict[str, Any],
         into: dict[str, Any],
-        log: Log,
+        log: MutationLog,
     ) -> int:
         """Scatter from the vertices of `todo`, and return the number of messages.
 
@@ -261,12 +266,12 @@ class NativeMethods:
 
     def _scatter_derived(
         self,
-        v: Vertices,
+        v: VertexArrays,
         delivery: Delivery,
         todo: Array,
         iteration: int,
         aggregates: dict[str, Any],
-        log: Log,
+        log: MutationLog,
     ) -> int:
         degrees = delivery.degrees(todo)
         edges = int(degrees.sum())
@@ -282,7 +287,9 @@ class NativeMethods:
         delivery.rounds(degrees, edges, chunk, v.agg)
         return edges
 
-    def repair(self, v: Vertices, delivery: Delivery, slots: Array, num: dict[str, Any]) -> None:
+    def repair(
+        self, v: VertexArrays, delivery: Delivery, slots: Array, num: dict[str, Any]
+    ) -> None:
         """Recompute slots (int32) whose best message was withdrawn; derived shape only."""
         t = v.topology
         direct = t.in_value is not None
@@ -294,26 +301,26 @@ class NativeMethods:
 
     def derived_arguments(
         self,
-        v: Vertices,
+        v: VertexArrays,
         delivery: Delivery,
         values: Array | None,
         aggregates: dict[str, Any] | None = None,
     ) -> tuple[Any, ...]:
         """The trailing arguments of kernels which compute messages along edges of these values."""
         none = {k: a.identity for k, a in self.spec.aggregators.items()}
-        log = Log(delivery.algebra, self.spec.value_dtype)
+        log = MutationLog(delivery.algebra, self.spec.value_dtype)
         arguments = self._arguments(v, aggregates or none, self._partial(0), log, values)
         return (*arguments, *(v.tracked[self.column(n)] for n in self.spec.states))
 
     def _scatter_uniform(
         self,
-        v: Vertices,
+        v: VertexArrays,
         delivery: Delivery,
         todo: Array,
         iteration: int,
         aggregates: dict[str, Any],
         into: dict[str, Any],
-        log: Log,
+        log: MutationLog,
     ) -> int:
         blocks = self._partial(len(todo))
         out = self.space.take(len(todo), _INDEX)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -12,11 +12,25 @@ from vertexsdk.compile._method_kernels import KernelText
 from vertexsdk.compile._rewrite import CannotCompile
 from vertexsdk.compile.module_cache import load_module, load_python
 from vertexsdk.program.algebra import Algebra
-from vertexsdk.program.analysis.warm_start import Kept
 from vertexsdk.program.program import ClassSpec, Program
 from vertexsdk.state.address import Address
 
-__all__ = ["Plan", "delivery_module", "shippable"]
+__all__ = ["Plan", "ResidentAnswer", "delivery_module", "shape_of", "shippable"]
+
+
+@dataclass(frozen=True)
+class ResidentAnswer:
+    """An answer that stays in the executors' shared memory, for a warm start.
+
+    Attributes:
+        key: the prefix of its keys there.
+        level: the greatest level of a vertex: the iteration of its last change.
+        aggregates: the value of each aggregator at the end.
+    """
+
+    key: str
+    level: int
+    aggregates: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -57,7 +71,7 @@ class Plan:
     names: Any = None
     kinds: tuple[int, ...] = ()
     keep: str | None = None
-    warm: Kept | None = None
+    warm: ResidentAnswer | None = None
 
     @property
     def trims(self) -> bool:
@@ -65,11 +79,11 @@ class Plan:
         algebra = self.program.algebra
         return self.keep is not None and algebra is not None and algebra.kind != "sum"
 
-    def kept(self, iterations: int, aggregates: Mapping[str, Any]) -> Kept | None:
+    def kept(self, iterations: int, aggregates: Mapping[str, Any]) -> ResidentAnswer | None:
         """Return the answer that stays after this many iterations; None where none does."""
         if self.keep is None:
             return None
-        return Kept(self.keep, self.level + iterations, dict(aggregates))
+        return ResidentAnswer(self.keep, self.level + iterations, dict(aggregates))
 
     @property
     def level(self) -> int:
@@ -108,7 +122,7 @@ def shape_of(specs: tuple[ClassSpec, ...], *, native: bool = False) -> str:
     return shapes.pop() if len(shapes) == 1 else "many"
 
 
-def _plain(function: Any = None, **options: Any) -> Any:
+def _no_jit(function: Any = None, **options: Any) -> Any:
     """Replaces the compiler where the text runs as plain Python."""
     return (lambda f: f) if function is None else function
 

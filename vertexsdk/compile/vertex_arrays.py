@@ -18,13 +18,13 @@ from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.fields import StateField
 from vertexsdk.program.program import Program
 
-__all__ = ["Vertices"]
+__all__ = ["VertexArrays"]
 
 Array = NDArray[Any]
 
 
 @dataclass
-class Vertices:
+class VertexArrays:
     """The mutable arrays of one partition while a hop works on them.
 
     `states` has a column per state field ((n,) or (n, k)); `msg` the latest message per vertex
@@ -47,7 +47,7 @@ class Vertices:
     level: Array | None = None  # int32: where values are trimmed, when each last changed
 
     @classmethod
-    def fresh(cls, topology: Topology, program: Program, shape: str, tracked: bool) -> Vertices:
+    def fresh(cls, topology: Topology, program: Program, shape: str, tracked: bool) -> VertexArrays:
         """Return the arrays of a loop that has not started, with all fields at their defaults."""
         states = {name: default_column(topology.n, f) for name, f in program.states().items()}
         algebra = program.algebra
@@ -84,7 +84,7 @@ class Vertices:
     @classmethod
     def from_columns(
         cls, topology: Topology, columns: Mapping[str, Array], meta: Mapping[str, Any]
-    ) -> Vertices:
+    ) -> VertexArrays:
         """Build the vertices from what `to_columns` returned, with copies that may be written."""
         part = {
             prefix: {

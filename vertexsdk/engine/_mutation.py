@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.compile.delivery import filled
-from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, Entry
-from vertexsdk.compile.vertex_arrays import Vertices, default_column
+from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, LogEntry
+from vertexsdk.compile.vertex_arrays import VertexArrays, default_column
 from vertexsdk.graph.topology import Topology
 from vertexsdk.program.program import Program
 
@@ -39,7 +39,7 @@ class GraphMutations:
     def __bool__(self) -> bool:
         return bool(self.touched or self.create or self.registered)
 
-    def note(self, entries: Sequence[Entry], topology: Topology) -> None:
+    def note(self, entries: Sequence[LogEntry], topology: Topology) -> None:
         """Take in all logged requests; what leaves a row as it is counts as none."""
         wishes: dict[tuple[int, int], tuple[bool, bool, Any]] = {}  # removed first, added, value
         for e in entries:
@@ -103,7 +103,7 @@ class _Rows:
 class Restructured:
     """The new vertices, and how to find the old ones in them."""
 
-    vertices: Vertices
+    vertices: VertexArrays
     moved: Array  # int32: new local index of each old vertex
     created: Array  # int32: local indices of new vertices
     appended: dict[int, Array]  # per partition: ids of ghosts it has to learn
@@ -112,7 +112,9 @@ class Restructured:
     lost: Array  # int32: slots which lost an in-edge
 
 
-def restructure(v: Vertices, changes: GraphMutations, program: Program, each: bool) -> Restructured:
+def restructure(
+    v: VertexArrays, changes: GraphMutations, program: Program, each: bool
+) -> Restructured:
     """Return the partition with the changes made; messages are kept per edge.
 
     Args:
@@ -307,13 +309,13 @@ def _spread(old: Array, moved: Array, n: int, default: Any) -> Array:
 
 
 def _carry(
-    v: Vertices,
+    v: VertexArrays,
     t: Topology,
     program: Program,
     moved: Array,
     edge: Array,
     learnt: Mapping[int, Array],
-) -> Vertices:
+) -> VertexArrays:
     """Move states, messages and one-shots to the new numbering; aggregates start empty."""
     states, tracked = {}, {}
     for name, f in program.states().items():
@@ -347,7 +349,7 @@ def _carry(
         agg[moved] = v.agg[: old.n]
         shift = _ghost_shift(old, t.ghost_start)
         agg[t.n + shift] = v.agg[old.n :]
-    return Vertices(
+    return VertexArrays(
         t, states, msg, agg, np.sort(moved[v.pending]), tracked,
         {int(moved[k]): x for k, x in v.once.items()}, dict(v.extra), v.all_pending,
         moved[v.created], moved[v.moved], producers,

@@ -18,10 +18,10 @@ from vertexsdk.arrays.column_codec import decode, encode_bytes
 from vertexsdk.compile.delivery import Delivery, filled
 from vertexsdk.compile.interpreter import InterpretedMethods, combiner
 from vertexsdk.compile.module_cache import load_module
-from vertexsdk.compile.mutation_log import EMIT, Entry, Log
+from vertexsdk.compile.mutation_log import EMIT, LogEntry, MutationLog
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.plan import Plan, delivery_module
-from vertexsdk.compile.vertex_arrays import Vertices
+from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._mutation import GraphMutations, restructure
 from vertexsdk.engine._trimming import kept_columns, restored, trim
@@ -53,7 +53,7 @@ class Processor:
         self.module = delivery_module(self.algebra)
         self.methods = methods_of(plan, num_vertices, self.module)
         self.delivery = self._delivery(topology)
-        self.v = Vertices.fresh(topology, plan.program, plan.shape, plan.tracked)
+        self.v = VertexArrays.fresh(topology, plan.program, plan.shape, plan.tracked)
         if plan.each:
             self.v.producers = np.zeros(len(topology.inbound), np.int64)
         if plan.trims:
@@ -208,9 +208,9 @@ class Processor:
         codes = kind[todo]
         return [(m, todo[codes == c]) for c, m in enumerate(self.methods)]
 
-    def new_log(self) -> Log:
+    def new_log(self) -> MutationLog:
         """What methods write down that goes beyond their own row."""
-        return Log(self.algebra, self.plan.program.value_dtype)
+        return MutationLog(self.algebra, self.plan.program.value_dtype)
 
     def _schedule(self, vertices: Array) -> None:
         """Have the vertices gather in the next iteration."""
@@ -220,7 +220,7 @@ class Processor:
 
     # What methods asked for beyond their own row. -------------------------------------------
 
-    def _follow(self, log: Log, progress: IterationStats | None) -> None:
+    def _follow(self, log: MutationLog, progress: IterationStats | None) -> None:
         if not log:
             return
         entries = log.entries()
@@ -233,7 +233,7 @@ class Processor:
             self._restructure(changes)
         self._send_once(once)
 
-    def _one_shots(self, entries: list[Entry]) -> list[tuple[int, Any]]:
+    def _one_shots(self, entries: list[LogEntry]) -> list[tuple[int, Any]]:
         """Return the (vertex id, message) pairs to vertices which are no targets."""
         if entries and self.algebra.kind == "latest":
             raise ProgramError(
@@ -421,7 +421,7 @@ class Processor:
             # saved by a run, so its kinds are class numbers already
             topology = load_topology(self.topology_key, self.partition)
             self.delivery = self._delivery(topology)
-        self.v = Vertices.from_columns(self.delivery.topology, columns, meta)
+        self.v = VertexArrays.from_columns(self.delivery.topology, columns, meta)
         if self.v.producers is not None:
             self.delivery.order(self.v.producers)
         if "boundary" in meta:
@@ -480,7 +480,7 @@ def with_classes(topology: Topology, plan: Plan) -> Topology:
 class _once:
     """Adds one-shot messages to aggregates while vertices gather, and takes them out again."""
 
-    def __init__(self, v: Vertices, processor: Processor) -> None:
+    def __init__(self, v: VertexArrays, processor: Processor) -> None:
         self.v, self.combine = v, processor.combine
         self.kept: list[tuple[int, Any]] = []
         self.again: list[int] = []

@@ -12,12 +12,13 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
+from vertexsdk.compile.plan import ResidentAnswer
 from vertexsdk.engine.batch_run import PendingVersion, Run
 from vertexsdk.engine.engine import Budget, Command, CommandResult, Engine, Setting, WorkDone
 from vertexsdk.graph.edge_set import EdgeSet
 from vertexsdk.graph.vertex_file import integer_id, with_ids
 from vertexsdk.program.analysis.convergence import residual_of
-from vertexsdk.program.analysis.warm_start import Kept, why_from_init
+from vertexsdk.program.analysis.warm_start import why_from_init
 from vertexsdk.state import SegmentRef
 
 __all__ = ["RecomputeEngine"]
@@ -50,7 +51,7 @@ class RecomputeEngine:
             raise
         self.integers, self.value = self.edges.names is None, self.edges.value
         self.iteration = 0
-        self._kept: Kept | None = None
+        self._kept: ResidentAnswer | None = None
         self._renamed = self.edges.renamed
         self._before: CommandResult | None = None  # if nothing has changed since it was exact
         self._unwritten: PendingVersion | None = None
@@ -139,7 +140,7 @@ class RecomputeEngine:
         own = self._limit is not None and done >= self._limit
         return reason in ("converged", "quiet") or (reason == "max_iterations" and own)
 
-    def _start(self) -> tuple[Kept | None, str]:
+    def _start(self) -> tuple[ResidentAnswer | None, str]:
         """The answer to go on from, or None, and why."""
         if self.from_init is not None:
             return None, self.from_init

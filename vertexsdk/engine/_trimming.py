@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.interpreter import InterpretedMethods
-from vertexsdk.compile.mutation_log import Log
+from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.native import NativeMethods
-from vertexsdk.compile.vertex_arrays import Vertices
+from vertexsdk.compile.vertex_arrays import VertexArrays
 
 __all__ = ["kept_columns", "restored", "trim", "withdraw"]
 
 Array = NDArray[Any]
 
 
-def kept_columns(v: Vertices) -> dict[str, Array]:
+def kept_columns(v: VertexArrays) -> dict[str, Array]:
     """What of a partition's answer a branch needs: ids, state, levels, aggregates."""
     columns = {f"state.{k}": x for k, x in v.states.items()}
     columns["id"] = v.topology.ids
@@ -37,7 +37,7 @@ def kept_columns(v: Vertices) -> dict[str, Array]:
     return columns
 
 
-def restored(v: Vertices, kept: Mapping[str, Array]) -> tuple[Array, Array]:
+def restored(v: VertexArrays, kept: Mapping[str, Array]) -> tuple[Array, Array]:
     """Give the vertices the state they had; those that are new stay as they are.
 
     Returns:
@@ -58,12 +58,12 @@ def restored(v: Vertices, kept: Mapping[str, Array]) -> tuple[Array, Array]:
 
 
 def trim(
-    v: Vertices,
+    v: VertexArrays,
     delivery: Delivery,
     methods: NativeMethods | InterpretedMethods,
     before: Array,
     level: int,
-    log: Log,
+    log: MutationLog,
 ) -> int:
     """Withdraw what is not well founded on the graph as it is now, which was arranged anew.
 
@@ -106,13 +106,13 @@ def trim(
 
 
 def withdraw(
-    v: Vertices,
+    v: VertexArrays,
     delivery: Delivery,
     methods: NativeMethods | InterpretedMethods,
     suspects: Array,
     seen: Array,
     level: int,
-    log: Log,
+    log: MutationLog,
     support: Callable[[Array, Array], Array],
     dependants: Callable[[Array, Array, Array], Array],
 ) -> tuple[Array, int]:

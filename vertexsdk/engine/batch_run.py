@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.json_values import as_json
 from vertexsdk.compile.kernel_cache import compiled_plan
-from vertexsdk.compile.plan import Plan, shape_of, shippable
+from vertexsdk.compile.plan import Plan, ResidentAnswer, shape_of, shippable
 from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine._run_driver import LostPartitionError, RunDriver, Stop
 from vertexsdk.engine._statistics import PendingVersion, RunStatistics
@@ -28,7 +28,6 @@ from vertexsdk.engine.task import HopTask, make_master
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.graph import Graph, VariantInfo
 from vertexsdk.program.analysis.delay_bound import by_blocks, why_synchronous
-from vertexsdk.program.analysis.warm_start import Kept
 from vertexsdk.program.program import Program
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import Address, address_or_default
@@ -64,13 +63,13 @@ class Run:
         params: Mapping[str, Any] | None = None,
         backend: str | Address | None = None,
         loop: str | None = None,
-        warm: Kept | None = None,
+        warm: ResidentAnswer | None = None,
         keep: str | None = None,
     ) -> None:
         self.program, self.graph, self.loop = program, graph, loop or program.name
         self.backend = address_or_default(backend)
         self.warm, self.keep = warm, keep
-        self.kept: Kept | None = None
+        self.kept: ResidentAnswer | None = None
         self.options, self.compiled = options, options.compiled
         self.max_iterations = options.limit_of(program)
         self.given = dict(params or {})

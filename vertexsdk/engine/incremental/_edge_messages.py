@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.compile.delivery import Delivery, filled
 from vertexsdk.compile.native import NativeMethods
-from vertexsdk.compile.vertex_arrays import Vertices
+from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine.incremental._row_edits import Edits, distinct
 from vertexsdk.engine.incremental._row_kernels import DELETE, INSERT
 
@@ -29,7 +29,7 @@ class EdgeMessages:
         self.derived = shape == "derived"
         self.methods, self.delivery = methods, delivery
 
-    def along(self, v: Vertices, edits: Edits) -> tuple[Array, Array]:
+    def along(self, v: VertexArrays, edits: Edits) -> tuple[Array, Array]:
         """What edges carried before edits of out-rows, and after; their sources have sent."""
         d = self.delivery
         old, new = filled(len(edits), d.algebra), filled(len(edits), d.algebra)
@@ -42,7 +42,7 @@ class EdgeMessages:
         return old, new
 
     def deliver(
-        self, v: Vertices, edits: Edits, old: Array, new: Array, seen: Array | None
+        self, v: VertexArrays, edits: Edits, old: Array, new: Array, seen: Array | None
     ) -> Array:
         """Have aggregates follow edits, of which edges carried `old`, and carry `new`.
 
@@ -66,7 +66,7 @@ class EdgeMessages:
         )
         return distinct(edits.key[lost], v.topology.n)
 
-    def _edge_messages(self, v: Vertices, sources: Array, values: Array) -> Array:
+    def _edge_messages(self, v: VertexArrays, sources: Array, values: Array) -> Array:
         """The messages of sources along edges with these values."""
         if not self.derived:
             return v.msg[sources]
@@ -80,7 +80,7 @@ class EdgeMessages:
         self.methods.module.offers(sources, out, *arguments)
         return out
 
-    def support(self, v: Vertices, want: Array, todo: Array, gone: Array) -> Array:
+    def support(self, v: VertexArrays, want: Array, todo: Array, gone: Array) -> Array:
         """What producers of lower levels, which are not gone, give to each of `todo`."""
         d, t = self.delivery, v.topology
         out = np.empty(len(todo), v.agg.dtype)
@@ -93,7 +93,7 @@ class EdgeMessages:
             d.module.support(*head, t.in_source, t.in_source, v.msg, *tail)
         return out
 
-    def dependants(self, v: Vertices, vertices: Array, seen: Array, mark: Array) -> Array:
+    def dependants(self, v: VertexArrays, vertices: Array, seen: Array, mark: Array) -> Array:
         """Targets not marked to which `vertices` sent nothing worse than they saw; marks them."""
         d, t = self.delivery, v.topology
         out = np.empty(len(mark), np.int32)

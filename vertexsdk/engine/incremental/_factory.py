@@ -13,7 +13,7 @@ from vertexsdk.engine.engine import Setting
 from vertexsdk.engine.incremental._incremental_engine import IncrementalEngine
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.vertex_file import VertexInput, with_ids
-from vertexsdk.program.analysis.incremental_rules import layout_of, why_not_live
+from vertexsdk.program.analysis.incremental_rules import layout_of, why_not_incremental
 from vertexsdk.program.analysis.warm_start import why_from_init
 from vertexsdk.program.program import Program
 
@@ -37,7 +37,7 @@ def incremental_engine(setting: Setting) -> IncrementalEngine | None:
         "partitions": 1, "undirected": graph.undirected, "compiled": bool(options.compiled),
     }  # fmt: skip
     layout = layout_of(program, undirected=graph.undirected)
-    if layout is None or why_not_live(program, strings=False, **given) is not None:
+    if layout is None or why_not_incremental(program, strings=False, **given) is not None:
         return None
     vertices = _named(setting)
     if vertices is not None and not _all_integers(vertices):

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.json_values import to_scalars
 from vertexsdk.compile.delivery import Delivery
-from vertexsdk.compile.mutation_log import Log
+from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.plan import Plan, delivery_module
-from vertexsdk.compile.vertex_arrays import Vertices
+from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import merged, methods_of
 from vertexsdk.engine._trimming import withdraw
@@ -103,7 +103,9 @@ class IncrementalPartition:
         t: Any = self.adjacency.topology(a.read("ids"))
         states = {name: a[f"state.{name}"] for name in plan.program.states()}
         uniform = plan.shape == "uniform"
-        self.v = Vertices(t, states, a["msg"] if uniform else a["msg"][:0], a["agg"], a["pending"])
+        self.v = VertexArrays(
+            t, states, a["msg"] if uniform else a["msg"][:0], a["agg"], a["pending"]
+        )
         self.v.level, self.v.all_pending = a["level"], False
         if plan.tracked:
             self.v.tracked = {name: a[f"tracked.{name}"] for name in states}
@@ -117,7 +119,7 @@ class IncrementalPartition:
         self.messages = EdgeMessages(plan.shape, self.methods, self.delivery)
         self.methods.num_vertices = self.vertices
         self.aggregates = {**none, **a.meta["aggregates"]}
-        self.log = Log(self.algebra, plan.program.value_dtype)
+        self.log = MutationLog(self.algebra, plan.program.value_dtype)
 
     def keep(self) -> None:
         """Leave in the arena what a later task needs to know."""

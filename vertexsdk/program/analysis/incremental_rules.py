@@ -5,10 +5,10 @@ from __future__ import annotations
 from vertexsdk.program.analysis.rules import first_reason
 from vertexsdk.program.program import Program
 
-__all__ = ["layout_of", "why_not_live"]
+__all__ = ["layout_of", "why_not_incremental"]
 
 
-def why_not_live(program: Program, *, partitions: int, undirected: bool, strings: bool,
+def why_not_incremental(program: Program, *, partitions: int, undirected: bool, strings: bool,
                  compiled: bool) -> str | None:  # fmt: skip
     """Return why the graph of a program is rebuilt for every answer; None where it is not.
 

@@ -14,23 +14,13 @@ Every other program begins with `init` in each branch, which is exact for all.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from vertexsdk.program.analysis.convergence import why_ends_early
 from vertexsdk.program.analysis.rules import first_reason
 from vertexsdk.program.program import ClassSpec, Program
 
-__all__ = ["Kept", "why_from_init", "why_not_linear"]
-
-
-@dataclass(frozen=True)
-class Kept:
-    """An answer that stays on the executors: where, its greatest level, its aggregates."""
-
-    key: str
-    level: int
-    aggregates: Mapping[str, Any] = field(default_factory=dict)
+__all__ = ["why_from_init", "why_not_linear"]
 
 
 def why_from_init(
