@@ -46,5 +46,6 @@ __all__ = [
     "open_store",
     "reading",
     "store",
+    "stored_pickles",
     "version_writer",
 ]

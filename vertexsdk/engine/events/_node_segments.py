@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.state import SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
+from vertexsdk.state.stored_pickles import unpickle
 
 if TYPE_CHECKING:
     from vertexsdk.engine.events._events_partition import EventPartition
@@ -71,7 +72,7 @@ def restore(part: EventPartition, address: str | Address, refs: Sequence[Segment
             if alike and ref.key.partition != part.partition:
                 continue
             columns = store.segment(ref)
-            nodes, mail, fresh, unborn, remembered = pickle.loads(columns["pickle"].tobytes())
+            nodes, mail, fresh, unborn, remembered = unpickle(columns["pickle"].tobytes())
             ids = list({*nodes, *mail})
             mine = {i for i, p in zip(ids, part.place(ids), strict=True) if p == part.partition}
             for i in mine & nodes.keys():

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.changes.changes import Changes, _ids
 from vertexsdk.program.program import Program
+from vertexsdk.state.stored_pickles import unpickle
 
 __all__ = ["Deltas", "Sent", "Step", "edges_only"]
 
@@ -139,7 +140,7 @@ class Deltas(Changes):
 
         This reads a pickle: whoever wrote it must be trusted.
         """
-        return replace(cls.of_changes(changes), sent=pickle.loads(columns["sent"].tobytes()))
+        return replace(cls.of_changes(changes), sent=unpickle(columns["sent"].tobytes()))
 
 
 def edges_only(program: Program, changes: Changes) -> Changes:

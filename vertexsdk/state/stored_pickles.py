@@ -1,0 +1,38 @@
+"""Python objects that a store keeps as pickles, read also where their classes have moved since."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any
+
+__all__ = ["unpickle"]
+
+# (module, class) as in stores that exist -> as they are now. Add a line when such a class moves.
+_MOVED = {
+    ("vertexsdk.deltas", "Sent"): ("vertexsdk.graph.changes.deltas", "Sent"),
+    ("vertexsdk.event_nodes", "Node"): ("vertexsdk.engine.events._node", "Node"),
+    ("vertexsdk.event_versions", "At"): ("vertexsdk.engine.events._resident_versions", "Position"),
+    ("vertexsdk.load.names", "Names"): ("vertexsdk.graph.string_ids", "StringIds"),
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        return super().find_class(*_MOVED.get((module, name), (module, name)))
+
+
+def unpickle(data: bytes) -> Any:
+    """Read a pickle of a store. A pickle can run code, so whoever wrote it must be trusted.
+
+    Args:
+        data: as `pickle.dumps` returned it, in this version of the package or an earlier one.
+
+    Returns:
+        The object.
+
+    Example:
+        >>> unpickle(pickle.dumps({"rank": 1}))
+        {'rank': 1}
+    """
+    return _Unpickler(io.BytesIO(data)).load()
