@@ -145,6 +145,25 @@ def test_string_ids_that_come_later(spark: SparkSession, tmp_path: Path) -> None
     }  # fmt: skip  # and m has lost its last edge
 
 
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize(
+    ("ids", "origin"),
+    [(["1", "001", "x"], "001"), (["+7", "7", "x"], "+7"), ([5, 7, 9], "+7"), ([5, 7, 9], "007")],
+)
+def test_vertices_that_parameters_name_by_text(
+    ids: list[Any], origin: str, partitions: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    graph = Graph.from_arrays(ids[:2], ids[1:], spark=spark, partitions=partitions)
+    params = {"origin": origin}
+    want = {ids[0]: {"length": float("inf")}, ids[1]: {"length": 0.0}, ids[2]: {"length": 1.0}}
+    if origin == ids[0]:
+        want = {v: {"length": float(k)} for k, v in enumerate(ids)}
+    url = f"lmdb://{tmp_path}/state"
+    assert dict(run(ShortestPaths, graph, params=params, backend=url, loop="run").rows()) == want
+    with MainLoop(ShortestPaths, graph, params=params, backend=url) as main:
+        assert dict(main.query().rows()) == want
+
+
 def test_what_cannot_be_done(spark: SparkSession, tmp_path: Path) -> None:
     url = f"lmdb://{tmp_path}/state"
     graph = Graph.from_arrays([1], [2], spark=spark)

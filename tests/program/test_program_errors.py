@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from vertexsdk import Algebra, InputError, Min, Program, Sum, Vertex, param, state
+from vertexsdk.algorithms import ShortestPaths
 from vertexsdk.cli._find_program import load_program
 from vertexsdk.errors import ProgramError
 
@@ -233,6 +234,12 @@ def test_parameters(given: dict[str, object], said: str) -> None:
 def test_parameters_from_the_command_line() -> None:
     bound = Program(Weighted).bind({"origin": "7", "factor": "0.5", "loud": "yes"})
     assert bound == {"origin": 7, "factor": 0.5, "loud": True}
+
+
+@pytest.mark.parametrize("text", ["001", "+1", "-0", "--1", "\u00b2", "\u0663", "9" * 30])
+def test_text_that_is_no_plain_integer_names_a_vertex_as_it_is(text: str) -> None:
+    """A graph of strings has "001" and "1"; one of integers reads either as 1."""
+    assert Program(ShortestPaths).bind({"origin": text}) == {"origin": text}
 
 
 def test_programs_by_name() -> None:

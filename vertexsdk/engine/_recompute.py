@@ -59,8 +59,7 @@ class RecomputeEngine:
     def _name_vertices(self) -> None:
         ids = list(self.program.named_vertices(self.setting.params).values())
         if self.edges.names is None:
-            for vertex in ids:
-                integer_id(vertex)
+            ids = [integer_id(vertex) for vertex in ids]
         self._vertices = with_ids(self.edges.base.vertex_input, ids)
         if self._vertices is not None and self.edges.names is not None:
             self.edges.learn(self._vertices.strings())

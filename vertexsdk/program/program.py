@@ -213,9 +213,11 @@ class Program:
 
 
 def _convert(program: str, name: str, kind: Any, value: Any) -> Any:
-    if kind is VertexId:
+    if kind is VertexId:  # "007" stays text: only the graph knows whether its ids are integers
         text = str(value)
-        return int(text) if text.lstrip("+-").isdigit() else text
+        digits = text.removeprefix("-")
+        canonical = digits.isascii() and digits.isdecimal() and len(digits) < 20
+        return int(text) if canonical and str(int(text)) == text else text
     try:
         if kind is bool and isinstance(value, str):
             return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[
