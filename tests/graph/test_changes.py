@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from vertexsdk.errors import InputError
+from vertexsdk.graph.changes.cast import cast_changes
 from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.changes import ADD, CHANGE, REMOVE, Changes
 from vertexsdk.graph.changes.line import LineFormat
+from vertexsdk.graph.changes.table import read_rows
 from vertexsdk.graph.edge_kernels import apply_changes
 
 END = st.integers(0, 4)
@@ -131,11 +134,56 @@ def test_whole_values(tmp_path: Path) -> None:
         ([("+", 1, 2**63)], "beyond int64"),
         ([("+", 1, 2, float("nan"))], "none of them NaN"),
         ([("+", 1, 2, "x")], "must be numbers"),
+        ([("+", 1, 2, 2**64)], "must be numbers that int64 or float64 can hold"),
+        ([("+", 1, 2, [1]), ("+", 1, 2, [2])], "must be numbers"),
+        ([("+", 1, 2, [1]), ("+", 1, 2)], "must be numbers"),
     ],
 )
 def test_rows_that_are_no_changes(rows: list[Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         Changes.of(rows)
+
+
+@pytest.mark.parametrize("kind", [-1, 3, 256, 0.5, "+", None, [0]])
+def test_kinds_that_are_none(kind: Any) -> None:
+    for kinds in ([kind], np.array([kind])):
+        with pytest.raises(InputError, match="the kind of a change is"):
+            Changes.from_arrays(kinds, [1], [2])
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [pa.array([None], pa.int64()), pa.array([2**63], pa.uint64()), pa.array([b"a"]), [None],
+     pa.array([1.5])],
+)  # fmt: skip
+def test_arrays_of_no_ids(ids: Any) -> None:
+    with pytest.raises(InputError, match=r"ids? of (the )?changes"):
+        Changes.from_arrays([0], ids, [2])
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e300, 2.0**63, 0.5, np.nan, 2**63])
+def test_values_that_int64_cannot_hold(value: Any) -> None:
+    """From tables, as those of Structured Streaming, they are bad rows: no other value is made."""
+    kind = pa.uint64() if isinstance(value, int) else pa.float64()
+    table = pa.table({
+        "kind": ["+"] * 3, "source": [1] * 3, "target": [2, 3, 4],
+        "value": pa.array([1, value, 2], kind),
+    })  # fmt: skip
+    columns, bad, _ = read_rows(table, LineFormat(True, "int64"), "b")
+    assert Changes(*columns).value.tolist() == [1, 2]
+    assert [str(line) for line in bad.first] == [f"b, row 2: value {value} is no int64"]
+    if isinstance(value, float) and value == value:
+        with pytest.raises(InputError, match="change 2: the program reads int64 edge values"):
+            fit([("+", 1, 2), ("+", 1, 3, value)])
+
+
+def test_large_integers_beside_floats_are_not_rounded() -> None:
+    rows = [("+", 1, 2, 2**53 + 1), ("+", 1, 3, 1.0), ("+", 1, 4, -(2**63)), ("+", 1, 5, 2**63 - 1)]
+    assert fit(rows).value.tolist() == [2**53 + 1, 1, -(2**63), 2**63 - 1]
+
+
+def fit(rows: list[Any]) -> Changes:
+    return cast_changes(rows, integers=True, value="int64", undirected=False)
 
 
 def test_a_dataframe(spark: SparkSession) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import Deltas
+from vertexsdk.graph.changes.table import unfit_values
 
 __all__ = ["cast_changes"]
 
@@ -65,13 +66,11 @@ def _values(value: NDArray[Any], dtype: str | None) -> NDArray[Any]:
     """The values in the program's dtype; ones where it reads none."""
     if dtype is None:
         return np.ones(len(value))
-    with np.errstate(invalid="ignore", over="ignore"):
-        cast = value.astype(dtype, copy=False)
-    if cast.dtype.kind == "i" and value.dtype.kind == "f":
-        wrong = np.flatnonzero(cast != value)
-        if len(wrong):
-            raise InputError(
-                f"the value {value[wrong[0]]} of change {wrong[0] + 1}: the program reads "
-                f"{dtype} edge values; give whole numbers that it can hold"
-            )
-    return cast
+    unfit = np.flatnonzero(unfit_values(value, np.dtype(dtype)))
+    if len(unfit):
+        raise InputError(
+            f"the value {value[unfit[0]]} of change {unfit[0] + 1}: the program reads "
+            f"{dtype} edge values; give whole numbers that it can hold"
+        )
+    with np.errstate(over="ignore"):
+        return value.astype(dtype, copy=False)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.changes.line import ADD, CHANGE, REMOVE, SIGNS, WORDS, LineFormat
-from vertexsdk.graph.changes.table import check_columns, read_rows
+from vertexsdk.graph.changes.table import check_columns, is_text, read_rows
 from vertexsdk.graph.load.arrow import text_column
 
 if TYPE_CHECKING:
@@ -78,6 +78,12 @@ class Changes:
             sources.append(row[1])
             targets.append(row[2])
             values.append(row[3] if len(row) == 4 else 1)
+        if any(isinstance(x, (int, np.integer)) and abs(x) > 2**53 for x in values):
+            # beside a float NumPy would round it; a whole float is as good an integer
+            values = [
+                int(x) if isinstance(x, float) and x.is_integer() and abs(x) < 2**63 else x
+                for x in values
+            ]
         return cls.from_arrays(kinds, sources, targets, values)
 
     @classmethod
@@ -102,19 +108,25 @@ class Changes:
         >>> Changes.from_arrays([ADD, REMOVE], [1, 2], [2, 3]).value.tolist()
         [1.0, 1.0]
         """
-        kinds = np.asarray(kind, np.uint8)
-        values = np.ones(len(kinds)) if value is None else np.asarray(value)
+        kinds, sources, targets = np.asarray(kind), _ids(source), _ids(target)
+        if kinds.ndim != 1 or not np.isin(kinds, (ADD, REMOVE, CHANGE)).all():
+            raise InputError("the kind of a change is ADD, REMOVE or CHANGE (0, 1 or 2)")
+        kinds = kinds.astype(np.uint8)
+        try:
+            values = np.ones(len(kinds)) if value is None else np.asarray(value)
+        except ValueError:  # lists of different lengths
+            values = np.empty(0, object)
         if len(kinds) == 0:
-            values = values.astype(np.float64)
-        if values.dtype.kind not in "if" or np.isnan(values).any():
-            raise InputError("the values of changes must be numbers, and none of them NaN")
-        sources, targets = _ids(source), _ids(target)
+            values = np.empty(0)
+        if values.ndim != 1 or values.dtype.kind not in "if" or np.isnan(values).any():
+            raise InputError(
+                "the values of changes must be numbers that int64 or float64 can hold, and none "
+                "of them NaN"
+            )
         if len({len(kinds), len(sources), len(targets), len(values)}) > 1:
             raise InputError(
                 "the arrays of changes differ in length; each change needs all of them"
             )
-        if (kinds > CHANGE).any():
-            raise InputError("the kind of a change is ADD, REMOVE or CHANGE (0, 1 or 2)")
         return cls(kinds, sources, targets, values)
 
     @classmethod
@@ -171,10 +183,13 @@ class Changes:
 
 
 def _ids(ids: Any) -> Any:
-    if isinstance(ids, pa.Array):
-        return pc.cast(ids, pa.int64() if pa.types.is_integer(ids.type) else pa.large_string())
-    values = list(ids) if not isinstance(ids, np.ndarray) else ids.tolist()
     try:
+        if isinstance(ids, pa.Array):
+            whole = pa.types.is_integer(ids.type)
+            if ids.null_count or not (whole or is_text(ids.type)):
+                raise InputError("the ids of changes must be integers or strings")
+            return pc.cast(ids, pa.int64() if whole else pa.large_string())
+        values = list(ids) if not isinstance(ids, np.ndarray) else ids.tolist()
         if any(isinstance(i, bool) or not isinstance(i, (int, np.integer, str)) for i in values):
             raise InputError("the ids of changes must be integers or strings")
         if any(isinstance(i, str) for i in values):

@@ -24,7 +24,7 @@ from vertexsdk.graph.changes.line import (
     read_id,
 )
 
-__all__ = ["check_columns", "read_rows"]
+__all__ = ["check_columns", "is_text", "read_rows", "unfit_values"]
 
 _WORDS = pa.array([*WORDS], pa.string())
 _KINDS = np.array([*WORDS.values(), 0], np.uint8)
@@ -96,9 +96,9 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
 def _ids(ids: pa.Array, form: LineFormat, checks: Checks, name: str) -> pa.Array:
     wanted = pa.int64() if form.integers else pa.large_string()
     checks.append((ids.is_null().to_numpy(zero_copy_only=False), lambda _: f"{name} is null"))
-    if not (pa.types.is_integer(ids.type) or _is_text(ids.type)):
+    if not (pa.types.is_integer(ids.type) or is_text(ids.type)):
         raise InputError(f"the changes: {name} is {ids.type}; make it integers or strings")
-    if not (form.integers and _is_text(ids.type)):
+    if not (form.integers and is_text(ids.type)):
         try:
             return ids.cast(wanted)
         except pa.ArrowInvalid:
@@ -119,7 +119,8 @@ def _integer(text: str) -> tuple[Any, str]:
         return None, str(error)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of the type are strings."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
@@ -131,12 +132,22 @@ def _values(table: pa.Table, form: LineFormat, checks: Checks) -> NDArray[Any]:
     if not pa.types.is_floating(column.type) and not pa.types.is_integer(column.type):
         raise InputError(f"the changes: value is {column.type}; make it a number")
     numbers = pc.fill_null(column, 1).to_numpy(zero_copy_only=False)
-    if numbers.dtype.kind == "f":
-        odd = np.isnan(numbers) if dtype.kind == "f" else ~(np.floor(numbers) == numbers)
-        values = numbers
-        checks.append((odd, lambda k: f"value {values[k]!r} is no {dtype.name}"))
-        numbers = np.where(odd, 1, numbers)
-    return np.asarray(numbers.astype(dtype))
+    unfit = unfit_values(numbers, dtype)
+    checks.append((unfit, lambda k: f"value {numbers[k]} is no {dtype.name}"))
+    return np.asarray(np.where(unfit, 1, numbers).astype(dtype))
+
+
+def unfit_values(numbers: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.bool_]:
+    """Return which numbers a dtype of edge values cannot hold: NaN; for int64 also fractions.
+
+    >>> unfit_values(np.array([2.0, 0.5, np.inf, 2.0**63]), np.dtype("int64")).tolist()
+    [False, True, True, True]
+    """
+    if dtype.kind == "f":
+        return np.isnan(numbers)
+    if numbers.dtype.kind != "f":
+        return numbers > np.iinfo(np.int64).max
+    return ~((numbers >= -(2.0**63)) & (numbers < 2.0**63) & (np.floor(numbers) == numbers))
 
 
 def _times(column: pa.Array, checks: Checks) -> NDArray[np.float64]:
