@@ -43,8 +43,7 @@ MISSING: dict[str, set[str]] = {
     "Deltas": {"Args"},
     "Graph": {RUNS},
     "MainLoop": {RUNS},
-    "Result": {RUNS},
-    "read": {"Args", "Returns", RUNS},
+    "read": {RUNS},
     "run": {RUNS},
 }
 

@@ -78,7 +78,7 @@ class Changes:
             sources.append(row[1])
             targets.append(row[2])
             values.append(row[3] if len(row) == 4 else 1)
-        if any(isinstance(x, (int, np.integer)) and abs(x) > 2**53 for x in values):
+        if any(isinstance(x, (int, np.integer)) and abs(int(x)) > 2**53 for x in values):
             # beside a float NumPy would round it; a whole float is as good an integer
             values = [
                 int(x) if isinstance(x, float) and x.is_integer() and abs(x) < 2**63 else x

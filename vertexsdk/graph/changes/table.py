@@ -143,11 +143,15 @@ def unfit_values(numbers: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.bool
     >>> unfit_values(np.array([2.0, 0.5, np.inf, 2.0**63]), np.dtype("int64")).tolist()
     [False, True, True, True]
     """
+    unfit: NDArray[np.bool_]
     if dtype.kind == "f":
-        return np.isnan(numbers)
-    if numbers.dtype.kind != "f":
-        return numbers > np.iinfo(np.int64).max
-    return ~((numbers >= -(2.0**63)) & (numbers < 2.0**63) & (np.floor(numbers) == numbers))
+        unfit = np.isnan(numbers)
+    elif numbers.dtype.kind != "f":
+        unfit = numbers > np.iinfo(np.int64).max
+    else:
+        whole = (numbers >= -(2.0**63)) & (numbers < 2.0**63) & (np.floor(numbers) == numbers)
+        unfit = ~whole
+    return unfit
 
 
 def _times(column: pa.Array, checks: Checks) -> NDArray[np.float64]:
