@@ -29,7 +29,7 @@ def test_no_time_limit(limit: Any) -> None:
 def test_limits_and_cancelling(spark: SparkSession) -> None:
     cycle = Graph.from_arrays([1, 2, 3], [2, 3, 2], [1.0, 1.0, -2.0], spark=spark, partitions=1)
     with MainLoop(ShortestPaths, cycle, params={"origin": 1}, backend="memory://limits") as main:
-        assert isinstance(main._versions.engine, IncrementalEngine)
+        assert isinstance(main._history.engine, IncrementalEngine)
         with pytest.raises(RunError, match=r"met its limit of iterations.* 5 iterations"):
             main.query(max_iterations=5)
         with pytest.raises(RunError, match=r"met its time limit after \d"):
