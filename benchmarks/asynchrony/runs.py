@@ -19,7 +19,7 @@ from benchmarks.asynchrony.sizes import Sizes
 from benchmarks.graphs import BenchGraph
 from benchmarks.programs import PROGRAMS, TINY_SCALE, Context, check, params_of
 from vertexsdk import Graph, Program, read
-from vertexsdk.engine.batch_run import Branch
+from vertexsdk.engine import batch_run
 from vertexsdk.engine.run_options import RunOptions
 
 __all__ = ["COUNTED", "Run", "graph_of", "take_turns"]
@@ -81,7 +81,9 @@ class Run:
         options = RunOptions.checked(
             program, params, delay_bound=self.bound, threads=self.threads, progress=False
         )
-        branch = Branch(program, self.loaded, options, params=params, backend=self.context.backend)
+        branch = batch_run.Run(
+            program, self.loaded, options, params=params, backend=self.context.backend
+        )
         until = time.monotonic() + (self.context.sizes.limit if counts else _BEGUN)
         branch.stop = lambda _, __: _LATE if time.monotonic() > until else None
         branch.go()[1].close()

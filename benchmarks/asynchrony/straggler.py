@@ -21,7 +21,7 @@ from unittest import mock
 
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine import batch_run
-from vertexsdk.engine.task import Command, HopTask
+from vertexsdk.engine.task import HopTask, RunCommand
 
 __all__ = ["SlowTask", "Spell", "Straggler", "idle", "read_log", "straggling"]
 
@@ -61,7 +61,7 @@ class SlowTask(HopTask):
         self.straggler = straggler
 
     def __call__(
-        self, partition: int, command: Command, blocks: list[tuple[int, bytes]]
+        self, partition: int, command: RunCommand, blocks: list[tuple[int, bytes]]
     ) -> Iterator[tuple[int, bytes]]:
         began = time.monotonic()
         yield from super().__call__(partition, command, blocks)

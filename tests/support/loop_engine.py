@@ -19,12 +19,13 @@ import numpy as np
 
 from tests.support.inprocess import InProcess
 from vertexsdk.arrays.id_hash import hash_partition
+from vertexsdk.compile.plan import ResidentAnswer
 from vertexsdk.engine import select
 from vertexsdk.engine.engine import Budget, Command, CommandResult, Engine, Setting, WorkDone
 from vertexsdk.graph.changes.changes import ADD, REMOVE
 from vertexsdk.graph.checkpoint import put_edges
 from vertexsdk.loops import _open_loop as open_loop
-from vertexsdk.program.analysis.warm_start import ResidentAnswer, why_from_init
+from vertexsdk.program.analysis.warm_start import why_from_init
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 
 __all__ = ["DictEngine", "DictGraph", "without_spark"]

@@ -108,7 +108,7 @@ class BranchLoop:
     def _run(self, budget: Budget) -> None:
         try:
             out = self._history.execute(budget=budget)
-            self._effort = out.work
+            self._work = out.work
             if out.num_vertices == 0:
                 raise InputError("the graph has no edge left, and so no vertex to answer for")
             if not out.work.quiet:
@@ -183,7 +183,7 @@ class BranchLoop:
             `state` (waiting, running, done or failed), and `iterations`, `updates`, `messages`,
             `residual` and `seconds` so far.
         """
-        work = self._effort
+        work = self._work
         state = "waiting" if self._thread is None else "running"
         if self._thread is not None and not self.running:
             state = "done" if self._error is None else "failed"
