@@ -37,7 +37,7 @@ def test_wrong_urls(tmp_path: Path) -> None:
     file.write_text("x")
     for url, said in [
         ("nonsense", "write lmdb:///"),
-        ("user:secret@host", "no backend URL"),
+        ("user:secret@host", "not a backend URL"),
         ("redos://user:secret@host/0", "only for lmdb, memory"),
         ("lmdb://", "has no directory"),
         (f"lmdb://{tmp_path}/s?map=x", "number of bytes"),
@@ -63,7 +63,10 @@ def test_a_reader_makes_nothing(tmp_path: Path) -> None:
 def test_other_formats_and_other_files_are_left_alone(tmp_path: Path) -> None:
     with open_store(f"lmdb://{tmp_path}/store") as store:
         put(store, 0)
-    for text, said in [("vertexsdk state, format 0\n", "format 0"), ("PNG", "not that of a store")]:
+    for text, said in [
+        ("vertexsdk state, format 0\n", "format 0"),
+        ("PNG", "was not written by a store"),
+    ]:
         (tmp_path / "store" / "FORMAT").write_text(text)
         with pytest.raises(FormatError, match=said):
             open_store(f"lmdb://{tmp_path}/store")

@@ -154,7 +154,7 @@ def test_a_url_in_a_file(tmp_path: Path, redis_server: RedisServer, redis_url: s
 
 def test_urls_that_are_no_text() -> None:
     for url in ("redis://h\n/0", "redis://h/0?prefix=\ud800", "lmdb:///tmp/\udcff", "lmdb:///a\0b"):
-        with pytest.raises(StateInputError, match="no backend URL"):
+        with pytest.raises(StateInputError, match="not a backend URL"):
             open_store(url)
 
 
@@ -197,7 +197,7 @@ def test_advice_is_said_once_and_not_by_tasks(
 
     monkeypatch.delenv("PGSSLMODE", raising=False)
     monkeypatch.setattr(module, "_LOCAL", set())
-    monkeypatch.setattr(backends, "_said", set())
+    monkeypatch.setattr(backends, "_advised", set())
     url = f"postgresql://tester:{SECRET}@localhost:{postgres_server.port}/postgres?schema=advice"
     with pytest.warns(UserWarning, match="a password goes there by sslmode=prefer") as said:
         store = open_store(url)
@@ -205,6 +205,6 @@ def test_advice_is_said_once_and_not_by_tasks(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         open_store(url).close()
-        backends._said.clear()  # as in a task's process
+        backends._advised.clear()  # as in a task's process
         pickle.loads(pickle.dumps(store)).close()
     store.close()
