@@ -219,7 +219,7 @@ _LARGE_BATCH = """
 from pyspark.sql import functions as F
 import vertexsdk
 from vertexsdk.algorithms import ConnectedComponents
-from vertexsdk.session import session
+from vertexsdk import session
 
 spark = session("local[2]", **{"spark.driver.maxResultSize": "1m"})
 graph = vertexsdk.Graph.from_arrays([1, 2], [2, 3], spark=spark)
