@@ -55,7 +55,7 @@ def test_a_guessable_directory_is_no_fallback(
     guess.mkdir(0o700, parents=True)
     guess.parent.chmod(0o777)
     wanted.parent.write_text("no directory")
-    with pytest.warns(RuntimeWarning, match="is no directory"):
+    with pytest.warns(RuntimeWarning, match="is not a directory"):
         assert guess not in [(path := module_cache.cache_directory()), *path.parents]
 
 

@@ -232,7 +232,7 @@ def test_a_lost_engine_is_made_again(
         def lost(*_: Any) -> None:
             raise RunError("an executor was lost, again and again")
 
-        monkeypatch.setattr(type(first), "advance", lost)
+        monkeypatch.setattr(type(first), "execute", lost)
         with pytest.raises(RunError, match="again and again"):
             main.ingest([("-", 3, 5)])
         monkeypatch.undo()

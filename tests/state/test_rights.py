@@ -117,7 +117,7 @@ def test_a_key_that_is_there_already_is_not_a_lost_server(
             store.put_segment("loop", 0, 0, "base", {"id": np.arange(4)})
         admin.execute(f"ALTER SEQUENCE {schema}.vertex_segment_number RESTART".encode())
         began = time.monotonic()
-        with pytest.raises(StateError, match=r"cannot do this.* duplicate key") as caught:
+        with pytest.raises(StateError, match=r"conflicting transactions.* duplicate key") as caught:
             store.put_segment("loop", 0, 0, "base", {"id": np.arange(4)})
         assert "lost" not in str(caught.value)
         assert "\n" not in str(caught.value)
