@@ -138,7 +138,10 @@ def test_a_store_that_a_file_names(
 def test_a_store_of_another_format(vertexsdk, edges: str, kept: str) -> None:
     mark = Path("state/FORMAT")
     now = mark.read_text()
-    for text, said in {"vertexsdk state, format 0\n": "has format 0", "x": "was not written by a store"}.items():
+    for text, said in {
+        "vertexsdk state, format 0\n": "has format 0",
+        "x": "was not written by a store",
+    }.items():
         mark.write_text(text)
         refused(vertexsdk("run", "wcc", "--edges", edges), said)
         refused(vertexsdk("query", "wcc"), said)
