@@ -20,9 +20,9 @@ from vertexsdk.algorithms import PageRank, ShortestPaths
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops.run import run
 from vertexsdk.testing.oracles import disagreements, expected
-from vertexsdk.transport.exchange import DRIVER, Exchange
+from vertexsdk.transport.exchange import Exchange
 from vertexsdk.transport.locality import Anchor
-from vertexsdk.transport.wire import Blocks
+from vertexsdk.transport.transport import DRIVER, Blocks
 
 pytestmark = pytest.mark.cluster
 

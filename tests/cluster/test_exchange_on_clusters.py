@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from tests.support.clusters import Driver, await_executors, executor
 from vertexsdk.errors import RunError
-from vertexsdk.transport.exchange import DRIVER, Exchange
-from vertexsdk.transport.wire import Blocks
+from vertexsdk.transport.exchange import Exchange
+from vertexsdk.transport.transport import DRIVER, Blocks
 
 pytestmark = pytest.mark.cluster
 

@@ -15,9 +15,10 @@ from pyspark.accumulators import _accumulatorRegistry
 from pyspark.sql import SparkSession
 
 from vertexsdk.errors import InputError, ProgramError, RunError, VertexError
-from vertexsdk.transport.exchange import DRIVER, Exchange, route
+from vertexsdk.transport.exchange import Exchange
 from vertexsdk.transport.locality import Anchor
-from vertexsdk.transport.wire import Blocks, Reports
+from vertexsdk.transport.transport import DRIVER, Blocks
+from vertexsdk.transport.wire import Reports
 
 Sent = Iterator[tuple[int, bytes]]
 BIG = 20 << 20

@@ -195,6 +195,9 @@ def _how(command: argparse.ArgumentParser) -> None:
     add("--param", metavar="K=V", action="append", default=[], help="a parameter of the program")
     add("--max-iterations", type=_at_least(0), metavar="N", help="stop after N (default: its own)")
     add("--tolerance", type=_tolerance, metavar="X", help="do not send on smaller changes")
+    add("--engine", choices=("spark", "local", "shuffle"), default="spark",
+        help="on Spark; in this process, without Spark or Java; on Spark, all messages by its "
+        "shuffle (default: spark)")  # fmt: skip
     add("--partitions", type=_at_least(1), metavar="N", help="default: one per executor")
     add("--partitioner", choices=("hash", "ldg", "fennel", "metis"), default="hash",
         help="what places vertices; all but hash keep neighbours together")  # fmt: skip

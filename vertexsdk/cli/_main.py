@@ -122,8 +122,14 @@ def _messages() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _spark(master: str | None, name: str) -> Iterator[SparkSession]:
-    """Yield the session which is running already, or one that is stopped at the end."""
+def _spark(args: argparse.Namespace, name: str) -> Iterator[SparkSession | None]:
+    """Yield the running session, or one that is stopped at the end; None for `--engine local`."""
+    master = args.master
+    if args.engine == "local":
+        if master is not None:
+            raise InputError("--master is for --engine spark; leave out one of the two")
+        yield None
+        return
     from pyspark import SparkContext
 
     from vertexsdk.engine.progress import ProgressBar
@@ -174,11 +180,12 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "commit_every": args.commit_every,
         "delay_bound": args.delay_bound,
         "trusted": args.trusted,
+        "exchange": "shuffle" if args.engine == "shuffle" else "auto",
         "compiled": "require" if args.compiled == "require" else args.compiled == "auto",
     }
 
 
-def _graph(args: argparse.Namespace, spark: SparkSession) -> Graph:
+def _graph(args: argparse.Namespace, spark: SparkSession | None) -> Graph:
     from vertexsdk.graph.graph import Graph
 
     return Graph.read(
@@ -197,7 +204,7 @@ def _run(args: argparse.Namespace) -> int:
     from vertexsdk.loops.run import run
 
     program, params = _checked(args)
-    with _spark(args.master, program.name) as spark:
+    with _spark(args, program.name) as spark:
         graph = _graph(args, spark)
         try:
             result = run(program, graph, params=params, **_options(args))
@@ -223,7 +230,7 @@ def _stream(args: argparse.Namespace) -> int:
     if args.idle is not None and not args.follow:
         raise InputError("--idle: is for --follow, which it ends; add that")
     with (
-        _spark(args.master, program.name) as spark,
+        _spark(args, program.name) as spark,
         _main_loop(args, spark, program, params) as main,
     ):
         for result in stream.answers(main):
@@ -238,7 +245,10 @@ def _stream(args: argparse.Namespace) -> int:
 
 
 def _main_loop(
-    args: argparse.Namespace, spark: SparkSession, program: Program, params: dict[str, str]
+    args: argparse.Namespace,
+    spark: SparkSession | None,
+    program: Program,
+    params: dict[str, str],
 ) -> MainLoop:
     """The main loop of a stream: resumed from the store with --resume, else from the edges."""
     from vertexsdk.engine.engine import Budget

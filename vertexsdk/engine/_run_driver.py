@@ -15,7 +15,7 @@ from vertexsdk.engine.progress import ProgressBar
 from vertexsdk.engine.task import RunCommand, RunReport
 from vertexsdk.errors import RunError
 from vertexsdk.state.version_writer import Committer
-from vertexsdk.transport.exchange import Exchange
+from vertexsdk.transport.transport import Exchange
 
 __all__ = ["LostPartitionError", "RunDriver", "Stop"]
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.json_values import as_json
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, ResidentAnswer, shape_of, shippable
@@ -24,7 +20,7 @@ from vertexsdk.engine.bounded._auto_bound import BoundChoice, choose
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.engine.progress import ProgressBar
 from vertexsdk.engine.run_options import RunOptions
-from vertexsdk.engine.task import HopTask, make_master
+from vertexsdk.engine.task import HopTask, make_master, release
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.graph import Graph, VariantInfo
 from vertexsdk.program.analysis.delay_bound import by_blocks, why_synchronous
@@ -32,8 +28,8 @@ from vertexsdk.program.program import Program
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import Address, address_or_default
 from vertexsdk.state.version_writer import Committer
-from vertexsdk.transport.exchange import Exchange
 from vertexsdk.transport.shipping import ship_by_value
+from vertexsdk.transport.transport import Transport
 
 __all__ = ["PendingVersion", "Run", "refuse_other_hosts"]
 
@@ -106,7 +102,7 @@ class Run:
         with ExitStack() as on_error:
             with self.spent.timed("claim"):
                 store = on_error.enter_context(open_store(self.backend))
-                refuse_other_hosts(self.graph.spark, store)  # before any job
+                refuse_other_hosts(self.graph.transport, store)  # before any job
             with self.bar:
                 self._run_with_retries(store, bound)
             if not self._collects:
@@ -129,7 +125,7 @@ class Run:
                         )
                     self.committed = self.committed and newest
                 plan = self._plan(info, params, store)
-                self._iterate(self.graph.spark, plan, info, store)
+                self._iterate(plan, info, store)
                 return
             except RunError as error:
                 if not isinstance(error, LostPartitionError) and "executor was lost" not in str(
@@ -187,8 +183,7 @@ class Run:
         return params
 
     def _plan(self, info: VariantInfo, params: dict[str, Any], store: Store) -> Plan:
-        spark = self.graph.spark
-        partitions = self.graph.partitions
+        transport, partitions = self.graph.transport, self.graph.partitions
         algebra = self.program.algebra
         run_id = uuid.uuid4().hex[:12]
         ship_by_value(self.program)
@@ -198,9 +193,9 @@ class Run:
             shape="many" if algebra is None else shape_of(self.program.classes),
             params=params,
             tolerance=self.options.tolerance_of(self.program),
-            threads=self.options.threads or _threads(spark, partitions),
+            threads=self.options.threads or _threads(transport, partitions),
             topologies=tuple(info.keys),
-            run=f"{shared_memory.application(spark.sparkContext.applicationId)}/run-{run_id}",
+            run=f"{transport.application}/run-{run_id}",
             loop=self.loop,
             store=store.backend.address,
             max_iterations=self.max_iterations,
@@ -208,6 +203,7 @@ class Run:
             kinds=_kinds(self.program, info),
             keep=self.keep,
             warm=self.warm,
+            in_process=transport.in_process,
         )
         began = time.perf_counter()
         plan = compiled_plan(plan, self.compiled, info.string_ids, self.bar.say, compile_plan)
@@ -219,7 +215,7 @@ class Run:
             plan = replace(plan, names=self.graph.string_broadcast)
         return replace(plan, program=shippable(self.program))
 
-    def _iterate(self, spark: SparkSession, plan: Plan, info: VariantInfo, store: Store) -> None:
+    def _iterate(self, plan: Plan, info: VariantInfo, store: Store) -> None:
         master = make_master(replace(plan, program=self.program), info.num_vertices)
         partitions = self.graph.partitions
         tally = RunStatistics(self.program.result, info.num_vertices, partitions, self.spent)
@@ -227,9 +223,9 @@ class Run:
         commit, rest = partial(self._commit, store, info), partial(store.show, self.loop)
         choice = self._choice(info)
         try:
-            anchor = self.graph.anchor
+            task = HopTask(plan)
             with (
-                Exchange(spark, anchor.partitions, task=HopTask(plan), anchor=anchor) as exchange,
+                closing(self.graph.transport.exchange(self.graph.workers, task)) as exchange,
                 Committer(commit, self.committed, rest) as committer,
             ):
                 loop = RunDriver(
@@ -250,6 +246,7 @@ class Run:
                     self.committed = committer.finish()
         finally:
             self.graph.forget(plan.run)
+            release(plan.run)
         self.spent.driver(time.perf_counter() - tally.began)
         statistics["seconds"] = time.perf_counter() - tally.began
         statistics["phases"] = {**self.seconds, **tally.phases}
@@ -300,9 +297,9 @@ class Run:
         return self.committed
 
 
-def _threads(spark: SparkSession, partitions: int) -> int:
+def _threads(transport: Transport, partitions: int) -> int:
     """The cores which one partition's kernels may use."""
-    return max(1, spark.sparkContext.defaultParallelism // partitions)
+    return transport.cores if transport.in_process else max(1, transport.cores // partitions)
 
 
 def _kinds(program: Program, info: VariantInfo) -> tuple[int, ...]:
@@ -315,27 +312,12 @@ def _kinds(program: Program, info: VariantInfo) -> tuple[int, ...]:
     return tuple(number[name] for name in info.kinds)
 
 
-def refuse_other_hosts(spark: SparkSession, store: Store) -> None:
+def refuse_other_hosts(transport: Transport, store: Store) -> None:
     """A store of this host alone is no use to executors elsewhere."""
     if getattr(store.backend, "shared", True):
         return
-    if (spark.sparkContext.master or "").split("[")[0] == "local":  # it is its own executor
-        return
-    infos = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
-    hosts = {str(i.host()) for i in infos}
-    local = {"localhost", "127.0.0.1", os.uname().nodename, *_addresses()}
-    far = sorted(h for h in hosts if h not in local and not h.startswith("127."))
-    if far:
+    if far := transport.other_hosts():
         raise InputError(
             f"{store.backend.location} is for one host, but executors are on {', '.join(far)}; "
             "use a backend which is shared between hosts"
         )
-
-
-def _addresses() -> set[str]:
-    import socket
-
-    try:
-        return {str(a[4][0]) for a in socket.getaddrinfo(socket.gethostname(), None)}
-    except OSError:
-        return set()

@@ -23,10 +23,9 @@ from vertexsdk.program.program import new_driver
 from vertexsdk.program.vertex import Aggregates
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import Writer
+from vertexsdk.transport.transport import DRIVER
 
-__all__ = ["HopTask", "RunCommand", "RunReport", "arithmetic_of", "make_master"]
-
-DRIVER = -1
+__all__ = ["HopTask", "RunCommand", "RunReport", "arithmetic_of", "make_master", "release"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +119,12 @@ def arithmetic_of(plan: Plan) -> Iterator[None]:
 _kept: dict[tuple[str, int], tuple[int, Any]] = {}  # (run, partition) -> version, processor
 
 
+def release(run: str) -> None:
+    """Let go of the processors that a run has in this process."""
+    for key in [k for k in _kept if k[0] == run]:
+        del _kept[key]
+
+
 class HopTask:
     """The callable which an `Exchange` runs on every partition."""
 
@@ -158,7 +163,7 @@ class HopTask:
                 outgoing = outgoing if command.bound else processor.blocks()
                 report.bytes = sum(len(b) for _, b in outgoing)
                 alone = len(plan.topologies) == 1
-                if not (alone and report.reason is not None):
+                if not (plan.in_process or (alone and report.reason is not None)):
                     clock = time.perf_counter()
                     processor.save(report.version)
                     report.seconds["save"] = time.perf_counter() - clock
@@ -236,8 +241,9 @@ class HopTask:
         kept = _kept.get(key)
         if kept is not None and kept[0] == command.version:
             return kept[1]
-        for other in [k for k in _kept if k[0] != self.plan.run or k == key]:
-            del _kept[other]  # what an earlier run left in this process
+        stale = [k for k in _kept if k == key or (k[0] != key[0] and not self.plan.in_process)]
+        for other in stale:  # what an earlier run left in this process
+            del _kept[other]
         make = Processor if self.plan.program.algebra is not None else EventPartition.of_run
         try:
             processor = make(self.plan, partition, command.num_vertices)

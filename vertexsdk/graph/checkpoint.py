@@ -13,13 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark import RDD, SparkContext
-from pyspark.sql import SparkSession
 
 from vertexsdk.arrays.arrow_strings import pack_arrow, unpack_arrow
 from vertexsdk.graph.graph import Graph
@@ -30,6 +28,10 @@ from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.vertex_file import VertexInput
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
+from vertexsdk.transport.transport import Transport
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["StoredEdges", "put_adjacency", "put_edges", "put_names", "put_vertices", "stored_graph"]
 
@@ -83,7 +85,12 @@ def put_vertices(store: Store, loop: str, vertices: VertexInput) -> SegmentRef:
 
 
 def stored_graph(
-    spark: SparkSession, store: Store, manifest: Manifest, *, undirected: bool, partitions: int
+    spark: SparkSession | None,
+    store: Store,
+    manifest: Manifest,
+    *,
+    undirected: bool,
+    partitions: int,
 ) -> Graph:
     """The graph of a version's checkpoint, to which its logged changes are still to be made."""
     groups: dict[str, list[SegmentRef]] = {"": [], "names": [], "vertices": []}
@@ -130,11 +137,11 @@ class StoredEdges(Edges):
             for ref in self.refs:
                 yield from _chunks(store, ref, spec)
 
-    def blocks(self, sc: SparkContext, spec: LoadSpec, names: Any) -> RDD[Block]:
+    def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> Any:
         """See `Edges`."""
         refs = list(enumerate(self.refs))
         task = partial(_blocks, self.address, spec)
-        return sc.parallelize(refs, max(len(refs), 1)).mapPartitions(task)
+        return transport.parallelize(refs).mapPartitions(task)
 
 
 def _blocks(

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark import RDD, SparkContext
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.column_codec import decode, encode_bytes
@@ -34,7 +33,7 @@ from vertexsdk.graph.topology import Topology
 from vertexsdk.graph.vertex_file import VertexInput
 from vertexsdk.state import SegmentRef, open_store
 from vertexsdk.state.address import Address
-from vertexsdk.transport.exchange import route
+from vertexsdk.transport.transport import Transport
 
 __all__ = ["EdgeSet", "ResidentEdges", "refuse_parallel"]
 
@@ -65,10 +64,10 @@ class EdgeSet:
         refuse_parallel(graph)
         self.base, self.value, self.undirected = graph, value, graph.undirected
         info = graph.materialise(("out", value, "combined"))
-        self.partitions, self.anchor = graph.partitions, graph.anchor
+        self.partitions, self.workers = graph.partitions, graph.workers
         self.keys = RefCountedKeys(graph)
         self.key = self.keys.fresh("edges")
-        self.anchor.run(partial(_first, info.keys, self.key, value or "uint8"))
+        self.workers.run(partial(_first, info.keys, self.key, value or "uint8"))
         self.names: StringIds | None = graph.string_table
         self.placement: Any = graph.placement  # a broadcast, or None
         self.num_edges = info.num_edges
@@ -111,7 +110,7 @@ class EdgeSet:
             columns = [np.concatenate([a, b[there]]) for a, b in zip(columns, back, strict=True)]
         new = self.keys.fresh("edges")
         task = partial(_apply, self.key, new)
-        parts: list[_Part | None] = self.anchor.run(
+        parts: list[_Part | None] = self.workers.run(
             partial(task, self.partitions, self.placement, self.undirected, tuple(columns))
         )
         reports = [p for p in parts if p is not None]
@@ -148,9 +147,9 @@ class EdgeSet:
         placement = self._recode(moved)
         recode = partial(_recoded, self.key, moved, self.partitions, placement)
         try:
-            with self.anchor.watched():
-                blocks = self.anchor.records().mapPartitionsWithIndex(recode)
-                route(blocks, self.anchor).mapPartitionsWithIndex(partial(_joined, new)).collect()
+            with self.workers.watched():
+                blocks = self.workers.records().mapPartitionsWithIndex(recode)
+                self.workers.route(blocks).mapPartitionsWithIndex(partial(_joined, new)).collect()
         except BaseException:
             self.keys.drop(new)
             raise
@@ -166,13 +165,13 @@ class EdgeSet:
         if old.ids is None:
             return self.placement
         new = Placement(self.partitions, moved[old.ids], old.table)  # codes keep their order
-        return self.base.spark.sparkContext.broadcast(new)
+        return self.base.transport.broadcast(new)
 
     def graph(self, vertices: VertexInput | None) -> Graph:
         """Return the graph of these edges, which lives until the next batch is taken in."""
         graph = Graph(
             self.base.spark,
-            ResidentEdges(self.key, self.anchor.records()),
+            ResidentEdges(self.key, self.workers.records()),
             vertices,
             undirected=self.undirected,
             partitions=self.partitions,
@@ -186,7 +185,7 @@ class EdgeSet:
         """Write the edges, and the names of string ids, to the store at `address`."""
         valued = self.value is not None
         task = partial(_write, self.key, address, loop, iteration, valued, self.undirected)
-        refs = self.anchor.run(task)
+        refs = self.workers.run(task)
         if self.names is not None:
             with open_store(address, create=False) as store:
                 refs.append(put_names(store, loop, iteration, self.names))
@@ -204,13 +203,13 @@ class ResidentEdges(Edges):
     """The edges of an `EdgeSet`'s version. See `Edges`."""
 
     key: str
-    records: RDD[bytes]  # of the anchor where they are
+    records: Any  # a dataset of the workers where they are
 
     def local(self) -> _LocalEdges:
         """See `Edges`."""
         return _LocalEdges(self.key)
 
-    def blocks(self, sc: SparkContext, spec: LoadSpec, names: Any) -> RDD[Block]:
+    def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> Any:
         """See `Edges`."""
         return self.records.mapPartitionsWithIndex(partial(_blocks, self.key, spec))
 

@@ -13,11 +13,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pyspark.sql import DataFrame, SparkSession
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError, RunError, excerpt
@@ -30,7 +29,10 @@ from vertexsdk.graph.partitioners._partitioner import Partitioner, assign
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
 from vertexsdk.graph.vertex_file import VertexInput, resolve, vertices_at, vertices_of
-from vertexsdk.transport.locality import Anchor
+from vertexsdk.transport.transport import Workers, transport_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["NO_KIND", "Graph", "Variant", "VariantInfo"]
 
@@ -97,35 +99,36 @@ class VariantInfo:
 
 
 class Graph:
-    """Edges and the vertices that they join, on Spark.
+    """Edges and the vertices that they join, on Spark or in this process.
 
     Make one with `read` or one of the `from_` methods. Nothing is loaded until a program or a
-    property needs it.
+    property needs it. A graph without a Spark session is held in this process, and programs run on
+    it here: nothing starts a JVM.
 
     Attributes:
-        spark: the session.
+        transport: runs the tasks of this graph's programs.
         undirected: each edge stands for both directions.
         multi: duplicate edges are kept.
         partitions: number of partitions.
         partitioner: how vertices are assigned to partitions.
-        placement: a Spark broadcast of the `Placement`; None before loading, or where the hash
+        placement: a broadcast of the `Placement`; None before loading, or where the hash
             of the id decides.
         key: prefix of the shared-memory keys of everything loaded for this graph.
         vertex_input: the vertices listed apart from the edges, or None.
         string_table: the string ids in order of their codes; None before loading, or where ids
             are integers.
-        string_broadcast: a Spark broadcast of `string_table`, or None.
+        string_broadcast: a broadcast of `string_table`, or None.
         may_be_empty: a graph without edges is no error, as after edges were removed.
 
     Example:
-        >>> graph = Graph.read(spark, "edges.txt")  # doctest: +SKIP
-        >>> graph.num_vertices  # doctest: +SKIP
-        4
+        >>> graph = Graph.from_arrays([1, 2, 3], [2, 3, 1])
+        >>> graph.num_vertices
+        3
     """
 
     def __init__(
         self,
-        spark: SparkSession,
+        spark: SparkSession | None,
         edges: Edges,
         vertices: VertexInput | None = None,
         *,
@@ -137,29 +140,53 @@ class Graph:
     ) -> None:
         if partitions is not None and partitions < 1:
             raise InputError(f"partitions is {partitions}; it must be at least 1")
-        self.spark = spark
+        self.transport = transport_for(spark)
         self._edges = edges
         self.vertex_input = vertices
         self.undirected = undirected
         self.multi = multi
-        self.partitions = partitions or _default_partitions(spark)
+        self.partitions = partitions or self.transport.default_partitions()
         self.partitioner = Partitioner.of(partitioner, slack)
         self.placement: Any = None
-        application = shared_memory.application(spark.sparkContext.applicationId)
+        application = self.transport.application
         self.key = f"{application}/graph-{next(_numbers)}"
         self._infos: dict[Variant, VariantInfo] = {}
         self.string_table: StringIds | None = None
         self.string_broadcast: Any = None
-        self._anchor: Anchor | None = None
+        self._workers: Workers | None = None
         self.may_be_empty = False
         shared_memory.claim(application)
         shared_memory.release_at_exit(application)
 
+    @property
+    def spark(self) -> SparkSession | None:
+        """The Spark session; None for a graph in this process."""
+        return self.transport.spark
+
+    @overload
     @classmethod
     def read(
         cls,
-        spark: SparkSession,
+        spark: SparkSession | None,
         edges: str | Sequence[str],
+        vertices: str | None = None,
+        undirected: bool = False,
+        multi: bool = False,
+        partitions: int | None = None,
+        format: str | None = None,
+        partitioner: Any = "hash",
+        slack: float = 0.05,
+    ) -> Graph: ...
+
+    @overload
+    @classmethod
+    def read(cls, spark: str | Sequence[str], **options: Any) -> Graph: ...
+
+    @classmethod
+    def read(
+        cls,
+        spark: Any,
+        edges: str | Sequence[str] | None = None,
         vertices: str | None = None,
         undirected: bool = False,
         multi: bool = False,
@@ -171,7 +198,8 @@ class Graph:
         """Read edges from files.
 
         Args:
-            spark: the session, see `vertexsdk.session`.
+            spark: the session, see `vertexsdk.session`. Without one, as in
+                `Graph.read("edges.txt")`, the graph is read and held in this process.
             edges: a file, directory or glob, or several. Text lines `source target [value]`
                 separated by blanks, tabs or commas, with `#` comments; or CSV or Parquet with
                 columns `source,target[,value]` or `src,dst[,weight]`.
@@ -194,6 +222,8 @@ class Graph:
         Example:
             >>> graph = Graph.read(spark, ["a.txt", "more/"], undirected=True)  # doctest: +SKIP
         """
+        if edges is None:
+            spark, edges = None, spark
         paths = [edges] if isinstance(edges, str) else list(edges)
         return cls(
             spark,
@@ -253,7 +283,7 @@ class Graph:
         target: ArrayLike,
         value: ArrayLike | None = None,
         *,
-        spark: SparkSession,
+        spark: SparkSession | None = None,
         vertices: ArrayLike | None = None,
         **options: Unpack[GraphOptions],
     ) -> Graph:
@@ -263,7 +293,8 @@ class Graph:
             source: ids of the sources, integers or strings, shape (m,).
             target: ids of the targets, shape (m,).
             value: edge values, numbers, shape (m,); the default is 1 for every edge.
-            spark: the session, see `vertexsdk.session`.
+            spark: the session, see `vertexsdk.session`; without one the graph is held in this
+                process.
             vertices: ids of further vertices, shape (n,); needed only for those without edges.
             options: `undirected`, `multi`, `partitions`, `partitioner`, `slack`; see `read`.
 
@@ -271,8 +302,8 @@ class Graph:
             InputError: lengths differ, or ids are neither integers nor strings.
 
         Example:
-            >>> graph = Graph.from_arrays([1, 2], [2, 3], spark=spark)  # doctest: +SKIP
-            >>> graph.num_vertices  # doctest: +SKIP
+            >>> graph = Graph.from_arrays([1, 2], [2, 3])
+            >>> graph.num_vertices
             3
         """
         return cls(
@@ -284,14 +315,19 @@ class Graph:
 
     @classmethod
     def from_networkx(
-        cls, graph: Any, *, spark: SparkSession, weight: str = "weight", **options: Any
+        cls,
+        graph: Any,
+        *,
+        spark: SparkSession | None = None,
+        weight: str = "weight",
+        **options: Any,
     ) -> Graph:
         """Make a graph from a NetworkX graph.
 
         Args:
             graph: its type gives `undirected` and `multi`. Node labels are the ids: all
                 integers, or else the `str` of each.
-            spark: the session.
+            spark: the session, or None to hold the graph in this process.
             weight: edge attribute with the value; an edge without it has value 1.
             options: as those of `from_arrays`.
 
@@ -304,13 +340,13 @@ class Graph:
         return cls.from_arrays(*arrays, spark=spark, **{**kind, **options})
 
     @classmethod
-    def from_scipy(cls, matrix: Any, *, spark: SparkSession, **options: Any) -> Graph:
+    def from_scipy(cls, matrix: Any, *, spark: SparkSession | None = None, **options: Any) -> Graph:
         """Make a graph from a SciPy sparse matrix.
 
         Args:
             matrix: shape (n, n); a stored entry [i, j] is an edge i -> j with that value. The
                 vertices are 0 to n - 1.
-            spark: the session.
+            spark: the session, or None to hold the graph in this process.
             options: as those of `from_arrays`.
 
         Raises:
@@ -336,35 +372,35 @@ class Graph:
         """
         if not isinstance(variant, Variant):
             variant = Variant(*variant)
-        anchor = self.anchor
+        workers = self.workers
         if variant not in self._infos:
-            self._infos[variant] = self._load(variant, anchor)
+            self._infos[variant] = self._load(variant, workers)
         return self._infos[variant]
 
     @property
-    def anchor(self) -> Anchor:
-        """The hosts of the partitions, so that tasks run where their partition is.
+    def workers(self) -> Workers:
+        """Where the partitions are, so that tasks run there.
 
-        If an executor was lost, a new anchor is made and the graph is loaded again when needed.
+        If an executor was lost, there are new ones, and the graph is loaded again when needed.
         """
-        if self._anchor is not None and not self._anchor.whole():
+        if self._workers is not None and not self._workers.whole():
             self.unpersist()
-        if self._anchor is None:
-            self._anchor = Anchor(self.spark, self.partitions)
-        return self._anchor
+        if self._workers is None:
+            self._workers = self.transport.workers(self.partitions)
+        return self._workers
 
     def use_string_ids(self, table: StringIds) -> None:
         """Read the ids of the edges as codes in `table`, instead of collecting string ids."""
         self.string_table = table
-        self.string_broadcast = self.spark.sparkContext.broadcast(table)
+        self.string_broadcast = self.transport.broadcast(table)
 
-    def _load(self, variant: Variant, anchor: Anchor) -> VariantInfo:
+    def _load(self, variant: Variant, workers: Workers) -> VariantInfo:
         began = time.perf_counter()
         try:
-            spec, reports, kinds = self._load_placed(variant, anchor)
+            spec, reports, kinds = self._load_placed(variant, workers)
         except NotIntegers:
             self._collect_string_ids()
-            spec, reports, kinds = self._load_placed(variant, anchor)
+            spec, reports, kinds = self._load_placed(variant, workers)
         if not sum(r.vertices for r in reports) and not self.may_be_empty:
             raise InputError("there is no edge in the input; a line is `source target [value]`")
         given, duplicates = sum(r.given for r in reports), sum(r.duplicates for r in reports)
@@ -388,16 +424,18 @@ class Graph:
         )
 
     def _load_placed(
-        self, variant: Variant, anchor: Anchor
+        self, variant: Variant, workers: Workers
     ) -> tuple[LoadSpec, list[PartitionReport], tuple[str, ...]]:
         vertices, kinds = resolve(self.vertex_input, self.string_table)
         if self.placement is None and self.placed:
-            self.placement = self.spark.sparkContext.broadcast(self._place(vertices))
+            self.placement = self.transport.broadcast(self._place(vertices))
         spec = LoadSpec(
             f"{self.key}/{variant.name}", variant, self.partitions, self.undirected, self.multi,
             table=self.placement, table_key=f"{self.key}/placement" if self.placed else None,
         )  # fmt: skip
-        return spec, load(anchor, self._edges, spec, vertices, self.string_broadcast), kinds
+        names = self.string_broadcast
+        reports = load(self.transport, workers, self._edges, spec, vertices, names)
+        return spec, reports, kinds
 
     def use_placement(self, other: Graph, placement: Any = None) -> None:
         """Place vertices as another graph does, or as a broadcast of a `Placement` says."""
@@ -415,9 +453,9 @@ class Graph:
             return self._table_placement()
         variant = Variant("undirected")
         spec = LoadSpec(f"{self.key}/whole", variant, 1, self.undirected, self.multi)
-        whole = Anchor(self.spark, 1)
+        whole = self.transport.workers(1)
         try:
-            load(whole, self._edges, spec, vertices, self.string_broadcast)
+            load(self.transport, whole, self._edges, spec, vertices, self.string_broadcast)
             args = (how.function, spec.key_of(0), self.partitions, how.slack, self.string_broadcast)
             assigned = whole.run(partial(assign, *args))[0]
         finally:
@@ -441,7 +479,7 @@ class Graph:
         """Collect all string ids; the code of an id is its rank among them."""
         self.placement = None
         table = StringIds.of(
-            self._edges.distinct_ids(self.spark.sparkContext),
+            self._edges.distinct_ids(self.transport),
             None if self.vertex_input is None else self.vertex_input.strings(),
         )
         self.use_string_ids(table)
@@ -521,7 +559,7 @@ class Graph:
         keys = self._any().keys
         look = partial(_present_in, keys, codes)
         here = [look(p) for p in range(len(keys))]
-        return here if all(h is not None for h in here) else self.anchor.run(look)
+        return here if all(h is not None for h in here) else self.workers.run(look)
 
     def topology(self, variant: VariantKey, partition: int) -> Topology:
         """Open one partition's topology on this host; loads the variant if need be.
@@ -536,8 +574,8 @@ class Graph:
 
     def forget(self, prefix: str) -> None:
         """Drop the arrays under a resident key, wherever this graph's partitions are."""
-        if self._anchor is not None:
-            self._anchor.forget(prefix)
+        if self._workers is not None:
+            self._workers.forget(prefix)
         else:
             shared_memory.drop(prefix)
 
@@ -560,10 +598,10 @@ class Graph:
     def unpersist(self) -> None:
         """Free the memory of all variants; they are loaded again when needed."""
         self.forget(self.key)
-        if self._anchor is not None:
-            self._anchor.close()
+        if self._workers is not None:
+            self._workers.close()
         self._infos.clear()
-        self._anchor = None
+        self._workers = None
 
 
 def _present_in(
@@ -578,11 +616,3 @@ def _present_in(
     present = np.asarray(at < len(ids))
     present[present] = ids[at[present]] == codes[present]
     return present
-
-
-def _default_partitions(spark: SparkSession) -> int:
-    """One per executor: its cores are used by threads."""
-    sc = spark.sparkContext
-    if (sc.master or "").split("[")[0] == "local":
-        return 1
-    return max(1, int(sc._jsc.sc().getExecutorMemoryStatus().size()) - 1)

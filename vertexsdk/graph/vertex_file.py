@@ -7,22 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
-from pyspark.sql import DataFrame, SparkSession
 
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._build_topology import NO_KIND, VertexTable
-from vertexsdk.graph.load._dataframes import ArrowBatches, readable, text_lines
 from vertexsdk.graph.load._lines import LineError, check_lengths, tokens
 from vertexsdk.graph.load.arrow import as_strings, id_array, id_column, text_column
 from vertexsdk.graph.string_ids import StringIds, beyond_int64, merged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["VertexInput", "integer_id", "resolve", "vertices_at", "vertices_of", "with_ids"]
 
@@ -74,27 +76,33 @@ def integer_id(vertex: Any) -> int:
         raise InputError(f"{excerpt(vertex)} is no vertex: the graph's ids are integers") from None
 
 
-def vertices_of(frame: DataFrame, place: str = "the vertices") -> VertexInput:
-    """Take a DataFrame with columns `id` and perhaps `kind`.
+def vertices_of(frame: DataFrame | pa.Table, place: str = "the vertices") -> VertexInput:
+    """Take a DataFrame of Spark or an Arrow table with columns `id` and perhaps `kind`.
 
     Raises:
         InputError: there is no column `id`, or there is an unknown column.
     """
-    by_name = {n.lower(): n for n in frame.columns}
+    names = frame.column_names if isinstance(frame, pa.Table) else frame.columns
+    by_name = {n.lower(): n for n in names}
     if "id" not in by_name:
-        raise InputError(f"{place}: columns are {', '.join(frame.columns)}; name one `id`")
-    unknown = [n for n in frame.columns if n.lower() not in ("id", "kind")]
+        raise InputError(f"{place}: columns are {', '.join(names)}; name one `id`")
+    unknown = [n for n in names if n.lower() not in ("id", "kind")]
     if unknown:
         raise InputError(
             f"{place}: nothing reads {', '.join(unknown)}; select id, and kind where vertices are "
             "of several classes"
         )
     wanted = [by_name[n] for n in ("id", "kind") if n in by_name]
-    columns = ArrowBatches.of(frame, wanted, place).collect()
+    if isinstance(frame, pa.Table):
+        columns = [pa.concat_arrays(frame[n].chunks) for n in wanted]
+    else:
+        from vertexsdk.graph.load._dataframes import ArrowBatches
+
+        columns = ArrowBatches.of(frame, wanted, place).collect()
     return VertexInput(columns[0], columns[1] if len(columns) > 1 else None, place)
 
 
-def vertices_at(spark: SparkSession, path: str) -> VertexInput:
+def vertices_at(spark: SparkSession | None, path: str) -> VertexInput:
     """Read a vertex file: an id per line, and perhaps a class name.
 
     Raises:
@@ -102,6 +110,10 @@ def vertices_at(spark: SparkSession, path: str) -> VertexInput:
     """
     local = files.local_path(path)
     if local is None:
+        if spark is None:
+            raise InputError(f"{path}: only Spark can read this; pass a session")
+        from vertexsdk.graph.load._dataframes import ArrowBatches, readable, text_lines
+
         with readable(path):
             lines = (
                 ArrowBatches.of(text_lines(spark, [path]), ["value"], path).collect()[0].to_pylist()
@@ -109,7 +121,7 @@ def vertices_at(spark: SparkSession, path: str) -> VertexInput:
         return _vertex_lines(np.frombuffer("\n".join(lines).encode(), np.uint8), path)
     paths = files.expand([local])
     if files.file_format(paths[0]) == "parquet":
-        return vertices_of(spark.read.parquet(path), path)
+        return vertices_of(pq.read_table(paths), path)
     parts = [np.fromfile(f, np.uint8) for f in paths]
     newline = np.frombuffer(b"\n", np.uint8)
     joined = [b for p in parts for b in (p, newline)]

@@ -14,9 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vertexsdk.arrays.json_values import as_json
 from vertexsdk.engine.engine import (
@@ -39,6 +37,9 @@ from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
 from vertexsdk.state import FencedError, Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["HistoryConfig", "LoopHistory"]
 
@@ -63,7 +64,7 @@ class HistoryConfig:
 
     Attributes:
         program: whose state it is.
-        spark: the session that results use.
+        spark: the session that results use, if any.
         backend: URL of the store, as the user passed it.
         address: URL of the store, as it opened.
         restore: makes an engine with the graph of a version.
@@ -74,7 +75,7 @@ class HistoryConfig:
     """
 
     program: Program
-    spark: SparkSession
+    spark: SparkSession | None
     backend: Address
     address: Address
     restore: Callable[[Store, Manifest], Engine]

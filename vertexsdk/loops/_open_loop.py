@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql import SparkSession
 
 from vertexsdk.arrays.json_values import to_scalars
 from vertexsdk.engine.batch_run import refuse_other_hosts
@@ -34,6 +33,10 @@ from vertexsdk.program.program import Program
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
 from vertexsdk.state.errors import OwnerError
+from vertexsdk.transport.transport import transport_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["Migrate", "open_main_loop", "resume_main_loop"]
 
@@ -72,7 +75,7 @@ def open_main_loop(
     with ExitStack() as undo:
         store = open_store(backend)
         undo.callback(store.close)
-        refuse_other_hosts(graph.spark, store)
+        refuse_other_hosts(graph.transport, store)
         address = store.backend.address
         engine = engine_for(Setting(program, graph, params, address, loop, checked))
         undo.callback(engine.close)
@@ -100,7 +103,7 @@ def open_main_loop(
 
 
 def resume_main_loop(
-    spark: SparkSession,
+    spark: SparkSession | None,
     program: Program,
     params: Mapping[str, Any] | None,
     backend: Address,
@@ -121,7 +124,7 @@ def resume_main_loop(
     with ExitStack() as undo:
         store = open_store(backend, create=False)
         undo.callback(store.close)
-        refuse_other_hosts(spark, store)
+        refuse_other_hosts(transport_for(spark), store)
         manifest = store.version(loop)
         ledger = Ledger.read(manifest)
         _check_program(manifest, program, migrates=migrate is not None)
@@ -217,7 +220,7 @@ def _check_params(
 
 
 def _restore_engine(
-    spark: SparkSession,
+    spark: SparkSession | None,
     program: Program,
     options: RunOptions,
     loop: str,

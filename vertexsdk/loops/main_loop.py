@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyspark.sql import DataFrame, SparkSession
-
 from vertexsdk.engine.engine import Budget, CanReadLoop, CanTimePhases
 from vertexsdk.errors import InputError, shorten
 from vertexsdk.graph.changes.changes import Changes
@@ -29,6 +27,8 @@ from vertexsdk.state import Manifest
 from vertexsdk.state.address import Address, address_or_default
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
     from vertexsdk.loops._diff import Comparable, ResultDiff
     from vertexsdk.loops.streams._stream import Stream
 
@@ -110,7 +110,7 @@ class MainLoop:
     @classmethod
     def resume(
         cls,
-        spark: SparkSession,
+        spark: SparkSession | None,
         program: type[Vertex] | Program,
         *,
         loop: str | None = None,
@@ -131,6 +131,7 @@ class MainLoop:
         starts from `init`.
 
         Args:
+            spark: the session; None runs the loop in this process.
             params: may be left out; otherwise those that the loop was begun with.
             migrate: for a program whose fields have changed: a function from the old columns of
                 the state, by name, to the new ones. Without it such a program is refused.

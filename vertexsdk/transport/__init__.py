@@ -1,7 +1,19 @@
-"""How tasks are started and what travels to them: the room that knows Spark's inner workings.
+"""How tasks are started and what travels to them: by Spark, or in this process.
 
+The only room that knows Spark's inner workings; `transport.Transport` is what others see of it.
 Hops, the locality of partitions, sessions, lost hosts, and what makes a user's code importable on
 the executors. Nothing here knows what a vertex is or a message means.
 """
 
-__all__ = ["exchange", "jvm", "locality", "session", "shipping", "task_times", "wire"]
+__all__ = [
+    "exchange",
+    "inprocess",
+    "jvm",
+    "locality",
+    "session",
+    "shipping",
+    "spark",
+    "task_times",
+    "transport",
+    "wire",
+]

@@ -12,52 +12,38 @@ in order of source; partition p runs where partition p of the anchor is, if that
 from __future__ import annotations
 
 import contextlib
-import pickle
 import time
 import uuid
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from functools import partial
 from types import TracebackType
 from typing import Any, Literal
 
 import cloudpickle
 from py4j.protocol import Py4JError
-from pyspark import RDD, SparkContext
-from pyspark.accumulators import Accumulator, _accumulatorRegistry
+from pyspark import SparkContext
+from pyspark.accumulators import _accumulatorRegistry
 from pyspark.serializers import Serializer
 from pyspark.sql import SparkSession
 
 from vertexsdk.errors import InputError, RunError
-from vertexsdk.transport.jvm import JavaObject, Jvm
+from vertexsdk.transport._shuffle import Shuffle, to_partition
+from vertexsdk.transport.jvm import JavaObject
 from vertexsdk.transport.locality import Anchor
 from vertexsdk.transport.task_times import HopTimes, Stamp
+from vertexsdk.transport.transport import Task
 from vertexsdk.transport.wire import (
-    DRIVER,
     Bundle,
-    Frames,
     HopFunction,
-    KeyedFrames,
     NoInput,
     Reports,
-    Task,
     TaskInput,
     ToDriver,
     ToShuffle,
     outcome,
 )
 
-__all__ = ["DRIVER", "Exchange", "Task", "route", "to_partition"]
+__all__ = ["Exchange"]
 
 BROADCAST_COMMAND = 1 << 18  # bytes above which a command is sent once per executor
-
-
-def to_partition(key: int) -> int:
-    """Return the partition of a key: the partition function of every RDD here.
-
-    PySpark compares partition functions by identity, so there is only this one.
-    """
-    return key
 
 
 class Exchange:
@@ -101,7 +87,7 @@ class Exchange:
         self._reports = sc.accumulator({}, Reports())
         self._hops = 0
         self._partitioner: JavaObject = None  # made when the first blocks go by the shuffle
-        self._held: list[bytes] | _Shuffle | None = None
+        self._held: list[bytes] | Shuffle | None = None
         self._submitted = 0.0
         self.times: HopTimes | None = None
 
@@ -154,7 +140,7 @@ class Exchange:
             return self._jvm.python(self._anchor.rdd.rdd(), function, NoInput(), wire)
         received = (
             held.bundles
-            if isinstance(held, _Shuffle)
+            if isinstance(held, Shuffle)
             else self._jvm.distribute(held, self.partitions)
         )
         parent = self._anchor.rdd.zip(received).rdd()
@@ -181,7 +167,7 @@ class Exchange:
         rdd = self._tasks(function, ToShuffle())
         if self._partitioner is None:
             self._partitioner = self._jvm.partitioner(self.partitions, to_partition)
-        shuffle = _Shuffle(self._jvm, rdd, self._partitioner)
+        shuffle = Shuffle(self._jvm, rdd, self._partitioner)
         self._reports.value = {}
         self._submitted = time.time()
         shuffle.write()
@@ -202,9 +188,9 @@ class Exchange:
         self._hold(shuffle)
         return reports
 
-    def _hold(self, sent: list[bytes] | _Shuffle | None) -> None:
+    def _hold(self, sent: list[bytes] | Shuffle | None) -> None:
         """Replace the blocks that this hop has read by those that it sent."""
-        if isinstance(self._held, _Shuffle):
+        if isinstance(self._held, Shuffle):
             self._held.free()
         self._held = sent
 
@@ -226,81 +212,3 @@ class Exchange:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _lost(partition: int, records: object) -> Iterator[tuple[int, Bundle]]:
-    """Stand where the lineage of a finished shuffle was cut; runs if its blocks are gone."""
-    raise RunError(
-        "an executor was lost with the messages it held; run again from the last committed version"
-    )
-
-
-class _Shuffle:
-    """The blocks of one hop in Spark's shuffle.
-
-    `SparkContext.submitMapStage` runs the map stage alone. It and the field that `cut` sets are
-    Spark's own business: where they are missing, a count runs the stage, and a local checkpoint
-    cuts the lineage, at the price of a second stage without Python.
-    """
-
-    def __init__(self, jvm: Jvm, rdd: JavaObject, partitioner: JavaObject) -> None:
-        self._jvm = jvm
-        self._rdd = jvm.pairs(rdd).partitionBy(partitioner)
-        self._dependency = self._rdd.rdd().dependencies().head()
-        self.bundles = jvm.values(self._rdd)
-        self._checkpointed = False
-
-    def write(self) -> None:
-        """Run the tasks and keep what they send."""
-        if self._jvm.map_stages:
-            self._jvm.scala_sc.submitMapStage(self._dependency).get()
-        else:
-            self.bundles.rdd().localCheckpoint()
-            self._checkpointed = True
-            self.bundles.count()
-
-    def cut(self, anchor: JavaObject) -> None:
-        """Forget the hops before, so that neither lineage nor Spark's disk use grow."""
-        if not self._checkpointed:
-            lost = self._jvm.python(anchor.rdd(), _lost, Frames(), ToShuffle())
-            self._jvm.set_parent(self._dependency, self._jvm.pairs(lost).rdd())
-
-    def free(self) -> None:
-        """Delete the blocks."""
-        if self._checkpointed:
-            self.bundles.unpersist(False)
-        self._jvm.clean(self._dependency)
-
-
-def route(blocks: RDD[tuple[int, bytes]], anchor: Anchor) -> RDD[bytes]:
-    """Bring each (destination, block) to partition `destination` of the anchor, where that is.
-
-    The blocks of a partition come in no particular order. Nothing is pickled on the way. On a
-    cluster, what yields the blocks runs at once: the anchor is zipped with what comes to it, and
-    for that it must be known how many blocks come to each partition.
-    """
-    sc, jvm = anchor.sc, anchor.jvm
-    counts: Accumulator[Any] | None = None if anchor.one_process else sc.accumulator({}, Reports())
-    keyed = blocks.mapPartitionsWithIndex(partial(_counted, counts))
-    keyed._jrdd_deserializer = KeyedFrames()
-    shuffle = _Shuffle(jvm, keyed._jrdd.rdd(), jvm.partitioner(anchor.partitions, to_partition))
-    if counts is None:
-        return RDD(shuffle.bundles, sc, Frames())
-    shuffle.write()
-    _accumulatorRegistry.pop(counts.aid, None)
-    came: Counter[int] = Counter()
-    for _, sent in counts.value.values():
-        came.update(pickle.loads(sent))
-    return anchor.zip(shuffle.bundles, [came[p] for p in range(anchor.partitions)])
-
-
-def _counted(
-    counts: Accumulator[Any] | None, partition: int, blocks: Iterable[tuple[int, bytes]]
-) -> Iterator[tuple[int, bytes]]:
-    """Pass blocks on; say to the driver, if it asks, how many went where."""
-    sent: Counter[int] = Counter()
-    for destination, block in blocks:
-        sent[destination] += 1
-        yield destination, block
-    if counts is not None:
-        counts.add({(0, partition): (0, pickle.dumps(sent))})

@@ -11,20 +11,25 @@ seconds, then for its host, as long as that lives; see `vertexsdk.transport._hos
 from __future__ import annotations
 
 import contextlib
+import pickle
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkContext, StorageLevel
+from pyspark.accumulators import Accumulator, _accumulatorRegistry
 from pyspark.sql import SparkSession
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.transport._host_watch import watched
+from vertexsdk.transport._shuffle import Shuffle, to_partition
 from vertexsdk.transport.jvm import JavaObject, Jvm, spark_failure
-from vertexsdk.transport.wire import Frames, Skip
+from vertexsdk.transport.wire import Frames, KeyedFrames, Reports, Skip
 
 __all__ = ["Anchor"]
 
@@ -108,6 +113,29 @@ class Anchor:
         here = self.jvm.python(self.rdd.rdd(), slots, Frames(), Frames())
         return RDD(here.asJavaRDD().zip(blocks), self.sc, Skip())
 
+    def route(self, blocks: RDD[tuple[int, bytes]]) -> RDD[bytes]:
+        """Bring each (destination, block) to partition `destination` of the anchor, where that is.
+
+        The blocks of a partition come in no particular order. Nothing is pickled on the way. On a
+        cluster, what yields the blocks runs at once: the anchor is zipped with what comes to it,
+        and for that it must be known how many blocks come to each partition.
+        """
+        sc, jvm = self.sc, self.jvm
+        counts: Accumulator[Any] | None = (
+            None if self.one_process else sc.accumulator({}, Reports())
+        )
+        keyed = blocks.mapPartitionsWithIndex(partial(_counted, counts))
+        keyed._jrdd_deserializer = KeyedFrames()
+        shuffle = Shuffle(jvm, keyed._jrdd.rdd(), jvm.partitioner(self.partitions, to_partition))
+        if counts is None:
+            return RDD(shuffle.bundles, sc, Frames())
+        shuffle.write()
+        _accumulatorRegistry.pop(counts.aid, None)
+        came: Counter[int] = Counter()
+        for _, sent in counts.value.values():
+            came.update(pickle.loads(sent))
+        return self.zip(shuffle.bundles, [came[p] for p in range(self.partitions)])
+
     def forget(self, prefix: str) -> None:
         """Drop what is resident under `prefix`, on this host and where partitions are.
 
@@ -124,3 +152,15 @@ class Anchor:
         """Let go of the executors; may be called twice."""
         with contextlib.suppress(Py4JError, ConnectionError):  # Spark may have stopped
             self.rdd.unpersist(False)
+
+
+def _counted(
+    counts: Accumulator[Any] | None, partition: int, blocks: Iterable[tuple[int, bytes]]
+) -> Iterator[tuple[int, bytes]]:
+    """Pass blocks on; say to the driver, if it asks, how many went where."""
+    sent: Counter[int] = Counter()
+    for destination, block in blocks:
+        sent[destination] += 1
+        yield destination, block
+    if counts is not None:
+        counts.add({(0, partition): (0, pickle.dumps(sent))})

@@ -17,7 +17,7 @@ import struct
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, BinaryIO
@@ -28,15 +28,12 @@ from pyspark.serializers import Serializer
 
 from vertexsdk.errors import RunError, VertexError
 from vertexsdk.transport.task_times import Clock, Stamp
+from vertexsdk.transport.transport import DRIVER, Task
 
-__all__ = ["DRIVER", "Blocks", "Bundle", "HopFunction", "Reports", "Task", "outcome"]
+__all__ = ["Bundle", "HopFunction", "Reports", "outcome"]
 
-DRIVER = -1
 FAILURE = -2
 LARGEST_BUNDLE = 2**31 - 2**16  # Spark's record length is an int32
-
-Blocks = list[tuple[int, bytes]]
-Task = Callable[[int, Any, Blocks], Iterable[tuple[int, bytes]]]
 
 _INT = struct.Struct(">i")
 _HEADER = struct.Struct(">ii")

@@ -23,10 +23,10 @@ from vertexsdk.engine.events._node_segments import put_checkpoint, restore
 from vertexsdk.errors import LostError
 from vertexsdk.state import open_store
 from vertexsdk.state.version_writer import DeltaLayers
+from vertexsdk.transport.transport import DRIVER
 
-__all__ = ["DRIVER", "EventTask"]
+__all__ = ["EventTask"]
 
-DRIVER = -1
 _KEPT = 8  # partitions in a process, of all engines
 
 _live: dict[tuple[str, int], EventPartition] = {}  # (key of the version, partition)

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vertexsdk.arrays import shared_memory
 from vertexsdk.compile.plan import Plan, shippable
 from vertexsdk.engine.events._events_engine import EventsEngine
 from vertexsdk.engine.events._events_task import EventTask
@@ -24,7 +23,6 @@ from vertexsdk.graph.vertex_file import integer_id
 from vertexsdk.program.program import Program
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.address import Address
-from vertexsdk.transport.exchange import Exchange
 from vertexsdk.transport.shipping import ship_by_value
 
 __all__ = ["begin", "bound_params", "events_engine", "named_ids", "plan_for"]
@@ -67,16 +65,15 @@ def events_engine(
         )
     bound = bound_params(program, params or {}, strings=names is not None)
     ship_by_value(program)
-    application = shared_memory.application(graph.spark.sparkContext.applicationId)
+    run = f"{graph.transport.application}/events-{uuid.uuid4().hex}"
     plan = plan_for(
-        program, bound, run=f"{application}/events-{uuid.uuid4().hex}", topologies=keys,
+        program, bound, run=run, topologies=keys,
         loop=loop or program.name, store=backend, max_iterations=max_iterations,
     )  # fmt: skip
     plan = replace(plan, kinds=tuple(number[n] for n in kinds))
     task = EventTask(plan, strings=names is not None, undirected=graph.undirected)
-    anchor = graph.anchor
-    make = partial(Exchange, graph.spark, anchor.partitions, anchor=anchor)
-    family = VersionPool(plan, task, lambda t: make(task=t), graph.forget)
+    make = partial(graph.transport.exchange, graph.workers)
+    family = VersionPool(plan, task, make, graph.forget)
     ids = named_ids(program, params or {}, strings=names is not None)
     if graph.vertex_input is not None:
         given = graph.vertex_input.strings()

@@ -31,7 +31,6 @@ from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.graph import Graph
 from vertexsdk.state import SegmentRef
-from vertexsdk.transport.exchange import Exchange
 
 __all__ = ["IncrementalEngine"]
 
@@ -74,9 +73,8 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         while origin is not None:
             origin._forks.add(self._key)
             origin = origin._origin
-        anchor = graph.anchor
         task = IncrementalTask(plan, layout, self._key)
-        self._exchange = Exchange(graph.spark, anchor.partitions, task=task, anchor=anchor)
+        self._exchange = graph.transport.exchange(graph.workers, task)
         self._closed = False
         self.phases = PhaseTimer()
 
@@ -203,7 +201,7 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
     def _end(self) -> None:
         if not self._closed or self._forks:
             return
-        self.graph.anchor.forget(self._key)
+        self.graph.workers.forget(self._key)
         if self._origin is None:
             self.graph.unpersist()
         origin = self._origin

@@ -21,12 +21,13 @@ from vertexsdk.engine.engine import WorkDone
 from vertexsdk.engine.incremental._arena import Arena
 from vertexsdk.engine.incremental._partition import IncrementalPartition
 from vertexsdk.engine.incremental._restart_policy import RestartPolicy
-from vertexsdk.engine.task import DRIVER, arithmetic_of, make_master
+from vertexsdk.engine.task import arithmetic_of, make_master
 from vertexsdk.errors import LostError, RunError, VertexError
 from vertexsdk.graph.checkpoint import put_adjacency
 from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import store_of_run
+from vertexsdk.transport.transport import DRIVER
 
 __all__ = ["CreatePartition", "IncrementalCommand", "IncrementalReport", "IncrementalTask"]
 

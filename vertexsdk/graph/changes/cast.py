@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
 
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import Deltas
 from vertexsdk.graph.changes.table import unfit_values
+from vertexsdk.transport.transport import is_dataframe
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 __all__ = ["cast_changes"]
 
@@ -39,7 +42,7 @@ def cast_changes(
         InputError: changes of another form, string ids where the graph's are integers, or a value
             which the dtype cannot hold.
     """
-    if isinstance(changes, DataFrame):
+    if is_dataframe(changes):
         changes = Changes.from_dataframe(changes)
     if changes is None or not isinstance(changes, (Changes, Iterable)):
         raise InputError(

@@ -1,4 +1,4 @@
-"""Spark DataFrames as RDDs of Arrow record batches.
+"""Edges that Spark reads, and Spark DataFrames as RDDs of Arrow record batches.
 
 Spark turns rows into Arrow by itself (`Dataset.toArrowBatchRdd`, which its own Python API uses
 too); the batches then travel as opaque bytes, so that neither rows nor pandas are involved.
@@ -9,23 +9,29 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark import RDD
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from vertexsdk.errors import InputError, RunError
+from vertexsdk.graph.load._blocks import Block, Fault
+from vertexsdk.graph.load._jobs import Edges, LoadSpec, lines_chunk, route_batches, without_fault
 from vertexsdk.graph.load._text import LINE_BYTES
+from vertexsdk.graph.load.arrow import edge_columns, read_batches
+from vertexsdk.graph.string_ids import merged
 from vertexsdk.transport.jvm import spark_failure
+from vertexsdk.transport.transport import Transport
 from vertexsdk.transport.wire import Frames
 
-__all__ = ["ArrowBatches", "readable", "text_lines"]
-
-_ROWS = 1 << 19  # rows, and bytes, of batches which are read together
-_BYTES = 1 << 26
+__all__ = ["ArrowBatches", "FrameEdges", "edges_by_spark", "readable", "text_lines"]
 
 
 @dataclass(frozen=True)
@@ -68,32 +74,17 @@ class ArrowBatches:
             batches = frame.select(*chosen)._jdf.toArrowBatchRdd().toJavaRDD()
         return cls(RDD(batches, sc, Frames()), pa.schema(fields).serialize().to_pybytes())
 
-    def read(self, records: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
-        """Decode the records of a partition, joined into batches of about half a million rows."""
-        schema = pa.ipc.read_schema(pa.BufferReader(self.schema))
-        pending: list[pa.RecordBatch] = []
-        for record in records:
-            pending.append(pa.ipc.read_record_batch(pa.BufferReader(record), schema))
-            if (
-                sum(b.num_rows for b in pending) >= _ROWS
-                or sum(b.nbytes for b in pending) >= _BYTES
-            ):
-                yield from pa.Table.from_batches(pending).combine_chunks().to_batches()
-                pending = []
-        if pending:
-            yield from pa.Table.from_batches(pending).combine_chunks().to_batches()
-
     def collect(self) -> list[pa.Array]:
         """Bring the columns to the driver."""
         schema = pa.ipc.read_schema(pa.BufferReader(self.schema))
         with spark_failure():
-            batches = list(self.read(self.rdd.collect()))
+            batches = list(self.reader()(self.rdd.collect()))
         table = pa.Table.from_batches(batches, schema).combine_chunks()
         return [pa.concat_arrays(c.chunks) if c.chunks else pa.array([], c.type) for c in table]
 
     def reader(self) -> Any:
         """Return what decodes a partition's records in a task: it can be pickled."""
-        return ArrowBatches(None, self.schema).read  # type: ignore[arg-type]
+        return partial(read_batches, self.schema)
 
 
 def text_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
@@ -110,3 +101,65 @@ def readable(place: str) -> Iterator[None]:
             yield
     except RunError as error:
         raise InputError(f"{place}: Spark cannot read it: {error}") from None
+
+
+def edges_by_spark(spark: SparkSession, paths: Sequence[str], format: str | None) -> Edges:
+    """Return edges in files that Spark reads."""
+    if format is None:
+        format = "parquet" if all(p.rstrip("/").endswith(".parquet") for p in paths) else "text"
+        if all(p.endswith((".csv", ".csv.gz")) for p in paths):
+            format = "csv"
+    with readable(", ".join(paths)):
+        if format == "text":
+            return FrameEdges(text_lines(spark, paths), lines=True)
+        if format == "csv":
+            return FrameEdges(spark.read.csv(list(paths), header=True))
+        return FrameEdges(spark.read.parquet(*paths))
+
+
+class FrameEdges(Edges):
+    """The rows of a Spark DataFrame, or its lines of text."""
+
+    def __init__(self, frame: DataFrame, lines: bool = False) -> None:
+        self._frame = frame
+        self._lines = lines
+        self._names = (
+            ("value", "value", None) if lines else edge_columns(frame.columns, "the edges")
+        )
+        chosen = dict.fromkeys(n for n in self._names if n is not None)
+        self._batches = ArrowBatches.of(frame, chosen, "the edges")
+
+    def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> RDD[Block]:
+        """See `Edges`."""
+        columns = None if self._lines else self._names
+        task = partial(route_batches, spec, names, self._batches.reader(), columns)
+        return self._batches.rdd.mapPartitionsWithIndex(task)
+
+    def distinct_ids(self, transport: Transport) -> Any:
+        """See `Edges`."""
+        if self._lines:
+            task = partial(_distinct_in_lines, self._batches.reader())
+            with spark_failure():
+                parts = self._batches.rdd.mapPartitions(task).collect()
+            return merged(without_fault(parts))
+        ends = [
+            self._frame.select(F.col(f"`{n}`").cast("string").alias("n")) for n in self._names[:2]
+        ]
+        distinct = ends[0].union(ends[1]).dropna().distinct()
+        return merged(ArrowBatches.of(distinct, ["n"], "the edges").collect())
+
+
+def _distinct_in_lines(read: Any, records: Iterable[bytes]) -> Iterator[Any]:
+    distinct: list[pa.Array] = []
+
+    def collect(names: pa.Array) -> NDArray[np.int64]:
+        distinct.append(pc.unique(names))
+        return np.zeros(len(names), np.int64)
+
+    try:
+        for batch in read(records):
+            lines_chunk(batch.column(0), None, collect)
+        yield merged(distinct)
+    except InputError as error:
+        yield Fault((0, 0), error)
+        list(records)

@@ -1,4 +1,4 @@
-"""A graph's edges to resident topologies, as Spark jobs.
+"""A graph's edges to resident topologies, in the tasks of a transport.
 
 Local files with one partition are one task that reads them with threads. Otherwise three stages:
 read and route edges to the partitions that they give rows to; sort rows and tell the others
@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark import RDD, SparkContext
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.threads import default_threads
@@ -42,12 +42,11 @@ from vertexsdk.graph.load._build_topology import (
     sort_edges,
 )
 from vertexsdk.graph.load._files import distinct_in_split, read_chunks
-from vertexsdk.graph.load._lines import Codes
+from vertexsdk.graph.load._lines import Codes, LineError, parse_chunk
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load._splits import Split
-from vertexsdk.transport.exchange import route
-from vertexsdk.transport.jvm import spark_failure
-from vertexsdk.transport.locality import Anchor
+from vertexsdk.graph.load.arrow import batch_chunk
+from vertexsdk.transport.transport import Transport, Workers
 
 __all__ = [
     "Edges",
@@ -55,8 +54,10 @@ __all__ = [
     "LoadSpec",
     "LocalEdges",
     "PartitionReport",
+    "lines_chunk",
     "load",
     "lookup",
+    "route_batches",
     "without_fault",
 ]
 
@@ -96,10 +97,10 @@ class Edges(ABC):
     """A source of edges. `names` is a broadcast of all string ids, or None for integers."""
 
     @abstractmethod
-    def blocks(self, sc: SparkContext, spec: LoadSpec, names: Any) -> RDD[Block]:
-        """Return the edges as (destination partition, block), see `edge_blocks`."""
+    def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> Any:
+        """Return a dataset of (destination partition, block), see `edge_blocks`."""
 
-    def distinct_ids(self, sc: SparkContext) -> Any:
+    def distinct_ids(self, transport: Transport) -> Any:
         """Return all ids as a sorted Arrow array of strings without repeats.
 
         Called only where the string ids are not known already.
@@ -139,13 +140,14 @@ class PartitionReport:
 
 
 def load(
-    anchor: Anchor,
+    transport: Transport,
+    workers: Workers,
     edges: Edges,
     spec: LoadSpec,
     vertices: VertexTable | None = None,
     names: Any = None,
 ) -> list[PartitionReport]:
-    """Load the topologies of `spec` into the shared memory of the hosts that `anchor` names.
+    """Load the topologies of `spec` into shared memory where the workers are.
 
     Returns:
         A report of each partition.
@@ -155,27 +157,25 @@ def load(
         InputError: bad input; names the file and line where there is one.
         RunError: a task failed.
     """
-    sc = anchor.sc
-    sent = sc.broadcast(vertices) if vertices is not None else None
-    with anchor.watched():
+    sent = transport.broadcast(vertices) if vertices is not None else None
+    with workers.watched():
         local = edges.local() if spec.partitions == 1 else None
         if local is not None:
             task = partial(_load_alone, local, spec, sent, names)
-            results = anchor.records().mapPartitions(task).collect()
+            results = workers.records().mapPartitions(task).collect()
         else:
-            routed = route(edges.blocks(sc, spec, names), anchor)
+            routed = workers.route(edges.blocks(transport, spec, names))
             if spec.partitions == 1:
                 ready = routed.mapPartitions(partial(_build_one, spec, sent, names))
             else:
                 rows = routed.mapPartitionsWithIndex(partial(_sort_rows, spec))
-                ready = route(rows, anchor).mapPartitionsWithIndex(
-                    partial(_build, spec, sent, names)
-                )
+                build = partial(_build, spec, sent, names)
+                ready = workers.route(rows).mapPartitionsWithIndex(build)
             results = ready.collect()
     outcomes = [pickle.loads(r) for r in results]
     faults = [o for o in outcomes if isinstance(o, Fault)]
     if faults:
-        anchor.forget(spec.key)
+        workers.forget(spec.key)
         raise min(faults, key=lambda f: f.order).error
     if len(outcomes) != spec.partitions:
         raise RunError(f"{len(outcomes)} of {spec.partitions} partitions were loaded; run again")
@@ -201,19 +201,17 @@ class FileEdges(Edges):
         for split in self.splits(1):
             yield from read_chunks(split, spec.variant.value, threads, lookup(names))
 
-    def blocks(self, sc: SparkContext, spec: LoadSpec, names: Any) -> RDD[Block]:
+    def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> Any:
         """See `Edges`."""
-        splits = list(enumerate(self.splits(max(sc.defaultParallelism, 1))))
-        return sc.parallelize(splits, len(splits)).mapPartitions(partial(_read_splits, spec, names))
+        splits = list(enumerate(self.splits(transport.cores)))
+        return transport.parallelize(splits).mapPartitions(partial(_read_splits, spec, names))
 
-    def distinct_ids(self, sc: SparkContext) -> Any:
+    def distinct_ids(self, transport: Transport) -> Any:
         """See `Edges`."""
         from vertexsdk.graph.string_ids import merged
 
-        splits = self.splits(max(sc.defaultParallelism, 1))
-        with spark_failure():
-            parts = sc.parallelize(splits, len(splits)).map(_names_in).collect()
-        return merged(without_fault(parts))
+        splits = transport.parallelize(self.splits(transport.cores))
+        return merged(without_fault(transport.collect(splits.map(_names_in))))
 
 
 def _names_in(split: Split) -> Any:
@@ -243,6 +241,38 @@ def _read_splits(
         # Several of these tasks share the machine's cores.
         chunks = read_chunks(split, spec.variant.value, 1, lookup(names))
         yield from edge_blocks(order, chunks, spec.placement, spec.mode)
+
+
+def route_batches(
+    spec: LoadSpec,
+    names: Any,
+    read: Any,
+    columns: tuple[str, str, str | None] | None,
+    order: int,
+    records: Iterable[bytes],
+) -> Iterator[Block]:
+    """Route the edges of Arrow batches; without `columns` their first one has lines of text."""
+    codes, value = lookup(names), spec.variant.value
+
+    def chunks() -> Iterator[Chunk]:
+        for batch in read(records):
+            if columns is None:
+                yield lines_chunk(batch.column(0), value, codes)
+            else:
+                yield batch_chunk(batch, columns, value, "the edges", codes)
+
+    yield from edge_blocks(order, chunks(), spec.placement, spec.mode)
+    for _ in records:  # after bad input: Spark ends a worker which has not read its own
+        pass
+
+
+def lines_chunk(lines: pa.Array, value: str | None, codes: Any) -> Chunk:
+    """Parse edge lines."""
+    buffer = np.frombuffer("\n".join(lines.to_pylist()).encode() + b"\n", np.uint8)
+    try:
+        return parse_chunk(buffer, 0, len(buffer), value, codes)
+    except LineError as error:
+        raise error.at_line("a line of the edges", buffer) from None
 
 
 def _load_alone(

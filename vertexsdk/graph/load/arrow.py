@@ -23,7 +23,7 @@ from vertexsdk.graph.load._splits import Split
 from vertexsdk.graph.load._text import LINE_BYTES
 
 __all__ = ["as_strings", "batch_chunk", "edge_columns", "id_array", "id_column"]
-__all__ += ["parquet_chunks", "text_column", "unreadable_parquet"]
+__all__ += ["parquet_chunks", "read_batches", "text_column", "unreadable_parquet"]
 
 _ROWS = 1 << 19  # read at a time
 _FEW_ROWS = 1 << 12
@@ -102,6 +102,19 @@ def _reading(path: str, group: int, texts: Sequence[str]) -> tuple[int, list[str
                 if (pc.max(pc.binary_length(strings)).as_py() or 0) > _BYTES // _ROWS:
                     shared.append(name)
     return _ROWS, shared
+
+
+def read_batches(schema: bytes, records: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
+    """Decode record batches (IPC), joined into batches of about half a million rows."""
+    known = pa.ipc.read_schema(pa.BufferReader(schema))
+    pending: list[pa.RecordBatch] = []
+    for record in records:
+        pending.append(pa.ipc.read_record_batch(pa.BufferReader(record), known))
+        if sum(b.num_rows for b in pending) >= _ROWS or sum(b.nbytes for b in pending) >= _BYTES:
+            yield from pa.Table.from_batches(pending).combine_chunks().to_batches()
+            pending = []
+    if pending:
+        yield from pa.Table.from_batches(pending).combine_chunks().to_batches()
 
 
 def batch_chunk(

@@ -21,12 +21,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError
 from vertexsdk.graph._placement import Placement
-from vertexsdk.graph.load._dataframes import ArrowBatches
 from vertexsdk.graph.load.arrow import as_strings, id_array, id_column
 from vertexsdk.graph.partitioners._ldg_fennel import fennel, ldg
 from vertexsdk.graph.partitioners._metis import metis, require_metis
@@ -34,6 +32,7 @@ from vertexsdk.graph.partitioners._structure import Structure
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
 from vertexsdk.transport.shipping import ship_function
+from vertexsdk.transport.transport import is_dataframe
 
 __all__ = ["NAMES", "Partitioner", "assign"]
 
@@ -116,7 +115,9 @@ def _shipped(function: Callable[[Structure, int], Any]) -> bytes:
 
 def _table(given: Any) -> tuple[pa.Array, pa.Array]:
     columns: tuple[Any, Any]
-    if isinstance(given, DataFrame):
+    if is_dataframe(given):
+        from vertexsdk.graph.load._dataframes import ArrowBatches
+
         _check_columns(given.columns)
         ids, places = ArrowBatches.of(given, ["id", "partition"], _PLACE).collect()
         columns = ids, places

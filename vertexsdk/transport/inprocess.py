@@ -1,0 +1,188 @@
+"""Partitions in this process: no Spark, no JVM. For small graphs, notebooks and tests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, TypeVar
+
+from vertexsdk.arrays import shared_memory
+from vertexsdk.arrays.threads import default_threads
+from vertexsdk.errors import InputError, RunError, VertexError
+from vertexsdk.transport.task_times import HopTimes
+from vertexsdk.transport.transport import DRIVER, Blocks, Task, Workers
+
+__all__ = ["InProcessTransport"]
+
+Returned = TypeVar("Returned")
+
+
+@dataclass(frozen=True)
+class _Broadcast:
+    value: Any
+
+
+class LocalDataset:
+    """A list of parts, computed when they are collected; has the methods of an RDD that are used.
+
+    >>> LocalDataset.of([[1, 2], [3]]).mapPartitions(lambda part: [sum(part)]).collect()
+    [3, 3]
+    """
+
+    def __init__(self, parts: Sequence[Callable[[], Iterable[Any]]]) -> None:
+        self._parts = parts
+
+    @classmethod
+    def of(cls, parts: Iterable[Iterable[Any]]) -> LocalDataset:
+        """Take the records of every part."""
+        return cls([partial(iter, part) for part in parts])
+
+    def mapPartitionsWithIndex(
+        self, function: Callable[[int, Iterator[Any]], Iterable[Any]]
+    ) -> LocalDataset:
+        """Apply a function to the number and the records of every part."""
+
+        def call(k: int, part: Callable[[], Iterable[Any]]) -> Iterable[Any]:
+            return function(k, iter(part()))
+
+        return LocalDataset([partial(call, k, part) for k, part in enumerate(self._parts)])
+
+    def mapPartitions(self, function: Callable[[Iterator[Any]], Iterable[Any]]) -> LocalDataset:
+        """Apply a function to the records of every part."""
+        return self.mapPartitionsWithIndex(lambda _, records: function(records))
+
+    def map(self, function: Callable[[Any], Any]) -> LocalDataset:
+        """Apply a function to every record."""
+        return self.mapPartitions(lambda records: map(function, records))
+
+    def collect(self) -> list[Any]:
+        """Return the records of all parts in order."""
+        return [record for part in self._parts for record in part()]
+
+
+class InProcessWorkers:
+    """See `Workers`."""
+
+    def __init__(self, partitions: int) -> None:
+        if partitions < 1:
+            raise InputError(f"partitions is {partitions}; it must be at least 1")
+        self.partitions = partitions
+
+    def whole(self) -> bool:
+        """See `Workers`."""
+        return True
+
+    def watched(self) -> AbstractContextManager[None]:
+        """See `Workers`."""
+        return contextlib.nullcontext()
+
+    def records(self) -> LocalDataset:
+        """See `Workers`."""
+        return LocalDataset.of([[] for _ in range(self.partitions)])
+
+    def route(self, blocks: LocalDataset) -> LocalDataset:
+        """See `Workers`."""
+        parts: list[list[bytes]] = [[] for _ in range(self.partitions)]
+        for destination, block in blocks.collect():
+            parts[destination].append(block)
+        return LocalDataset.of(parts)
+
+    def run(self, function: Callable[[int], Returned]) -> list[Returned]:
+        """See `Workers`."""
+        return [function(p) for p in range(self.partitions)]
+
+    def forget(self, prefix: str) -> None:
+        """See `Workers`."""
+        shared_memory.drop(prefix)
+
+    def close(self) -> None:
+        """See `Workers`."""
+
+
+class InProcessExchange:
+    """See `Exchange`: hops are calls, one partition after the other."""
+
+    def __init__(self, partitions: int, task: Task) -> None:
+        self.partitions, self.times = partitions, None
+        self._task = task
+        self._inbox: list[Blocks] = [[] for _ in range(partitions)]
+
+    times: HopTimes | None
+
+    def hop(self, command: Any, *, via: Literal["driver", "shuffle"] = "driver") -> list[bytes]:
+        """See `Exchange`."""
+        sent: list[Blocks] = [[] for _ in range(self.partitions)]
+        reports: list[bytes] = []
+        for p, blocks in enumerate(self._inbox):
+            own: list[bytes] = []
+            with _one_line():
+                for destination, block in self._task(p, command, blocks):
+                    if destination == DRIVER:
+                        own.append(block)
+                    else:
+                        sent[destination].append((p, block))
+            reports.append(b"".join(own))
+        self._inbox = sent
+        return reports
+
+    def close(self) -> None:
+        """See `Exchange`."""
+        self._inbox = [[] for _ in range(self.partitions)]
+
+
+@contextlib.contextmanager
+def _one_line() -> Iterator[None]:
+    """Turn what a task raises into a `RunError` of one line, as Spark's workers do."""
+    try:
+        yield
+    except VertexError:
+        raise
+    except Exception as error:
+        text = str(error).strip().splitlines()
+        line = f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+        failure = RunError(line)
+        failure.add_note("".join(traceback.format_exception(error)))
+        raise failure from error
+
+
+class InProcessTransport:
+    """See `Transport`."""
+
+    name, spark, in_process = "local", None, True
+
+    def __init__(self) -> None:
+        self.application = shared_memory.application(f"local-{os.getpid()}")
+        self.cores = default_threads()
+
+    def default_partitions(self) -> int:
+        """See `Transport`: one, whose kernels use all cores."""
+        return 1
+
+    def workers(self, partitions: int) -> InProcessWorkers:
+        """See `Transport`."""
+        return InProcessWorkers(partitions)
+
+    def exchange(self, workers: Workers, task: Task) -> InProcessExchange:
+        """See `Transport`."""
+        return InProcessExchange(workers.partitions, task)
+
+    def broadcast(self, value: Any) -> _Broadcast:
+        """See `Transport`."""
+        return _Broadcast(value)
+
+    def parallelize(self, items: Sequence[Any]) -> LocalDataset:
+        """See `Transport`."""
+        return LocalDataset.of([[item] for item in items] or [[]])
+
+    def collect(self, dataset: LocalDataset) -> list[Any]:
+        """See `Transport`."""
+        return dataset.collect()
+
+    def other_hosts(self) -> list[str]:
+        """See `Transport`."""
+        return []
