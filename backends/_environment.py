@@ -114,8 +114,15 @@ class Environment:
         self.pins = self.size >= RESERVED
         self._page = self.handle.stat()["psize"]
         self.handle.reader_check()
-        self.tables = {name: self.handle.open_db(name.encode()) for name in tables}
+        self.tables = {name: self._open_table(name) for name in tables}
         self.tables[""] = None
+
+    def _open_table(self, name: str) -> Any:
+        while True:
+            try:
+                return self.handle.open_db(name.encode())
+            except lmdb.MapResizedError:  # another process has made the file larger since
+                self.handle.set_mapsize(0)
 
     def read(self, work: Callable[[Any], T]) -> T:
         """Run `work` in a read transaction of the present moment."""

@@ -9,11 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import numpy as np
 import pytest
 
+from vertexsdk.backends import _environment
 from vertexsdk.backends._lmdb_pages import check_data_file, free_pages
 from vertexsdk.state import CorruptError, Store, open_store
 
@@ -186,3 +188,25 @@ def test_a_full_disk_is_made_room_on_from_inside(small_disk: tuple[Path, int], r
 def test_a_full_file_is_made_room_in_from_inside(tmp_path: Path) -> None:
     """The same where a file cannot grow, whoever runs this."""
     run(FULL, f"lmdb://{tmp_path}/store", 4 << 20, 1000)
+
+
+def test_a_store_grows_while_another_process_opens_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "store")
+    grow = (
+        "import lmdb, sys\n"
+        "e = lmdb.open(sys.argv[1], map_size=1 << 26, max_dbs=4)\n"
+        "with e.begin(write=True) as t: t.put(b'key', bytes(1 << 25))\n"
+    )
+    opened = lmdb.open
+
+    def open_then_grow(*args: Any, **options: Any) -> Any:
+        handle = opened(*args, **options)
+        subprocess.run([sys.executable, "-c", grow, path], check=True)
+        return handle
+
+    monkeypatch.setattr(lmdb, "open", open_then_grow)
+    environment = _environment.open_environment(path, tables=("heads",), size=1 << 20)
+    assert environment.read(lambda t: len(t.get(b"key"))) == 1 << 25
+    environment.handle.close()

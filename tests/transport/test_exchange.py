@@ -176,7 +176,7 @@ def test_close_twice(spark: SparkSession) -> None:
 def test_route(spark: SparkSession) -> None:
     sc = spark.sparkContext
     blocks = sc.parallelize(range(20), 3).map(lambda i: (i % 4, bytes([i]) * i))
-    routed = route(blocks, Anchor(sc, 4)).mapPartitionsWithIndex(lambda p, it: [(p, sorted(it))])
+    routed = Anchor(sc, 4).route(blocks).mapPartitionsWithIndex(lambda p, it: [(p, sorted(it))])
     assert routed.collect() == [
         (p, [bytes([i]) * i for i in range(20) if i % 4 == p]) for p in range(4)
     ]

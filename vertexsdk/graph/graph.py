@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -163,29 +163,10 @@ class Graph:
         """The Spark session; None for a graph in this process."""
         return self.transport.spark
 
-    @overload
     @classmethod
     def read(
         cls,
-        spark: SparkSession | None,
-        edges: str | Sequence[str],
-        vertices: str | None = None,
-        undirected: bool = False,
-        multi: bool = False,
-        partitions: int | None = None,
-        format: str | None = None,
-        partitioner: Any = "hash",
-        slack: float = 0.05,
-    ) -> Graph: ...
-
-    @overload
-    @classmethod
-    def read(cls, spark: str | Sequence[str], **options: Any) -> Graph: ...
-
-    @classmethod
-    def read(
-        cls,
-        spark: Any,
+        spark: SparkSession | str | Sequence[str] | None,
         edges: str | Sequence[str] | None = None,
         vertices: str | None = None,
         undirected: bool = False,
@@ -222,8 +203,10 @@ class Graph:
         Example:
             >>> graph = Graph.read(spark, ["a.txt", "more/"], undirected=True)  # doctest: +SKIP
         """
-        if edges is None:
+        if isinstance(spark, (str, Sequence)):
             spark, edges = None, spark
+        if edges is None:
+            raise InputError("no edge file was given; give a file, a directory or a glob")
         paths = [edges] if isinstance(edges, str) else list(edges)
         return cls(
             spark,
@@ -257,9 +240,11 @@ class Graph:
         Example:
             >>> graph = Graph.from_dataframe(edges, undirected=True)  # doctest: +SKIP
         """
+        from vertexsdk.graph.load._dataframes import FrameEdges
+
         return cls(
             edges.sparkSession,
-            sources.FrameEdges(edges),
+            FrameEdges(edges),
             None if vertices is None else vertices_of(vertices),
             **options,
         )

@@ -108,11 +108,9 @@ class InProcessExchange:
     """See `Exchange`: hops are calls, one partition after the other."""
 
     def __init__(self, partitions: int, task: Task) -> None:
-        self.partitions, self.times = partitions, None
-        self._task = task
+        self.partitions, self._task = partitions, task
+        self.times: HopTimes | None = None
         self._inbox: list[Blocks] = [[] for _ in range(partitions)]
-
-    times: HopTimes | None
 
     def hop(self, command: Any, *, via: Literal["driver", "shuffle"] = "driver") -> list[bytes]:
         """See `Exchange`."""
@@ -153,11 +151,16 @@ def _one_line() -> Iterator[None]:
 class InProcessTransport:
     """See `Transport`."""
 
-    name, spark, in_process = "local", None, True
+    name, in_process = "local", True
+    spark: None = None
 
     def __init__(self) -> None:
         self.application = shared_memory.application(f"local-{os.getpid()}")
-        self.cores = default_threads()
+
+    @property
+    def cores(self) -> int:
+        """See `Transport`."""
+        return default_threads()
 
     def default_partitions(self) -> int:
         """See `Transport`: one, whose kernels use all cores."""

@@ -99,10 +99,14 @@ class Transport(Protocol):
     """
 
     name: str
-    spark: SparkSession | None
     application: str
-    cores: int
     in_process: bool
+
+    @property
+    def spark(self) -> SparkSession | None: ...
+
+    @property
+    def cores(self) -> int: ...
 
     def default_partitions(self) -> int:
         """How many partitions a graph has for which nobody has said."""

@@ -15,6 +15,8 @@ from vertexsdk.graph.changes.change_files import ChangeFiles
 
 __all__ = ["ReadAhead"]
 
+_SIGNAL_SECONDS = 0.5  # Python handles a signal that came just before a wait when the wait ends
+
 
 class ReadAhead:
     """The batches of a source in order, read by a thread of its own.
@@ -87,7 +89,7 @@ class ReadAhead:
         while True:
             with self._changed:
                 while not self._waiting and not self._ended:
-                    self._changed.wait()
+                    self._changed.wait(_SIGNAL_SECONDS)
                 if not self._waiting:
                     break
                 batch = self._waiting.popleft()
