@@ -87,7 +87,7 @@ def answers(
     graph.unpersist = counted  # type: ignore[method-assign]
     Exchange.hop = deadly  # type: ignore[method-assign]
     try:
-        places = graph.anchor.run(executor)
+        places = graph.workers.run(executor)
         victim = places[0]
         assert len(set(places)) == min(2, partitions)
         for name in names:
@@ -99,8 +99,8 @@ def answers(
     from vertexsdk.arrays import shared_memory as resident
 
     files = partial(resident_files, resident.application(spark.sparkContext.applicationId))
-    assert graph._anchor is not None
-    assert min(graph._anchor.run(files)) > 0
+    assert graph._workers is not None
+    assert min(graph._workers.run(files)) > 0
     unpersist()
     with contextlib.closing(Anchor(spark, partitions)) as anchor:
         return found, reloads, anchor.run(files)

@@ -15,6 +15,7 @@ from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.engine.batch_run import refuse_other_hosts
 from vertexsdk.errors import InputError
 from vertexsdk.state import open_store
+from vertexsdk.transport.spark import SparkTransport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,29 +60,32 @@ def test_lmdb_is_refused_where_executors_are_on_other_hosts(tmp_path: Path, host
     tracker: Any = SimpleNamespace(getExecutorInfos=lambda: infos)
     context = SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: tracker))
     spark: Any = SimpleNamespace(
-        sparkContext=SimpleNamespace(_jsc=context, master="spark://far.example:7077")
+        sparkContext=SimpleNamespace(
+            _jsc=context, master="spark://far.example:7077", applicationId="application"
+        )
     )
+    transport = SparkTransport(spark)
     with open_store(f"lmdb://{tmp_path}/store") as store:
         with pytest.raises(InputError, match=f"one host, but executors are on {host}.*shared"):
-            refuse_other_hosts(spark, store)
+            refuse_other_hosts(transport, store)
         infos.pop()
-        refuse_other_hosts(spark, store)
+        refuse_other_hosts(transport, store)
 
 
 def test_redis_and_postgres_are_for_several_hosts(redis_url: str, postgres_url: str) -> None:
     asked: list[str] = []
 
     class Cluster:
-        """A session that remembers what it was asked for."""
+        """A transport that remembers what it was asked for."""
 
         def __getattr__(self, name: str) -> Any:
             asked.append(name)
             raise InputError(f"{name} was asked for")
 
-    spark: Any = Cluster()
+    transport: Any = Cluster()
     for url in (redis_url, postgres_url):
         with open_store(url) as store:
-            refuse_other_hosts(spark, store)
+            refuse_other_hosts(transport, store)
     assert asked == []  # where executors are makes no difference to these
-    with open_store("memory://") as store, pytest.raises(InputError, match="sparkContext"):
-        refuse_other_hosts(spark, store)
+    with open_store("memory://") as store, pytest.raises(InputError, match="other_hosts"):
+        refuse_other_hosts(transport, store)

@@ -15,7 +15,7 @@ from vertexsdk.engine.engine import Command
 from vertexsdk.engine.events import _events_task as events_task
 from vertexsdk.engine.events._events_engine import EventsEngine
 from vertexsdk.engine.events._events_partition import EventPartition
-from vertexsdk.engine.events._events_task import DRIVER, EventTask
+from vertexsdk.engine.events._events_task import EventTask
 from vertexsdk.engine.events._node import Strings
 from vertexsdk.engine.events._resident_versions import VersionPool
 from vertexsdk.engine.events._setup import begin, bound_params, named_ids, plan_for
@@ -24,6 +24,7 @@ from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.program import Program
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.address import Address
+from vertexsdk.transport.transport import DRIVER
 
 __all__ = ["engine_in_process", "mail_of", "state_of", "targets_of"]
 

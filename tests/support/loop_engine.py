@@ -27,6 +27,7 @@ from vertexsdk.graph.checkpoint import put_edges
 from vertexsdk.loops import _open_loop as open_loop
 from vertexsdk.program.analysis.warm_start import why_from_init
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
+from vertexsdk.transport.transport import transport_for
 
 __all__ = ["DictEngine", "DictGraph", "without_spark"]
 
@@ -41,6 +42,7 @@ class DictGraph:
     undirected: bool = False
     partitions: int = 1
     spark: Any = None
+    transport: Any = field(default_factory=lambda: transport_for(None))
     vertex_input: Any = None
     multi: bool = False
     placed: bool = False
