@@ -20,7 +20,7 @@ from benchmarks.scaling.context import PROGRAMS, Context, prepare
 from tests.support.servers import NotInstalled, RedisServer
 from vertexsdk import Graph, run
 from vertexsdk.state import open_store
-from vertexsdk.transport.exchange import Exchange
+from vertexsdk.transport.exchange import JobExchange
 
 __all__ = ["COMMIT_FRACTIONS", "of_the_driver", "on_one_machine"]
 
@@ -89,7 +89,7 @@ def _hops(
     """Seconds of hops in which every partition sends ``size`` bytes to every one, as often as
     sizes say, once those which warm are done."""
     cloudpickle.register_pickle_by_value(blocks)  # executors need not have the benchmarks
-    with Exchange(context.spark, partitions, task=blocks.sending) as exchange:
+    with JobExchange(context.spark, partitions, task=blocks.sending) as exchange:
         for number in range(_WARM + context.sizes.hops):
             begin = clock()
             exchange.hop((partitions, size), via=via)

@@ -20,7 +20,7 @@ from vertexsdk.algorithms import PageRank, ShortestPaths
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops.run import run
 from vertexsdk.testing.oracles import disagreements, expected
-from vertexsdk.transport.exchange import Exchange
+from vertexsdk.transport.exchange import JobExchange
 from vertexsdk.transport.locality import Anchor
 from vertexsdk.transport.transport import DRIVER, Blocks
 
@@ -69,14 +69,14 @@ def answers(
     source, target, value = zip(*edges(), strict=True)
     graph = Graph.from_arrays(source, target, value, spark=spark, partitions=partitions)
     found, reloads, hops = {}, 0, 0
-    unpersist, hop = graph.unpersist, Exchange.hop
+    unpersist, hop = graph.unpersist, JobExchange.hop
 
     def counted() -> None:
         nonlocal reloads
         reloads += 1
         unpersist()
 
-    def deadly(exchange: Exchange, *command: Any, **how: Any) -> list[bytes]:
+    def deadly(exchange: JobExchange, *command: Any, **how: Any) -> list[bytes]:
         nonlocal hops
         if hops == kill:
             for process in [parent(victim)] * with_host + [victim]:
@@ -85,7 +85,7 @@ def answers(
         return hop(exchange, *command, **how)
 
     graph.unpersist = counted  # type: ignore[method-assign]
-    Exchange.hop = deadly  # type: ignore[method-assign]
+    JobExchange.hop = deadly  # type: ignore[method-assign]
     try:
         places = graph.workers.run(executor)
         victim = places[0]
@@ -95,7 +95,7 @@ def answers(
             result = run(program, graph, params=params, backend=f"lmdb://{store}", exchange=via)
             found[name] = {v: result.lookup([v])[v] for v in range(0, 60, 7)}
     finally:
-        Exchange.hop = hop  # type: ignore[method-assign]
+        JobExchange.hop = hop  # type: ignore[method-assign]
     from vertexsdk.arrays import shared_memory as resident
 
     files = partial(resident_files, resident.application(spark.sparkContext.applicationId))
@@ -172,7 +172,7 @@ def waits(spark: SparkSession) -> tuple[list[int], list[int], list[str | None]]:
     anchor = Anchor(spark, 4)
     places = anchor.run(executor)
     slow = [5.0 if p == places[0] else 0.0 for p in places]
-    with Exchange(spark, 4, task=place, anchor=anchor) as exchange:
+    with JobExchange(spark, 4, task=place, anchor=anchor) as exchange:
         ran = [int(report) for report in exchange.hop(slow)]
     anchor.close()
     return places, ran, [before, spark.sparkContext._conf.get(setting)]

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.clusters import Driver, await_executors, executor
 from vertexsdk.errors import RunError
-from vertexsdk.transport.exchange import Exchange
+from vertexsdk.transport.exchange import JobExchange
 from vertexsdk.transport.transport import DRIVER, Blocks
 
 pytestmark = pytest.mark.cluster
@@ -46,7 +46,7 @@ def count(
 
 
 def hops(spark: SparkSession, partitions: int) -> list[list[tuple[int, list[int], int]]]:
-    with Exchange(spark, partitions, task=count) as exchange:
+    with JobExchange(spark, partitions, task=count) as exchange:
         return [
             [pickle.loads(report) for report in exchange.hop((partitions, "", False), via=via)]
             for via in WAYS
@@ -55,7 +55,7 @@ def hops(spark: SparkSession, partitions: int) -> list[list[tuple[int, list[int]
 
 def killed(spark: SparkSession, via: Any, at: int, mark: str, senders_too: bool) -> list[list[int]]:
     await_executors(spark)
-    with Exchange(spark, 2, task=count) as exchange:
+    with JobExchange(spark, 2, task=count) as exchange:
         return [
             [
                 pickle.loads(report)[0]
@@ -88,7 +88,7 @@ def test_hops(driver: Driver, partitions: int) -> None:
 def disk_use(spark: SparkSession, directory: str) -> list[int]:
     """The number of files in Spark's directory after each of some hops by the shuffle."""
     sizes = []
-    with Exchange(spark, 2, task=count) as exchange:
+    with JobExchange(spark, 2, task=count) as exchange:
         for _ in range(12):
             exchange.hop((2, "", False), via="shuffle")
             time.sleep(0.05)  # blocks are deleted in the background
@@ -103,7 +103,7 @@ def interrupt(spark: SparkSession) -> tuple[float, list[list[tuple[int, list[int
         time.sleep(command)
         yield DRIVER, b""
 
-    with Exchange(spark, 1, task=slow) as exchange:
+    with JobExchange(spark, 1, task=slow) as exchange:
         exchange.hop(0.0)
         threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
         start = time.monotonic()

@@ -15,7 +15,7 @@ from pyspark.accumulators import _accumulatorRegistry
 from pyspark.sql import SparkSession
 
 from vertexsdk.errors import InputError, ProgramError, RunError, VertexError
-from vertexsdk.transport.exchange import Exchange
+from vertexsdk.transport.exchange import JobExchange
 from vertexsdk.transport.locality import Anchor
 from vertexsdk.transport.transport import DRIVER, Blocks
 from vertexsdk.transport.wire import Reports
@@ -51,7 +51,7 @@ def expected(hop: int, partition: int, partitions: int) -> Blocks:
     ]
 
 
-def check_hops(exchange: Exchange, ways: Iterable[Any]) -> None:
+def check_hops(exchange: JobExchange, ways: Iterable[Any]) -> None:
     partitions = exchange.partitions
     for hop, via in enumerate(ways):
         reports = exchange.hop((hop, partitions), via=via)
@@ -86,7 +86,7 @@ def swap_big(partition: int, command: int, blocks: Blocks) -> Sent:
 def test_each_block_arrives_once_in_the_next_hop(
     spark: SparkSession, partitions: int, map_stages: bool
 ) -> None:
-    with Exchange(spark, partitions, task=echo) as exchange:
+    with JobExchange(spark, partitions, task=echo) as exchange:
         assert exchange._jvm.map_stages, "this Spark has no map stages: hops are slower"
         exchange._jvm.map_stages = map_stages
         ways = ["driver", "driver", "shuffle", "shuffle", "driver", "shuffle", "shuffle"]
@@ -95,7 +95,7 @@ def test_each_block_arrives_once_in_the_next_hop(
 
 @pytest.mark.parametrize("via", ["driver", "shuffle"])
 def test_big_blocks(spark: SparkSession, via: Any) -> None:
-    with Exchange(spark, 2, task=swap_big) as exchange:
+    with JobExchange(spark, 2, task=swap_big) as exchange:
         assert exchange.hop(BIG, via=via) == [b"[]", b"[]"]
         reports = exchange.hop(0, via=via)
     for partition, report in enumerate(reports):
@@ -109,14 +109,14 @@ def test_a_task_that_is_a_closure_and_a_big_command(spark: SparkSession) -> None
     def task(partition: int, command: bytes, blocks: Blocks) -> Sent:
         yield DRIVER, str(len(command) + offset).encode()
 
-    with Exchange(spark.sparkContext, 2, task=task) as exchange:
+    with JobExchange(spark.sparkContext, 2, task=task) as exchange:
         assert exchange.hop(bytes(3 << 20)) == [str((3 << 20) + 7).encode()] * 2
         assert exchange.hop(bytes(3 << 20), via="shuffle") == [str((3 << 20) + 7).encode()] * 2
 
 
 @pytest.mark.parametrize("via", ["driver", "shuffle"])
 def test_a_failed_hop_says_why_and_may_be_run_again(spark: SparkSession, via: Any) -> None:
-    with Exchange(spark, 2, task=misbehave) as exchange:
+    with JobExchange(spark, 2, task=misbehave) as exchange:
         exchange.hop(("work", None), via=via)
         with pytest.raises(RunError, match=r"(?m)^ZeroDivisionError: by nothing$") as failure:
             exchange.hop(("raise", ZeroDivisionError("by nothing\nsecond line")), via=via)
@@ -130,7 +130,7 @@ def test_a_failed_hop_says_why_and_may_be_run_again(spark: SparkSession, via: An
 
 @pytest.mark.parametrize("via", ["driver", "shuffle"])
 def test_a_killed_worker_is_an_error_of_one_line(spark: SparkSession, via: Any) -> None:
-    with Exchange(spark, 2, task=misbehave) as exchange:
+    with JobExchange(spark, 2, task=misbehave) as exchange:
         exchange.hop(("work", None), via=via)
         with pytest.raises(RunError, match="a Python worker died") as failure:
             exchange.hop(("die", None), via=via)
@@ -141,7 +141,7 @@ def test_a_killed_worker_is_an_error_of_one_line(spark: SparkSession, via: Any) 
 @pytest.mark.parametrize("map_stages", [True, False], ids=["map-stage", "public"])
 def test_lineage_does_not_grow(spark: SparkSession, map_stages: bool) -> None:
     sizes = []
-    with Exchange(spark, 2, task=echo) as exchange:
+    with JobExchange(spark, 2, task=echo) as exchange:
         exchange._jvm.map_stages = map_stages
         for hop in range(8):
             exchange.hop((hop, 2), via="shuffle")
@@ -158,13 +158,13 @@ def test_a_report_counts_once() -> None:
 
 def test_partitions_must_be_positive(spark: SparkSession) -> None:
     with pytest.raises(InputError, match="at least 1"):
-        Exchange(spark, 0, task=echo)
+        JobExchange(spark, 0, task=echo)
 
 
 def test_close_twice(spark: SparkSession) -> None:
     context = spark.sparkContext._jsc.sc()
     before = context.getPersistentRDDs().size(), len(_accumulatorRegistry)
-    exchange = Exchange(spark, 1, task=echo)
+    exchange = JobExchange(spark, 1, task=echo)
     exchange.hop((0, 1), via="shuffle")
     assert (context.getPersistentRDDs().size(), len(_accumulatorRegistry)) > before
     for _ in range(2):
@@ -192,7 +192,7 @@ def test_an_error_which_cannot_be_pickled_is_told_by_its_line(spark: SparkSessio
         raise Local(1, 2)
 
     with (
-        Exchange(spark, 1, task=task) as exchange,
+        JobExchange(spark, 1, task=task) as exchange,
         pytest.raises(RunError, match="Local: 1 and 2"),
     ):
         exchange.hop(None)
@@ -206,7 +206,7 @@ def test_every_hop_has_the_broadcasts_of_its_task(spark: SparkSession) -> None:
         if command:
             os._exit(0)  # the next hop is in a worker which has not seen the task
 
-    with Exchange(spark, 1, task=task) as exchange:
+    with JobExchange(spark, 1, task=task) as exchange:
         assert exchange.hop(False) == [b"held"]
         with pytest.raises(RunError):
             exchange.hop(True)

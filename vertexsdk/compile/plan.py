@@ -54,7 +54,7 @@ class Plan:
         kinds: the class number for each class code of the vertex file.
         keep: the prefix in shared memory under which the answer stays; None drops it.
         warm: the answer to start from; None starts from `init`.
-        in_process: all hops are calls in one process, so partitions stay there between them.
+        resident: partitions stay in their processes between hops, see `Workers`.
     """
 
     program: Program
@@ -73,7 +73,7 @@ class Plan:
     kinds: tuple[int, ...] = ()
     keep: str | None = None
     warm: ResidentAnswer | None = None
-    in_process: bool = False
+    resident: bool = False
 
     @property
     def trims(self) -> bool:

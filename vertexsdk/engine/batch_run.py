@@ -20,7 +20,7 @@ from vertexsdk.engine.bounded._auto_bound import BoundChoice, choose
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.engine.progress import ProgressBar
 from vertexsdk.engine.run_options import RunOptions
-from vertexsdk.engine.task import HopTask, make_master, release
+from vertexsdk.engine.task import HopTask, make_master
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.graph import Graph, VariantInfo
 from vertexsdk.program.analysis.delay_bound import by_blocks, why_synchronous
@@ -203,7 +203,7 @@ class Run:
             kinds=_kinds(self.program, info),
             keep=self.keep,
             warm=self.warm,
-            in_process=transport.in_process,
+            resident=self.graph.workers.resident and self.options.exchange == "auto",
         )
         began = time.perf_counter()
         plan = compiled_plan(plan, self.compiled, info.string_ids, self.bar.say, compile_plan)
@@ -225,7 +225,7 @@ class Run:
         try:
             task = HopTask(plan)
             with (
-                closing(self.graph.transport.exchange(self.graph.workers, task)) as exchange,
+                closing(self.graph.workers.exchange(task, resident=plan.resident)) as exchange,
                 Committer(commit, self.committed, rest) as committer,
             ):
                 loop = RunDriver(
@@ -246,7 +246,6 @@ class Run:
                     self.committed = committer.finish()
         finally:
             self.graph.forget(plan.run)
-            release(plan.run)
         self.spent.driver(time.perf_counter() - tally.began)
         statistics["seconds"] = time.perf_counter() - tally.began
         statistics["phases"] = {**self.seconds, **tally.phases}
@@ -299,7 +298,7 @@ class Run:
 
 def _threads(transport: Transport, partitions: int) -> int:
     """The cores which one partition's kernels may use."""
-    return transport.cores if transport.in_process else max(1, transport.cores // partitions)
+    return transport.cores if transport.spark is None else max(1, transport.cores // partitions)
 
 
 def _kinds(program: Program, info: VariantInfo) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import Writer
 from vertexsdk.transport.transport import DRIVER
 
-__all__ = ["HopTask", "RunCommand", "RunReport", "arithmetic_of", "make_master", "release"]
+__all__ = ["HopTask", "RunCommand", "RunReport", "arithmetic_of", "make_master"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +119,17 @@ def arithmetic_of(plan: Plan) -> Iterator[None]:
 _kept: dict[tuple[str, int], tuple[int, Any]] = {}  # (run, partition) -> version, processor
 
 
-def release(run: str) -> None:
-    """Let go of the processors that a run has in this process."""
-    for key in [k for k in _kept if k[0] == run]:
-        del _kept[key]
-
-
 class HopTask:
     """The callable which an `Exchange` runs on every partition."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self._own: dict[tuple[str, int], tuple[int, Any]] = {}
+
+    @property
+    def kept(self) -> dict[tuple[str, int], tuple[int, Any]]:
+        """The processors in this process: of this run where tasks stay, else one of any run."""
+        return self._own if self.plan.resident else _kept
 
     def __call__(
         self, partition: int, command: RunCommand, blocks: list[tuple[int, bytes]]
@@ -149,7 +149,9 @@ class HopTask:
         before = command.committed[partition] if command.committed else None
         with Writer(plan.run, plan.store, plan.loop, partition, before) as writer:
             if command.step:
-                _kept.pop((plan.run, partition), None)  # an attempt that fails leaves it changed
+                self.kept.pop(
+                    (plan.run, partition), None
+                )  # an attempt that fails leaves it changed
                 processor.set_vertices(command.num_vertices)
                 if command.bound:
                     outgoing = self._sweep(processor, command, report, blocks)
@@ -163,11 +165,11 @@ class HopTask:
                 outgoing = outgoing if command.bound else processor.blocks()
                 report.bytes = sum(len(b) for _, b in outgoing)
                 alone = len(plan.topologies) == 1
-                if not (plan.in_process or (alone and report.reason is not None)):
+                if not (plan.resident or (alone and report.reason is not None)):
                     clock = time.perf_counter()
                     processor.save(report.version)
                     report.seconds["save"] = time.perf_counter() - clock
-                _kept[plan.run, partition] = (report.version, processor)
+                self.kept[plan.run, partition] = (report.version, processor)
             last = command.iteration + max(len(report.history) - 1, 0)
             if command.bound:
                 last = command.iteration - 1  # the last one that has terminated
@@ -238,12 +240,11 @@ class HopTask:
         from vertexsdk.engine.events._events_partition import EventPartition
 
         key = (self.plan.run, partition)
-        kept = _kept.get(key)
+        kept = self.kept.get(key)
         if kept is not None and kept[0] == command.version:
             return kept[1]
-        stale = [k for k in _kept if k == key or (k[0] != key[0] and not self.plan.in_process)]
-        for other in stale:  # what an earlier run left in this process
-            del _kept[other]
+        for other in [k for k in self.kept if k[0] != self.plan.run or k == key]:
+            del self.kept[other]  # what an earlier run left in this process
         make = Processor if self.plan.program.algebra is not None else EventPartition.of_run
         try:
             processor = make(self.plan, partition, command.num_vertices)

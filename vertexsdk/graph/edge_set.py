@@ -176,6 +176,7 @@ class EdgeSet:
             undirected=self.undirected,
             partitions=self.partitions,
         )
+        graph.use_workers(self.workers)
         if self.names is not None:
             graph.use_string_ids(self.names)
         graph.use_placement(self.base, self.placement)

@@ -154,6 +154,7 @@ class Graph:
         self.string_table: StringIds | None = None
         self.string_broadcast: Any = None
         self._workers: Workers | None = None
+        self._borrows = False  # the workers are another graph's
         self.may_be_empty = False
         shared_memory.claim(application)
         shared_memory.release_at_exit(application)
@@ -362,13 +363,17 @@ class Graph:
             self._infos[variant] = self._load(variant, workers)
         return self._infos[variant]
 
+    def use_workers(self, workers: Workers) -> None:
+        """Have partitions where those of another graph are, which outlives this one."""
+        self._workers, self._borrows = workers, True
+
     @property
     def workers(self) -> Workers:
         """Where the partitions are, so that tasks run there.
 
         If an executor was lost, there are new ones, and the graph is loaded again when needed.
         """
-        if self._workers is not None and not self._workers.whole():
+        if self._workers is not None and not self._borrows and not self._workers.whole():
             self.unpersist()
         if self._workers is None:
             self._workers = self.transport.workers(self.partitions)
@@ -583,10 +588,10 @@ class Graph:
     def unpersist(self) -> None:
         """Free the memory of all variants; they are loaded again when needed."""
         self.forget(self.key)
-        if self._workers is not None:
-            self._workers.close()
         self._infos.clear()
-        self._workers = None
+        if self._workers is not None and not self._borrows:
+            self._workers.close()
+            self._workers = None
 
 
 def _present_in(

@@ -20,7 +20,7 @@ from pyspark import SparkContext
 from vertexsdk.errors import RunError
 from vertexsdk.transport.jvm import Jvm, spark_failure
 
-__all__ = ["watched"]
+__all__ = ["wait_for_hosts", "watched"]
 
 BUSY_WAIT = "1h"
 GONE_SECONDS = 5.0  # time for a cluster to start another executor on the host
@@ -48,7 +48,7 @@ def watched(jvm: Jvm, hosts: frozenset[str]) -> Iterator[None]:
     done = threading.Event()
     watcher = threading.Thread(target=_look, args=(jvm, hosts, tag, gone, done), daemon=True)
     try:
-        with spark_failure(), _wait_for_hosts(jvm.sc):
+        with spark_failure(), wait_for_hosts(jvm.sc):
             jvm.sc.addJobTag(tag)
             watcher.start()
             try:
@@ -78,7 +78,7 @@ def _look(
 
 
 @contextlib.contextmanager
-def _wait_for_hosts(sc: SparkContext) -> Iterator[None]:
+def wait_for_hosts(sc: SparkContext) -> Iterator[None]:
     """Have tasks wait for the host that holds their partition; elsewhere they are of no use.
 
     Spark reads this when a stage starts. Other jobs of the session must not wait so long, so the

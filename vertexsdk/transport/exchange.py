@@ -41,12 +41,12 @@ from vertexsdk.transport.wire import (
     outcome,
 )
 
-__all__ = ["Exchange"]
+__all__ = ["JobExchange"]
 
 BROADCAST_COMMAND = 1 << 18  # bytes above which a command is sent once per executor
 
 
-class Exchange:
+class JobExchange:
     """The hops of one loop over `partitions` partitions.
 
     `task(partition, command, blocks)` gets the (source partition, block) pairs that the
@@ -60,7 +60,7 @@ class Exchange:
     >>> def task(partition, command, blocks):
     ...     yield DRIVER, b"".join(block for _, block in blocks)
     ...     yield 1 - partition, command
-    >>> with Exchange(spark, 2, task=task) as exchange:  # doctest: +SKIP
+    >>> with JobExchange(spark, 2, task=task) as exchange:  # doctest: +SKIP
     ...     exchange.hop(b"a", via="shuffle"), exchange.hop(b"b")
     ([b'', b''], [b'a', b'a'])
     """
@@ -202,7 +202,7 @@ class Exchange:
             self._anchor.close()
         _accumulatorRegistry.pop(self._reports.aid, None)
 
-    def __enter__(self) -> Exchange:
+    def __enter__(self) -> JobExchange:
         return self
 
     def __exit__(

@@ -15,7 +15,7 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.threads import default_threads
 from vertexsdk.errors import InputError, RunError, VertexError
 from vertexsdk.transport.task_times import HopTimes
-from vertexsdk.transport.transport import DRIVER, Blocks, Task, Workers
+from vertexsdk.transport.transport import DRIVER, Blocks, Task
 
 __all__ = ["InProcessTransport"]
 
@@ -72,6 +72,12 @@ class InProcessWorkers:
         if partitions < 1:
             raise InputError(f"partitions is {partitions}; it must be at least 1")
         self.partitions = partitions
+
+    resident = True
+
+    def exchange(self, task: Task, *, resident: bool = True) -> InProcessExchange:
+        """See `Workers`."""
+        return InProcessExchange(self.partitions, task)
 
     def whole(self) -> bool:
         """See `Workers`."""
@@ -151,7 +157,7 @@ def _one_line() -> Iterator[None]:
 class InProcessTransport:
     """See `Transport`."""
 
-    name, in_process = "local", True
+    name = "local"
     spark: None = None
 
     def __init__(self) -> None:
@@ -169,10 +175,6 @@ class InProcessTransport:
     def workers(self, partitions: int) -> InProcessWorkers:
         """See `Transport`."""
         return InProcessWorkers(partitions)
-
-    def exchange(self, workers: Workers, task: Task) -> InProcessExchange:
-        """See `Transport`."""
-        return InProcessExchange(workers.partitions, task)
 
     def broadcast(self, value: Any) -> _Broadcast:
         """See `Transport`."""

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError, RunError
-from vertexsdk.transport._host_watch import watched
+from vertexsdk.transport._host_watch import wait_for_hosts, watched
 from vertexsdk.transport._shuffle import Shuffle, to_partition
 from vertexsdk.transport.jvm import JavaObject, Jvm, spark_failure
 from vertexsdk.transport.wire import Frames, KeyedFrames, Reports, Skip
@@ -77,6 +77,10 @@ class Anchor:
         return [
             str(scala_sc.getPreferredLocs(rdd, p).mkString(",")) for p in range(self.partitions)
         ]
+
+    def placed(self) -> AbstractContextManager[None]:
+        """Start stages within, whose tasks wait for the hosts of their partitions."""
+        return wait_for_hosts(self.sc) if self._hosts else contextlib.nullcontext()
 
     def watched(self) -> AbstractContextManager[None]:
         """Run jobs on the anchor, which fail with a `RunError` if a host of it goes meanwhile."""

@@ -1,4 +1,4 @@
-"""Partitions in the tasks of Spark jobs: a hop is a job, see `exchange`."""
+"""Partitions on Spark: held by tasks that stay, see `resident`; else every hop is a job."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from pyspark import RDD
 from pyspark.sql import SparkSession
 
 from vertexsdk.arrays import shared_memory
-from vertexsdk.transport.exchange import Exchange
+from vertexsdk.transport._shared_value import SharedValue
 from vertexsdk.transport.jvm import spark_failure
-from vertexsdk.transport.locality import Anchor
-from vertexsdk.transport.transport import Task, Workers
+from vertexsdk.transport.resident import ResidentWorkers
 
 __all__ = ["SparkTransport"]
 
@@ -22,7 +21,7 @@ __all__ = ["SparkTransport"]
 class SparkTransport:
     """See `Transport`."""
 
-    name, in_process = "spark", False
+    name = "spark"
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark, sc = spark, spark.sparkContext
@@ -32,7 +31,8 @@ class SparkTransport:
     @property
     def cores(self) -> int:
         """See `Transport`."""
-        return int(self.spark.sparkContext.defaultParallelism)
+        cores = int(self.spark.sparkContext.defaultParallelism)
+        return min(cores, os.cpu_count() or cores) if self._local else cores
 
     def default_partitions(self) -> int:
         """See `Transport`: one per executor, whose cores are used by threads."""
@@ -41,18 +41,13 @@ class SparkTransport:
         scala_sc = self.spark.sparkContext._jsc.sc()
         return max(1, int(scala_sc.getExecutorMemoryStatus().size()) - 1)
 
-    def workers(self, partitions: int) -> Anchor:
+    def workers(self, partitions: int) -> ResidentWorkers:
         """See `Transport`."""
-        return Anchor(self.spark, partitions)
+        return ResidentWorkers(self.spark, partitions)
 
-    def exchange(self, workers: Workers, task: Task) -> Exchange:
+    def broadcast(self, value: Any) -> SharedValue:
         """See `Transport`."""
-        assert isinstance(workers, Anchor)
-        return Exchange(self.spark, workers.partitions, task=task, anchor=workers)
-
-    def broadcast(self, value: Any) -> Any:
-        """See `Transport`."""
-        return self.spark.sparkContext.broadcast(value)
+        return SharedValue(self.spark.sparkContext, value)
 
     def parallelize(self, items: Sequence[Any]) -> RDD[Any]:
         """See `Transport`."""

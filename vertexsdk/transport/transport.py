@@ -65,6 +65,17 @@ class Workers(Protocol):
 
     partitions: int
 
+    @property
+    def resident(self) -> bool:
+        """Whether the tasks of an exchange run where those before did, so what they hold stays."""
+
+    def exchange(self, task: Task, *, resident: bool = True) -> Exchange:
+        """Return the hops of a task.
+
+        Args:
+            resident: False has nothing stay in tasks between hops.
+        """
+
     def whole(self) -> bool:
         """Whether each partition is still where it was at first."""
 
@@ -95,12 +106,10 @@ class Transport(Protocol):
         spark: the session, or None.
         application: the first part of shared-memory keys.
         cores: that all tasks have together.
-        in_process: tasks are called in this process, one after the other, so what they hold stays.
     """
 
     name: str
     application: str
-    in_process: bool
 
     @property
     def spark(self) -> SparkSession | None: ...
@@ -113,9 +122,6 @@ class Transport(Protocol):
 
     def workers(self, partitions: int) -> Workers:
         """Return places for so many partitions."""
-
-    def exchange(self, workers: Workers, task: Task) -> Exchange:
-        """Return the hops of a task over workers of this transport."""
 
     def broadcast(self, value: Any) -> Any:
         """Return a handle with the value as its `value`, which is sent to each process once."""

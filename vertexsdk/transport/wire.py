@@ -30,7 +30,7 @@ from vertexsdk.errors import RunError, VertexError
 from vertexsdk.transport.task_times import Clock, Stamp
 from vertexsdk.transport.transport import DRIVER, Task
 
-__all__ = ["Bundle", "HopFunction", "Reports", "outcome"]
+__all__ = ["FAILURE", "Bundle", "HopFunction", "Reports", "describe", "outcome"]
 
 FAILURE = -2
 LARGEST_BUNDLE = 2**31 - 2**16  # Spark's record length is an int32
@@ -229,7 +229,7 @@ class HopFunction:
             report = self._run(partition, received, sent, clock)
             bundles_out = [(q, Bundle(partition, blocks)) for q, blocks in enumerate(sent)]
         except Exception as error:
-            kind, report = FAILURE, _describe(error)
+            kind, report = FAILURE, describe(error)
         with clock.importing():
             _freeze()
         report = clock.stamp().before(report)
@@ -265,7 +265,7 @@ class HopFunction:
         return b"".join(reports)
 
 
-def _describe(error: Exception) -> bytes:
+def describe(error: Exception) -> bytes:
     """Pickle a task's exception: itself when it is ours, one line, its traceback."""
     own: Exception | None = error if isinstance(error, VertexError) else None
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -72,7 +71,7 @@ def events_engine(
     )  # fmt: skip
     plan = replace(plan, kinds=tuple(number[n] for n in kinds))
     task = EventTask(plan, strings=names is not None, undirected=graph.undirected)
-    make = partial(graph.transport.exchange, graph.workers)
+    make = graph.workers.exchange
     family = VersionPool(plan, task, make, graph.forget)
     ids = named_ids(program, params or {}, strings=names is not None)
     if graph.vertex_input is not None:

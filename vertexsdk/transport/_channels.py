@@ -1,0 +1,97 @@
+"""ZeroMQ sockets of one launch: encrypted, and open to who has the launch's key only.
+
+The key pairs are made for each launch and travel by Spark's own channels, so that no earlier launch
+and nobody else completes the handshake. A peer that is gone, stopped or cut off is noticed by the
+heartbeats of ZMTP, which ZeroMQ's own threads answer, however long a task computes.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+import zmq
+from zmq.auth.thread import ThreadAuthenticator
+
+__all__ = ["Keys", "Lost", "context", "disconnected", "local_address"]
+
+HEARTBEAT_MS, SILENT_MS = 2_000, 10_000  # between beats; after which a silent peer is gone
+_DOMAIN = "vertexsdk"
+
+
+class Lost(Exception):
+    """The other end of a channel is gone."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The key pairs of a launch, as CURVE has them (Z85): the driver's, and that of its workers.
+
+    Attributes:
+        driver: public key; the secret one stays with the driver.
+        public, secret: of every worker.
+    """
+
+    driver: bytes
+    public: bytes
+    secret: bytes
+
+    @classmethod
+    def fresh(cls) -> tuple[Keys, bytes]:
+        """Return new keys, and the driver's secret key."""
+        driver, driver_secret = zmq.curve_keypair()
+        public, secret = zmq.curve_keypair()
+        return cls(driver, public, secret), driver_secret
+
+    def serve(self, sock: zmq.Socket[bytes], secret: bytes) -> None:
+        """Have a socket take connections from workers of the launch only; before it is bound."""
+        _beat(sock)
+        sock.curve_secretkey, sock.curve_server = secret, True
+        sock.zap_domain = _DOMAIN.encode()
+
+    def connect(self, sock: zmq.Socket[bytes], server: bytes) -> None:
+        """Have a worker's socket connect to who has the secret of the public key `server`."""
+        _beat(sock)
+        sock.curve_publickey, sock.curve_secretkey = self.public, self.secret
+        sock.curve_serverkey = server
+        sock.reconnect_ivl = -1  # a lost connection is a lost peer
+
+    def callback(self, domain: str, key: bytes) -> bool:
+        """Whether a client's public key may connect; what `ThreadAuthenticator` asks."""
+        return domain == _DOMAIN and key == self.public
+
+
+def context(keys: Keys) -> tuple[zmq.Context[zmq.Socket[bytes]], ThreadAuthenticator]:
+    """Return a context whose servers admit the workers of a launch, and what admits them."""
+    made = zmq.Context()
+    authenticator = ThreadAuthenticator(made)
+    authenticator.start()
+    authenticator.configure_curve_callback(_DOMAIN, credentials_provider=keys)
+    return made, authenticator
+
+
+def _beat(sock: zmq.Socket[bytes]) -> None:
+    sock.linger = 1_000
+    sock.sndhwm = sock.rcvhwm = 0  # a superstep's blocks; their number says nothing of their size
+    sock.heartbeat_ivl, sock.heartbeat_timeout = HEARTBEAT_MS, SILENT_MS
+    sock.handshake_ivl = 3 * SILENT_MS
+
+
+def disconnected(monitor: zmq.Socket[bytes]) -> bool:
+    """Whether a socket's monitor has told of a connection that is gone."""
+    from zmq.utils.monitor import recv_monitor_message
+
+    gone = False
+    while monitor.poll(0):
+        event: Any = recv_monitor_message(monitor, zmq.NOBLOCK)
+        gone |= event["event"] == zmq.EVENT_DISCONNECTED
+    return gone
+
+
+def local_address(peer: str) -> str:
+    """The address of this host on the network by which it reaches another host."""
+    family, _, _, _, where = socket.getaddrinfo(peer, 9, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect(where)
+        return str(probe.getsockname()[0])

@@ -1,0 +1,347 @@
+"""Processors that live: the tasks of one Spark stage stay, and a hop is a message to each.
+
+Spark schedules, places and isolates them. A launch is one start of a graph's processors. When one
+of its tasks is lost the launch is over, and what it held is gone: whoever uses it gets a
+`RunError`, loads the graph again, and starts another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import pickle
+import threading
+import time
+import uuid
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import zmq
+from py4j.protocol import Py4JError
+
+from vertexsdk.errors import RunError
+from vertexsdk.transport._channels import Keys, context, disconnected, local_address
+from vertexsdk.transport._resident_worker import serve
+from vertexsdk.transport._shared_value import pickled_by_value
+from vertexsdk.transport.exchange import JobExchange
+from vertexsdk.transport.jvm import spark_failure
+from vertexsdk.transport.locality import Anchor
+from vertexsdk.transport.task_times import HopTimes
+from vertexsdk.transport.transport import DRIVER, Blocks, Exchange, Task
+from vertexsdk.transport.wire import outcome
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Launch", "ResidentExchange", "ResidentWorkers"]
+
+Returned = TypeVar("Returned")
+
+IDLE_SECONDS = 600.0  # without a command, after which processors end
+START_SECONDS = 60.0
+_POLL_MS = 100  # between looks at whether the stage has failed
+_LOST = "an executor was lost with the partition it held"
+_log = logging.getLogger("vertexsdk")
+_taken: Counter[str] = Counter()  # slots that processors have, by application
+
+
+class Launch:
+    """The processors of one graph: a stage of `partitions` tasks which run until `close`.
+
+    Args:
+        anchor: where the partitions are.
+
+    Attributes:
+        alive: none of them is lost, and the launch is not closed.
+
+    Raises:
+        RunError: they did not start.
+    """
+
+    def __init__(self, anchor: Anchor) -> None:
+        self.partitions, self._anchor = anchor.partitions, anchor
+        self.alive = True
+        self._lock = threading.RLock()
+        self._numbers = itertools.count(1)
+        self._failure: RunError | None = None
+        self._tag = f"vertexsdk-{uuid.uuid4().hex}"
+        keys, secret = Keys.fresh()
+        self._context, self._authenticator = context(keys)
+        self._socket = self._context.socket(zmq.ROUTER)
+        self._socket.router_mandatory = True
+        keys.serve(self._socket, secret)
+        host = local_address(anchor.sc.getConf().get("spark.driver.host") or "127.0.0.1")
+        port = self._socket.bind_to_random_port(f"tcp://{host}")
+        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._routes: list[bytes] = []
+        task = partial(serve, self.partitions, f"tcp://{host}:{port}", keys, IDLE_SECONDS)
+        self._ended = threading.Event()
+        self._dropped: deque[bytes] = deque()  # exchanges that were closed
+        thread = threading.Thread(target=self._run, args=(task,), daemon=True, name=self._tag)
+        try:
+            with anchor.placed():
+                thread.start()
+                self._register()
+            self.ask(b"peers", pickle.dumps(self._addresses))
+        except BaseException:
+            self.close()
+            raise
+
+    def _run(self, task: Any) -> None:
+        """Run the stage; in a thread, as it ends with the launch only."""
+        sc = self._anchor.sc
+        try:
+            with spark_failure():
+                sc.addJobTag(self._tag)
+                Anchor.records(self._anchor).mapPartitionsWithIndex(task).collect()
+        except RunError as error:
+            self._failure = error
+        finally:
+            self._ended.set()
+
+    def _register(self) -> None:
+        """Wait until every processor has said where it is, and tell them of each other."""
+        found: dict[int, tuple[bytes, str]] = {}
+        end = time.monotonic() + START_SECONDS
+        while len(found) < self.partitions:
+            if not self._socket.poll(_POLL_MS):
+                self._check()
+                if time.monotonic() > end:
+                    raise RunError(
+                        f"{len(found)} of {self.partitions} processors started in "
+                        f"{START_SECONDS:.0f} s; does the cluster have as many free slots?"
+                    )
+                continue
+            route, _, message = self._socket.recv_multipart()
+            partition, address = pickle.loads(message)
+            found[partition] = route, address
+        self._routes = [found[p][0] for p in range(self.partitions)]
+        self._addresses = [found[p][1] for p in range(self.partitions)]
+
+    def _check(self) -> None:
+        """Raise what ended the stage, if it has ended, or if a processor is silent."""
+        gone = disconnected(self._monitor)
+        if self._ended.is_set() or gone:
+            raise self._lost()
+
+    def _lost(self) -> RunError:
+        """End the launch; return the error that says why."""
+        self._ended.wait(2.0)  # for Spark to say it
+        reason = str(self._failure) if self._failure is not None else "it does not answer"
+        if self._ended.is_set() and self._failure is None:
+            reason = f"it had no command for {IDLE_SECONDS:.0f} s"
+        self.close()
+        return RunError(f"{_LOST}: {reason}")
+
+    def ask(self, kind: bytes, *parts: bytes) -> list[tuple[Any, bytes]]:
+        """Send a message to every processor; return the stamp and the report of each.
+
+        Raises:
+            RunError: one of them is lost; the launch is over then. What a task raised is raised
+                when all have answered.
+        """
+        with self._lock:
+            if not self.alive:
+                raise RunError(f"{_LOST}: its launch has ended")
+            while self._dropped:
+                self._send([b"0", b"drop", self._dropped.popleft()])
+            number = str(next(self._numbers)).encode()
+            try:
+                self._send([number, kind, *parts])
+                return self._collect(number)
+            except KeyboardInterrupt:  # the tasks may take long still
+                self.close()
+                raise
+
+    def drop(self, exchange: bytes) -> None:
+        """Have processors drop an exchange, when they are asked something next."""
+        self._dropped.append(exchange)
+
+    def _send(self, message: Sequence[bytes]) -> None:
+        try:
+            for route in self._routes:
+                self._socket.send_multipart([route, *message], copy=False)
+        except zmq.ZMQError:
+            raise self._lost() from None
+
+    def _collect(self, number: bytes) -> list[tuple[Any, bytes]]:
+        replies: dict[bytes, tuple[int, bytes]] = {}
+        while len(replies) < self.partitions:
+            if not self._socket.poll(_POLL_MS):
+                self._check()
+                continue
+            route, answered, *reply = self._socket.recv_multipart()
+            if answered == b"register":  # Spark has started a lost one again, which holds nothing
+                raise self._lost()
+            if answered == number:
+                replies[route] = pickle.loads(reply[0]), reply[1]
+        return [outcome(*replies[route]) for route in self._routes]
+
+    def close(self) -> None:
+        """End the processors; may be called twice."""
+        with self._lock:
+            if not self.alive:
+                return
+            self.alive = False
+            for route in self._routes:
+                with contextlib.suppress(zmq.ZMQError):  # it is gone already
+                    self._socket.send_multipart([route, b"0", b"end"])
+            if not self._ended.wait(2.0):
+                with contextlib.suppress(Py4JError, ConnectionError):  # Spark may have stopped
+                    self._anchor.sc.cancelJobsWithTag(self._tag)
+            self._socket.disable_monitor()
+            self._authenticator.stop()
+            self._context.destroy(linger=0)
+
+
+class ResidentExchange:
+    """See `Exchange`; a hop is a message to every processor, and blocks go between them."""
+
+    def __init__(self, launch: Launch, task: Task) -> None:
+        self.partitions, self._launch = launch.partitions, launch
+        self.times: HopTimes | None = None
+        self._name = uuid.uuid4().hex.encode()
+        launch.ask(b"task", self._name, pickled_by_value(task))
+        self._finalizer = weakref.finalize(self, launch.drop, self._name)
+
+    def hop(self, command: Any, *, via: Literal["driver", "shuffle"] = "driver") -> list[bytes]:
+        """See `Exchange`."""
+        began = time.time()
+        pickled = pickled_by_value(command)
+        submitted = time.time()
+        stamped = self._launch.ask(b"hop", self._name, pickled)
+        self.times = HopTimes(began, submitted, time.time(), [stamp for stamp, _ in stamped])
+        return [report for _, report in stamped]
+
+    def close(self) -> None:
+        """See `Exchange`."""
+        self._finalizer()
+
+
+class ResidentDataset:
+    """A part for each processor, computed where it is; has the methods of an RDD that are used.
+
+    Args:
+        exchange: brings the blocks from which the parts are computed.
+        function: from the number and the blocks of a part to its records.
+    """
+
+    def __init__(
+        self,
+        exchange: ResidentExchange,
+        function: Callable[[int, Iterator[bytes]], Iterable[Any]] = lambda _, blocks: blocks,
+    ) -> None:
+        self._exchange, self._function = exchange, function
+
+    def mapPartitionsWithIndex(
+        self, function: Callable[[int, Iterator[Any]], Iterable[Any]]
+    ) -> ResidentDataset:
+        """Apply a function to the number and the records of every part."""
+        before = self._function
+
+        def call(partition: int, blocks: Iterator[bytes]) -> Iterable[Any]:
+            return function(partition, iter(before(partition, blocks)))
+
+        return ResidentDataset(self._exchange, call)
+
+    def mapPartitions(self, function: Callable[[Iterator[Any]], Iterable[Any]]) -> ResidentDataset:
+        """Apply a function to the records of every part."""
+        return self.mapPartitionsWithIndex(lambda _, records: function(records))
+
+    def route(self) -> ResidentDataset:
+        """Bring each (destination, block) to that part."""
+        self._exchange.hop(self._function)
+        return ResidentDataset(self._exchange)
+
+    def collect(self) -> list[Any]:
+        """Return the records of all parts in order."""
+        function = self._function
+
+        def report(partition: int, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+            yield DRIVER, pickle.dumps(list(function(partition, blocks)))
+
+        return [x for part in self._exchange.hop(report) for x in pickle.loads(part)]
+
+
+def _compute(partition: int, function: Any, blocks: Blocks) -> Iterable[tuple[int, bytes]]:
+    """The task of a dataset's exchange."""
+    found: Iterable[tuple[int, bytes]] = function(partition, (block for _, block in blocks))
+    return found
+
+
+class ResidentWorkers(Anchor):
+    """See `Workers`: partitions are loaded by jobs; from the first hop on processors hold them."""
+
+    def __init__(self, spark: SparkSession, partitions: int) -> None:
+        super().__init__(spark, partitions)
+        self._spark = spark
+        self._launch: Launch | None = None
+        self._refused = False
+        self._lost = False
+
+    @property
+    def resident(self) -> bool:
+        """See `Workers`; where the cluster has too few free slots, every hop is a Spark job."""
+        if self._launch is None and not self._refused:
+            application = self.sc.applicationId
+            slots, taken = self._slots(), _taken[application]
+            if taken + self.partitions + 1 > slots:
+                self._refused = True
+                _log.info(
+                    "%d partitions need %d free slots to stay in, and one more; there are %d: each "
+                    "iteration is a Spark job", self.partitions, self.partitions, slots - taken,
+                )  # fmt: skip
+            else:
+                self._launch = Launch(self)
+                _taken[application] += self.partitions
+        return self._launch is not None
+
+    def _slots(self) -> int:
+        """How many tasks run at a time on the executors that are there."""
+        store = self.jvm.scala_sc.statusStore().executorList(True)
+        cores = [
+            int(store.apply(k).totalCores())
+            for k in range(store.size())
+            if self.one_process or str(store.apply(k).id()) != "driver"
+        ]
+        return sum(cores) // int(self.sc.getConf().get("spark.task.cpus", "1"))
+
+    def exchange(self, task: Task, *, resident: bool = True) -> Exchange:
+        """See `Workers`."""
+        if resident and self.resident:
+            assert self._launch is not None
+            return ResidentExchange(self._launch, task)
+        return JobExchange(self._spark, self.partitions, task=task, anchor=self)
+
+    def records(self) -> Any:
+        """See `Workers`."""
+        if self._launch is None or not self._launch.alive:
+            return super().records()
+        return ResidentDataset(ResidentExchange(self._launch, _compute))
+
+    def route(self, blocks: Any) -> Any:
+        """See `Workers`."""
+        return blocks.route() if isinstance(blocks, ResidentDataset) else super().route(blocks)
+
+    def whole(self) -> bool:
+        """See `Workers`."""
+        return (self._launch is None or self._launch.alive) and super().whole()
+
+    def run(self, function: Callable[[int], Returned]) -> list[Returned]:
+        """See `Workers`."""
+        if self._launch is None or not self._launch.alive:
+            return super().run(function)
+        replies = self._launch.ask(b"call", pickled_by_value(function))
+        return [pickle.loads(report) for _, report in replies]
+
+    def close(self) -> None:
+        """See `Workers`."""
+        if self._launch is not None:
+            self._launch.close()
+            _taken[self.sc.applicationId] -= self.partitions
+            self._launch, self._refused = None, True
+        super().close()
