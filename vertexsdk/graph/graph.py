@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 import time
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -377,6 +378,7 @@ class Graph:
             self.unpersist()
         if self._workers is None:
             self._workers = self.transport.workers(self.partitions)
+            weakref.finalize(self, self._workers.close)
         return self._workers
 
     def use_string_ids(self, table: StringIds) -> None:

@@ -130,11 +130,11 @@ class Launch:
 
     def _lost(self) -> RunError:
         """End the launch; return the error that says why."""
-        self._ended.wait(2.0)  # for Spark to say it
+        self._ended.wait(1.0)  # for Spark to say it
         reason = str(self._failure) if self._failure is not None else "it does not answer"
         if self._ended.is_set() and self._failure is None:
             reason = f"it had no command for {IDLE_SECONDS:.0f} s"
-        self.close()
+        self.close(wait=0.0)
         return RunError(f"{_LOST}: {reason}")
 
     def ask(self, kind: bytes, *parts: bytes) -> list[tuple[Any, bytes]]:
@@ -181,8 +181,12 @@ class Launch:
                 replies[route] = pickle.loads(reply[0]), reply[1]
         return [outcome(*replies[route]) for route in self._routes]
 
-    def close(self) -> None:
-        """End the processors; may be called twice."""
+    def close(self, wait: float = 2.0) -> None:
+        """End the processors; may be called twice.
+
+        Args:
+            wait: seconds for them to end by themselves, after which Spark ends them.
+        """
         with self._lock:
             if not self.alive:
                 return
@@ -190,8 +194,9 @@ class Launch:
             for route in self._routes:
                 with contextlib.suppress(zmq.ZMQError):  # it is gone already
                     self._socket.send_multipart([route, b"0", b"end"])
-            if not self._ended.wait(2.0):
-                with contextlib.suppress(Py4JError, ConnectionError):  # Spark may have stopped
+            if not self._ended.wait(wait):
+                # Spark may have stopped.
+                with contextlib.suppress(Py4JError, ConnectionError, AttributeError):
                     self._anchor.sc.cancelJobsWithTag(self._tag)
             self._socket.disable_monitor()
             self._authenticator.stop()
@@ -278,17 +283,15 @@ class ResidentWorkers(Anchor):
 
     def __init__(self, spark: SparkSession, partitions: int) -> None:
         super().__init__(spark, partitions)
-        self._spark = spark
+        self._spark, self._application = spark, self.sc.applicationId
         self._launch: Launch | None = None
         self._refused = False
-        self._lost = False
 
     @property
     def resident(self) -> bool:
         """See `Workers`; where the cluster has too few free slots, every hop is a Spark job."""
         if self._launch is None and not self._refused:
-            application = self.sc.applicationId
-            slots, taken = self._slots(), _taken[application]
+            slots, taken = self._slots(), _taken[self._application]
             if taken + self.partitions + 1 > slots:
                 self._refused = True
                 _log.info(
@@ -297,7 +300,7 @@ class ResidentWorkers(Anchor):
                 )  # fmt: skip
             else:
                 self._launch = Launch(self)
-                _taken[application] += self.partitions
+                _taken[self._application] += self.partitions
         return self._launch is not None
 
     def _slots(self) -> int:
@@ -342,6 +345,6 @@ class ResidentWorkers(Anchor):
         """See `Workers`."""
         if self._launch is not None:
             self._launch.close()
-            _taken[self.sc.applicationId] -= self.partitions
+            _taken[self._application] -= self.partitions
             self._launch, self._refused = None, True
         super().close()

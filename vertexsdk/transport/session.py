@@ -32,6 +32,7 @@ __all__ = ["light_java", "session"]
 
 CONNECT_SECONDS = 3.0
 EXECUTOR_SECONDS = 60.0
+_MORE = 2  # slots for loaders and streams, beside the processors of graphs
 
 SETTINGS = {
     # A TCP socket to a Python worker costs 40 ms a task in delayed acknowledgements.
@@ -83,7 +84,8 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
 
     Args:
         master: a Spark master URL, such as `local[4]` or `spark://HOST:7077`; without one that of
-            `spark-submit`, else `local[*]`. Ignored where a session is running.
+            `spark-submit`, else `local` with two slots more than this machine has cores, as the
+            processors of a graph keep one each. Ignored where a session is running.
         app: the name of the application, as Spark's web interface shows it.
         conf: Spark settings, with `__` for the dots: `spark__executor__memory="2g"`; or pass
             `**{"spark.executor.memory": "2g"}`.
@@ -106,7 +108,7 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
     overrides = {key.replace("__", "."): value for key, value in conf.items()}
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # a JVM with its own settings waits for us
     if master is not None or not submitted:
-        overrides["spark.master"] = master = master or "local[*]"
+        overrides["spark.master"] = master = master or f"local[{(os.cpu_count() or 1) + _MORE}]"
         _check_master(master)
         if _LOOPBACK.match(master) and not submitted:
             overrides.setdefault("spark.driver.host", "127.0.0.1")
