@@ -55,6 +55,6 @@ def spark() -> Iterator[SparkSession]:
     """A session on `local[2]`, as the SDK itself starts one. Tests must not stop it."""
     from vertexsdk.transport.session import session
 
-    started = session("local[2]", app="tests")
+    started = session("local[6]", app="tests")
     yield started
     started.stop()

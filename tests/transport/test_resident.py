@@ -75,9 +75,7 @@ def same_answers(spark: SparkSession, seed: int, partitions: int, text: bool) ->
 
 @pytest.mark.parametrize("partitions", [1, 2, 5])
 @pytest.mark.parametrize("text", [False, True])
-def test_answers_are_those_of_other_transports(
-    driver: Driver, partitions: int, text: bool
-) -> None:
+def test_answers_are_those_of_other_transports(driver: Driver, partitions: int, text: bool) -> None:
     print("seed", SEED)
     for stays, jobs, local in driver.run(same_answers, SEED, partitions, text):
         assert stays == local  # bit for bit
