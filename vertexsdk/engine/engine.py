@@ -40,13 +40,27 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much approximation to do: until the program's rule ends it, or a limit is reached.
+    """Limits of the iterations that a loop does; without limits it iterates to the fixed point.
 
-    Attributes:
-        iterations: at most so many; None is no limit.
-        seconds: no further iteration after so many; None is no limit.
-        cancelled: asked between Spark jobs; a loop that is cancelled stops at an iteration's end.
-        report: told between Spark jobs what was done so far.
+    Args:
+        iterations: the largest number of iterations; None is no limit.
+        seconds: seconds after which no further iteration starts; None is no limit.
+        cancelled: called between Spark jobs; once it returns True, the loop stops at the end of
+            the current iteration.
+        report: called between Spark jobs with the work done so far.
+
+    Raises:
+        InputError: a limit is negative or not a number.
+
+    Example:
+        >>> from vertexsdk import Graph, MainLoop
+        >>> from vertexsdk.algorithms import PageRank
+        >>> graph = Graph.from_arrays([1, 2, 3], [2, 3, 1], spark=spark)
+        >>> budget = Budget(iterations=5, seconds=0.5)  # after each batch of changes
+        >>> with MainLoop(PageRank, graph, backend="memory://docs", budget=budget) as main:
+        ...     counts = main.ingest([("+", 1, 3)])
+        ...     main.lookup(3)[3]["behind"]
+        0
     """
 
     iterations: int | None = None

@@ -240,7 +240,9 @@ class Graph:
             InputError: a required column is missing, or `vertices` has an unknown one.
 
         Example:
-            >>> graph = Graph.from_dataframe(edges, undirected=True)  # doctest: +SKIP
+            >>> edges = spark.createDataFrame([(1, 2), (2, 3)], ["source", "target"])
+            >>> Graph.from_dataframe(edges, undirected=True).num_vertices
+            3
         """
         from vertexsdk.graph.load._dataframes import FrameEdges
 

@@ -39,10 +39,17 @@ class BranchLoop:
         merged: whether its result was written into the loop that it was forked from.
 
     Example:
-        >>> branch = main.fork().start(timeout=60)  # doctest: +SKIP
-        >>> branch.progress()["iterations"]  # doctest: +SKIP
-        17
-        >>> branch.result().dataframe().write.parquet("distances")  # doctest: +SKIP
+        >>> from vertexsdk import Graph, MainLoop
+        >>> from vertexsdk.algorithms import ShortestPaths
+        >>> graph = Graph.from_arrays([1, 2, 1], [2, 3, 3], [1.0, 1.0, 5.0], spark=spark)
+        >>> main = MainLoop(ShortestPaths, graph, params={"origin": 1}, backend="memory://docs")
+        >>> with main.fork() as branch:
+        ...     counts = branch.apply([("-", 2, 3)])
+        ...     branch.start(timeout=60).result().lookup(3)
+        {3: {'length': 5.0}}
+        >>> main.query().lookup(3)  # the main loop has the edge still
+        {3: {'length': 2.0}}
+        >>> main.close()
     """
 
     def __init__(self, history: LoopHistory, parent: LoopHistory, merge: Merge) -> None:

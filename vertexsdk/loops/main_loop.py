@@ -76,11 +76,14 @@ class MainLoop:
         InputError: wrong arguments; nothing was run.
 
     Example:
-        >>> main = MainLoop(ShortestPaths, graph, params={"origin": 1})  # doctest: +SKIP
-        >>> main.ingest([("+", 1, 7, 0.5), ("-", 1, 2)])  # doctest: +SKIP
+        >>> from vertexsdk.algorithms import ShortestPaths
+        >>> graph = Graph.from_arrays([1, 2], [2, 3], spark=spark)
+        >>> main = MainLoop(ShortestPaths, graph, params={"origin": 1}, backend="memory://docs")
+        >>> main.ingest([("+", 1, 7, 0.5), ("-", 1, 2)])
         {'added': 1, 'removed': 1, 'changed': 0, 'unchanged': 0, 'absent': 0}
-        >>> main.query().lookup([7])  # doctest: +SKIP
+        >>> main.query().lookup([7])
         {7: {'length': 0.5}}
+        >>> main.close()
     """
 
     def __init__(

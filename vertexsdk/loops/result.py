@@ -467,7 +467,7 @@ def _as_list(ids: Any) -> list[Any]:
 def read(
     backend: str | Address, loop: str, at: int | None = None, *, trusted: bool = False
 ) -> Result:
-    """Open a version of a loop for reading; see `Result` for an example.
+    """Open a version of a loop for reading.
 
     Args:
         backend: URL of the store, or "@FILE" for a file which holds it.
@@ -481,5 +481,15 @@ def read(
 
     Raises:
         StateInputError: there is no such store, loop or version.
+
+    Example:
+        >>> from vertexsdk import Graph, run
+        >>> from vertexsdk.algorithms import Degree
+        >>> graph = Graph.from_arrays([1, 1], [2, 3], spark=spark)
+        >>> run(Degree, graph, backend="memory://docs", loop="degrees").close()
+        >>> result = read("memory://docs", "degrees")
+        >>> result.to_dict()
+        {1: 2, 2: 1, 3: 1}
+        >>> result.close()
     """
     return Result(backend, loop, at, trusted=trusted)

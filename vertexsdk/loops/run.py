@@ -63,9 +63,12 @@ def run(
         RunError: the run failed; versions committed before stay readable.
 
     Example:
-        >>> result = run(PageRank, graph, params={"damping": 0.9})  # doctest: +SKIP
-        >>> result.lookup([17])  # doctest: +SKIP
-        {17: {'rank': 0.0021}}
+        >>> from vertexsdk.algorithms import ShortestPaths
+        >>> graph = Graph.from_arrays([1, 2, 1], [2, 3, 3], [0.5, 1.0, 4.0], spark=spark)
+        >>> result = run(ShortestPaths, graph, params={"origin": 1}, backend="memory://docs")
+        >>> result.to_dict()
+        {1: 0.0, 2: 0.5, 3: 1.5}
+        >>> result.close()
     """
     program = program if isinstance(program, Program) else Program(program)
     options = RunOptions.checked(

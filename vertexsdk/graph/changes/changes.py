@@ -26,14 +26,19 @@ __all__ = ["ADD", "CHANGE", "REMOVE", "SIGNS", "WORDS", "Changes"]
 class Changes:
     """A batch of k changes, in order.
 
-    Attributes:
+    The methods `of`, `from_arrays` and `from_dataframe` check what they are given; the constructor
+    does not.
+
+    Args:
         kind: uint8[k], `ADD`, `REMOVE` or `CHANGE`.
-        source, target: Arrow arrays of k ids, int64 or strings.
+        source: ids of the sources, an Arrow array of length k, int64 or strings.
+        target: ids of the targets, of the same type.
         value: float64[k] or int64[k]; 1 where an edge is added without a value.
         places: where each change was read, for error messages; or empty.
 
-    >>> Changes.of([("+", 1, 2), ("~", 1, 2, 0.5), ("-", 1, 2)]).kind.tolist()
-    [0, 2, 1]
+    Example:
+        >>> Changes.of([("+", 1, 2), ("~", 1, 2, 0.5), ("-", 1, 2)]).kind.tolist()
+        [0, 2, 1]
     """
 
     kind: NDArray[np.uint8]

@@ -38,13 +38,25 @@ Step: TypeAlias = tuple[int | None, Sent | None]  # the number of a change, or w
 
 @dataclass(frozen=True)
 class Deltas(Changes):
-    """Changes, and `sent` among them, ascending by `at`; `len` and slices count both.
+    """A batch of k edge changes and of deltas for chosen vertices, in one order.
 
-    >>> batch = Deltas.mixed([("send", 7, "RATING", 4.5), ("+", 7, 9), ("send", 9, "PING")])
-    >>> len(batch), batch.kind.tolist(), [s.at for s in batch.sent]
-    (3, [0], [0, 1])
-    >>> batch[1:].sent
-    (Sent(at=1, vertex=9, kind='PING', value=None),)
+    `len` and slices count both. Make one with `mixed` or an `Ingester`.
+
+    Args:
+        kind: uint8[k], `ADD`, `REMOVE` or `CHANGE`.
+        source: ids of the sources, an Arrow array of length k, int64 or strings.
+        target: ids of the targets, of the same type.
+        value: float64[k] or int64[k], the values of the edges.
+        places: where each change was read, for error messages; or empty.
+        sent: the deltas for chosen vertices, ascending by `at`: how many edge changes of the batch
+            precede each.
+
+    Example:
+        >>> batch = Deltas.mixed([("send", 7, "RATING", 4.5), ("+", 7, 9), ("send", 9, "PING")])
+        >>> len(batch), batch.kind.tolist(), [s.at for s in batch.sent]
+        (3, [0], [0, 1])
+        >>> batch[1:].sent
+        (Sent(at=1, vertex=9, kind='PING', value=None),)
     """
 
     sent: tuple[Sent, ...] = field(default=())
