@@ -2,15 +2,14 @@
 
 A field is a column of its name and type; where two programs have fields of one name and different
 types, the second's column is called `name_type`, as is that of a field with the name of a system
-column. Rows are sent by COPY in its binary format, built by numpy where every column is of numbers.
+column. Rows are sent by COPY in its binary format.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
@@ -18,9 +17,8 @@ from vertexsdk.backends._postgres_schema import OWN, SYSTEM, make_view
 
 __all__ = ["replace_rows"]
 
-_TYPES = {"b": ("boolean", 16, "?"), "i": ("bigint", 20, ">i8"), "u": ("bigint", 20, ">i8")}
-_TYPES |= {"f": ("double precision", 701, ">f8")}
-_AT_ONCE = 1 << 16  # rows
+_TYPES = {"b": "boolean", "i": "bigint", "u": "bigint", "f": "double precision"}
+_TYPES |= {"O": "text", "U": "text"}  # by the kind of a dtype; complex numbers have no type
 
 
 def replace_rows(
@@ -31,10 +29,13 @@ def replace_rows(
     parts: Iterable[Mapping[str, Any]],
     over: str | None,
 ) -> bool:
-    """In one transaction, make the rows of the loop those that the parts have.
+    """Replace the rows of a loop by those of the parts, in one transaction.
 
     Args:
-        over: the parts have only what changed since this version; False if it is not shown now.
+        over: the version that the rows show, where the parts only have what changed since.
+
+    Returns:
+        False if the rows show another version than `over`; nothing changed then.
     """
     with link.transaction():
         link.execute("SELECT pg_advisory_xact_lock(7023582, hashtext(%s))", [loop])
@@ -61,7 +62,7 @@ def replace_rows(
 
 
 def _remove(link: Any, loop: str, part: Mapping[str, Any]) -> None:
-    """The rows of the part's vertices; all vertices of a part have one class."""
+    """Delete the rows of a part's vertices, all of which have one class."""
     kind = part["class"][0] if len(part.get("class", ())) else ""
     link.execute(
         "DELETE FROM vertex_rows WHERE loop = %s AND class = %s AND vertex = ANY(%s)",
@@ -70,30 +71,25 @@ def _remove(link: Any, loop: str, part: Mapping[str, Any]) -> None:
 
 
 def _type(array: NDArray[Any]) -> str | None:
-    if array.dtype.kind in "OU":
-        return "text"
-    if array.dtype.kind not in _TYPES:
-        return None  # complex numbers
-    return _TYPES[array.dtype.kind][0] + ("[]" if array.ndim == 2 else "")
+    name = _TYPES.get(array.dtype.kind)
+    return f"{name}[]" if name and array.ndim == 2 else name
 
 
 def _columns(link: Any, fields: dict[str, str]) -> dict[str, str]:
-    """field → column; columns that are not there yet are added to the table and the view."""
-    known = {(f, t): c for f, t, c in link.execute("SELECT field, type, col FROM vertex_fields")}
+    """Return the column of each field; new columns are added to the table and the view."""
+    known = _known_columns(link)
     if any(item not in known for item in fields.items()):
         link.execute("SELECT pg_advisory_xact_lock(7023581)")
-        known = {
-            (f, t): c for f, t, c in link.execute("SELECT field, type, col FROM vertex_fields")
-        }
+        known = _known_columns(link)
         for name, kind in fields.items():
             if (name, kind) in known:
                 continue
-            taken = {*known.values(), *OWN, *SYSTEM}
+            used = {*known.values(), *OWN, *SYSTEM}
             short = name.encode()[:40].decode(errors="ignore")
-            column = name if name == short and name not in taken else ""
+            column = name if name == short and name not in used else ""
             tail = kind.replace(" precision", "").replace("[]", "s")
             column = column or f"{short}_{tail}"
-            while column in taken:
+            while column in used:
                 column += "_"
             link.execute(
                 sql.SQL("ALTER TABLE vertex_rows ADD COLUMN {} {}").format(
@@ -109,6 +105,11 @@ def _columns(link: Any, fields: dict[str, str]) -> dict[str, str]:
     return {name: known[name, kind] for name, kind in fields.items()}
 
 
+def _known_columns(link: Any) -> dict[tuple[str, str], str]:
+    rows = link.execute("SELECT field, type, col FROM vertex_fields")
+    return {(field, kind): column for field, kind, column in rows}
+
+
 def _send(
     link: Any,
     loop: str,
@@ -116,67 +117,24 @@ def _send(
     fields: dict[str, NDArray[Any]],
     columns: dict[str, str],
 ) -> None:
-    count = len(part["id"])
-    own: dict[str, Any] = {"loop": loop, "vertex": part["id"]}
-    own |= {name: part[name] for name in ("name", "class") if name in part}
-    sent = {**own, **{columns[name]: array for name, array in fields.items()}}
-    names = sql.SQL(", ").join(map(sql.Identifier, sent))
-    numeric = all(not isinstance(a, np.ndarray) or a.dtype.kind != "O" for a in sent.values())
-    binary = sql.SQL(" (FORMAT BINARY)" if numeric else "")
-    command = sql.SQL("COPY vertex_rows ({}) FROM STDIN{}").format(names, binary)
+    sent = {"vertex": part["id"]} | {name: part[name] for name in ("name", "class") if name in part}
+    sent |= {columns[name]: array for name, array in fields.items()}
+    names = sql.SQL(", ").join(map(sql.Identifier, ["loop", *sent]))
+    command = sql.SQL("COPY vertex_rows ({}) FROM STDIN (FORMAT BINARY)").format(names)
     with link.cursor() as cursor, cursor.copy(command) as copy:
-        if numeric:
-            copy.write(b"PGCOPY\n\xff\r\n\0" + bytes(8))
-            for low in range(0, count, _AT_ONCE):
-                copy.write(_packed(sent, low, min(low + _AT_ONCE, count)).data.cast("B"))
-            copy.write(b"\xff\xff")
-        else:
-            for row in _rows(sent, count):
-                copy.write_row(row)
+        copy.set_types(["text", *(str(_type(array)) for array in sent.values())])
+        lists = [_values(array) for array in sent.values()]
+        for row in zip(*lists, strict=True):
+            copy.write_row((loop, *row))
 
 
-def _packed(sent: dict[str, Any], low: int, high: int) -> NDArray[Any]:
-    """Rows low..high in the binary format of COPY, as one structured array."""
-    layout: list[tuple[Any, ...]] = [("count", ">i2")]
-    values: dict[str, Any] = {"count": len(sent)}
-    for number, given in enumerate(sent.values()):
-        size, value = f"s{number}", f"v{number}"
-        if isinstance(given, str):
-            raw = given.encode()
-            layout += [(size, ">i4"), (value, f"V{len(raw)}")]
-            values |= {size: len(raw), value: np.void(raw)}
-        elif given.ndim == 1:
-            kind = np.dtype(_TYPES[given.dtype.kind][2])
-            layout += [(size, ">i4"), (value, kind)]
-            values |= {size: kind.itemsize, value: given[low:high]}
-        else:
-            _, oid, code = _TYPES[given.dtype.kind]
-            width, length = np.dtype(code).itemsize, given.shape[1]
-            item = np.dtype([("size", ">i4"), ("value", code)])
-            head = np.array([1, 0, oid, length, 1], ">i4")
-            layout += [(size, ">i4"), (f"h{number}", ">i4", 5), (value, item, (length,))]
-            items = np.empty((high - low, length), item)
-            items["size"], items["value"] = width, given[low:high]
-            values |= {size: 20 + length * item.itemsize, f"h{number}": head, value: items}
-    rows = np.empty(high - low, np.dtype(layout))
-    for name, value in values.items():
-        rows[name] = value
-    return rows
-
-
-def _rows(sent: dict[str, Any], count: int) -> Iterator[tuple[Any, ...]]:
-    lists = [
-        given.tolist() if isinstance(given, np.ndarray) else [given] * count
-        for given in sent.values()
-    ]
-    return zip(*(_clean(values) for values in lists), strict=True)
-
-
-def _clean(values: list[Any]) -> list[Any]:
-    """Text as the server takes it: without zero bytes and lone surrogates."""
+def _values(array: NDArray[Any]) -> list[Any]:
+    """Python values; of text without the zero bytes and lone surrogates that no server takes."""
+    if array.dtype.kind not in "OU":
+        return list(array.tolist())
     return [
         v.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
         if isinstance(v, str)
         else v
-        for v in values
+        for v in array.tolist()
     ]

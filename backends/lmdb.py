@@ -15,31 +15,32 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.backends._catalog import TABLES, Catalog, add_references, loop_prefix, referenced
+from vertexsdk.backends._catalog import TABLES, Catalog, loop_prefix
 from vertexsdk.backends._environment import Environment, open_environment
 from vertexsdk.backends._files import LARGE, Files
 from vertexsdk.backends._format import FORMAT, check_format, write_format
 from vertexsdk.backends._lmdb_pages import has_tables
 from vertexsdk.state.address import redacted
-from vertexsdk.state.contract import SegmentKey
-from vertexsdk.state.errors import CorruptError, StateInputError
+from vertexsdk.state.contract import Backend, Head, SegmentKey
+from vertexsdk.state.errors import CorruptError, MissingError, StateInputError
 
 __all__ = ["LmdbBackend"]
 
+T = TypeVar("T")
 SHARDS = 16
 _PLACE = struct.Struct(">IQ16sH")  # partition, iteration, attempt, piece
 _SMALL_PIECE = 1 << 16  # smaller pieces are joined with their neighbours
 
 
-class LmdbBackend(Catalog):
+class LmdbBackend(Backend):
     """A store in a directory of this host.
 
     Args:
@@ -67,7 +68,7 @@ class LmdbBackend(Catalog):
         version = check_format(self.path, create)
         self._refuse_lost_catalog()
         if version < FORMAT:
-            add_references(self._catalog())
+            self._write_catalog(Catalog.add_references)
             write_format(self.path)
 
     def _refuse_lost_catalog(self) -> None:
@@ -80,7 +81,7 @@ class LmdbBackend(Catalog):
                 f"the catalog of the store in {self.path} is lost, and {min(beside)} is not: "
                 "restore the directory from a backup, or choose another --backend"
             )
-        self._catalog()
+        self._environment("catalog", TABLES)
 
     @classmethod
     def from_url(cls, url: str, *, create: bool = True) -> LmdbBackend:
@@ -141,14 +142,14 @@ class LmdbBackend(Catalog):
             environment.forget_snapshot()
 
     def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
-        catalog, candidates = self._catalog(), list(keys)
+        candidates = list(keys)
 
-        def work(txn: Any) -> list[SegmentKey]:  # writes nothing: its lock keeps commits out
-            gone = [key for key in candidates if not referenced(txn, catalog, key.attempt)]
+        def work(catalog: Catalog) -> list[SegmentKey]:  # its write lock keeps commits out
+            gone = [key for key in candidates if not catalog.is_referenced(key.attempt)]
             self.delete_segments(gone)
             return gone
 
-        return catalog.write(work, frees=True)
+        return self._write_catalog(work, frees=True)
 
     def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
         prefix = b"" if loop is None else loop_prefix(loop)
@@ -159,10 +160,102 @@ class LmdbBackend(Catalog):
                 keys.update(environment.read(lambda txn: list(_scan(txn, prefix))))
         return iter(sorted(keys))
 
+    def put_manifest(self, name: str, data: bytes, references: Iterable[str] = ()) -> None:
+        targets = list(references)
+        self._write_catalog(lambda catalog: catalog.put_manifest(name, data, targets))
+
+    def get_manifest(self, name: str) -> bytes | None:
+        return self._read_catalog(lambda catalog: catalog.manifest(name))
+
+    def delete_manifests(self, names: Iterable[str]) -> None:
+        names = list(names)
+
+        def work(catalog: Catalog) -> None:
+            for name in names:
+                catalog.delete_manifest(name)
+
+        self._write_catalog(work, frees=True)
+
+    def release_manifests(self, manifests: Mapping[str, Sequence[str]]) -> list[str]:
+        def work(catalog: Catalog) -> list[str]:
+            return [
+                name for name, uses in manifests.items() if catalog.release_manifest(name, uses)
+            ]
+
+        return self._write_catalog(work, frees=True)
+
+    def list_manifests(self, prefix: str = "") -> Iterator[str]:
+        return iter(self._read_catalog(lambda catalog: catalog.manifests(prefix)))
+
+    def get_head(self, loop: str) -> Head | None:
+        return self._read_catalog(lambda catalog: catalog.head(loop))
+
+    def swap_head(
+        self, loop: str, expected: Head | None, head: Head, *, restart: bool = False
+    ) -> bool:
+        return self._write_catalog(lambda catalog: catalog.swap_head(loop, expected, head, restart))
+
+    def publish(
+        self,
+        name: str,
+        data: bytes,
+        loop: str,
+        expected: Head | None,
+        head: Head,
+        *,
+        restart: bool = False,
+        references: Iterable[str] = (),
+        requires: Iterable[SegmentKey] = (),
+    ) -> bool:
+        references, requires = list(references), list(requires)
+
+        def work(catalog: Catalog) -> bool:
+            moved = catalog.swap_head(loop, expected, head, restart)
+            if moved:
+                for key in requires:
+                    if not self._has_segment(key):
+                        raise MissingError.of_segment(key)
+                catalog.put_manifest(name, data, references)
+            return moved
+
+        return self._write_catalog(work)
+
+    def drop_head(self, loop: str, expected: Head) -> bool:
+        return self._write_catalog(lambda catalog: catalog.drop_head(loop, expected), frees=True)
+
+    def list_heads(self) -> list[str]:
+        return self._read_catalog(lambda catalog: catalog.heads())
+
+    def floor(self, loop: str, iteration: int) -> tuple[int, str] | None:
+        return self._read_catalog(lambda catalog: catalog.floor(loop, iteration))
+
+    def list_versions(self, loop: str) -> list[tuple[int, str]]:
+        return self._read_catalog(lambda catalog: catalog.versions(loop))
+
+    def forget_versions(self, loop: str, iterations: Iterable[int]) -> None:
+        iterations = set(iterations)
+
+        def work(catalog: Catalog) -> None:
+            head = catalog.head(loop)
+            for iteration in iterations - {-1 if head is None else head.iteration}:
+                catalog.forget_version(loop, iteration)
+
+        self._write_catalog(work, frees=True)
+
     def _has_segment(self, key: SegmentKey) -> bool:
         if self._files.has(key):
             return True
         return self._shard(key).read(lambda txn: txn.get(_segment(key, 0)) is not None)
+
+    def _read_catalog(self, work: Callable[[Catalog], T]) -> T:
+        """Run `work` in a read transaction of the catalog."""
+        environment = self._environment("catalog", TABLES)
+        return environment.read(lambda txn: work(Catalog(environment, txn)))
+
+    def _write_catalog(self, work: Callable[[Catalog], T], *, frees: bool = False) -> T:
+        """Run `work` in a write transaction of the catalog; see `Environment.write`."""
+        environment = self._environment("catalog", TABLES)
+        return environment.write(lambda txn: work(Catalog(environment, txn)), frees=frees)
 
     def statistics(self) -> dict[str, Any]:
         size = 0
@@ -174,9 +267,6 @@ class LmdbBackend(Catalog):
 
     def close(self) -> None:
         self._environments = {}
-
-    def _catalog(self) -> Environment:
-        return self._environment("catalog", TABLES)
 
     def _shard(self, key: SegmentKey) -> Environment:
         return self._environment(f"shard-{key.partition % SHARDS:02}")

@@ -9,6 +9,7 @@ import numpy as np
 import psycopg
 import pytest
 
+from vertexsdk.backends._catalog import TABLES
 from vertexsdk.backends.lmdb import LmdbBackend
 from vertexsdk.backends.postgres import PostgresBackend
 from vertexsdk.backends.redis import RedisBackend
@@ -18,7 +19,7 @@ from vertexsdk.state.manifests import Kind
 
 def lmdb_before(store: Store) -> None:
     assert isinstance(store.backend, LmdbBackend)
-    catalog = store.backend._catalog()
+    catalog = store.backend._environment("catalog", TABLES)
     catalog.write(lambda txn: txn.drop(catalog.tables["references"], delete=False))
     Path(store.backend.path, "FORMAT").write_text("vertexsdk state, format 1\n")
 
