@@ -67,7 +67,7 @@ class _Snapshot:
 
 
 class _Pinned:
-    """What numpy takes for the owner of the bytes of a snapshot."""
+    """Owner of bytes of a snapshot, by numpy's array interface."""
 
     def __init__(self, snapshot: _Snapshot, address: int, size: int) -> None:
         self.snapshot = snapshot
@@ -125,7 +125,7 @@ class Environment:
                 self.handle.set_mapsize(0)
 
     def read(self, work: Callable[[Any], T]) -> T:
-        """Run `work` in a read transaction of the present moment."""
+        """Run `work` in a new read transaction."""
         try:
             with self._readable(), self.handle.begin() as transaction:
                 return work(transaction)
@@ -171,7 +171,7 @@ class Environment:
         )
 
     def _advance(self) -> bool:
-        """Commit nothing, so that the next may use the pages that the last one freed."""
+        """Commit without a change, so that the next transaction may use pages the last one freed."""
         try:
             with self.handle.begin(write=True, db=next(iter(self.tables.values()))) as transaction:
                 transaction.put(b"\0", b"")
@@ -202,19 +202,18 @@ class Environment:
             os.close(descriptor)
 
     def arrays(self, read: Callable[[Any], list[memoryview]]) -> list[NDArray[np.uint8]]:
-        """The values that `read` finds in a transaction, as arrays that keep them valid."""
+        """Return the values that `read` returns in a transaction, as arrays that keep them valid."""
         if not self.pins:
             return self.read(lambda txn: [np.frombuffer(bytes(v), np.uint8) for v in read(txn)])
         with self._lock:
             snapshot = self._snapshot()
             with self._readable():
-                found = read(snapshot.transaction) if snapshot else []
-                if not found:
+                values = read(snapshot.transaction) if snapshot else []
+                if snapshot is None or not values:
                     snapshot = _Snapshot(self)
-                    found = read(snapshot.transaction)
+                    values = read(snapshot.transaction)
                     self._snapshot = weakref.ref(snapshot)
-            assert snapshot is not None
-            return [_pin(snapshot, value) for value in found]
+            return [_pin(snapshot, value) for value in values]
 
     def forget_snapshot(self) -> None:
         """Let later reads see what was deleted since; arrays that are in use stay valid."""
@@ -233,7 +232,7 @@ class Environment:
             if self.pins and len(self.snapshots):
                 raise FullError(
                     f"the store in {self.path} reached its map of {self.size} bytes while arrays "
-                    "read from it are in use: let go of them, or start the process again"
+                    "read from it are in use: delete them, or restart the process"
                 )
             try:
                 self.handle.set_mapsize(size)
@@ -252,12 +251,12 @@ def _pin(snapshot: _Snapshot, value: memoryview) -> NDArray[np.uint8]:
 def open_environment(
     path: str, *, tables: tuple[str, ...] = (), size: int | None = None, sync: bool = True
 ) -> Environment:
-    """The environment in directory `path`, which is made if it is not there.
+    """Open the environment in directory `path`, which is created if it does not exist.
 
     Args:
         tables: names of its tables; none for one unnamed table.
-        size: bytes of the map to start with, instead of as much as can be had.
-        sync: be durable.
+        size: initial bytes of the map; by default as many as the address space allows.
+        sync: make every commit durable.
 
     Raises:
         CorruptError: its file was cut short.
@@ -270,31 +269,31 @@ def open_environment(
                 sync_directory(os.path.dirname(path))
             status = os.stat(path)
             place = (status.st_dev, status.st_ino)
-            found = _open.get(place)
-            if found is None:
+            environment = _open.get(place)
+            if environment is None:
                 check_data_file(os.path.join(path, "data.mdb"))
                 _reserve_lock_file(os.path.join(path, "lock.mdb"))
-                found = _open[place] = Environment(path, tables, size, sync)
-            return found
+                environment = _open[place] = Environment(path, tables, size, sync)
+            return environment
         except OSError as error:
             if error.errno in _NO_ROOM:
-                raise FullError(f"no room left to make {path}: free some space") from error
+                raise FullError(f"no room left to create {path}: free some space") from error
             raise StateError(f"{path} cannot be opened: {error.strerror}") from error
         except lmdb.Error as error:
             if "already open" in str(error):
                 raise StateError(
-                    f"{path} is held by arrays that were read before this process was forked: let "
-                    "go of them, or start processes by multiprocessing's 'spawn'"
+                    f"{path} is in use by arrays that were read before this process was forked: "
+                    "delete them, or start processes by multiprocessing's 'spawn'"
                 ) from error
             if not isinstance(error, lmdb.DiskError):
                 raise StateError(f"the store in {path} cannot be opened: {error}") from error
-            raise FullError(f"no room left to make {path}: free some space") from error
+            raise FullError(f"no room left to create {path}: free some space") from error
         except MemoryError as error:
             raise StateError(f"no memory left to open {path}: {error}") from error
 
 
 def _reserve_lock_file(path: str) -> None:
-    """Have room for a new lock file: LMDB maps it, so that a full disk would end the process."""
+    """Reserve space for a new lock file: LMDB maps it, so a full disk would kill the process."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o664)
     try:
         if not os.fstat(descriptor).st_size and hasattr(os, "posix_fallocate"):

@@ -1,9 +1,9 @@
-"""The pages of LMDB's data file, read without LMDB: which there must be, and which are free.
+"""The pages of LMDB's data file, read without LMDB: which are in use, and which are free.
 
 LMDB maps its file, so a page that was cut off ends the process by SIGBUS when it is touched. The
 layout is that of LMDB 0.9 (`MDB_meta`, `MDB_db`, `MDB_page`, `MDB_node` in mdb.c), on 64 bits.
-A file may rightly end before its last page, if the pages beyond its end are free: then the trees
-are walked.
+A valid file may end before its last page, if the pages beyond its end are free; then the trees are
+walked to tell.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TRIES = 5  # while others write
 
 
 class _CutOff(Exception):
-    """A page lies beyond the end of the file, or is none."""
+    """A page is beyond the end of the file, or is not a valid page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _DataFile:
         self.size = os.fstat(descriptor).st_size  # after the meta page: it only grows
 
     def _newest(self) -> _Meta | None:
-        """What the last transaction left; None of an empty file, or of another LMDB's."""
+        """The meta page of the last transaction; None if the file is empty or of another version."""
         if not os.fstat(self._descriptor).st_size:
             return None
         first = self._meta(0)
@@ -81,7 +81,7 @@ class _DataFile:
         return True
 
     def values(self, root: int) -> Iterator[bytes]:
-        """The beginnings of a tree's values, and of those of the tables named in it."""
+        """The first bytes of the values in a tree, and in the tables that it names."""
         assert self.meta is not None
         waiting, seen = [root], 0
         while waiting:
@@ -129,10 +129,10 @@ def _opened(path: str) -> Iterator[int | None]:
 
 
 def check_data_file(path: str) -> None:
-    """Refuse a file that LMDB would fault on.
+    """Refuse a file at which LMDB would fault.
 
     Raises:
-        CorruptError: pages that are in use are not in the file.
+        CorruptError: pages in use are missing from the file.
     """
     with _opened(path) as descriptor:
         before: _Meta | None = None
@@ -144,7 +144,7 @@ def check_data_file(path: str) -> None:
                 break
             if file.whole():
                 return
-            if file.meta == before:  # no writer was at it meanwhile
+            if file.meta == before:  # nobody wrote meanwhile
                 break
             before = file.meta
         else:
@@ -156,7 +156,7 @@ def check_data_file(path: str) -> None:
 
 
 def has_tables(path: str) -> bool:
-    """Whether the file is there and anything was ever written to it."""
+    """Whether the file exists and has tables."""
     with _opened(path) as descriptor:
         if descriptor is None or not os.fstat(descriptor).st_size:
             return False
@@ -168,7 +168,7 @@ def has_tables(path: str) -> bool:
 
 
 def free_pages(path: str) -> int:
-    """How many pages of the file LMDB may use again."""
+    """The number of free pages in the file."""
     with _opened(path) as descriptor:
         try:
             file = None if descriptor is None else _DataFile(descriptor)

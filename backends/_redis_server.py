@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from vertexsdk.backends._retry import Lost, patience, persist
+from vertexsdk.backends._server import ConnectionLost, Server, retry_seconds
 from vertexsdk.state.address import redacted
 from vertexsdk.state.errors import FullError, StateError, StateInputError
 
@@ -21,29 +18,33 @@ try:
 except ImportError as error:
     raise StateInputError("redis:// needs a package: pip install 'vertexsdk[redis]'") from error
 
-__all__ = ["Server"]
+__all__ = ["RedisServer", "durability_of"]
 
 T = TypeVar("T")
 _TIMEOUT = 60.0  # seconds for one command
 _CONNECT = 5.0
 
 
-@dataclass
-class Server:
-    """One database of a server, connected to when it is first used, in each process anew."""
+class RedisServer(Server):
+    """The keys of one prefix in one database.
 
-    url: str = field(repr=False)
-    location: str
-    prefix: str
-    retry: float
-    settings: dict[str, Any] = field(repr=False)
+    Args:
+        url, location, retry: see `Server`.
+        prefix: the beginning of all keys, without the colon.
+        settings: those of `redis.Redis`.
+    """
 
-    def __post_init__(self) -> None:
-        self._client: Any = None
-        self._process = 0
+    errors = RedisError
+
+    def __init__(
+        self, url: str, location: str, retry: float, prefix: str, settings: dict[str, Any]
+    ) -> None:
+        super().__init__(url, location, retry)
+        self.prefix, self._settings = prefix, settings
+        self._timeout = _TIMEOUT
 
     @classmethod
-    def from_url(cls, url: str) -> Server:
+    def from_url(cls, url: str) -> RedisServer:
         """The server of a URL.
 
         Raises:
@@ -59,7 +60,7 @@ class Server:
             raise StateInputError(
                 f"{shown} is no Redis URL: write redis://[[user]:password@]host[:port][/database]"
             ) from None
-        retry = patience(options, shown)
+        retry = retry_seconds(options, shown)
         prefix = options.pop("prefix", ["vertexsdk"])[0]
         if ":" in prefix:  # the keys of a:segments would be among those of a
             raise StateInputError(f"{shown}: prefix= takes a name without ':'")
@@ -82,68 +83,20 @@ class Server:
             # redis-py before 6 does not compare the host's name unless it is told to
             settings |= {"ssl": True, "ssl_cert_reqs": "required", "ssl_check_hostname": True}
             settings |= {names[name]: value for name, value in tls.items()}
-        return cls(url, f"{parts.scheme}://{host}:{port}/{number}", prefix, retry, settings)
-
-    def run(self, work: Callable[[Any], T]) -> T:
-        """Run `work` with a client, again and again if the server is lost.
-
-        Raises:
-            StateInputError: the server refuses the user or the password.
-            FullError: it has no memory, or no disk, left.
-            StateError: it stays away, or cannot do this.
-        """
-        return persist(lambda: self._once(work), self.location, self.retry, lambda: None)
+        return cls(url, f"{parts.scheme}://{host}:{port}/{number}", retry, prefix, settings)
 
     def reach(self, work: Callable[[Any], T]) -> T:
-        """Run `work` as the first thing, once.
+        if self._settings.get("ssl"):  # a server without TLS never answers the handshake
+            self._timeout = _CONNECT
+            super().reach(lambda r: r.ping())
+            self.close()
+            self._timeout = _TIMEOUT
+        return super().reach(work)
 
-        Raises:
-            StateError: the server cannot be reached now.
-        """
-        try:
-            if self.settings.get("ssl"):  # a server without TLS never answers the handshake
-                self._client = self._connect(_CONNECT)
-                self._once(lambda r: r.ping())
-                self.close()
-            return self._once(work)
-        except Lost as error:
-            raise StateError(
-                f"{self.location} cannot be reached ({error}): start the server, or check --backend"
-            ) from None
-
-    def durability(self) -> tuple[bool, str]:
-        """Whether a power cut loses nothing that was acknowledged; and what it may lose."""
-        settings: dict[str, str] = {}
-        with suppress(StateError, StateInputError):  # a user may not be allowed to ask
-            settings = self.run(
-                lambda r: {
-                    _text(k): _text(v)
-                    for k, v in r.config_get(
-                        "appendonly", "appendfsync", "save", "maxmemory-policy", "maxmemory"
-                    ).items()
-                }
-            )
-        return _durability(settings)
-
-    def close(self) -> None:
-        """Let go of the connections."""
-        if self._client is not None and self._process == os.getpid():
-            self._client.close()
-        self._client = None
-
-    def _once(self, work: Callable[[Any], T]) -> T:
-        if self._client is None or self._process != os.getpid():
-            self._client = self._connect(_TIMEOUT)
-        try:
-            return work(self._client)
-        except RedisError as error:
-            raise self._explained(error) from None
-
-    def _connect(self, seconds: float) -> Any:
-        self._process = os.getpid()
+    def _connect(self) -> Any:
         settings = {
-            **self.settings,
-            "socket_timeout": seconds,
+            **self._settings,
+            "socket_timeout": self._timeout,
             "socket_connect_timeout": _CONNECT,
             "retry": Retry(NoBackoff(), 0),
             "protocol": 2,
@@ -154,39 +107,42 @@ class Server:
             return redis.Redis(**settings, lib_name=None, lib_version=None)
 
     def _explained(self, error: RedisError) -> Exception:
-        said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        message = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         kinds = redis.exceptions
-        if isinstance(error, kinds.AuthenticationError) or said.startswith(("WRONGPASS", "NOAUTH")):
+        if isinstance(error, kinds.AuthenticationError) or message.startswith(
+            ("WRONGPASS", "NOAUTH")
+        ):
             return StateInputError(
                 f"{self.location} refuses the user name or password: check those in --backend"
             )
         if isinstance(error, kinds.NoPermissionError):
-            return StateInputError(f"{self.location} does not permit this to the user: {said}")
-        if isinstance(error, kinds.OutOfMemoryError) or "OOM " in said:
+            return StateInputError(f"{self.location} does not permit this to the user: {message}")
+        if isinstance(error, kinds.OutOfMemoryError) or "OOM " in message:
             return FullError(
                 f"{self.location} has no memory left: raise its maxmemory, or collect what is not "
                 "needed; what was committed before is still readable"
             )
-        if "MISCONF" in said:
+        if "MISCONF" in message:
             return FullError(
                 f"{self.location} cannot write to its disk, and so takes nothing: see its log; "
                 "what was committed before is still readable"
             )
         if isinstance(error, kinds.ReadOnlyError):
             return StateError(f"{self.location} is a read-only replica: name the primary")
-        if "DB index is out of range" in said:
+        if "DB index is out of range" in message:
             return StateInputError(f"{self.location}: the server has no such database")
         gone = (kinds.ConnectionError, kinds.TimeoutError, kinds.BusyLoadingError)
         if isinstance(error, gone):
-            return Lost(said)
-        return StateError(f"{self.location} cannot do this: {said}")
+            return ConnectionLost(message)
+        return StateError(f"{self.location} cannot do this: {message}")
 
 
-def _text(raw: Any) -> str:
-    return raw.decode() if isinstance(raw, bytes) else str(raw)
+def durability_of(settings: dict[str, str]) -> tuple[bool, str]:
+    """Whether a power cut loses nothing that was acknowledged, and what it may lose.
 
-
-def _durability(settings: dict[str, str]) -> tuple[bool, str]:
+    Args:
+        settings: the server's, by name; empty if the user may not read them.
+    """
     if not settings:
         return False, "unknown: this user may not read the server's settings"
     evicts = ""

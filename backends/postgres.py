@@ -21,11 +21,9 @@ from psycopg import errors, sql
 
 from vertexsdk.backends._postgres_rows import replace_rows
 from vertexsdk.backends._postgres_schema import LATEST, migrate, missing_rights, unusable
-from vertexsdk.backends._postgres_server import Server
-from vertexsdk.backends._retry import Clock
-from vertexsdk.state.address import Address
+from vertexsdk.backends._postgres_server import PostgresServer
+from vertexsdk.backends._server import ServerBackend
 from vertexsdk.state.contract import (
-    Backend,
     CanQuery,
     CanReadParts,
     Head,
@@ -51,7 +49,7 @@ _LOCK = (
 _HEAD = "loop = %s AND manifest = %s AND iteration = %s AND epoch = %s"
 
 
-class PostgresBackend(Backend, CanQuery, CanReadParts):
+class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
     """A store in one schema of a database.
 
     Raises:
@@ -60,13 +58,11 @@ class PostgresBackend(Backend, CanQuery, CanReadParts):
         StateError: the server cannot be reached.
     """
 
-    shared = True
     queryable = True
 
-    def __init__(self, server: Server, *, create: bool = True) -> None:
-        self._server = server
-        self.location, self.advice = server.location, server.advice
-        self._clock = Clock(self._time)
+    def __init__(self, server: PostgresServer, *, create: bool = True) -> None:
+        super().__init__(server)
+        self.advice = server.advice
         version = server.reach(_version)
         if version is None and (hint := server.reach(lambda link: unusable(link, server.schema))):
             raise StateInputError(f"{self.location}: this user may not use the schema: {hint}")
@@ -84,7 +80,6 @@ class PostgresBackend(Backend, CanQuery, CanReadParts):
                 f"{self.location} has format {version}, this version of vertexsdk reads {LATEST}: "
                 "use the version that wrote it, or another ?schema="
             )
-        self._settings: tuple[bool, str] | None = None
         self._may_write = False
         if create:
             self.check_rights()
@@ -92,19 +87,7 @@ class PostgresBackend(Backend, CanQuery, CanReadParts):
     @classmethod
     def from_url(cls, url: str, *, create: bool = True) -> PostgresBackend:
         """The store named by `postgresql://[user[:password]@]host[:port]/database`."""
-        return cls(Server.from_url(url), create=create)
-
-    @property
-    def address(self) -> Address:
-        return Address(self._server.url)
-
-    @property
-    def durable(self) -> bool:  # type: ignore[override]
-        return self._asked()[0]
-
-    @property
-    def durability(self) -> str:  # type: ignore[override]
-        return self._asked()[1]
+        return cls(PostgresServer.from_url(url), create=create)
 
     def check_rights(self) -> None:
         if self._may_write:
@@ -115,9 +98,6 @@ class PostgresBackend(Backend, CanQuery, CanReadParts):
                 f"{hint}; or open the store with create=False, to read it"
             )
         self._may_write = True
-
-    def now(self) -> float:
-        return self._clock.now()
 
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
         place = [key.loop, key.partition, key.iteration, key.attempt]
@@ -373,9 +353,6 @@ class PostgresBackend(Backend, CanQuery, CanReadParts):
         )
         return {"bytes": int(self._all(query)[0][0]), "durability": self.durability}
 
-    def close(self) -> None:
-        self._server.close()
-
     def show_rows(
         self,
         loop: str,
@@ -391,30 +368,25 @@ class PostgresBackend(Backend, CanQuery, CanReadParts):
         rows = self._all("SELECT manifest FROM vertex_shown WHERE loop = %s", loop)
         return rows[0][0] if rows else None
 
-    def _run(self, work: Callable[[Any], T]) -> T:
-        return self._server.run(work)
-
     def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._run(lambda link: link.execute(query, values or None).fetchall())
 
     def _do(self, query: str, *values: Any) -> None:
         self._run(lambda link: link.execute(query, values))
 
-    def _time(self) -> float:
+    @staticmethod
+    def _server_time(connection: Any) -> float:
         query = "SELECT extract(epoch FROM clock_timestamp())::float8"
-        return float(self._all(query)[0][0])
+        return float(connection.execute(query).fetchone()[0])
 
-    def _asked(self) -> tuple[bool, str]:
-        if self._settings is None:
-            names = ("fsync", "synchronous_commit", "full_page_writes")
-            query = "SELECT current_setting(%s), current_setting(%s), current_setting(%s)"
-            fsync, commit, _ = self._all(query, *names)[0]
-            self._settings = (True, "every acknowledged commit survives a power cut")
-            if fsync != "on":
-                self._settings = (False, "a power cut can destroy the database: fsync is off")
-            elif commit == "off":
-                self._settings = (False, "a power cut loses the last second: synchronous_commit")
-        return self._settings
+    def _durability(self) -> tuple[bool, str]:
+        query = "SELECT current_setting('fsync'), current_setting('synchronous_commit')"
+        fsync, commit = self._all(query)[0]
+        if fsync != "on":
+            return False, "a power cut can destroy the database: fsync is off"
+        if commit == "off":
+            return False, "a power cut loses the last second: synchronous_commit"
+        return True, "every acknowledged commit survives a power cut"
 
     def _swap(
         self,

@@ -21,31 +21,29 @@ Options in the URL: `?prefix=NAME`,
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.column_table import damaged
 from vertexsdk.backends import _redis_scripts as scripts
-from vertexsdk.backends._redis_server import Server
-from vertexsdk.backends._retry import Clock
-from vertexsdk.state.address import Address
+from vertexsdk.backends._redis_server import RedisServer, durability_of
+from vertexsdk.backends._server import ServerBackend
 from vertexsdk.state.contract import (
-    Backend,
     CanReadParts,
     Head,
     Parts,
     SegmentKey,
     new_attempt,
 )
-from vertexsdk.state.errors import FormatError, MissingError, StateInputError
+from vertexsdk.state.errors import FormatError, MissingError, StateError, StateInputError
 from vertexsdk.state.manifests import Manifest
 
 __all__ = ["RedisBackend"]
 
-T = TypeVar("T")
 FORMAT = 2
 INLINE = 1 << 16  # bytes up to which a segment is kept in the hash
 CHUNK = 1 << 23
@@ -53,7 +51,7 @@ _HEADER = struct.Struct("<16s32s16x")  # kind and number of chunks, token; keeps
 _DAY = 86400
 
 
-class RedisBackend(Backend, CanReadParts):
+class RedisBackend(ServerBackend, CanReadParts):
     """A store in one database of a Redis (or Valkey) server.
 
     Raises:
@@ -61,25 +59,21 @@ class RedisBackend(Backend, CanReadParts):
         StateError: the server cannot be reached.
     """
 
-    shared = True
-
-    def __init__(self, server: Server, *, create: bool = True) -> None:
-        self._server = server
-        self.location = server.location
+    def __init__(self, server: RedisServer, *, create: bool = True) -> None:
+        super().__init__(server)
         self._prefix = server.prefix
-        self._clock = Clock(lambda: self._run(_time))
-        made = f"vertexsdk state, format {FORMAT}".encode()
-        place = self._key("format")
-        found = server.reach(lambda r: r.get(place))
-        if found is None:
+        newest = f"vertexsdk state, format {FORMAT}".encode()
+        key = self._key("format")
+        stored = server.reach(lambda r: r.get(key))
+        if stored is None:
             if not create:
                 raise StateInputError(f"there is no store in {self.location}: check --backend")
-            self._run(lambda r: r.set(place, made, nx=True))
-            found = self._run(lambda r: r.get(place))
-        if found == b"vertexsdk state, format 1":
+            self._command("setnx", key, newest)
+            stored = self._command("get", key)
+        if stored == b"vertexsdk state, format 1":
             self._add_references()
-            self._run(lambda r: r.set(place, made))
-        elif found != made:
+            self._command("set", key, newest)
+        elif stored != newest:
             raise FormatError(
                 f"{self.location} has another format than this version of vertexsdk writes "
                 f"({FORMAT}): choose another database or ?prefix=, or the version that wrote it"
@@ -88,22 +82,7 @@ class RedisBackend(Backend, CanReadParts):
     @classmethod
     def from_url(cls, url: str, *, create: bool = True) -> RedisBackend:
         """The store named by `redis://[[user]:password@]host[:port][/db]` or `rediss://...`."""
-        return cls(Server.from_url(url), create=create)
-
-    @property
-    def address(self) -> Address:
-        return Address(self._server.url)
-
-    @property
-    def durable(self) -> bool:  # type: ignore[override]
-        return self._server.durability()[0]
-
-    @property
-    def durability(self) -> str:  # type: ignore[override]
-        return self._server.durability()[1]
-
-    def now(self) -> float:
-        return self._clock.now()
+        return cls(RedisServer.from_url(url), create=create)
 
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
         size = sum(map(len, pieces))
@@ -111,9 +90,7 @@ class RedisBackend(Backend, CanReadParts):
         chunk = self._key("chunk:")
         if size <= INLINE:
             value = b"".join([_HEADER.pack(b"I", b""), *pieces])
-            self._run(
-                lambda r: r.eval(scripts.PUT, 2, place, loops, key.loop, field, value, chunk, 0)
-            )
+            self._command("eval", scripts.PUT, 2, place, loops, key.loop, field, value, chunk, 0)
             return
 
         def work(r: Any) -> int:
@@ -138,7 +115,7 @@ class RedisBackend(Backend, CanReadParts):
 
     def get_segment(self, key: SegmentKey) -> list[NDArray[np.uint8]] | None:
         place, field = self._segments(key.loop), _segment_field(key)
-        value: bytes | None = self._run(lambda r: r.hget(place, field))
+        value: bytes | None = self._command("hget", place, field)
         if value is None:
             return None
         with damaged(f"segment {key} in {self.location}"):
@@ -149,14 +126,14 @@ class RedisBackend(Backend, CanReadParts):
             if int(kind[1:]) != count:
                 raise ValueError("another number of chunks")
         names = [self._key("chunk:") + token + b":%d" % n for n in range(count)]
-        found = [self._ask("get", name) for name in names]
-        if any(part is None for part in found):
+        chunks = [self._command("get", name) for name in names]
+        if any(chunk is None for chunk in chunks):
             return None
-        return [np.frombuffer(part, np.uint8) for part in found]
+        return [np.frombuffer(chunk, np.uint8) for chunk in chunks]
 
     def open_segment(self, key: SegmentKey) -> Parts | None:
         place, field = self._segments(key.loop), _segment_field(key)
-        value: bytes | None = self._run(lambda r: r.hget(place, field))
+        value: bytes | None = self._command("hget", place, field)
         if value is None or value[:1] == b"I":
             return None
         with damaged(f"segment {key} in {self.location}"):
@@ -175,8 +152,8 @@ class RedisBackend(Backend, CanReadParts):
                             count += 1
                         start = end
                     counts.append(count)
-                found = iter(pipeline.execute())
-                return [b"".join(next(found) for _ in range(count)) for count in counts]
+                parts = iter(pipeline.execute())
+                return [b"".join(next(parts) for _ in range(count)) for count in counts]
 
             ranges = self._run(work)
             if [len(part) for part in ranges] != [high - low for low, high in places]:
@@ -202,20 +179,20 @@ class RedisBackend(Backend, CanReadParts):
             places = (self._segments(loop), self._key("loops"), *references)
             for low in range(0, len(fields), 1000):
                 some = [loop, self._key("chunk:"), *fields[low : low + 1000]]
-                found = self._ask("eval", scripts.DELETE, len(places), *places, *some)
-                gone += [_segment(loop, field) for field in found]
+                deleted = self._command("eval", scripts.DELETE, len(places), *places, *some)
+                gone += [_segment(loop, field) for field in deleted]
         return gone
 
     def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
         if loop is None:
-            loops = sorted(self._texts(self._run(lambda r: r.smembers(self._key("loops")))))
+            loops = sorted(self._texts(self._command("smembers", self._key("loops"))))
         else:
             loops = [loop]
         for name in loops:
-            fields = self._ask("hkeys", self._segments(name))
+            fields = self._command("hkeys", self._segments(name))
             with damaged(f"the list of segments of loop {name!r} in {self.location}"):
-                found = sorted(_segment(name, field) for field in fields)
-            yield from found
+                keys = sorted(_segment(name, field) for field in fields)
+            yield from keys
 
     def put_manifest(self, name: str, data: bytes, references: Iterable[str] = ()) -> None:
         members = [_reference(target, name) for target in references]
@@ -230,31 +207,30 @@ class RedisBackend(Backend, CanReadParts):
         self._run(work)
 
     def get_manifest(self, name: str) -> bytes | None:
-        found: bytes | None = self._run(lambda r: r.hget(self._manifests(name), name))
-        return found
+        data: bytes | None = self._command("hget", self._manifests(name), name)
+        return data
 
     def delete_manifests(self, names: Iterable[str]) -> None:
         tables: dict[bytes, list[str]] = {}
         for name in names:
             tables.setdefault(self._manifests(name), []).append(name)
         for table, some in tables.items():
-            self._ask("hdel", table, *some)
+            self._command("hdel", table, *some)
 
     def release_manifests(self, manifests: Mapping[str, Sequence[str]]) -> list[str]:
-        given: list[Any] = []
+        arguments: list[Any] = []
         for name, references in manifests.items():
-            given += [name, len(references), *references]
-        places = [self._key("manifests"), self._key("references")]
-        found = self._run(lambda r: r.eval(scripts.RELEASE, 2, *places, *given))
-        return self._texts(found)
+            arguments += [name, len(references), *references]
+        keys = [self._key("manifests"), self._key("references")]
+        return self._texts(self._command("eval", scripts.RELEASE, 2, *keys, *arguments))
 
     def list_manifests(self, prefix: str = "") -> Iterator[str]:
         tables = {self._manifests(prefix), self._key("leases")}
-        names = [name for table in tables for name in self._texts(self._ask("hkeys", table))]
+        names = [name for table in tables for name in self._texts(self._command("hkeys", table))]
         return iter([name for name in names if name.startswith(prefix)])
 
     def get_head(self, loop: str) -> Head | None:
-        raw = self._run(lambda r: r.hget(self._key("heads"), loop))
+        raw = self._command("hget", self._key("heads"), loop)
         return None if raw is None else Head.decode(raw)
 
     def swap_head(
@@ -279,35 +255,28 @@ class RedisBackend(Backend, CanReadParts):
         )
 
     def drop_head(self, loop: str, expected: Head) -> bool:
-        places = [*map(self._key, ("heads", "tokens")), self._versions(loop)]
-        places += [self._key("references")]
-        given = [loop, _head(expected), new_attempt()]
-        return bool(self._run(lambda r: r.eval(scripts.DROP, 4, *places, *given)))
+        keys = [*map(self._key, ("heads", "tokens")), self._versions(loop), self._key("references")]
+        arguments = [loop, _head(expected), new_attempt()]
+        return bool(self._command("eval", scripts.DROP, 4, *keys, *arguments))
 
     def list_heads(self) -> list[str]:
-        return sorted(self._texts(self._run(lambda r: r.hkeys(self._key("heads")))))
+        return sorted(self._texts(self._command("hkeys", self._key("heads"))))
 
     def floor(self, loop: str, iteration: int) -> tuple[int, str] | None:
         if iteration < 0:
             return None
         place, top = self._versions(loop), b"(" + _version(iteration) + b"\xff"
-        found = self._run(lambda r: r.zrevrangebylex(place, top, b"-", 0, 1))
-        return self._split(found[0]) if found else None
+        members = self._command("zrevrangebylex", place, top, b"-", 0, 1)
+        return self._split(members[0]) if members else None
 
     def list_versions(self, loop: str) -> list[tuple[int, str]]:
-        place = self._versions(loop)
-        return [self._split(raw) for raw in self._run(lambda r: r.zrange(place, 0, -1))]
+        return [self._split(raw) for raw in self._command("zrange", self._versions(loop), 0, -1)]
 
     def forget_versions(self, loop: str, iterations: Iterable[int]) -> None:
-        gone = set(iterations)
-        head = self.get_head(loop)
-        place = self._versions(loop)
-        members = [
-            raw
-            for raw in self._run(lambda r: r.zrange(place, 0, -1))
-            if self._split(raw)[0] in gone
-        ]
-        members = [raw for raw in members if head is None or self._split(raw)[0] != head.iteration]
+        head, place = self.get_head(loop), self._versions(loop)
+        gone = set(iterations) - {-1 if head is None else head.iteration}
+        stored = self._command("zrange", place, 0, -1)
+        members = [raw for raw in stored if self._split(raw)[0] in gone]
         if not members:
             return
 
@@ -329,14 +298,21 @@ class RedisBackend(Backend, CanReadParts):
 
         return {"bytes": self._run(work), "durability": self.durability}
 
-    def close(self) -> None:
-        self._server.close()
+    @staticmethod
+    def _server_time(connection: Any) -> float:
+        seconds, microseconds = connection.time()
+        return float(seconds + microseconds / 1e6)
 
-    def _run(self, work: Callable[[Any], T]) -> T:
-        return self._server.run(work)
+    def _durability(self) -> tuple[bool, str]:
+        settings: dict[Any, Any] = {}
+        with suppress(StateError, StateInputError):  # a user may not be allowed to read them
+            names = ("appendonly", "appendfsync", "save", "maxmemory-policy", "maxmemory")
+            settings = self._command("config_get", *names)
+        return durability_of({_text(name): _text(value) for name, value in settings.items()})
 
-    def _ask(self, command: str, *given: Any) -> Any:
-        return self._run(lambda r: getattr(r, command)(*given))
+    def _command(self, name: str, *arguments: Any) -> Any:
+        """Run one command, by the name of the client's method."""
+        return self._run(lambda r: getattr(r, name)(*arguments))
 
     def _texts(self, names: Iterable[bytes]) -> list[str]:
         with damaged(f"a list of names in {self.location}"):
@@ -377,10 +353,10 @@ class RedisBackend(Backend, CanReadParts):
             *map(self._key, ("manifests", "references")),
             *(self._segments(key.loop) for key in requires),
         ]
-        given: list[Any] = [loop, _head(expected), _head(head), new_attempt(), version, member]
-        given += ["1" if restart else "0", name, data, len(references), *references]
-        given += [_segment_field(key) for key in requires]
-        done: int = self._run(lambda r: r.eval(scripts.SWAP, len(places), *places, *given))
+        arguments: list[Any] = [loop, _head(expected), _head(head), new_attempt(), version, member]
+        arguments += ["1" if restart else "0", name, data, len(references), *references]
+        arguments += [_segment_field(key) for key in requires]
+        done: int = self._command("eval", scripts.SWAP, len(places), *places, *arguments)
         if done < 0:
             raise MissingError.of_segment(requires[-done - 1])
         return bool(done)
@@ -404,9 +380,8 @@ class RedisBackend(Backend, CanReadParts):
         self._run(work)
 
 
-def _time(r: Any) -> float:
-    seconds, microseconds = r.time()
-    return float(seconds + microseconds / 1e6)
+def _text(raw: Any) -> str:
+    return raw.decode() if isinstance(raw, bytes) else str(raw)
 
 
 def _reference(target: str, referrer: str) -> bytes:

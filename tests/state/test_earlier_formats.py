@@ -27,8 +27,8 @@ def lmdb_before(store: Store) -> None:
 def redis_before(store: Store) -> None:
     backend = store.backend
     assert isinstance(backend, RedisBackend)
-    backend._ask("delete", backend._key("references"))
-    backend._ask("set", backend._key("format"), "vertexsdk state, format 1")
+    backend._command("delete", backend._key("references"))
+    backend._command("set", backend._key("format"), "vertexsdk state, format 1")
 
 
 def postgres_before(store: Store) -> None:

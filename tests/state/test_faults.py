@@ -131,9 +131,9 @@ def test_no_space_at_each_write(tmp_path: Path, monkeypatch: Any, when: str) -> 
     put(store, 0)
     real = _environment.Environment.write
 
-    def full(self: _environment.Environment, work: Any) -> Any:
+    def full(self: _environment.Environment, work: Any, *, frees: bool = False) -> Any:
         if self.path.endswith("catalog") != (when == "commit"):
-            return real(self, work)
+            return real(self, work, frees=frees)
 
         def fails(txn: Any) -> None:
             work(txn)

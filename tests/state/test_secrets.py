@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.servers import PostgresServer, RedisServer
 from vertexsdk import backends
-from vertexsdk.backends._postgres_server import Server as PostgresConnection
+from vertexsdk.backends._postgres_server import PostgresServer as PostgresConnection
 from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import open_store
 from vertexsdk.state.address import Address, redacted, scrubbed

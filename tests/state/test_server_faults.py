@@ -107,7 +107,7 @@ def test_a_swap_whose_answer_is_lost_is_done_once(
     redis_url: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server did it, and died before it said so: the second attempt must know."""
-    from vertexsdk.backends._retry import Lost
+    from vertexsdk.backends._server import ConnectionLost
 
     for url in (redis_url, postgres_url):
         store = open_store(url)
@@ -119,7 +119,7 @@ def test_a_swap_whose_answer_is_lost_is_done_once(
             result = real(work)
             if len(lost) < 1000 and len(lost) % 2 == 0:
                 lost.append(1)
-                raise Lost("the connection broke")
+                raise ConnectionLost("the connection broke")
             lost.append(0)
             return result
 
