@@ -208,7 +208,7 @@ def test_versions_and_running_again(vertexsdk, edges: str) -> None:
     assert at[2] == at[3] != at[4] != at[5]
     assert vertexsdk("query", "my ranks").out == at[5]
     done = vertexsdk(*run, "--max-iterations", "3")
-    assert done.lines[-1] == "version 3 is kept; read it by: vertexsdk query 'my ranks'"
+    assert done.lines[-1] == "version 3 is in the store; read it by: vertexsdk query 'my ranks'"
     assert vertexsdk("query", "my ranks", "--at", "5").out == vertexsdk("query", "my ranks").out
     assert vertexsdk("query", "my ranks", "--at", "2").status == 2  # the first run's are gone
 

@@ -137,7 +137,7 @@ def test_follow_resume_and_how_stale_it_is(vertexsdk: Call, base: str) -> None:
     Path("inbox/1.txt").write_text("+ 8 9")
     done = vertexsdk(*stream, "--follow", "--idle", 0.2)
     assert done.status == 0, done.err
-    assert done.lines[0] == "wcc: not in the store yet; beginning with the base"
+    assert done.lines[0] == "wcc: not in the store yet; starting from --edges"
     assert [line.split(":")[0] for line in done.lines if "query" in line] == ["wcc-1", "wcc-2"]
     assert done.lines[-1].startswith("8 changes: 4 edges added, 2 removed")
     append("changes.txt", "+ 9 10\n")
@@ -254,8 +254,8 @@ def test_loops_that_cannot_be_gone_on_with(vertexsdk: Call, base: str) -> None:
             ("stream", "bfs", "--loop", "wcc", "--resume", "--param", "origin=1"),
             "loop 'wcc' belongs to program wcc, not to bfs",
         ),
-        (("stream", "wcc", "--idle", "1"), "--idle: is for --follow"),
-        (("stream", "wcc", "--idle", "0", "--follow"), "0 must be more than zero"),
+        (("stream", "wcc", "--idle", "1"), "--idle needs --follow"),
+        (("stream", "wcc", "--idle", "-1", "--follow"), "-1 is not allowed; at least 0"),
         (("stream", "wcc", "--budget-ms", "x"), "'x' is no whole number"),
     ):
         graph = ("--edges", base, "--changes", "changes.txt") if arguments[0] == "stream" else ()

@@ -1,10 +1,11 @@
-"""What the command line takes: its commands, their arguments, and help that shows how to begin."""
+"""The commands of the command line, their arguments, and help with examples."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import NoReturn
+from math import inf
+from typing import Any, NoReturn
 
 from vertexsdk.cli._state_command import add_commands
 from vertexsdk.errors import InputError, excerpt
@@ -23,8 +24,8 @@ examples:
 exit status:
   0 done; 1 the run failed, what was committed stays readable; 2 bad arguments or input
 
-VERTEXSDK_BACKEND names the store (a URL, or @FILE with one) where --backend does not: a password
-does not belong on a command line. VERTEXSDK_TRACEBACK=1 shows where an error comes from,
+VERTEXSDK_BACKEND is the default of --backend (a URL, or @FILE for a file that contains it): do not
+write a password on the command line. VERTEXSDK_TRACEBACK=1 shows the traceback of an error,
 VERTEXSDK_SPARK_LOG=WARN shows Spark's own log."""
 
 _PROGRAMS = """\
@@ -45,14 +46,14 @@ examples:
   vertexsdk stream wcc --edges base.txt --changes 'changes/*.txt' --query-every 1000 --output w.csv
   vertexsdk stream pagerank --edges base.txt --changes inbox/ --follow --resume --budget-ms 500
 
-a change file has lines in order: `+ source target [value]` adds an edge, or gives one that is
-there the value; `- source target` removes it; `~ source target value` changes its value. A query
-is answered after every N changes and after the last one; --output out.csv gives out-1.csv,
-out-2.csv, ... and the answers are kept as the loops LOOP-1, LOOP-2, ..., the newest as LOOP
+a change file has one change per line: `+ source target [value]` adds an edge, or sets the value of
+an existing one; `- source target` removes it; `~ source target value` changes its value. vertexsdk
+answers a query after every N changes and after the last one: --output out.csv writes out-1.csv,
+out-2.csv, ..., and the store keeps the answers as LOOP-1, LOOP-2, ..., the newest as LOOP
 
-changes are in the store before the next ones are taken in: the same command with --resume goes on
-after them, even if it was killed. With --follow the files may grow, and files may be moved into a
-directory; `vertexsdk query LOOP` from another process reads what there is so far"""
+the store has each batch of changes before the next one is read: the same command with --resume
+continues after the last one, even if it was killed. With --follow the files may grow, and files may
+be moved into a directory; `vertexsdk query LOOP` reads the newest answer from another process"""
 
 _QUERY = """\
 examples:
@@ -62,16 +63,16 @@ examples:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with the arguments in one line, by the same way as everything else."""
+    """A parser whose errors are shown in one line, like all others."""
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message}; see {self.prog} --help")
 
 
 def parser(run: Command, stream: Command, query: Command) -> argparse.ArgumentParser:
-    """Return the parser of the whole command line; it raises InputError on bad arguments.
+    """Return the parser of the command line, which raises InputError for bad arguments.
 
-    What it parses has the chosen command's function under `command`.
+    It stores the function of the chosen command as `command`.
     """
     from vertexsdk import __version__
 
@@ -103,45 +104,33 @@ def parser(run: Command, stream: Command, query: Command) -> argparse.ArgumentPa
     return whole
 
 
-def _at_least(least: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
+def _at_least(least: int, kind: Callable[[str], float] = int) -> Callable[[str], Any]:
+    """Return a parser of finite numbers from `least`."""
+
+    def number(text: str) -> float:
         try:
-            value = int(text)
+            value = kind(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{excerpt(text)} is no whole number") from None
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{value} is too small; at least {least}")
+            what = "whole number" if kind is int else "number"
+            raise argparse.ArgumentTypeError(f"{excerpt(text)} is no {what}") from None
+        if not least <= value < inf:
+            raise argparse.ArgumentTypeError(f"{text} is not allowed; at least {least}")
         return value
 
     return number
 
 
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{excerpt(text)} is no number of seconds") from None
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} must be more than zero")
-    return value
-
-
-def _tolerance(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{excerpt(text)} is no number") from None
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} must be zero or more")
-    return value
+def _number_or(word: str, value: str | None) -> Callable[[str], Any]:
+    """Return a parser of whole numbers from 1, and of a word for `value`."""
+    return lambda text: value if text == word else _at_least(1)(text)
 
 
 def _common(add: Callable[..., object]) -> None:
     add("--backend", metavar="URL",
         help="lmdb:///path (default: ./vertexsdk-state), memory://, redis://, postgresql://; "
-        "or @FILE with it, so that ps shows no password")  # fmt: skip
+        "or @FILE for a file that contains it, so that ps shows no password")  # fmt: skip
     add("--master", metavar="URL", help="Spark master (default: all cores of this machine)")
-    add("--verbose", "-v", action="store_true", help="log what is going on")
+    add("--verbose", "-v", action="store_true", help="log progress")
 
 
 def _results(add: Callable[..., object]) -> None:
@@ -164,17 +153,22 @@ def _stream_arguments(command: argparse.ArgumentParser) -> None:
         help="files, directories or globs, in order")  # fmt: skip
     add("--query-every", type=_at_least(1), metavar="N", help="changes (default: at the end only)")
     add("--follow", action="store_true", help="wait for more, until Ctrl-C")
-    add("--idle", type=_seconds, metavar="S", help="end --follow when nothing came for S seconds")
-    add("--resume", action="store_true", help="go on where the loop in the store was left")
+    add(
+        "--idle",
+        type=_at_least(0, float),
+        metavar="S",
+        help="with --follow, stop after S seconds without input",
+    )
+    add("--resume", action="store_true", help="continue the loop in the store")
     add("--time-column", type=_at_least(1), metavar="K", default=0,
-        help="field K of a line is the time; those that run backwards are counted")  # fmt: skip
+        help="field K of a line is its time; changes whose time runs backwards are counted")  # fmt: skip
     add("--strict", action="store_true",
         help="refuse bad lines, changes of absent edges, times that run backwards")  # fmt: skip
-    add("--keep-answers", type=_all_or_number, default=100, metavar="N",
+    add("--keep-answers", type=_number_or("all", None), default=100, metavar="N",
         help="newest answers that stay in the store; or all (default: 100)")  # fmt: skip
     add("--budget-iterations", type=_at_least(1), metavar="N", help="iterations after each batch")
     add("--budget-ms", type=_at_least(1), metavar="N",
-        help="at most N milliseconds of them (default: none at all)")  # fmt: skip
+        help="at most N milliseconds of iterations (default: no iterations)")  # fmt: skip
     _how(command)
 
 
@@ -194,14 +188,14 @@ def _how(command: argparse.ArgumentParser) -> None:
     add = command.add_argument_group("the run").add_argument
     add("--param", metavar="K=V", action="append", default=[], help="a parameter of the program")
     add("--max-iterations", type=_at_least(0), metavar="N", help="stop after N (default: its own)")
-    add("--tolerance", type=_tolerance, metavar="X", help="do not send on smaller changes")
+    add("--tolerance", type=_at_least(0, float), metavar="X", help="do not send on smaller changes")
     add("--engine", choices=("spark", "local", "shuffle"), default="spark",
         help="on Spark; in this process, without Spark or Java; on Spark, all messages by its "
         "shuffle (default: spark)")  # fmt: skip
     add("--partitions", type=_at_least(1), metavar="N", help="default: one per executor")
     add("--partitioner", choices=("hash", "ldg", "fennel", "metis"), default="hash",
-        help="what places vertices; all but hash keep neighbours together")  # fmt: skip
-    add("--delay-bound", type=_bound, default=1, metavar="B",
+        help="how vertices are placed; all but hash keep neighbours together")  # fmt: skip
+    add("--delay-bound", type=_number_or("auto", "auto"), default=1, metavar="B",
         help="how far partitions may be apart, plus one; or auto (default: 1)")  # fmt: skip
     add(
         "--compiled",
@@ -215,14 +209,6 @@ def _how(command: argparse.ArgumentParser) -> None:
     _results(add)
     add("--stats", metavar="FILE", help="write iterations, messages, seconds and more as JSON")
     _common(command.add_argument_group("where").add_argument)
-
-
-def _all_or_number(text: str) -> int | None:
-    return None if text == "all" else _at_least(1)(text)
-
-
-def _bound(text: str) -> int | str:
-    return text if text == "auto" else _at_least(1)(text)
 
 
 def _query_arguments(command: argparse.ArgumentParser) -> None:

@@ -1,7 +1,7 @@
 """The command line: `vertexsdk run`, `stream` and `query`.
 
 Exit status: 0 done; 1 the run failed, and what was committed stays readable; 2 bad arguments or
-input, said in one line.
+input, with a message of one line.
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             return _fail("interrupted; versions committed before stay readable")
         except MemoryError:
-            return _fail(
-                "out of memory; give the machine more, or use more --partitions on more hosts"
-            )
+            return _fail("out of memory; use more memory, or more --partitions on more hosts")
         except VertexError as error:
             text = _first_line(error).replace("pass trusted=True", "add --trusted")
             return _fail(text, error.exit_status)
@@ -91,16 +89,13 @@ def _first_line(error: Exception) -> str:
 @contextlib.contextmanager
 def _messages() -> Iterator[None]:
     """Write log records and warnings to standard error, a line each; restore settings after."""
-    # On a terminal the progress line may be where the message is to go.
+    # On a terminal, a message overwrites the progress line.
     clear = "\r\x1b[K" if sys.stderr.isatty() else ""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(f"{clear}vertexsdk: %(message)s"))
-    log, gateway, silent = (
-        logging.getLogger("vertexsdk"),
-        logging.getLogger("py4j"),
-        logging.NullHandler(),
-    )
-    before, passes_on = log.level, log.propagate
+    log, gateway = logging.getLogger("vertexsdk"), logging.getLogger("py4j")
+    silent = logging.NullHandler()
+    level, propagate = log.level, log.propagate
     log.addHandler(handler)
     log.setLevel(logging.WARNING)
     log.propagate = False
@@ -117,13 +112,13 @@ def _messages() -> Iterator[None]:
         finally:
             log.removeHandler(handler)
             gateway.removeHandler(silent)
-            log.setLevel(before)
-            log.propagate = passes_on
+            log.setLevel(level)
+            log.propagate = propagate
 
 
 @contextlib.contextmanager
 def _spark(args: argparse.Namespace, name: str) -> Iterator[SparkSession | None]:
-    """Yield the running session, or one that is stopped at the end; None for `--engine local`."""
+    """Yield the running session, or one that stops at the end; None for `--engine local`."""
     master = args.master
     if args.engine == "local":
         if master is not None:
@@ -228,7 +223,7 @@ def _stream(args: argparse.Namespace) -> int:
         time_field=args.time_column,
     )  # fmt: skip
     if args.idle is not None and not args.follow:
-        raise InputError("--idle: is for --follow, which it ends; add that")
+        raise InputError("--idle needs --follow, which it ends: add --follow")
     with (
         _spark(args, program.name) as spark,
         _main_loop(args, spark, program, params) as main,
@@ -266,7 +261,7 @@ def _main_loop(
             exists = store.head(name) is not None
         if exists:
             return MainLoop.resume(spark, program, params=params or None, **options)
-        print(f"{name}: not in the store yet; beginning with the base", file=sys.stderr)
+        print(f"{name}: not in the store yet; starting from --edges", file=sys.stderr)
     return MainLoop(program, _graph(args, spark), params=params, **options)
 
 
@@ -289,9 +284,9 @@ def _params(pairs: Sequence[str]) -> dict[str, str]:
 def _check_writable(path: str) -> None:
     directory = Path(path).absolute().parent
     if not directory.is_dir():
-        raise InputError(f"--stats {path}: no such directory as {directory}; make it")
+        raise InputError(f"--stats {path}: there is no directory {directory}; create it")
     if Path(path).is_dir() or not os.access(directory, os.W_OK):
-        raise InputError(f"--stats {path}: no file can be written there; choose another")
+        raise InputError(f"--stats {path}: cannot write a file there; choose another")
 
 
 def _write_statistics(path: str, statistics: dict[str, Any]) -> None:
@@ -314,7 +309,7 @@ def _summary(args: argparse.Namespace, result: Result) -> None:
     if not str(result.backend).startswith("memory:"):
         url = "" if args.backend is None else f" --backend {shlex.quote(str(result.backend))}"
         read = f"vertexsdk query {shlex.quote(result.loop)}{url}"
-        lines.append(f"version {result.iteration} is kept; read it by: {read}")
+        lines.append(f"version {result.iteration} is in the store; read it by: {read}")
     print("\n".join(lines), file=sys.stderr)
 
 
@@ -353,7 +348,3 @@ def _print_row(vertex: Any, row: dict[str, Any], as_json: bool) -> None:
         print(json.dumps({"vertex": vertex, **row}, default=str))
     else:
         print(vertex, *(f"{name}={value}" for name, value in row.items()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -19,7 +19,7 @@ from vertexsdk.state.address import address_or_default
 
 __all__ = ["add_commands"]
 
-Output = tuple[Any, list[str]]  # what --json prints; the lines for a person
+Output = tuple[Any, list[str]]  # the value that --json prints, and the lines for a person
 _SHOWN = 10  # ids of a difference
 
 
@@ -30,21 +30,21 @@ def add_commands(commands: Any) -> argparse.ArgumentParser:
     something missing or corrupt.
     """
     state: argparse.ArgumentParser = commands.add_parser(
-        "state", help="look at the versions in a store, fork, compare, copy and tend them"
+        "state", help="list, fork, compare, copy and maintain the versions in a store"
     )
-    some = state.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    subparsers = state.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def add(name: str, work: Callable[[Store, argparse.Namespace], Output], about: str) -> Any:
-        one = some.add_parser(name, help=about, description=about, allow_abbrev=False)
-        one.add_argument(
+        command = subparsers.add_parser(name, help=about, description=about, allow_abbrev=False)
+        command.add_argument(
             "--backend",
             metavar="URL",
             help="lmdb:///path, redis://host:port/db, postgresql://host/database; or @FILE with it",
         )
-        one.add_argument("--json", action="store_true", help="print one JSON value")
-        one.add_argument("--verbose", action="store_true", help="print what happens")
-        one.set_defaults(command=lambda args: _run(work, args))
-        return one
+        command.add_argument("--json", action="store_true", help="print one JSON value")
+        command.add_argument("--verbose", action="store_true", help="log progress")
+        command.set_defaults(command=lambda args: _run(work, args))
+        return command
 
     add("ls", _ls, "the loops of a store")
     show = add("show", _show, "the versions of a loop, or one of them")
@@ -57,52 +57,44 @@ def add_commands(commands: Any) -> argparse.ArgumentParser:
     diff = add("diff", _diff, "the vertices in which two versions differ")
     diff.add_argument("older", metavar="LOOP[@I]")
     diff.add_argument("newer", metavar="LOOP[@I]")
-    gc = add("gc", _gc, "remove what no version needs, and versions that are not to be kept")
+    gc = add("gc", _gc, "remove what no version needs; with --loop, old versions too")
     gc.add_argument("--grace", type=float, default=3600.0, metavar="SECONDS", help="default 3600")
-    gc.add_argument("--alone", action="store_true", help="nobody else uses the store: any grace")
+    gc.add_argument(
+        "--alone", action="store_true", help="nobody else uses the store: allow any --grace"
+    )
     gc.add_argument("--loop", help="drop versions of this loop too, all but --keep")
     gc.add_argument("--keep", type=int, default=1, metavar="N", help="newest versions kept: 1")
     gc.add_argument("--compact", action="store_true", help="and compact the loop's newest")
-    add("verify", _verify, "read everything; say what is missing, corrupt or unreferenced")
+    add("verify", _verify, "read everything, and report what is missing, corrupt or unreferenced")
     copy = add("copy", _copy, "copy a loop to another store")
     copy.add_argument("loop")
     copy.add_argument("--to", required=True, metavar="URL", help="the other store; URL or @FILE")
-    copy.add_argument("--name", help="what it is called there; the same by default")
+    copy.add_argument("--name", help="its name there (default: the same)")
     copy.add_argument("--newest", action="store_true", help="only the newest version")
     return state
 
 
 def _run(work: Callable[[Store, argparse.Namespace], Output], args: argparse.Namespace) -> int:
-    store = open_store(address_or_default(args.backend), create=False)
-    try:
+    with open_store(address_or_default(args.backend), create=False) as store:
         value, lines = work(store, args)
-    finally:
-        store.close()
-    if args.json:
-        print(json.dumps(value, sort_keys=True))
-    else:
-        for line in lines:
-            print(line)
+    print(json.dumps(value, sort_keys=True) if args.json else "\n".join(lines))
     bad = isinstance(value, dict) and (value.get("missing") or value.get("corrupt"))
     return 1 if bad else 0
 
 
 def _ls(store: Store, args: argparse.Namespace) -> Output:
     loops = []
-    for loop in store.loops():
-        newest = store.version(loop)
-        loops.append({**_described(store, newest), "loop": loop, "versions": store.versions(loop)})
-    size = store.statistics()
-    where = {"store": store.backend.location, **size, "durability": store.backend.durability}
     rows = [["loop", "program", "versions", "newest", "vertices", "bytes", "committed"]]
-    for one in loops:
-        sizes = [f"{one['vertices']:,}", f"{one['bytes']:,}"]
-        who = [one["loop"], one["program"] or "-"]
-        rows.append(
-            [*who, str(len(one["versions"])), str(one["iteration"]), *sizes, one["created"]]
-        )
-    head = f"{where['store']}: {where['bytes']:,} bytes; {where['durability']}"
-    return {**where, "loops": loops}, [head, *(_table(rows) if loops else ["no loops"])]
+    for loop in store.loops():
+        newest, versions = _described(store, store.version(loop)), store.versions(loop)
+        loops.append({**newest, "loop": loop, "versions": versions})
+        counts = [str(len(versions)), str(newest["iteration"])]
+        counts += [f"{newest[name]:,}" for name in ("vertices", "bytes")]
+        rows.append([loop, newest["program"] or "-", *counts, newest["created"]])
+    backend, size = store.backend, store.statistics()
+    value = {"store": backend.location, **size, "durability": backend.durability, "loops": loops}
+    head = f"{backend.location}: {size['bytes']:,} bytes; {backend.durability}"
+    return value, [head, *(_table(rows) if loops else ["no loops"])]
 
 
 def _show(store: Store, args: argparse.Namespace) -> Output:
@@ -111,16 +103,17 @@ def _show(store: Store, args: argparse.Namespace) -> Output:
         if not versions:
             raise store.unknown_loop(args.loop)
         described = [_described(store, store.version(args.loop, at)) for at in versions]
-        rows = [["iteration", "vertices", "segments", "bytes", "added", "committed"]]
-        for one in described:
-            sizes = [f"{one[name]:,}" for name in ("vertices", "segments", "bytes", "added")]
-            rows.append([str(one["iteration"]), *sizes, one["created"]])
+        sizes = ("vertices", "segments", "bytes", "added")
+        rows = [["iteration", *sizes, "committed"]]
+        for version in described:
+            counts = [f"{version[name]:,}" for name in sizes]
+            rows.append([str(version["iteration"]), *counts, version["created"]])
         return {"loop": args.loop, "versions": described}, _table(rows)
     manifest = store.version(args.loop, args.at)
-    one = _described(store, manifest)
-    one |= {name: getattr(manifest, name) for name in ("schema", "aggregates", "statistics")}
-    one |= {"offsets": manifest.offsets, "parent": manifest.parent}
-    return one, [f"{name}: {_short(value)}" for name, value in one.items()]
+    version = _described(store, manifest)
+    for name in ("schema", "aggregates", "statistics", "offsets", "parent"):
+        version[name] = getattr(manifest, name)
+    return version, [f"{name}: {_short(value)}" for name, value in version.items()]
 
 
 def _fork(store: Store, args: argparse.Namespace) -> Output:
@@ -175,18 +168,13 @@ def _verify(store: Store, args: argparse.Namespace) -> Output:
 
 
 def _copy(store: Store, args: argparse.Namespace) -> Output:
-    target = open_store(args.to)
-    try:
-        copied = store.copy(args.loop, target, args.name, newest=args.newest)
-        target.show(args.name or args.loop)
-        where = target.backend.location
-    finally:
-        target.close()
-    value = {**asdict(copied), "loop": args.name or args.loop, "to": where}
-    return value, [
-        f"{value['loop']} in {where}: {copied.versions:,} versions; copied {copied.segments:,} "
-        f"segments, {copied.bytes:,} bytes"
-    ]
+    name = args.name or args.loop
+    with open_store(args.to) as target:
+        copied = store.copy(args.loop, target, name, newest=args.newest)
+        target.show(name)
+    where = target.backend.location
+    line = f"{name} in {where}: {copied.versions:,} versions; copied {copied.segments:,} segments, "
+    return {**asdict(copied), "loop": name, "to": where}, [f"{line}{copied.bytes:,} bytes"]
 
 
 def _described(store: Store, manifest: Manifest) -> dict[str, Any]:
