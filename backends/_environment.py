@@ -171,7 +171,7 @@ class Environment:
         )
 
     def _advance(self) -> bool:
-        """Commit without a change, so that the next transaction may use pages the last one freed."""
+        """Commit no change, so that the next commit may use pages that the last one freed."""
         try:
             with self.handle.begin(write=True, db=next(iter(self.tables.values()))) as transaction:
                 transaction.put(b"\0", b"")
@@ -202,7 +202,7 @@ class Environment:
             os.close(descriptor)
 
     def arrays(self, read: Callable[[Any], list[memoryview]]) -> list[NDArray[np.uint8]]:
-        """Return the values that `read` returns in a transaction, as arrays that keep them valid."""
+        """Return the values that `read` returns in a transaction, as arrays; they stay valid."""
         if not self.pins:
             return self.read(lambda txn: [np.frombuffer(bytes(v), np.uint8) for v in read(txn)])
         with self._lock:

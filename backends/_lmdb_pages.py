@@ -48,7 +48,7 @@ class _DataFile:
         self.size = os.fstat(descriptor).st_size  # after the meta page: it only grows
 
     def _newest(self) -> _Meta | None:
-        """The meta page of the last transaction; None if the file is empty or of another version."""
+        """The meta page of the last transaction; None of an empty file, or another LMDB's."""
         if not os.fstat(self._descriptor).st_size:
             return None
         first = self._meta(0)

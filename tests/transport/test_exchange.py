@@ -81,16 +81,11 @@ def swap_big(partition: int, command: int, blocks: Blocks) -> Sent:
     yield 1 - partition, bytes([partition + 1]) * command
 
 
-@pytest.mark.parametrize("map_stages", [True, False], ids=["map-stage", "public"])
 @pytest.mark.parametrize("partitions", [1, 2, 7])
-def test_each_block_arrives_once_in_the_next_hop(
-    spark: SparkSession, partitions: int, map_stages: bool
-) -> None:
+def test_each_block_arrives_once_in_the_next_hop(spark: SparkSession, partitions: int) -> None:
     with JobExchange(spark, partitions, task=echo) as exchange:
-        assert exchange._jvm.map_stages, "this Spark has no map stages: hops are slower"
-        exchange._jvm.map_stages = map_stages
         ways = ["driver", "driver", "shuffle", "shuffle", "driver", "shuffle", "shuffle"]
-        check_hops(exchange, ways if map_stages else ways[1:6])
+        check_hops(exchange, ways)
 
 
 @pytest.mark.parametrize("via", ["driver", "shuffle"])
@@ -123,7 +118,7 @@ def test_a_failed_hop_says_why_and_may_be_run_again(spark: SparkSession, via: An
         assert "in misbehave" in failure.value.__notes__[0]
         with pytest.raises(ProgramError, match=r"(?m)^bad program$"):
             exchange.hop(("raise", ProgramError("bad program")), via=via)
-        with pytest.raises(RunError, match="partition 5, which is not there"):
+        with pytest.raises(RunError, match="partition 5, which does not exist"):
             exchange.hop(("send", 5), via=via)
         assert exchange.hop(("work", None), via=via) == [b"block,block", b""]
 
@@ -138,15 +133,13 @@ def test_a_killed_worker_is_an_error_of_one_line(spark: SparkSession, via: Any) 
         assert exchange.hop(("work", None), via=via) == [b"block,block", b""]
 
 
-@pytest.mark.parametrize("map_stages", [True, False], ids=["map-stage", "public"])
-def test_lineage_does_not_grow(spark: SparkSession, map_stages: bool) -> None:
+def test_lineage_does_not_grow(spark: SparkSession) -> None:
     sizes = []
     with JobExchange(spark, 2, task=echo) as exchange:
-        exchange._jvm.map_stages = map_stages
         for hop in range(8):
             exchange.hop((hop, 2), via="shuffle")
-            assert not isinstance(exchange._held, list)
-            sizes.append(len(exchange._held.bundles.toDebugString()))
+            assert not isinstance(exchange._blocks, list)
+            sizes.append(len(exchange._blocks.bundles.toDebugString()))
     assert sizes[-1] <= sizes[1] + 50
 
 
@@ -169,7 +162,7 @@ def test_close_twice(spark: SparkSession) -> None:
     assert (context.getPersistentRDDs().size(), len(_accumulatorRegistry)) > before
     for _ in range(2):
         exchange.close()
-        assert exchange._held is None  # the blocks of the last hop
+        assert exchange._blocks is None  # the blocks of the last hop
         assert (context.getPersistentRDDs().size(), len(_accumulatorRegistry)) == before
 
 

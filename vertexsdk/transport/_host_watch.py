@@ -1,9 +1,9 @@
-"""While a job runs: its tasks wait for their hosts, and a host that has gone ends the job.
+"""Tasks of a job wait for their hosts, and the loss of a host ends the job.
 
-A task is of no use on a host which does not hold its partition. Spark's delay scheduling keeps it
-from going to another: it waits for its host however long that is busy. For a host that has gone
-it would wait as long, so someone must look: when no executor has been on one of the hosts for a
-few seconds, the job is cancelled, and the run loads the graph again on those that are left.
+A task can only run on the host that has its partition in memory. Spark's delay scheduling keeps it
+there: it waits however long the host is busy. It would wait for a lost host as well, so a thread
+watches the hosts: when one of them has had no executor for a few seconds, it cancels the job, and
+the run loads the graph again on the remaining hosts.
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ _usual: str | None = None
 
 @contextlib.contextmanager
 def watched(jvm: Jvm, hosts: frozenset[str]) -> Iterator[None]:
-    """Run the jobs that this thread starts within on hosts which live.
+    """Run the jobs that this thread starts within the block, while the hosts live.
+
+    Args:
+        hosts: the hosts to wait for and to watch.
 
     Raises:
-        RunError: a job failed, or one of the hosts has gone; one line which says so.
+        RunError: a job failed, or one of the hosts was lost; the message has one line.
     """
     if not hosts:
         with spark_failure():
@@ -65,9 +68,9 @@ def watched(jvm: Jvm, hosts: frozenset[str]) -> Iterator[None]:
 def _look(
     jvm: Jvm, hosts: frozenset[str], tag: str, gone: list[str], done: threading.Event
 ) -> None:
-    """Cancel the jobs with the tag when executors have been missing on a host for some time."""
+    """Cancel the jobs with the tag when a host has had no executor for `GONE_SECONDS`."""
     since: dict[str, float] = {}
-    with contextlib.suppress(Py4JError, OSError):  # Spark has stopped, as the job will say
+    with contextlib.suppress(Py4JError, OSError):  # Spark has stopped, so the job fails
         while not done.wait(LOOK_SECONDS):
             now, alive = time.monotonic(), jvm.hosts()
             since = {host: since.get(host, now) for host in hosts - alive}
@@ -79,10 +82,10 @@ def _look(
 
 @contextlib.contextmanager
 def wait_for_hosts(sc: SparkContext) -> Iterator[None]:
-    """Have tasks wait for the host that holds their partition; elsewhere they are of no use.
+    """Make tasks wait for the host that has their partition.
 
-    Spark reads this when a stage starts. Other jobs of the session must not wait so long, so the
-    setting is what it was when none of ours runs.
+    Spark reads this setting when a stage starts. Other jobs of the session must not wait so long,
+    so the user's value is restored when none of our jobs runs.
     """
     global _running, _usual
     conf = sc._conf

@@ -1,12 +1,12 @@
-"""Hops: a task on every partition, then an exchange of blocks between them. Touches RDDs.
+"""Hops: a task on every partition, then an exchange of blocks between them.
 
-A hop runs the task once on each of P partitions and carries its blocks to the next hop, by one
-of two ways. *By the driver*: collected with the reports and handed to the next hop's tasks;
-cheapest when small. *By the shuffle*: left on the executors' disks as the output of a map stage
-that is run on its own, so that this hop, too, is a single stage of Python tasks.
+A hop runs the task once on each of P partitions and carries its blocks to the next hop in one of
+two ways. *By the driver*: the driver collects them with the reports, and passes them to the next
+hop's tasks; cheapest when small. *By the shuffle*: they stay on the executors' disks as the output
+of a map stage that runs alone, so that this hop, too, is a single stage of Python tasks.
 
-Invariants: a hop that fails leaves the blocks it was given in place; a partition's blocks come
-in order of source; partition p runs where partition p of the anchor is, if that lives.
+Invariants: a hop that fails leaves its input blocks in place; a partition receives blocks in order
+of their source; partition p runs where partition p of the anchor is, while that executor lives.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from types import TracebackType
 from typing import Any, Literal
 
 import cloudpickle
@@ -49,13 +48,17 @@ BROADCAST_COMMAND = 1 << 18  # bytes above which a command is sent once per exec
 class JobExchange:
     """The hops of one loop over `partitions` partitions.
 
-    `task(partition, command, blocks)` gets the (source partition, block) pairs that the
-    previous hop sent to it and yields (destination, block) pairs; destination `DRIVER` is a
-    report. It must be pure, because Spark may run it twice. Hops run where the partitions of
-    `anchor` are, which outlives the exchange; without one, it makes its own.
+    Args:
+        spark: the session.
+        partitions: number of partitions.
+        task: `task(partition, command, blocks)` gets the (source partition, block) pairs that the
+            previous hop sent to the partition, and yields (destination, block) pairs; destination
+            `DRIVER` is a report. It must be pure, because Spark may run it twice.
+        anchor: where the partitions are; it outlives the exchange. Without one, the exchange makes
+            its own.
 
     Attributes:
-        times: of the last hop.
+        times: those of the last hop.
 
     >>> def task(partition, command, blocks):
     ...     yield DRIVER, b"".join(block for _, block in blocks)
@@ -82,21 +85,28 @@ class JobExchange:
         self._name = f"vertexsdk-{uuid.uuid4().hex}"
         sc._pickled_broadcast_vars.clear()
         self._task = cloudpickle.dumps(task)
-        self._broadcasts = list(sc._pickled_broadcast_vars)  # those which the task uses
+        self._broadcasts = list(sc._pickled_broadcast_vars)  # that the task uses
         self._jvm = self._anchor.jvm
         self._reports = sc.accumulator({}, Reports())
         self._hops = 0
         self._partitioner: JavaObject = None  # made when the first blocks go by the shuffle
-        self._held: list[bytes] | Shuffle | None = None
+        self._blocks: list[bytes] | Shuffle | None = None  # for the next hop
         self._submitted = 0.0
         self.times: HopTimes | None = None
 
     def hop(self, command: Any, *, via: Literal["driver", "shuffle"] = "driver") -> list[bytes]:
-        """Run the task on every partition; return each one's report, in partition order.
+        """Run the task on every partition.
 
-        `via` says how the blocks of this hop travel to the next; reports of one task are
-        joined. Raises `RunError` with the last line of what a task raised (a `VertexError`
-        that a task raised is raised as it is), after which the same hop may be run again.
+        Args:
+            command: for every task; pickled.
+            via: how the blocks of this hop travel to the next.
+
+        Returns:
+            The report of each partition, in order; several reports of one task are joined.
+
+        Raises:
+            VertexError: raised by a task; the same hop may be run again.
+            RunError: the last line of another exception of a task, or why Spark failed.
         """
         began = time.time()
         pickled = cloudpickle.dumps(command)
@@ -130,18 +140,18 @@ class JobExchange:
         return [report for _, report in stamped]
 
     def _tasks(self, function: HopFunction, wire: Serializer) -> JavaObject:
-        """Return the (Scala) RDD of what a hop's tasks write.
+        """Return the (Scala) RDD of the output of a hop's tasks.
 
-        They read (anchor, bundle) pairs, or the anchor alone where nothing was sent to them: then
-        the JVM has less to make ready.
+        They read (anchor, bundle) pairs, or the anchor alone if the last hop sent no block: that is
+        less work for the JVM.
         """
-        held = self._held
-        if held is None:
+        blocks = self._blocks
+        if blocks is None:
             return self._jvm.python(self._anchor.rdd.rdd(), function, NoInput(), wire)
         received = (
-            held.bundles
-            if isinstance(held, Shuffle)
-            else self._jvm.distribute(held, self.partitions)
+            blocks.bundles
+            if isinstance(blocks, Shuffle)
+            else self._jvm.distribute(blocks, self.partitions)
         )
         parent = self._anchor.rdd.zip(received).rdd()
         return self._jvm.python(parent, function, TaskInput(), wire)
@@ -160,7 +170,7 @@ class JobExchange:
         if len(reports) != self.partitions:
             raise RunError(f"{len(reports)} of {self.partitions} partitions reported; run again")
         bundles = [bundle for row in sent for bundle in row]
-        self._hold(None if all(map(Bundle.is_empty, bundles)) else bundles)
+        self._replace_blocks(None if all(map(Bundle.is_empty, bundles)) else bundles)
         return reports
 
     def _hop_by_shuffle(self, function: HopFunction) -> list[tuple[Stamp, bytes]]:
@@ -171,33 +181,33 @@ class JobExchange:
         self._reports.value = {}
         self._submitted = time.time()
         shuffle.write()
-        found = {
+        reported = {
             partition: report
             for (hop, partition), report in self._reports.value.items()
             if hop == function.hop
         }
-        if len(found) != self.partitions:
-            shuffle.free()
-            raise RunError(f"{len(found)} of {self.partitions} partitions reported; run again")
         try:
-            reports = [outcome(*found[p]) for p in range(self.partitions)]
+            if len(reported) != self.partitions:
+                count = f"{len(reported)} of {self.partitions}"
+                raise RunError(f"{count} partitions reported; run again")
+            reports = [outcome(*reported[p]) for p in range(self.partitions)]
         except BaseException:
             shuffle.free()
             raise
         shuffle.cut(self._anchor.rdd)
-        self._hold(shuffle)
+        self._replace_blocks(shuffle)
         return reports
 
-    def _hold(self, sent: list[bytes] | Shuffle | None) -> None:
+    def _replace_blocks(self, blocks: list[bytes] | Shuffle | None) -> None:
         """Replace the blocks that this hop has read by those that it sent."""
-        if isinstance(self._held, Shuffle):
-            self._held.free()
-        self._held = sent
+        if isinstance(self._blocks, Shuffle):
+            self._blocks.free()
+        self._blocks = blocks
 
     def close(self) -> None:
-        """Free what Spark holds for this loop; may be called twice."""
+        """Free Spark's memory and disk; may be called twice."""
         with contextlib.suppress(Py4JError, ConnectionError):  # Spark may have stopped
-            self._hold(None)
+            self._replace_blocks(None)
         if self._own_anchor:
             self._anchor.close()
         _accumulatorRegistry.pop(self._reports.aid, None)
@@ -205,10 +215,5 @@ class JobExchange:
     def __enter__(self) -> JobExchange:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -1,7 +1,7 @@
-"""Spark's side of a hop, by way of py4j: few calls, and errors in one line.
+"""The JVM's part of a hop, through py4j: few calls, and errors in one line.
 
-A call to the JVM costs 0.1 to 0.3 ms and looking up a class as much again, so what does not
-change between hops is looked up once per `Jvm`.
+A call to the JVM costs 0.1 to 0.3 ms, and to look up a class as much again, so a `Jvm` looks up
+once what does not change between hops.
 """
 
 from __future__ import annotations
@@ -42,19 +42,9 @@ class Jvm:
         self._partitioner = jvm.PythonPartitioner
         self._environment = MapConverter().convert(sc.environment, client)
         self._includes = ListConverter().convert(sc._python_includes, client)
-
-        self.map_stages = self._has_map_stages(jvm)
-
-    def _has_map_stages(self, jvm: JavaObject) -> bool:
-        """Find what runs a map stage alone and cuts its lineage; other Sparks may lack it."""
-        try:
-            java_class = jvm.java.lang.Class.forName("org.apache.spark.ShuffleDependency")
-            self._parent_field = java_class.getDeclaredField("_rdd")
-            self._parent_field.setAccessible(True)
-            methods = self.scala_sc.getClass().getMethods()
-            return any(method.getName() == "submitMapStage" for method in methods)
-        except Py4JError:
-            return False
+        dependency = jvm.java.lang.Class.forName("org.apache.spark.ShuffleDependency")
+        self._parent_field = dependency.getDeclaredField("_rdd")
+        self._parent_field.setAccessible(True)
 
     def set_parent(self, dependency: JavaObject, rdd: JavaObject) -> None:
         """Make a finished shuffle depend on another (Scala) RDD of as many partitions."""
@@ -67,7 +57,7 @@ class Jvm:
             cleaner.get().doCleanupShuffle(dependency.shuffleId(), False)
 
     def hosts(self) -> set[str]:
-        """Return the hosts that have an executor, as far as Spark has noticed."""
+        """Return the hosts that have an executor, as far as Spark knows."""
         managers = set(self.scala_sc.getExecutorMemoryStatus().keys().mkString(" ").split())
         managers.discard(self.scala_sc.statusStore().executorSummary("driver").hostPort())
         return {manager.rpartition(":")[0] for manager in managers}
@@ -86,7 +76,7 @@ class Jvm:
     def python(
         self, parent: JavaObject, function: Any, reads: Serializer, writes: Serializer
     ) -> JavaObject:
-        """Return an RDD (Scala) of what a Python function makes of each parent partition."""
+        """Return a (Scala) RDD: a Python function applied to each partition of the parent."""
         command = cloudpickle.dumps((function, None, reads, writes))
         registry = self.sc._pickled_broadcast_vars
         broadcasts = [broadcast._jbroadcast for broadcast in registry]
@@ -105,11 +95,11 @@ class Jvm:
     def collect(self, rdd: JavaObject, reads: Serializer) -> list[Any]:
         """Run a job for the (Scala) RDD; return the records in order.
 
-        It is collected by a future, as Spark then has fewer closures to clean: for that
-        it reads the code of its largest classes in every job, which took longer than the rest.
+        It is collected by a future, as Spark then has fewer closures to clean: to clean one it
+        reads the code of its largest classes, in every job, which took longer than all else.
         """
-        found = rdd.asJavaRDD().collectAsync().get()
-        served = self._python_rdd.serveIterator(self._scala(found.iterator()), "serve RDD")
+        records = rdd.asJavaRDD().collectAsync().get()
+        served = self._python_rdd.serveIterator(self._scala(records.iterator()), "serve RDD")
         with _load_from_socket(served, reads) as stream:
             return list(stream)
 
@@ -128,29 +118,29 @@ class Jvm:
 
 @contextlib.contextmanager
 def spark_failure() -> Iterator[None]:
-    """Turn what Spark raises into a `RunError` of one line; the whole goes into its notes."""
+    """Turn Spark's exceptions into a `RunError` of one line, with the full text in its notes."""
     try:
         yield
     except (Py4JError, PySparkException, ConnectionError, EOFError) as error:
         run_error = RunError(_reason(_causes(error)))
-        with contextlib.suppress(Exception):  # the text is asked of a JVM which may have died
+        with contextlib.suppress(Exception):  # the text comes from a JVM which may have died
             run_error.add_note(str(error))
         raise run_error from None
 
 
 def _causes(error: Exception) -> list[str]:
-    """Return what the Java exceptions behind an error say, outermost first."""
+    """Return the messages of the Java exceptions behind an error, outermost first."""
     java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    said: list[str] = []
+    messages: list[str] = []
     with contextlib.suppress(Py4JError, ConnectionError):
-        while java is not None and len(said) < 20:
-            said.append(java.toString())
+        while java is not None and len(messages) < 20:
+            messages.append(java.toString())
             java = java.getCause()
-    return said
+    return messages
 
 
 def _reason(causes: list[str]) -> str:
-    """Return the one line of a Spark failure which says why."""
+    """Return the line of a Spark failure that gives the reason."""
     text = "\n".join(causes)
     if "Traceback (most recent call last)" in text:
         trace = text[text.index("Traceback (most recent call last)") :].splitlines()[1:]
@@ -165,7 +155,7 @@ def _reason(causes: list[str]) -> str:
     if "cancelled" in text:
         return "the run was cancelled"
     if "ExecutorLostFailure" in text:
-        return "executors were lost during the run, time and again; look at the cluster's logs"
+        return "executors were lost repeatedly during the run; see the cluster's logs"
     lines = [line.strip() for cause in reversed(causes) for line in cause.splitlines()]
-    said = next((line for line in lines if line and not line.startswith("at ")), None)
-    return f"Spark: {said}" if said else "Spark stopped during the run; start the session again"
+    first = next((line for line in lines if line and not line.startswith("at ")), None)
+    return f"Spark: {first}" if first else "Spark stopped during the run; start the session again"

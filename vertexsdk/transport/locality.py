@@ -1,11 +1,11 @@
-"""Where a graph's partitions are: one anchor, made before loading, decides for all that follows.
+"""Where a graph's partitions are: one anchor, created before loading, decides for all later jobs.
 
-An anchor is a cached RDD of nothing, spread over the executors. A task whose input is zipped with
-it runs on the executor that holds the anchor's partition, or else on the same host. So loading
-keeps partition p on the host which each hop of p runs on, and there alone it is dropped.
+An anchor is a cached RDD of empty records, spread over the executors. A task whose input is zipped
+with it runs on the executor that caches the anchor's partition, or else on the same host. So
+partition p is loaded on the host on which each hop of p runs, and freed there alone.
 
-Spark's delay scheduling makes that firm: a task waits for its executor for the usual three
-seconds, then for its host, as long as that lives; see `vertexsdk.transport._host_watch`.
+Spark's delay scheduling guarantees that: a task waits for its executor for the usual three seconds,
+then for its host, while that lives; see `vertexsdk.transport._host_watch`.
 """
 
 from __future__ import annotations
@@ -33,11 +33,15 @@ from vertexsdk.transport.wire import Frames, KeyedFrames, Reports, Skip
 
 __all__ = ["Anchor"]
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 
 class Anchor:
-    """Pins `partitions` partitions to executors, until it is closed or they go.
+    """Pins partitions to executors, until it is closed or the executors are lost.
+
+    Args:
+        spark: the session, or its context.
+        partitions: number of partitions.
 
     >>> anchor = Anchor(spark, 2)  # doctest: +SKIP
     >>> anchor.run(lambda partition: os.getpid())  # doctest: +SKIP
@@ -53,26 +57,26 @@ class Anchor:
         self.one_process = (self.sc.master or "").split("[")[0] == "local"
         self._places: list[str] = []
         with spark_failure():
-            # As many records as a hop has: `zip` wants equal numbers.
+            # As many records as a hop has: `zip` needs equal numbers.
             self.rdd = self.jvm.distribute([b""] * partitions**2, partitions)
-            # To disk rather than evicted, for with the record would go the place.
+            # On disk rather than evicted: a partition without its record has no executor.
             self.rdd.persist(self.sc._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK))
             self.rdd.count()
             if not self.one_process:
                 self.rdd.count()  # the scheduler looks for the places as a job begins
-                self._places = self._found()
+                self._places = self._preferred_places()
         # A place is `executor_HOST_ID`, or empty if the record was lost already.
-        found = [re.fullmatch("executor_(.+)_.+", place) for place in self._places]
-        self._hosts = frozenset(place[1] for place in found if place)
+        matches = [re.fullmatch("executor_(.+)_.+", place) for place in self._places]
+        self._hosts = frozenset(match[1] for match in matches if match)
 
     def whole(self) -> bool:
-        """Whether each partition is still where it was at first, as far as Spark has noticed."""
+        """Whether each partition is still where it was at first, as far as Spark knows."""
         try:
-            return self.one_process or self._found() == self._places
+            return self.one_process or self._preferred_places() == self._places
         except (Py4JError, ConnectionError):
-            return True  # Spark has stopped; what is asked of it next will say so
+            return True  # Spark has stopped, and the next job will fail
 
-    def _found(self) -> list[str]:
+    def _preferred_places(self) -> list[str]:
         rdd, scala_sc = self.rdd.rdd(), self.jvm.scala_sc
         return [
             str(scala_sc.getPreferredLocs(rdd, p).mkString(",")) for p in range(self.partitions)
@@ -83,30 +87,33 @@ class Anchor:
         return wait_for_hosts(self.sc) if self._hosts else contextlib.nullcontext()
 
     def watched(self) -> AbstractContextManager[None]:
-        """Run jobs on the anchor, which fail with a `RunError` if a host of it goes meanwhile."""
+        """Run jobs on the anchor; they fail with a `RunError` if one of its hosts is lost."""
         return watched(self.jvm, self._hosts)
 
     def records(self) -> RDD[bytes]:
         """Return the anchor as an RDD of `partitions` empty records in each partition."""
         return RDD(self.rdd, self.sc, Frames())
 
-    def run(self, function: Callable[[int], Found]) -> list[Found]:
-        """Call a function of the partition's number where each is; what it returns is pickled.
+    def run(self, function: Callable[[int], T]) -> list[T]:
+        """Call a function with each partition's number, on the partition's executor.
+
+        Returns:
+            The results in order; they are pickled.
 
         Raises:
             RunError: a task failed.
         """
 
-        def call(partition: int, records: Iterable[bytes]) -> Iterator[Found]:
+        def call(partition: int, records: Iterable[bytes]) -> Iterator[T]:
             for _ in records:
-                pass  # Spark ends a worker which has not read its input
+                pass  # Spark ends a worker that has not read its input
             yield function(partition)
 
         with self.watched():
             return self.records().mapPartitionsWithIndex(call).collect()
 
     def zip(self, blocks: JavaObject, counts: list[int]) -> RDD[bytes]:
-        """Pin a JavaRDD<byte[]> of which partition p has `counts[p]` records."""
+        """Pin a JavaRDD<byte[]> whose partition p has `counts[p]` records."""
 
         def slots(partition: int, records: Iterator[bytes]) -> Iterator[bytes]:
             for _ in records:
@@ -141,9 +148,9 @@ class Anchor:
         return self.zip(shuffle.bundles, [came[p] for p in range(self.partitions)])
 
     def forget(self, prefix: str) -> None:
-        """Drop what is resident under `prefix`, on this host and where partitions are.
+        """Free the shared memory under `prefix`, on this host and on those of the partitions.
 
-        A host which cannot be reached keeps it until another run starts there.
+        A host that cannot be reached frees it when another run starts there.
         """
         shared_memory.drop(prefix)
         if self.one_process:
@@ -153,7 +160,7 @@ class Anchor:
                 self.run(lambda _: shared_memory.drop(prefix))
 
     def close(self) -> None:
-        """Let go of the executors; may be called twice."""
+        """Unpin the partitions; may be called twice."""
         with contextlib.suppress(Py4JError, ConnectionError):  # Spark may have stopped
             self.rdd.unpersist(False)
 

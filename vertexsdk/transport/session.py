@@ -1,7 +1,7 @@
-"""The Spark session that loops run in: settings which make hops cheap, and a quiet start.
+"""The Spark session of loops: settings that make hops cheap, and a start without log lines.
 
-A session that runs already, such as a notebook's, is used as it is. Otherwise Spark is started
-with the settings below; those given here or to `spark-submit` come before them.
+A running session, such as a notebook's, is used as it is. Otherwise Spark starts with the settings
+below; the caller's, and those of `spark-submit`, take precedence.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ SETTINGS = {
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
     "spark.broadcast.compress": "false",
-    # Blocks that go by way of the driver count as results, and as part of the task.
+    # Blocks that travel through the driver count as results, and as part of the task.
     "spark.driver.maxResultSize": "4g",
     "spark.rpc.message.maxSize": "1024",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 
-# A command's JVM on a local master only schedules and moves blocks. Code for that is quick enough
-# from the first compiler; the second one, and a collector of several threads, would take the
-# kernels' cores for the first minutes.
+# On a local master, a command's JVM only schedules tasks and moves blocks. The first compiler's
+# code is fast enough for that; the second compiler, and a garbage collector with several threads,
+# would take the kernels' cores for the first minutes.
 _LOCAL_JAVA = {"Tiered": "-XX:TieredStopAtLevel=1", "GC": "-XX:+UseSerialGC"}
 _FEW_CORES = 4  # above which the JVM chooses its own collector
 _JAVA_FROM = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
@@ -83,9 +83,9 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
     turns it on.
 
     Args:
-        master: a Spark master URL, such as `local[4]` or `spark://HOST:7077`; without one that of
-            `spark-submit`, else `local` with two slots more than this machine has cores, as the
-            processors of a graph keep one each. Ignored where a session is running.
+        master: a Spark master URL, such as `local[4]` or `spark://HOST:7077`; the default is that
+            of `spark-submit`, or else `local` with two slots more than this machine has cores, as
+            the processors of a graph keep one each. Ignored if a session is running.
         app: the name of the application, as Spark's web interface shows it.
         conf: Spark settings, with `__` for the dots: `spark__executor__memory="2g"`; or pass
             `**{"spark.executor.memory": "2g"}`.
@@ -96,8 +96,9 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
     Raises:
         InputError: `master` is no master URL, cannot be reached, or has no free worker.
 
-    >>> session() is spark  # a session is running
-    True
+    Example:
+        >>> session() is spark  # a session is running
+        True
     """
     running = SparkSession.getActiveSession()
     if running is None and SparkContext._active_spark_context is not None:
@@ -145,7 +146,7 @@ def _driver_memory() -> str:
 
 
 def _check_master(master: str) -> None:
-    """Raise InputError unless the URL is one, and a standalone master listens behind it."""
+    """Raise InputError unless the URL is valid and, if it is a standalone master's, answers."""
     if not _MASTER.fullmatch(master):
         raise InputError(
             f"master {master!r} is not a Spark master; "
@@ -164,9 +165,10 @@ def _check_master(master: str) -> None:
 
 
 def _await_executors(spark: SparkSession, master: str) -> None:
-    """Wait until no more executors come, so that the anchor spreads partitions over them all.
+    """Wait until no more executors register, so that the anchor spreads partitions over all.
 
-    Raises InputError when the cluster gives none: a job would wait for ever.
+    Raises:
+        InputError: no executor registered, so a job would wait for ever.
     """
     scala_sc = spark.sparkContext._jsc.sc()
     expected = int(master[len("local-cluster[") :].split(",")[0]) if "[" in master else None
@@ -179,15 +181,15 @@ def _await_executors(spark: SparkSession, master: str) -> None:
         if executors == 0 and time.monotonic() > start + EXECUTOR_SECONDS:
             spark.stop()
             raise InputError(
-                f"{master} gave no executor in {EXECUTOR_SECONDS:.0f} s; "
-                "it has no worker, or none with the cores and memory asked for"
+                f"{master} gave no executor in {EXECUTOR_SECONDS:.0f} s: "
+                "start a worker, or ask for fewer cores and less memory"
             )
         time.sleep(0.05)
 
 
 @contextlib.contextmanager
 def _one_line(master: str | None) -> Iterator[None]:
-    """Turn what Spark raises while it starts into an InputError of one line."""
+    """Turn exceptions of Spark's start into an InputError of one line."""
     try:
         yield
     except (Py4JError, PySparkException, OSError, RuntimeError) as error:
@@ -198,7 +200,7 @@ def _one_line(master: str | None) -> Iterator[None]:
 
 
 def _start_quietly(settings: dict[str, str]) -> None:
-    """Start the JVM with Spark's log off and what it says before its log is set up left out."""
+    """Start the JVM with Spark's log off, and without the lines it prints before that."""
     with SparkContext._lock:
         if SparkContext._gateway is not None:
             return
@@ -223,13 +225,13 @@ def _start_quietly(settings: dict[str, str]) -> None:
 
 
 def light_java(master: str | None) -> dict[str, str]:
-    """Settings for the session of a command, whose JVM has little to do: on a local master, where
-    nobody has chosen other options.
+    """Settings for a command's session on a local master, unless the user chose Java options.
 
-    Not for a session in which a user's own queries run: those want the JVM's best code.
+    Not for a session in which the user's own queries run: those need the JVM's best code.
 
-    >>> light_java("yarn")
-    {}
+    Example:
+        >>> light_java("yarn")
+        {}
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ or not re.match(r"local(\[|$)", master or "local"):
         return {}
@@ -244,8 +246,8 @@ def light_java(master: str | None) -> dict[str, str]:
 
 
 def _pass_on(lines: IO[bytes]) -> None:
-    """Copy the JVM's error stream to ours, without the noise of starting and stopping."""
-    pending = b""  # a traceback's head, until its next line tells whose it is
+    """Copy the JVM's standard error to ours, without the noise of starting and stopping."""
+    pending = b""  # the head of a traceback, until its next line shows whether it is noise
     with lines:
         for line in lines:
             if line == _TRACE:

@@ -1,8 +1,8 @@
-"""What makes the user's code importable on the executors: wheels, and modules sent by value.
+"""Makes the user's code importable on the executors: ships wheels, and modules by value.
 
-Spark sends a wheel given to `spark-submit --py-files` to every executor but puts only `.zip`,
-`.egg` and `.jar` files on the path of its Python workers. A wheel is a zip: sent once more under
-that suffix, it is imported from there.
+Spark sends a wheel of `spark-submit --py-files` to every executor, but puts only `.zip`, `.egg`
+and `.jar` files on the path of its Python workers. A wheel is a zip file, so it is sent again with
+that suffix.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _shipped: set[tuple[str, str]] = set()
 def ship_wheels(context: SparkContext) -> list[str]:
     """Put the wheels of this application on the path of its Python workers, once.
 
-    These are the wheels in `spark.submit.pyFiles`, and the one this package was imported from.
-    Only what is started afterwards sees them.
+    These are the wheels in `spark.submit.pyFiles`, and the one that this package was imported from.
+    Only workers that start afterwards see them.
 
     Args:
         context: the application's Spark context.
 
     Returns:
-        File names of the wheels which were sent by this call.
+        File names of the wheels that this call sent.
     """
     wheels = [Path(name) for name in context.getConf().get("spark.submit.pyFiles", "").split(",")]
     loader = globals().get("__loader__")
@@ -65,9 +65,9 @@ def ship_wheels(context: SparkContext) -> list[str]:
 
 
 def ship_by_value(program: Program) -> None:
-    """Have cloudpickle carry the user's modules, which workers may not be able to import.
+    """Make cloudpickle send the user's modules by value, as workers may not be able to import them.
 
-    These are the modules of the classes and their bases, and what was imported from beside them.
+    These are the modules of the classes and of their bases, and modules in the same directories.
     """
     bases = {b for s in program.classes for b in s.cls.__mro__}
     own = {b.__module__ for b in bases if not _installed(sys.modules.get(b.__module__))}
@@ -86,7 +86,7 @@ def ship_by_value(program: Program) -> None:
 
 
 def ship_function(function: Callable[..., object]) -> None:
-    """Have cloudpickle carry the module of a user's function, as `ship_by_value` does."""
+    """Make cloudpickle send the module of a user's function by value."""
     module = sys.modules.get(getattr(function, "__module__", "") or "")
     if module is not None and module.__name__ != "__main__" and not _installed(module):
         cloudpickle.register_pickle_by_value(module)

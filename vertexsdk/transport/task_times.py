@@ -1,7 +1,7 @@
-"""When a task began and ended, as its driver sees it: a few numbers before every report.
+"""When tasks began and ended: a few numbers that precede every report.
 
-The times are seconds since the epoch, so that those of tasks and of the driver can be compared; on
-several hosts as well as their clocks agree.
+Times are seconds since the epoch, so that those of tasks and of the driver can be compared, as far
+as the clocks of their hosts agree.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Stamp:
     """The times of one task.
 
     Attributes:
-        born: when its worker process was made, or the daemon above it if that is younger than
-            its first task; 0 where the worker has run a task before.
+        born: when its worker process started, or the daemon that forked it if the worker is the
+            daemon's first; 0 if the worker has run a task before.
         began: when Spark called the task's function.
-        imported: seconds for modules which the worker imported for it, as for its first task.
-        decoded: when it had its input.
-        ended: when its output was ready.
+        imported: seconds to import modules, mostly in a worker's first task.
+        decoded: when its input was read.
+        ended: when its output was complete.
     """
 
     born: float
@@ -41,19 +41,26 @@ class Stamp:
     ended: float
 
     def before(self, report: bytes) -> bytes:
-        """The report with the stamp before it."""
+        """Return the report behind the packed stamp."""
         times = self.born, self.began, self.imported, self.decoded, self.ended
         return _FORM.pack(*times) + report
 
     @classmethod
     def split(cls, stamped: bytes) -> tuple[Stamp, bytes]:
-        """A stamp and the report behind it."""
+        """Return the stamp and the report of `before`."""
         return cls(*_FORM.unpack_from(stamped)), stamped[_FORM.size :]
 
 
 @dataclass(frozen=True, slots=True)
 class HopTimes:
-    """When the driver began a hop, handed it to Spark and had its end; the stamps of its tasks."""
+    """The times of one hop.
+
+    Attributes:
+        began: when the driver began to prepare it.
+        submitted: when the driver submitted it to Spark.
+        ended: when the driver had all reports.
+        stamps: of its tasks, in order of partitions.
+    """
 
     began: float
     submitted: float
@@ -62,12 +69,12 @@ class HopTimes:
 
     @property
     def slowest(self) -> int:
-        """The number of the task which ended last."""
+        """The number of the task that ended last."""
         return max(range(len(self.stamps)), key=lambda k: self.stamps[k].ended)
 
 
 class Clock:
-    """What becomes a task's stamp."""
+    """Takes the times of the current task."""
 
     def __init__(self) -> None:
         self.began = self.decoded = time.time()
@@ -75,19 +82,19 @@ class Clock:
 
     @contextlib.contextmanager
     def importing(self) -> Iterator[None]:
-        """Count the block if this task has imported modules by then."""
+        """Count the block as import time if it imported modules."""
         began = time.time()
         yield
         if len(sys.modules) > self._modules:
             self._imported += time.time() - began
 
     def stamp(self) -> Stamp:
-        """The task ends now."""
+        """Return the stamp of a task that ends now."""
         return Stamp(self._born, self.began, self._imported, self.decoded, time.time())
 
 
 def _born() -> float:
-    """When this process was made, the first time this is asked; then 0."""
+    """When this process started, at the first call; 0 at later calls."""
     global _ran
     if _ran:
         return 0.0

@@ -1,12 +1,12 @@
-"""The wire form of a hop: what a Spark task reads and writes, and the function it runs.
+"""The wire format of a hop: a Spark task's input and output, and the function it runs.
 
 Spark moves length-prefixed byte records between its own process and a Python worker. Here a
-record is one *bundle*: every block that one partition sends to one other, behind a header
+record is one *bundle*: all blocks that one partition sends to one other, behind a header
 
     source int32 | number of blocks int32 | length int64 per block | the blocks
 
-Each partition sends exactly one bundle (perhaps of no blocks) to each, so a partition always
-reads P bundles. Blocks are written from and read into `bytes` with no pickling and no joining.
+Each partition sends exactly one bundle (perhaps without blocks) to each, so a partition always
+reads P bundles. Blocks are written from `bytes` and read into `bytes`, without pickling or joining.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _read_length(stream: BinaryIO, may_close: bool = False) -> int:
 
 
 class Frames(Serializer):
-    """Opaque byte records, as they are."""
+    """Opaque byte records."""
 
     def dump_stream(self, iterator: Iterable[bytes], stream: BinaryIO) -> None:
         for record in iterator:
@@ -112,7 +112,7 @@ class Frames(Serializer):
 
 
 class Skip(Serializer):
-    """Reads (anchor, bytes) pairs of records; leaves out the anchor."""
+    """Reads (anchor, bytes) pairs of records, and yields the bytes."""
 
     def load_stream(self, stream: BinaryIO) -> Iterator[bytes]:
         while (anchor := _read_length(stream)) != _END:
@@ -142,7 +142,7 @@ class TaskInput(Serializer):
 
 
 class NoInput(Serializer):
-    """Reads the anchor's records, of which there is one for each source: none sent any block."""
+    """Reads the anchor's records, one for each source, where no source sent a block."""
 
     def load_stream(self, stream: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
         for source, _ in enumerate(Frames().load_stream(stream)):
@@ -172,7 +172,7 @@ class ToDriver(Serializer):
 
 
 class Reports(AccumulatorParam[dict[tuple[int, int], tuple[int, bytes]]]):
-    """Reports by (hop, partition): a task that Spark runs twice still counts once."""
+    """Reports by (hop, partition), so that a task which Spark runs twice counts once."""
 
     def zero(self, value: dict[Any, Any]) -> dict[Any, Any]:
         return {}
@@ -196,7 +196,7 @@ def _task(exchange: str, pickled: bytes) -> Task:
 
 
 def _freeze() -> None:
-    """Spare Spark's `gc.collect()` after every task the walk over what is imported for good."""
+    """Exclude imported modules from the `gc.collect()` that Spark calls after every task."""
     global _modules_frozen
     if len(sys.modules) != _modules_frozen:
         gc.collect()
@@ -206,14 +206,23 @@ def _freeze() -> None:
 
 @dataclass(frozen=True, slots=True)
 class HopFunction:
-    """What Spark runs on each partition in one hop."""
+    """The function that Spark runs on each partition in one hop.
+
+    Attributes:
+        exchange: the name of the exchange.
+        hop: the number of the hop.
+        partitions: number of partitions.
+        task: the pickled `Task`.
+        command: the pickled command, or a broadcast of it.
+        reports: where reports go if blocks go to the shuffle; None if both go to the driver.
+    """
 
     exchange: str
     hop: int
     partitions: int
     task: bytes
     command: bytes | Broadcast[bytes]
-    reports: Accumulator[Any] | None  # where reports go when blocks go to the shuffle
+    reports: Accumulator[Any] | None
 
     def __call__(
         self, partition: int, bundles: Iterable[tuple[int, list[bytes]]]
@@ -260,13 +269,13 @@ class HopFunction:
                 sent[destination].append(block)
             else:
                 raise RunError(
-                    f"a task sent a block to partition {destination}, which is not there"
+                    f"a task sent a block to partition {destination}, which does not exist"
                 )
         return b"".join(reports)
 
 
 def describe(error: Exception) -> bytes:
-    """Pickle a task's exception: itself when it is ours, one line, its traceback."""
+    """Pickle a task's exception (if it is a VertexError), its last line, and its traceback."""
     own: Exception | None = error if isinstance(error, VertexError) else None
     try:
         if own is not None:
@@ -279,7 +288,7 @@ def describe(error: Exception) -> bytes:
 
 
 def outcome(kind: int, stamped: bytes) -> tuple[Stamp, bytes]:
-    """Return a partition's stamp and report, or raise on the driver what its task raised."""
+    """Return a partition's stamp and report, or raise its task's exception on the driver."""
     stamp, report = Stamp.split(stamped)
     if kind != FAILURE:
         return stamp, report
