@@ -53,7 +53,7 @@ ARGUMENTS = {
     "run wcc --edges E --vertices none": r"none: no such file",
     "run wcc --edges E --output out.txt": r"out\.txt: .* name it \.csv or \.parquet",
     "run wcc --edges E --output no/out.csv": r"no: no such directory",
-    "run wcc --edges E --stats no/s.json": r"--stats no/s\.json: no such directory",
+    "run wcc --edges E --stats no/s.json": r"--stats no/s\.json: there is no directory",
     "run wcc --edges E --stats .": r"--stats \.: cannot write a file there",
     "run wcc --edges E --field rank": r"no field 'rank'; wcc has: component",
     "run wcc --edges E --master spark://127.0.0.1:1": r"Spark runs on local\[2\] already",

@@ -71,7 +71,7 @@ def test_a_query_every_three_changes(vertexsdk: Call, base: str) -> None:
     assert any("line 4: 'bad' is no sign of a change" in line for line in done.lines)
     assert done.lines[-1] == (
         "7 changes: 3 edges added, 2 removed, 1 given another value, "
-        "1 of edges that are not there, 1 bad lines left out"
+        "1 of absent edges, 1 bad lines skipped"
     )
     statistics = json.loads(Path("stats.json").read_text())
     assert statistics["changes"] == 7
@@ -161,7 +161,7 @@ def test_follow_resume_and_how_stale_it_is(vertexsdk: Call, base: str) -> None:
     assert "changes.txt, line 11: 'worse' is no sign" in done.lines[-1]
     done = vertexsdk(*stream)
     assert "2 changes: 1 edges added" in done.lines[-1]
-    assert "1 of edges that are not there, 1 bad lines left out" in done.lines[-1]
+    assert "1 of absent edges, 1 bad lines skipped" in done.lines[-1]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -205,7 +205,10 @@ def test_times_that_run_backwards(vertexsdk: Call, base: str) -> None:
     stream = ("stream", "wcc", "--edges", base, "--changes", "t.txt", "--time-column", 1)
     done = vertexsdk(*stream)
     assert done.status == 0, done.err
-    assert "t.txt, line 2: its time is before that of an earlier change; taken in" in done.lines[0]
+    assert (
+        "t.txt, line 2: its time is before that of an earlier change; applied all the same"
+        in done.lines[0]
+    )
     assert done.lines[-1].endswith("0 given another value, 1 late")
     done = vertexsdk(*stream, "--strict")
     assert (done.status, len(done.lines)) == (2, 1)

@@ -156,7 +156,7 @@ def test_an_earlier_version(roads: MainLoop) -> None:
             result = branch.result(60)
             assert result.statistics["start"] == "init"
             assert lengths(result)[4] == length
-            with pytest.raises(InputError, match="stands at an earlier version"):
+            with pytest.raises(InputError, match="is of an earlier version"):
                 branch.merge()
 
 

@@ -66,7 +66,7 @@ def test_a_loop_that_fails_anywhere_goes_on_from_there(
         if stream.exception is None:
             break
         with pytest.raises(
-            RunError, match=r"^the stream died after [0-9]+ changes: no power; what"
+            RunError, match=r"^the stream failed after [0-9]+ changes: no power; these"
         ):
             stream.awaitTermination(60)
     assert main.taken == 300
@@ -133,8 +133,10 @@ def test_bad_lines_and_late_changes_are_counted(
         assert stream.awaitTermination(60)
     assert (stream.progress().bad_lines, stream.progress().late) == (1, 4)
     assert (main.taken, main.bad) == (6, 1)
-    assert caplog.messages[0] == f"{path}, line 2: time 'x' is no number; left out"
-    late = [m for m in caplog.messages if "before that of an earlier change; taken in" in m]
+    assert caplog.messages[0] == f"{path}, line 2: time 'x' is no number; skipped"
+    late = [
+        m for m in caplog.messages if "before that of an earlier change; applied all the same" in m
+    ]
     assert len(late) == 3  # of four
     strict = RecordingLoop(strict=True)
     with pytest.raises(InputError, match="line 2: time 'x' is no number"):
@@ -178,10 +180,10 @@ def test_a_loop_that_is_closed_ends_its_streams(tmp_path: Path) -> None:
     [
         ("none.txt", {}, "none.txt: no such file"),
         ("s3://bucket/x", {}, "must be on this machine"),
-        (".", {"checkpointLocation": "x"}, "checkpointLocation: is for streaming DataFrames only"),
-        (".", {"time_column": "ts"}, "give the number of the field"),
-        (7, {}, "the stream is no streaming DataFrame"),
-        (7, {"follow": True}, "follow: is for change files only"),
+        (".", {"checkpointLocation": "x"}, "checkpointLocation is only for streaming DataFrames"),
+        (".", {"time_column": "ts"}, "it must be a field's number"),
+        (7, {}, "the DataFrame is not a streaming one"),
+        (7, {"follow": True}, "follow is only for change files"),
     ],
 )
 def test_what_is_no_stream(stream: Any, options: dict[str, Any], said: str) -> None:

@@ -53,7 +53,7 @@ def test_a_stream_goes_on_from_what_is_committed(spark: SparkSession, tmp_path: 
 
     main = RecordingLoop(before=before)
     stream = flow(main, frame_of(spark, inbox), checkpointLocation=check, trigger=NOW)
-    with pytest.raises(RunError, match=r"^the stream died after 2 changes: power cut; what was"):
+    with pytest.raises(RunError, match=r"^the stream failed after 2 changes: power cut; these are"):
         stream.awaitTermination(60)
     assert not stream.isActive
     [(source, offset)] = main.offsets.items()
@@ -76,7 +76,7 @@ def test_a_stream_goes_on_from_what_is_committed(spark: SparkSession, tmp_path: 
     # Another loop has not seen batches 0 to 2.
     put(inbox, 4, "+,8,9,")
     other = flow(RecordingLoop(), frame_of(spark, inbox), checkpointLocation=check, trigger=NOW)
-    with pytest.raises(InputError, match="begins with batch 3, but this loop has not taken in"):
+    with pytest.raises(InputError, match="starts at batch 3, but this loop has not ingested"):
         other.awaitTermination(60)
 
 
@@ -120,7 +120,7 @@ def test_a_source_that_dies(spark: SparkSession, tmp_path: Path) -> None:
     assert (stream.progress().late, stream.progress().bad_lines, main.bad) == (2, 1, 1)
     shutil.rmtree(inbox)
     inbox.write_text("no directory any more")
-    with pytest.raises(RunError, match=r"^the stream died after 3 changes: .*") as caught:
+    with pytest.raises(RunError, match=r"^the stream failed after 3 changes: .*") as caught:
         stream.awaitTermination(60)
     assert "\n" not in str(caught.value)
     assert "terminated with exception" not in str(caught.value)
@@ -128,7 +128,7 @@ def test_a_source_that_dies(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_streamed(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no streaming DataFrame"):
+    with pytest.raises(InputError, match="is not a streaming one"):
         flow(RecordingLoop(), spark.range(3))
     inbox = tmp_path / "in"
     put(inbox, 1, "1,2")

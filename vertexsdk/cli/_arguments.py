@@ -161,7 +161,7 @@ def _stream_arguments(command: argparse.ArgumentParser) -> None:
     )
     add("--resume", action="store_true", help="continue the loop in the store")
     add("--time-column", type=_at_least(1), metavar="K", default=0,
-        help="field K of a line is its time; changes whose time runs backwards are counted")  # fmt: skip
+        help="field K of a line is its time; count changes whose time runs backwards")  # fmt: skip
     add("--strict", action="store_true",
         help="refuse bad lines, changes of absent edges, times that run backwards")  # fmt: skip
     add("--keep-answers", type=_number_or("all", None), default=100, metavar="N",

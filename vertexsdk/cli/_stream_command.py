@@ -59,7 +59,7 @@ class StreamSession:
         self._shown = 0.0
 
     def answers(self, main: MainLoop) -> Iterator[Result]:
-        """Ingest all changes, and yield the answer of each query as soon as it is there.
+        """Ingest all changes, and yield the answer of each query as soon as it is computed.
 
         Raises:
             InputError: as `MainLoop.ingest` and `ChangeFiles`; with a strict loop, at a bad line.
@@ -69,9 +69,9 @@ class StreamSession:
             idle=self.idle, after=main.offsets,
         )  # fmt: skip
         intake = StreamIntake(main)
-        asked = -1
+        answered = -1
         if self.every and main.changes and main.changes % self.every == 0:
-            asked = main.changes  # the process before may have ended just before this answer
+            answered = main.changes  # the process before may have ended just before this answer
             yield self._answer(main)
         with (
             ReadAhead(source) as batches,
@@ -85,10 +85,10 @@ class StreamSession:
                     self.changes += len(part)
                     self._show(f"{intake.progress(batches.received, source.behind_bytes, True)}")
                     due = self.every and main.changes % self.every == 0
-                    if due and main.changes and asked != main.changes:
-                        asked = main.changes
+                    if due and main.changes and answered != main.changes:
+                        answered = main.changes
                         yield self._answer(main)
-        if asked != main.changes:
+        if answered != main.changes:
             yield self._answer(main)
         self._finish(main, intake)
 
@@ -160,16 +160,16 @@ class StreamSession:
         )
 
     def last_line(self) -> str:
-        """How many changes there were, and what they did."""
+        """A line that sums up the changes."""
         s = self.statistics
         parts = [f"{self.changes:,} changes: {s['added']:,} edges added, {s['removed']:,} removed"]
         parts.append(f"{s['changed']:,} given another value")
         for name, text in (
-            ("unchanged", "were there already"),
-            ("absent", "of edges that are not there"),
-            ("repeated", "taken in before, and left out"),
+            ("unchanged", "unchanged"),
+            ("absent", "of absent edges"),
+            ("repeated", "skipped, as they were ingested before"),
             ("late", "late"),
-            ("bad_lines", "bad lines left out"),
+            ("bad_lines", "bad lines skipped"),
         ):
             if s[name]:
                 parts.append(f"{s[name]:,} {text}")
@@ -178,7 +178,7 @@ class StreamSession:
 
 @contextlib.contextmanager
 def _stopped_by_signals(batches: ReadAhead, follow: bool) -> Iterator[None]:
-    """With `follow`, have Ctrl-C and SIGTERM stop the source; what was read is committed."""
+    """With `follow`, let Ctrl-C and SIGTERM stop the source; batches read before are committed."""
     if not follow or threading.current_thread() is not threading.main_thread():
         yield
         return

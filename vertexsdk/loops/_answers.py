@@ -1,7 +1,7 @@
-"""The answers of a main loop that stay in the store: the newest of `LOOP-1`, `LOOP-2`, ...
+"""The newest answers of a main loop, which stay in the store as `LOOP-1`, `LOOP-2`, ...
 
 An older answer is deleted when a new one is added, unless its `Result` is open in this process.
-Loops of such names which a main loop of another program, or a run, has written are never deleted.
+A loop of such a name that a run, or a main loop of another program, has written is never deleted.
 """
 
 from __future__ import annotations

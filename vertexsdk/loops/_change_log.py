@@ -22,9 +22,9 @@ from vertexsdk.state import Manifest, SegmentRef, Store
 
 __all__ = ["ChangeLog", "concatenate"]
 
-_BATCHES = 64  # small batches after which they are joined
-_ROWS = 1 << 14  # changes of a batch which is not small, and of small ones together
-_AT_ONCE = 1 << 20  # changes that are read at once
+_BATCHES = 64  # small batches that are joined
+_ROWS = 1 << 14  # changes from which a batch, or the small ones together, are not small
+_REPLAYED = 1 << 20  # changes of a batch in a replay
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ChangeLog:
     """The changes since the last checkpoint; a fork of the loop starts with the same log.
 
     Attributes:
-        tail: the small batches which are not joined yet.
+        tail: the small batches that are not joined yet.
         size: changes since the checkpoint.
     """
 
@@ -45,7 +45,7 @@ class ChangeLog:
         """Store a batch.
 
         Returns:
-            Its segment, and the log as it is once that is committed.
+            Its segment, and the log after that is committed.
 
         Raises:
             FullError: no room; nothing was stored.
@@ -63,9 +63,9 @@ class ChangeLog:
         """The log of a version.
 
         Args:
-            sent: read deltas which are no edges too; they are pickled.
-            undirected: the graph's edges have no direction; older logs hold edges in either
-                direction, which become one here.
+            sent: also read deltas that are not edges; they are pickled.
+            undirected: edges have no direction; an edge that older logs name in both directions
+                gets one.
         """
         refs = [ref for ref in store.segments(manifest) if ref.kind == "changes"]
         tail = tuple(
@@ -84,7 +84,7 @@ class ChangeLog:
             if ref.kind != "changes":
                 continue
             batches.append(_changes(store.segment(ref), sent, undirected))
-            if sum(map(len, batches)) >= _AT_ONCE:
+            if sum(map(len, batches)) >= _REPLAYED:
                 yield concatenate(batches)
                 batches = []
         if batches:

@@ -1,4 +1,4 @@
-"""The difference of two results: in which vertices they differ, and the values of both."""
+"""The difference of two results: the vertices in which they differ, and the values of both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Comparable", "ResultDiff", "diff_results"]
 
 
 class Readable(Protocol):
-    """A loop, main or branch, whose newest version can be read."""
+    """A main loop or a branch."""
 
     def read(self) -> Result:
         """Return the newest version, for the caller to close."""
@@ -48,8 +48,8 @@ def diff_results(mine: Result, other: Comparable, field: str | None) -> ResultDi
     """Compare one field of two results; NaN equals NaN.
 
     Args:
-        mine: the one side.
-        other: the other side, or a loop whose newest version is.
+        mine: one side.
+        other: the other side, or a loop, of which the newest version is compared.
         field: the program's result by default.
 
     Raises:
@@ -78,7 +78,7 @@ def _sorted(result: Result, field: str | None) -> tuple[NDArray[Any], NDArray[An
 
 
 def _aligned(ids: NDArray[Any], own: NDArray[Any], values: NDArray[Any]) -> Any:
-    """A row for each of `ids`, masked where it is none of `own`."""
+    """Return a row for each of `ids`, masked where it is not among `own`."""
     shape = (len(ids), *values.shape[1:])
     rows = np.ma.MaskedArray(np.zeros(shape, values.dtype), mask=True)
     rows[np.searchsorted(ids, own)] = values

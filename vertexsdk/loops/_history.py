@@ -1,8 +1,8 @@
-"""The versions of a loop, and the engine which computes the next one.
+"""The versions of a loop, and the engine that computes the next one.
 
-What an engine has done is committed as one version. If it fails, or the commit does, the engine is
-restored from the newest version before it is used again, so that the executors never hold anything
-that the store does not.
+The result of each command of an engine is committed as one version. If the engine or the commit
+fails, the engine is restored from the newest version before its next command, so that the executors
+never have state that the store lacks.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _log = logging.getLogger("vertexsdk")
 _LOGGED = 1 << 20  # changes in the log that make a checkpoint, or a quarter of the edges if more
 _LOST = "an executor was lost"
 _TRIES = 3
-_LONG = 8  # of what makes a checkpoint, as a part, is enough when the loop is closed
-_PRUNE = 64  # commits at least between looks at old versions
-_MOMENT = 0.2  # seconds for which a fork may hold up a loop, to be at its fixed point
-_SECONDS = 1e-3  # which such looks may take, per commit
+_LONG = 8  # when a loop is closed, this fraction of a checkpoint's changes makes one
+_PRUNE = 64  # commits, at least, between deletions of old versions
+_PRUNE_SECONDS = 1e-3  # for such deletions, per commit
+_MOMENT = 0.2  # seconds for which a fork may delay a loop, so that it reaches its fixed point
 _NONE = {
     "iterations": 0, "hops": 0, "updates": 0, "prepares": 0, "acknowledges": 0, "messages": 0,
     "bytes": 0, "seconds": 0.0, "total_seconds": 0.0,
@@ -91,12 +91,12 @@ _T = TypeVar("_T")
 class _LazyFork:
     """The engine of a fork of a loop at its fixed point, created when it is first needed.
 
-    The answer is in the store already, so a fork which is only read needs no engine.
+    The answer is in the store already, so a fork that is only read needs no engine.
 
     Attributes:
         integers, value: see `Engine`.
         create: creates the engine, with the graph and state of the fork.
-        outcome: what `Engine.advance` would report while nothing has changed.
+        outcome: the result of a command without changes.
     """
 
     integers: bool
@@ -106,7 +106,7 @@ class _LazyFork:
 
 
 class LoopHistory:
-    """The versions of one loop, and the engine which computes the next one.
+    """The versions of one loop, and the engine that computes the next one.
 
     Attributes:
         current: the newest version and its ledger. It is replaced as a whole, so any thread may
@@ -144,7 +144,7 @@ class LoopHistory:
 
     @property
     def engine(self) -> Engine:
-        """The engine, which is created if there is none yet."""
+        """The engine; a lazy one is created."""
         if isinstance(self._engine, _LazyFork):
             self._engine = self._engine.create()
         return self._engine
@@ -197,10 +197,10 @@ class LoopHistory:
 
         Args:
             changes: as `cast` returns them.
-            strict: apply none of them if one meets no edge to remove or change.
-            budget: iterations to run then; None for none.
-            offsets: of sources, committed with the version.
-            counters: amounts to add to other counters of the ledger.
+            strict: apply none of them if one removes or changes an absent edge.
+            budget: of the iterations after the changes; None for no iterations.
+            offsets: the offset of each source, committed with the version.
+            counters: amounts to add to counters of the ledger, by name.
 
         Raises:
             InputError: the changes do not fit the graph; no version was committed.
@@ -225,7 +225,7 @@ class LoopHistory:
                 else:
                     out = self._on_engine(lambda engine: engine.execute(command))
             except BaseException:
-                # Refused changes leave an engine as it was; iterations need not.
+                # An engine is unchanged after it has refused changes, but not after iterations.
                 self._stale = self._stale or budget is not None
                 self._discard(ref)
                 raise
@@ -244,7 +244,7 @@ class LoopHistory:
             if self.log.size > self._checkpoint_at:
                 try:
                     self.checkpoint()
-                except (RunError, StateError) as error:  # the changes are in the log all the same
+                except (RunError, StateError) as error:  # the log has the changes
                     _log.warning("%s: no checkpoint was written: %s", self.loop, error)
             return out
 
@@ -269,7 +269,7 @@ class LoopHistory:
         offsets: Mapping[str, Any] | None = None,
         content: Manifest | None = None,
     ) -> None:
-        """Commit what the engine holds as the next version."""
+        """Commit the engine's state as the next version."""
         parent = self.manifest
         steps = 1 if iteration is None else max(iteration - self._iteration, 1)
         began = time.perf_counter()
@@ -298,14 +298,14 @@ class LoopHistory:
             with contextlib.suppress(StateError):
                 self.store.prune(self.loop, self.config.retain)
             seconds = time.perf_counter() - began  # a store with many loops takes longer
-            self._prune = self._commits + max(_PRUNE, int(seconds / _SECONDS))
+            self._prune = self._commits + max(_PRUNE, int(seconds / _PRUNE_SECONDS))
 
     def _log_of(self, manifest: Manifest, store: Store | None = None) -> ChangeLog:
         sent, undirected = self.config.program.algebra is None, Ledger.read(manifest).undirected
         return ChangeLog.of(store or self.store, manifest, sent=sent, undirected=undirected)
 
     def _enter(self) -> None:
-        """Let the engine of a branch know in which loop it is, if its program may ask."""
+        """Tell the engine of a branch its loop's name, if the program reads it."""
         if self._branch and isinstance(self._engine, CanReadLoop):
             self._engine.enter(self.loop)
 
@@ -348,7 +348,7 @@ class LoopHistory:
         raise AssertionError("unreachable")
 
     def checkpoint(self) -> None:
-        """Commit a version with the whole graph, which replaces the logged changes."""
+        """Commit a version with the whole graph, which replaces the changes in the log."""
         with self.lock:
             self.recover()
             segments = self._on_engine(lambda engine: engine.checkpoint())
@@ -390,9 +390,9 @@ class LoopHistory:
             raise
 
     def _fork_engine(self) -> Engine | _LazyFork:
-        """An engine for a fork; a lazy one where creating it would hold up this loop.
+        """Return an engine for a fork, a lazy one where creating it would delay this loop.
 
-        A lazy one needs the fixed point: the loop iterates to it if that takes a moment only.
+        A lazy one needs the fixed point: the loop iterates to it if that takes only a moment.
         """
         self.recover()
         if not isinstance(self._engine, _LazyFork | CanForkLate) or not self.ledger.state:
@@ -423,11 +423,11 @@ class LoopHistory:
         return _LazyFork(self.integers, self.value, create, outcome)
 
     def merge(self, branch: LoopHistory, received: int) -> None:
-        """Take over the state of a fork, if nothing was received since it was forked.
+        """Replace the state by that of a fork, if this loop received nothing since the fork.
 
-        With this loop at iteration τ, its result is written at τ+B, B being the delay bound: no
-        update made here can be of so late an iteration, so what was in transit is dropped
-        (section 5.2). Changes that the fork received itself are part of this loop then.
+        With this loop at iteration τ, the fork's result is written at τ+B, B being the delay bound:
+        no update of this loop can be of so late an iteration, so messages in transit are dropped
+        (section 5.2). Changes that the fork received become part of this loop.
 
         Args:
             received: `Ledger.received` of this loop when it was forked.

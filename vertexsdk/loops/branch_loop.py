@@ -1,7 +1,7 @@
 """A loop forked from another, to compute the exact answer at that instant, or a what-if.
 
-A branch has an engine, a name in the store and a change log of its own, so any number of them run
-beside a main loop. Data which neither loop changes is shared.
+A branch has its own engine, change log and name in the store, so any number of branches run beside
+a main loop. They share the data that none of them changes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from vertexsdk.engine.engine import Budget, WorkDone
@@ -36,7 +35,7 @@ class BranchLoop:
     Attributes:
         loop: its name in the store.
         backend: URL of the store.
-        merged: whether its result was written into the loop that it was forked from.
+        merged: whether its result was merged into the loop that it was forked from.
 
     Example:
         >>> from vertexsdk import Graph, MainLoop
@@ -87,7 +86,7 @@ class BranchLoop:
     def start(
         self, *, timeout: float | None = None, max_iterations: int | None = None
     ) -> BranchLoop:
-        """Start to iterate to the fixed point, in a background thread; `result` waits for it.
+        """Start to iterate to the fixed point in a background thread; `result` waits for it.
 
         Args:
             timeout: seconds after which the iterations are stopped.
@@ -97,7 +96,7 @@ class BranchLoop:
             This branch.
 
         Raises:
-            InputError: it is running already.
+            InputError: the branch is running.
         """
         self._refuse_running()
         self._cancelled.clear()
@@ -138,16 +137,16 @@ class BranchLoop:
             )
 
     def result(self, timeout: float | None = None) -> Result:
-        """Return the exact answer; iterates first, if `start` was not called.
+        """Return the exact answer; iterate first if `start` was not called.
 
         Args:
-            timeout: seconds to wait; the iterations continue when they have passed.
+            timeout: seconds to wait; the iterations continue after them.
 
         Returns:
             The answer, for the caller to close.
 
         Raises:
-            RunError: it failed, met a limit, was cancelled, or is still running.
+            RunError: the branch failed, met a limit, was cancelled, or is still running.
             InputError: the graph has no vertex.
         """
         ledger = self._history.ledger
@@ -167,10 +166,10 @@ class BranchLoop:
         return self.read()
 
     def read(self) -> Result:
-        """Return the newest version, exact or not; its `statistics["exact"]` tells.
+        """Return the newest version; its `statistics["exact"]` tells whether it is exact.
 
         Raises:
-            InputError: there is no state yet.
+            InputError: the branch has no state yet.
         """
         current = self._history.current
         ledger = current[1]
@@ -180,11 +179,11 @@ class BranchLoop:
         return self._history.result(self.loop, statistics, current)
 
     def cancel(self) -> None:
-        """Stop the iterations; `result` raises then. The state that they reached can be read."""
+        """Stop the iterations; `result` then raises, and `read` returns the state so far."""
         self._cancelled.set()
 
     def progress(self) -> dict[str, Any]:
-        """Return how far the branch is.
+        """Return the branch's progress.
 
         Returns:
             `state` (waiting, running, done or failed), and `iterations`, `updates`, `messages`,
@@ -213,7 +212,7 @@ class BranchLoop:
             As `MainLoop.ingest`.
 
         Raises:
-            InputError: changes of another form, or it is running.
+            InputError: changes of another form, or the branch is running.
         """
         self._refuse_running()
         with self._history.lock:
@@ -222,21 +221,21 @@ class BranchLoop:
             return dict(self._history.execute(batch).counts)
 
     def fork(self, name: str | None = None, *, merge: Merge = None) -> BranchLoop:
-        """Return a branch of this branch; the arguments are those of `MainLoop.fork`.
+        """Fork a branch of this branch; the arguments are those of `MainLoop.fork`.
 
         Raises:
-            InputError: it is running.
+            InputError: the branch is running.
         """
         self._refuse_running()
         return BranchLoop.of(self._history, name, merge=merge)
 
     def merge(self) -> None:
-        """Write the result into the loop that this was forked from, at its next iteration.
+        """Merge the result into the loop that this was forked from, at its next iteration.
 
-        Changes of `apply` become part of that loop too. The branch can only be read afterwards.
+        Changes of `apply` become part of that loop too. Afterwards the branch can only be read.
 
         Raises:
-            InputError: it is not exact yet, or input came to that loop since the fork.
+            InputError: the branch is not exact yet, or that loop has ingested changes since.
         """
         self._refuse_running()
         if not self._history.ledger.exact:
@@ -245,7 +244,7 @@ class BranchLoop:
 
     def _do_merge(self) -> None:
         if self._received < 0:
-            raise InputError(f"branch {self.loop!r} stands at an earlier version: fork the newest")
+            raise InputError(f"branch {self.loop!r} is of an earlier version: fork the newest one")
         self._parent.merge(self._history, self._received)
         self.merged = True
 
@@ -253,11 +252,11 @@ class BranchLoop:
         """Compare the newest version with another branch, a main loop, or a result.
 
         Args:
-            other: what to compare with; of a loop its newest version.
-            field: the program's result by default.
+            other: the other side; of a loop, its newest version.
+            field: by default the program's result.
 
         Returns:
-            The ids that differ, ascending, with the values of both.
+            The ids of the vertices that differ, ascending, with both values.
 
         Raises:
             InputError: there is no such field, or no state yet.
@@ -271,7 +270,7 @@ class BranchLoop:
         """Cancel the iterations and free the memory.
 
         Args:
-            forget: delete its versions from the store too.
+            forget: also delete its versions from the store.
         """
         self.cancel()
         if self._thread is not None:
@@ -283,30 +282,25 @@ class BranchLoop:
     def __enter__(self) -> BranchLoop:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
 def require_state(loop: str, ledger: Ledger) -> None:
-    """Refuse to read a loop which has no state yet."""
+    """Raise InputError if a loop has no state yet."""
     if not ledger.state:
         raise InputError(f"loop {loop!r} has no state yet: ask for its result first")
 
 
 def not_converged(loop: str, work: WorkDone) -> RunError:
-    """The error of iterations which ended before the fixed point."""
+    """Return the error for iterations that ended before the fixed point."""
     residual = "it has no residual" if work.residual is None else f"residual {work.residual:g}"
     why = {
         "cancelled": "was cancelled",
         "seconds": f"met its time limit after {work.seconds:.1f} s",
         "max_iterations": "met its limit of iterations",
-    }.get(str(work.reason), f"was ended ({work.reason})")
+    }.get(str(work.reason), f"ended ({work.reason})")
     return RunError(
         f"loop {loop!r} {why}, before its fixed point: {work.iterations} iterations, {residual}; "
-        "what it reached can be read"
+        "the state so far can be read"
     )

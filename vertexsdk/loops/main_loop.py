@@ -7,7 +7,6 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from vertexsdk.engine.engine import Budget, CanReadLoop, CanTimePhases
@@ -38,10 +37,10 @@ __all__ = ["MainLoop"]
 class MainLoop:
     """A program on a graph that changes.
 
-    `ingest` adds changes, `query` returns the exact answer for the graph at that instant: it
-    equals that of a run from scratch. A query continues from the state before it where that gives
-    the exact answer, and starts from `init` elsewhere; the statistic `start` says which,
-    `start_reason` why.
+    `ingest` adds changes; `query` returns the exact answer for the graph at that instant, which
+    equals that of a run from scratch. A query continues from the previous state if that gives the
+    exact answer, and else starts from `init`; the statistics `start` and `start_reason` tell which
+    and why.
 
     A vertex exists while an edge, the graph's vertex file, or a parameter names it.
 
@@ -52,25 +51,25 @@ class MainLoop:
         program: a Vertex subclass, or a `Program` of several.
         graph: the initial graph, without parallel edges.
         params: values of the program's parameters.
-        backend: URL of the versioned store, or "@FILE" for a file which holds it; see
-            `address_or_default`.
-        loop: the name under which versions are kept, the program's name by default; the answer of
-            query k is kept as `LOOP-k`. Loops of these names in the store are replaced.
-        strict: refuse a batch with a change that removes or alters an absent edge.
-        budget: iterations after each batch, which keep an approximation up to date; none by
-            default, and none for a program whose every answer starts from `init`.
-        checkpoint_every: changes in the log after which the whole graph is written; by default a
-            million, or a quarter of the edges where that is more.
-        retain: newest versions that are kept, for `fork(at=...)`.
+        backend: URL of the versioned store, or "@FILE" for a file that contains it; the default
+            is `VERTEXSDK_BACKEND`, or else a directory `vertexsdk-state`.
+        loop: the name of the loop in the store, by default the program's; the answer of query k is
+            the loop `LOOP-k`. Loops of these names in the store are replaced.
+        strict: refuse a batch with a change that removes or changes an absent edge.
+        budget: iterations after each batch, which keep an approximate state up to date; by default
+            none. A program whose every answer starts from `init` has none.
+        checkpoint_every: number of changes in the log after which the whole graph is written; by
+            default a million, or a quarter of the edges if that is more.
+        retain: number of versions that stay in the store, for `fork(at=...)`.
         trusted: unpickle answers' fields that are Python objects. A pickle can run code, so
             whoever can write to the store must be trusted.
-        keep_answers: newest answers that are kept, as `LOOP-k`; an older one is deleted when its
-            `Result` is closed or garbage-collected. None keeps all.
+        keep_answers: number of answers `LOOP-k` that stay in the store; an older one is deleted
+            once its `Result` is closed or garbage-collected. None keeps all.
         options: those of `run`, without `commit_every`.
 
     Attributes:
-        shared: a stream uses this loop too, so queries run in a fork, beside it.
-        seconds: time that `ingest` has taken.
+        shared: a stream uses this loop too, so queries run in a fork.
+        seconds: time spent in `ingest`.
 
     Raises:
         InputError: wrong arguments; nothing was run.
@@ -135,19 +134,28 @@ class MainLoop:
 
         Args:
             spark: the session; None runs the loop in this process.
-            params: may be left out; otherwise those that the loop was begun with.
+            params: None, or the parameters that the loop was opened with.
             migrate: for a program whose fields have changed: a function from the old columns of
                 the state, by name, to the new ones. Without it such a program is refused.
-            trusted: as for `MainLoop`; a program without `messages` needs it, for its vertices
-                are kept as Python objects.
+            trusted: as for `MainLoop`; a program without `messages` needs it, as the store has its
+                vertices as Python objects.
+
+        Returns:
+            The loop.
 
         Raises:
             StateInputError: there is no such loop, or it belongs to another program.
-            StateError: it holds Python objects, and not `trusted`.
-            InputError: it is no main loop, or was begun with other parameters.
+            StateError: the loop has Python objects, and not `trusted`.
+            InputError: it is not a main loop, or has other parameters.
 
         Example:
-            >>> main = MainLoop.resume(spark, ShortestPaths, backend=url)  # doctest: +SKIP
+            >>> from vertexsdk.algorithms import ConnectedComponents
+            >>> graph = Graph.from_arrays([1, 2], [2, 3], spark=spark)
+            >>> MainLoop(ConnectedComponents, graph, backend="memory://docs").close()
+            >>> main = MainLoop.resume(spark, ConnectedComponents, backend="memory://docs")
+            >>> main.query().to_dict()
+            {1: 1, 2: 1, 3: 1}
+            >>> main.close()
         """
         program = program if isinstance(program, Program) else Program(program)
         self = cls.__new__(cls)
@@ -198,7 +206,7 @@ class MainLoop:
 
     @property
     def from_init(self) -> str | None:
-        """Why every answer starts from `init`; None where it continues from the state before."""
+        """Why every answer starts from `init`; None if it continues from the previous state."""
         return self._history.engine.from_init
 
     @property
@@ -208,7 +216,7 @@ class MainLoop:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many edges changes have added, removed, changed, left unchanged, or not found."""
+        """How many edges were added, removed, changed, left unchanged, or were absent."""
         return dict(self._history.ledger.counts)
 
     @property
@@ -228,7 +236,7 @@ class MainLoop:
 
     @property
     def spent(self) -> dict[str, float]:
-        """Seconds that this loop has spent so far, by phase; see `spent.PHASES`."""
+        """Seconds that this loop has spent so far, by phase."""
         engine, own = self._history.engine, self._history.spent.seconds
         if not isinstance(engine, CanTimePhases):
             return own
@@ -247,7 +255,7 @@ class MainLoop:
         offset: Any = None,
         bad: int = 0,
     ) -> dict[str, int]:
-        """Apply changes in order, all of them or none; on return they are durable.
+        """Apply changes in order, either all or none; on return they are durable.
 
         Args:
             changes: a `Changes` batch, a DataFrame with columns `kind,source,target[,value]`, or
@@ -259,11 +267,10 @@ class MainLoop:
 
         Returns:
             How many edges were `added`, `removed`, `changed` or left `unchanged`, and how many
-            changes met no such edge (`absent`). Of a skipped batch: how many changes were
-            `repeated`.
+            changes named an `absent` edge. For a skipped batch, how many changes were `repeated`.
 
         Raises:
-            InputError: changes of another form; or, with `strict`, an absent edge, named.
+            InputError: changes of another form; or, with `strict`, one that names an absent edge.
             RunError, StateError: nothing was applied.
         """
         began = time.perf_counter()
@@ -296,28 +303,28 @@ class MainLoop:
         deltas: Any = None,
         trigger: Mapping[str, Any] | None = None,
     ) -> Stream:
-        """Start to ingest a stream in the background, each change once over any restarts.
+        """Start to ingest a stream in the background, each change once across restarts.
 
-        Queries can be asked meanwhile; they do not hold it up.
+        Queries are possible meanwhile, and do not delay it.
 
         Args:
             stream: a streaming DataFrame, of any source, with columns `kind,source,target[,value]`;
                 or change files, directories and globs.
-            follow: of files: wait for files that grow, and for files moved into directories;
+            follow: for files: wait for files that grow, and for files moved into directories;
                 the default.
-            idle: of files: end after so many seconds without a change; None never ends.
-            time_column: the column, or the number of a file's field from 1, which holds a time;
+            idle: for files: end after so many seconds without a change; None never ends.
+            time_column: the column, or the number from 1 of a file's field, that contains a time;
                 changes whose time runs backwards are counted, or refused by a strict loop.
-            checkpointLocation: of a DataFrame: where Spark stores its offsets, for restarts.
-            deltas: of a DataFrame with other columns: an `Ingester`, which receives the rows, or a
+            checkpointLocation: for a DataFrame: where Spark stores its offsets, for restarts.
+            deltas: for a DataFrame with other columns: an `Ingester`, which receives the rows, or a
                 function from each batch, a DataFrame, to changes.
-            trigger: of a DataFrame: as for `DataStreamWriter.trigger`.
+            trigger: for a DataFrame: as for `DataStreamWriter.trigger`.
 
         Returns:
             The stream: `progress()`, `stop()`, `awaitTermination()`.
 
         Raises:
-            InputError: the stream is of another kind; nothing was started.
+            InputError: another kind of stream, or options for the other kind; nothing was started.
 
         Example:
             >>> stream = main.start("changes/")  # doctest: +SKIP
@@ -343,8 +350,8 @@ class MainLoop:
         """Return the exact answer for this instant.
 
         If nothing else uses the loop, it iterates to the fixed point itself, and the version is
-        forked as `LOOP-k`, which copies a pointer. Otherwise a branch is forked, iterated and
-        merged, with the same effect, and changes are ingested meanwhile.
+        forked as `LOOP-k`, which copies a pointer. Otherwise a branch is forked, iterates, and is
+        merged: the effect is the same, and changes are ingested meanwhile.
 
         Args:
             timeout: seconds after which the iterations are stopped.
@@ -378,14 +385,14 @@ class MainLoop:
 
     @property
     def _sees_loop(self) -> bool:
-        """Whether the program may do in a branch what it does not do in the main loop."""
+        """Whether the program reads in which loop it runs, so that a branch may differ."""
         engine = self._history.engine
         return isinstance(engine, CanReadLoop) and engine.reads_loop
 
     def answered(self) -> Result | None:
-        """Return the newest query's answer again if no change was ingested since, else None.
+        """Return the newest query's answer again, or None if changes were ingested since.
 
-        For a process that resumes a loop which ended between a query and its use.
+        For a process that resumes a loop whose process ended between a query and its use.
         """
         history = self._history
         with history.lock:
@@ -393,10 +400,10 @@ class MainLoop:
             if not ledger.queries or not ledger.exact:
                 return None
             name = f"{self.loop}-{ledger.queries}"
-            kept = history.store.head(name)
-            if kept is None:
+            answer = history.store.head(name)
+            if answer is None:
                 history.store.fork(self.loop, name)
-            elif kept.name != manifest.name:
+            elif answer.name != manifest.name:
                 return None
         return self._result(name, history)
 
@@ -430,22 +437,19 @@ class MainLoop:
         *,
         merge: Literal["auto"] | None = None,
     ) -> BranchLoop:
-        """Return a branch loop, which starts from the newest version or an earlier one.
+        """Fork a branch loop, from the newest version or an earlier one.
 
         Args:
-            name: of the new loop in the store; by default `LOOP-fork-1`, `-2`, ...
-            at: start from the version of this iteration, or the newest before it that is kept. Its
-                iterations start from `init`.
-            merge: "auto" merges it at the end of its iterations, if no input came meanwhile.
+            name: the branch's name in the store; by default `LOOP-fork-1`, `-2`, ...
+            at: start from the version of this iteration, or else the newest one before it. The
+                branch then iterates from `init`.
+            merge: "auto" merges it at the end of its iterations, if nothing was ingested meanwhile.
+
+        Returns:
+            The branch, for the caller to close; see `BranchLoop` for an example.
 
         Raises:
             StateInputError: there is a loop of that name, or no such version.
-
-        Example:
-            >>> with main.fork() as what_if:  # doctest: +SKIP
-            ...     what_if.apply([("-", 3, 4)])
-            ...     what_if.diff(main.query()).ids
-            array([4, 9])
         """
         return BranchLoop.of(self._history, name, at, merge)
 
@@ -457,9 +461,9 @@ class MainLoop:
             field: only this one.
 
         Returns:
-            For each id its fields, and `version` (of this loop), `behind` (ingested changes that
-            the state does not reflect yet) and `residual` (an upper bound of the distance to the
-            fixed point, or None).
+            For each id its fields, and `version` (the loop's iteration), `behind` (the number of
+            ingested changes that the state does not reflect yet) and `residual` (an upper bound of
+            the distance to the fixed point, or None).
 
         Raises:
             InputError: there is no state yet.
@@ -502,7 +506,7 @@ class MainLoop:
             return diff_results(mine, other, field)
 
     def close(self) -> None:
-        """Stop the streams and free the graph's memory; the loop stays in the store."""
+        """Stop the streams, and free the graph's memory; the loop stays in the store."""
         for stream in self._streams:
             stream.stop()
         with self._reading:
@@ -514,12 +518,7 @@ class MainLoop:
     def __enter__(self) -> MainLoop:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

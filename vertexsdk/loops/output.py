@@ -1,8 +1,7 @@
-"""Results as rows `vertex,value`: a CSV file, a Parquet file, or a dictionary.
+"""Results as a CSV or a Parquet file of rows `vertex,value`.
 
-Floats are written with the fewest digits that read back as the same float; unreachable is
-`inf`. Rows come partition by partition in ascending order of id. A file appears under its name
-when it is complete.
+Floats are written with the fewest digits that read back as the same float; infinite values are
+`inf`. A file appears under its name when it is complete.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +20,10 @@ from pyarrow import csv
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.program.algebra import INT_MAX, INT_MIN
 
-__all__ = ["Rows", "check_path", "column", "to_dict", "with_infinities", "write", "write_rows"]
+__all__ = ["check_path", "column", "with_infinities", "write"]
 
-Rows = tuple[Any, Any]
-"""Vertex ids (int64[n], or n strings) and the value of each: shape (n,) or (n, k), or objects."""
-
-_AT_ONCE = 1 << 18
-_SPECIAL = '[,"\n\r]'  # what makes Arrow quote the texts of a batch, all of them
+_ROWS = 1 << 18  # of a CSV file, which are formatted together
+_SPECIAL = '[,"\n\r]'  # makes Arrow quote all texts of a batch
 
 
 def check_path(path: str | os.PathLike[str]) -> str:
@@ -48,12 +43,13 @@ def check_path(path: str | os.PathLike[str]) -> str:
     return suffix[1:]
 
 
-def write_rows(path: str | os.PathLike[str], parts: Iterable[Rows]) -> int:
-    """Write all parts to a `.csv` file with header `vertex,value`, or a `.parquet` file.
+def write(path: str | os.PathLike[str], ids: Any, values: Any) -> int:
+    """Write ids and values to a `.csv` file with header `vertex,value`, or a `.parquet` file.
 
     Args:
         path: where to; an existing file is replaced.
-        parts: ids and values of each partition. In CSV a vector is its numbers separated by
+        ids: int64[n], or n strings.
+        values: shape (n,) or (n, k), or n objects. In CSV a vector is its numbers separated by
             blanks; in Parquet it is a list.
 
     Returns:
@@ -64,33 +60,24 @@ def write_rows(path: str | os.PathLike[str], parts: Iterable[Rows]) -> int:
         RunError: the file could not be written; none is left behind.
 
     Example:
-        >>> write_rows("/tmp/out.csv", [(np.array([1, 2]), np.array([0.5, np.inf]))])
+        >>> write("/tmp/out.csv", np.array([1, 2]), np.array([0.5, np.inf]))
         2
     """
-    write = _write_csv if check_path(path) == "csv" else _write_parquet
+    write_file = _write_csv if check_path(path) == "csv" else _write_parquet
     directory, name = os.path.split(os.path.abspath(path))
     descriptor, temporary = tempfile.mkstemp(prefix=f".{name[:100]}.", dir=directory)
     os.close(descriptor)
     try:
-        rows = write(temporary, parts)
+        write_file(temporary, ids, values)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
-        return rows
+        return len(ids)
     except OSError as error:
         reason = error.strerror or str(error)
         raise RunError(f"{path}: {reason}; free some room and write again") from None
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-
-
-def write(path: str | os.PathLike[str], ids: Any, values: Any) -> int:
-    """Write one column of ids and one of values, as `write_rows` does."""
-    return write_rows(path, [(ids, with_infinities(values) if _is_parquet(path) else values)])
-
-
-def _is_parquet(path: str | os.PathLike[str]) -> bool:
-    return Path(path).suffix.lower() == ".parquet"
 
 
 def with_infinities(values: Any) -> Any:
@@ -105,44 +92,22 @@ def with_infinities(values: Any) -> Any:
     return floats
 
 
-def to_dict(parts: Iterable[Rows]) -> dict[Any, Any]:
-    """Return all parts as {vertex: value} of Python's own ids and values; vectors are lists."""
-    out: dict[Any, Any] = {}
-    for ids, values in parts:
-        out.update(zip(_to_list(ids), _to_list(values), strict=True))
-    return out
-
-
-def _to_list(column: Any) -> list[Any]:
-    if isinstance(column, np.ndarray):
-        return list(column.tolist())
-    return list(column.to_pylist()) if isinstance(column, pa.Array) else list(column)
-
-
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
-def _pieces(parts: Iterable[Rows]) -> Iterator[Rows]:
-    for ids, values in parts:
-        for k in range(0, len(ids), _AT_ONCE):
-            yield ids[k : k + _AT_ONCE], values[k : k + _AT_ONCE]
-
-
-def _write_csv(path: str, parts: Iterable[Rows]) -> int:
-    rows = 0
+def _write_csv(path: str, ids: Any, values: Any) -> None:
     with open(path, "wb") as file:
         file.write(b"vertex,value\n")
-        for ids, values in _pieces(parts):
-            table = pa.table({"vertex": column(ids), "value": _csv_values(values)})
+        for k in range(0, len(ids), _ROWS):
+            rows = slice(k, k + _ROWS)
+            table = pa.table({"vertex": column(ids[rows]), "value": _csv_values(values[rows])})
             texts = [c for c in table.columns if pa.types.is_string(c.type)]
             quoted = any(pc.any(pc.match_substring_regex(c, _SPECIAL)).as_py() for c in texts)
             style: Any = "needed" if quoted else "none"
             csv.write_csv(table, file, csv.WriteOptions(include_header=False, quoting_style=style))
-            rows += len(ids)
-    return rows
 
 
 def _csv_values(values: Any) -> pa.Array:
@@ -157,7 +122,8 @@ def _csv_values(values: Any) -> pa.Array:
             return pc.if_else(infinite, signed, pc.cast(pa.array(values), pa.string()))
         if values.dtype.kind != "O":
             return pa.array(values)
-    return pa.array([_text(v) for v in _to_list(values)], pa.string())
+    objects = values.tolist() if isinstance(values, np.ndarray) else values
+    return pa.array([_text(v) for v in objects], pa.string())
 
 
 def _text(value: Any) -> str:
@@ -166,29 +132,17 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def _write_parquet(path: str, parts: Iterable[Rows]) -> int:
+def _write_parquet(path: str, ids: Any, values: Any) -> None:
     import pyarrow.parquet as pq
 
-    rows, writer = 0, None
-    try:
-        for ids, values in _pieces(parts):
-            table = pa.table({"vertex": column(ids), "value": column(values)})
-            writer = writer or pq.ParquetWriter(path, table.schema)
-            writer.write_table(table.cast(writer.schema))
-            rows += len(ids)
-        if writer is None:
-            nothing = {"vertex": np.empty(0, np.int64), "value": np.empty(0)}
-            pq.write_table(pa.table(nothing), path)
-    finally:
-        if writer is not None:
-            writer.close()
-    return rows
+    table = pa.table({"vertex": column(ids), "value": column(with_infinities(values))})
+    pq.write_table(table, path, row_group_size=_ROWS)
 
 
 def column(values: Any) -> pa.Array:
-    """The Arrow form of ids or values; objects which Arrow does not know become their `repr`.
+    """Return ids or values as an Arrow array; objects that Arrow has no type for as their `repr`.
 
-    What is masked is null, a vector as a whole.
+    A masked value is null; so is a vector of which any number is masked.
     """
     if isinstance(values, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(values)

@@ -1,7 +1,7 @@
-"""A finished loop's results, read from the store: by id without a scan, or vertices.
+"""Results of a loop, read from the store: some vertices by id without a scan, or all vertices.
 
-A vertex has the fields of its own class. Where a program has several classes, a vertex's row begins
-with the name of its class, and a table of all vertices has nothing where a class lacks a field.
+A vertex has the fields of its class. If a program has several classes, a vertex's row begins with
+the name of its class, and a table of all vertices has nulls where a class lacks a field.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Result:
         backend: URL of the store.
         loop: the name of the loop.
         iteration: the newest version at or before it; None for the newest.
-        statistics: in place of those that the version holds.
-        spark: the session that `dataframe` uses.
+        statistics: instead of those of the version.
+        spark: the session for `dataframe`.
         trusted: unpickle fields that are Python objects.
-        schema: the program's; by default the version's own. A column that is a number by the
-            schema is never unpickled.
-        store: that of `backend`, open already; `close` closes it.
+        schema: the program's; by default the version's. A column that is a number in the schema is
+            never unpickled.
+        store: the open store of `backend`; `close` closes it.
 
     Attributes:
-        backend: the store's URL, as given; `read` takes it, and its text shows no password.
+        backend: the store's URL, which `read` takes; its text contains no password.
         loop: the name of the loop.
         iteration: the iteration of the version.
         statistics: iterations, hops, updates, messages, bytes, seconds and more of the run.
@@ -118,14 +118,17 @@ class Result:
         return self._manifest.aggregates
 
     def lookup(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
-        """Return the state of some vertices, without a scan; unknown ids are left out.
+        """Return the state of some vertices, without a scan; unknown ids are skipped.
 
         Args:
             ids: an id, or several (a list, an array, ...).
-            field: only this one.
+            field: only this field.
+
+        Returns:
+            For each id its fields, by name.
 
         Raises:
-            InputError: the loop's ids are integers and one of these is none; no such field.
+            InputError: the loop's ids are integers and one of these is not; no such field.
 
         >>> result.lookup([17, 42])  # doctest: +SKIP
         {17: {'rank': 0.0021}, 42: {'rank': 0.0013}}
@@ -149,7 +152,7 @@ class Result:
         return {"class": self._fields.classes.get(kind, NO_FIELDS).name} if several else {}
 
     def _lookup(self, ids: Any, columns: list[str] | None) -> dict[Any, tuple[int, dict[str, Any]]]:
-        """The class number and the stored row of every vertex that the version has, in order."""
+        """The class number and the stored row of each vertex that exists, in the order of `ids`."""
         keys: Any = [str(i) if self.string_ids else self._int64(i) for i in _as_list(ids)]
         stored = self._store.lookup(
             self.loop, keys, at=self.iteration, trusted=self._trusted,
@@ -183,7 +186,7 @@ class Result:
         return self._name(value) if self._is_id(name) and self.string_ids else value
 
     def _name(self, code: int) -> str | None:
-        """The string id with this code, found by binary search in the partitions' ids."""
+        """The string id of a code, by binary search in the partitions' ids."""
         wanted = np.array([code], np.int64)
         for ref in self._store.segments(self._manifest):
             if ref.kind not in ("base", "delta"):
@@ -201,8 +204,11 @@ class Result:
     def partitions(self, fields: list[str] | None = None) -> Iterator[dict[str, Array]]:
         """Yield each partition's columns as stored: "id", the fields, names of string ids.
 
-        With several classes "kind" has each vertex's class number, and a field of a class after
-        the first is in a column `Class.field`. `fields` are the columns wanted, all by default.
+        With several classes, "kind" has each vertex's class number, and a field of a class after
+        the first is a column `Class.field`.
+
+        Args:
+            fields: the columns to read; None for all.
         """
         wanted = None if fields is None else [*fields, "kind"]
         for _, columns in self._store.read(
@@ -217,9 +223,9 @@ class Result:
     def columns(self) -> dict[str, Array]:
         """Return all vertices ascending by id: "id" and the state fields, as arrays.
 
-        String ids come as an object array of str. Of a program of several classes, "class" has
-        each vertex's class; classes which have fields of one name and type share its column; and
-        a column that not all vertices have is masked (`numpy.ma`), or None in objects.
+        String ids are an object array of str. If the program has several classes, "class" has each
+        vertex's class, classes share a column if name and type are the same, and a column that not
+        all vertices have is masked (`numpy.ma`), or has None among objects.
         """
         wanted = self._fields.table()
         vertices = self._vertices([c for where in wanted.values() for c in where.values()])
@@ -236,9 +242,10 @@ class Result:
         return result
 
     def rows(self, field: str | None = None) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Yield every vertex ascending by id, and its row as `lookup` gives it.
+        """Yield each vertex's id and row, as `lookup` returns it, ascending by id.
 
-        With a field, only that one, of the vertices which have it.
+        Args:
+            field: only this field, of the vertices that have it.
         """
         shown = self._fields.shown(field)
         vertices = self._vertices([c for names in shown.values() for c in names.values()])
@@ -286,8 +293,8 @@ class Result:
             field: each class's result by default.
 
         Returns:
-            The ids of the vertices which have the field (int64[n], or n str as objects), and its
-            values, (n,) or (n, size).
+            The ids of the vertices that have the field (int64[n], or n str as objects), and its
+            values, shape (n,) or (n, size).
 
         Raises:
             InputError: there is no such field, or the loop has no state yet.
@@ -299,11 +306,14 @@ class Result:
 
     @property
     def result_field(self) -> str:
-        """The field that is meant where none is named: the first class's result."""
+        """The default field: the result of the first class."""
         return next(iter(c.result for c in self._fields.classes.values() if c.result), "")
 
     def to_dict(self, field: str | None = None) -> dict[Any, Any]:
-        """Return one field of every vertex which has it, by id; each class's result by default.
+        """Return one field of every vertex that has it, by id.
+
+        Args:
+            field: by default each class's result.
 
         Raises:
             InputError: there is no such field, or the loop has no state yet.
@@ -316,7 +326,10 @@ class Result:
         self._fields.find(field)
 
     def dataframe(self, spark: SparkSession | None = None) -> DataFrame:
-        """Return a Spark DataFrame: column `id`, then one per state field; see `column_codec`.
+        """Return a Spark DataFrame with a column `id` and one per state field; see `columns`.
+
+        Args:
+            spark: the session; by default the loop's, or else the active one.
 
         Raises:
             InputError: there is no Spark session.
@@ -333,7 +346,10 @@ class Result:
         return session.createDataFrame(pa.table(columns))
 
     def to_graphframe(self, edges: DataFrame) -> Any:
-        """Return a GraphFrames `GraphFrame`: vertices with their state, and these edges.
+        """Return a GraphFrames `GraphFrame` of the vertices with their state, and of edges.
+
+        Args:
+            edges: a DataFrame with columns `src` and `dst`.
 
         Raises:
             InputError: GraphFrames is not installed.
@@ -351,9 +367,9 @@ class Result:
 
         Args:
             path: a file, which is replaced.
-            field: each class's result by default; vertices whose class lacks the field are left
-                out. Where it is an int in one class and a float in another, floats are written.
-            ids: these vertices only, in this order.
+            field: by default each class's result; vertices whose class lacks the field are skipped.
+                If it is an int in one class and a float in another, floats are written.
+            ids: only these vertices, in this order.
 
         Raises:
             InputError: no such field or vertex, or a path that cannot be written.
@@ -374,14 +390,14 @@ class Result:
         write(path, np.array([*rows]), np.array(values, object if objects else None))
 
     def require(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
-        """Return the state of some vertices, as `lookup`, all of which must be there.
+        """Return the state of some vertices, as `lookup`; all of them must exist.
 
         Args:
             ids: an id, or several.
-            field: only this one; None for all.
+            field: only this field; None for all.
 
         Raises:
-            InputError: an id which is no vertex, or a field which one of them does not have.
+            InputError: an id is not a vertex, or a vertex does not have the field.
         """
         wanted = _as_list(ids)
         rows = self.lookup(wanted, field)
@@ -397,7 +413,7 @@ class Result:
             raise InputError(f"no vertex {shorten(str(missing[0]))} in loop {self.loop!r}")
 
     def staleness(self) -> str | None:
-        """Say how far a version of a main loop, or of a fork of one, may be from exact.
+        """Describe how far a version of a main loop, or of a fork of one, may be from exact.
 
         Returns:
             A line such as "wcc: version 12 after 3,000 changes, 1,000 of them not reflected yet,
@@ -437,7 +453,7 @@ class _Vertices:
     columns: dict[str, Array]  # as stored
 
     def column(self, where: Mapping[int, str]) -> tuple[Array, Array]:
-        """Which vertices have a field, and its values; `where` is that of `Fields`."""
+        """Return which vertices have a field, and its values; `where` is as in `Fields`."""
         has = np.isin(self.kinds, [*where])
         parts = {kind: self.columns[name] for kind, name in where.items()}
         if len(parts) == 1:
@@ -453,7 +469,7 @@ class _Vertices:
 
 
 def _like(parts: list[Array], count: int) -> Array:
-    """An empty column for values of all the parts: numbers, or else objects."""
+    """Return an empty column for values of all parts: of numbers, or else of objects."""
     shapes = {part.shape[1:] for part in parts}
     if len(shapes) > 1 or any(part.dtype == object for part in parts):
         return np.full(count, None, object)
@@ -470,10 +486,10 @@ def read(
     """Open a version of a loop for reading.
 
     Args:
-        backend: URL of the store, or "@FILE" for a file which holds it.
+        backend: URL of the store, or "@FILE" for a file that contains it.
         loop: the name of the loop.
         at: the newest version at or before this iteration; None for the newest.
-        trusted: unpickle state fields which are Python objects. A pickle can run code, so whoever
+        trusted: unpickle state fields that are Python objects. A pickle can run code, so whoever
             can write to the store must be trusted.
 
     Returns:

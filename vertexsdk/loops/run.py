@@ -1,4 +1,4 @@
-"""`run`: a program on a graph, from `init` to its end."""
+"""Run a program on a graph, from `init` until it converges."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def run(
         program: a Vertex subclass, or a `Program` of several.
         graph: see `Graph.read`.
         params: values of the program's parameters.
-        backend: URL of the versioned store, or "@FILE" for a file which holds it; see
-            `address_or_default`.
-        loop: the name under which versions are committed; the program's name by default.
-        max_iterations: stop after so many iterations; by default the class's own limit.
-        tolerance: do not send changes that are not larger; by default the class's own.
-        commit_every: commit a version every so many iterations too, not only at the end.
-        compiled: False interprets; "require" refuses what does not compile.
+        backend: URL of the versioned store, or "@FILE" for a file that contains it; the default
+            is `VERTEXSDK_BACKEND`, or else a directory `vertexsdk-state`.
+        loop: the name of the loop in the store; by default the program's name.
+        max_iterations: stop after so many iterations; by default the class's limit.
+        tolerance: do not send on changes up to this size; by default the class's.
+        commit_every: also commit a version every so many iterations, not only at the end.
+        compiled: False interprets the program; "require" refuses one that does not compile.
         threads: number of threads per partition; by default the cores are divided evenly.
         exchange: send messages between partitions through the "driver" or by a Spark "shuffle";
             "auto" chooses by size.
         delay_bound: how many iterations a partition may be ahead of the slowest vertex, plus one:
             1 is synchronous; "auto" chooses. See `docs/delay-bound.md`.
-        progress: show a progress bar; the default is on a terminal only.
+        progress: show a progress bar; by default on a terminal only.
         trusted: unpickle the result's fields that are Python objects. A pickle can run code, so
             whoever can write to the store must be trusted.
 

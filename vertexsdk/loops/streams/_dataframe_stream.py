@@ -1,9 +1,9 @@
-"""A Structured Streaming DataFrame that flows into a main loop, a micro-batch at a time.
+"""Ingests a Structured Streaming DataFrame into a main loop, a micro-batch at a time.
 
-Spark's batch id is the offset, under the query's own id as the source: Spark keeps that id in the
-checkpoint, and repeats a batch whose end it did not record. A batch is committed before Spark is
-told that it is done, so Spark waits when batches come faster than that. What a batch may hold is
-for the source to limit (`maxFilesPerTrigger`, `maxOffsetsPerTrigger`, `rowsPerSecond`).
+Spark's batch id is the offset, and the query's id, which Spark stores in the checkpoint, is the
+source: Spark repeats a batch whose end it did not record. A batch is committed before Spark learns
+that it is done, so Spark waits if batches arrive faster than that. The source limits the size of a
+batch (`maxFilesPerTrigger`, `maxOffsetsPerTrigger`, `rowsPerSecond`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from vertexsdk.errors import InputError, RunError, VertexError
 from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.changes import Changes
+from vertexsdk.graph.changes.ingester import Ingester
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import check_columns, read_rows
 from vertexsdk.loops.streams._stream import Stream
@@ -34,10 +35,10 @@ _NO_STOPS = np.empty(0, np.int64)
 
 
 class DataFrameStream(Stream):
-    """A streaming DataFrame that flows into a main loop; see `MainLoop.start` for the options.
+    """Ingests a streaming DataFrame; see `MainLoop.start` for the options.
 
     Args:
-        intake: what passes batches to the loop.
+        intake: passes batches to the loop.
         frame: the DataFrame.
         form: the ids and values of the loop's graph.
 
@@ -59,13 +60,13 @@ class DataFrameStream(Stream):
         super().__init__(intake)
         if not getattr(frame, "isStreaming", False):
             raise InputError(
-                "the stream is no streaming DataFrame; make it by spark.readStream, or give what "
-                "there is now to ingest()"
+                "the DataFrame is not a streaming one: create it with spark.readStream, or pass it "
+                "to ingest()"
             )
         if deltas is None:
             check_columns(frame.columns, time_column)
         elif time_column is not None:
-            raise InputError("time_column: is for columns of changes, not for deltas=")
+            raise InputError("time_column cannot be combined with deltas=: leave one of them out")
         self._form, self._time_column = form, time_column
         self._deltas = deltas() if isinstance(deltas, type) else deltas
         self._received = 0
@@ -104,13 +105,13 @@ class DataFrameStream(Stream):
                 raise
 
     def _check(self, source: str, number: int) -> None:
-        """Refuse a checkpoint which is ahead of what the loop has committed."""
+        """Refuse a checkpoint that is ahead of the loop."""
         if self._next is None:
             self._next = int(self.intake.main.offsets.get(source, -1)) + 1
         if number > self._next:
             raise InputError(
-                f"the checkpoint begins with batch {number}, but this loop has not taken in batch "
-                f"{self._next}: give it a checkpointLocation of its own"
+                f"the checkpoint starts at batch {number}, but this loop has not ingested batch "
+                f"{self._next}: use another checkpointLocation"
             )
         self._next = number + 1
 
@@ -127,7 +128,7 @@ class DataFrameStream(Stream):
 
     @staticmethod
     def _table(frame: DataFrame, number: int) -> Any:
-        """The rows of a micro-batch, of which Spark bounds the bytes."""
+        """The rows of a micro-batch; Spark limits their bytes."""
         try:
             with spark_failure():
                 return frame.toArrow()
@@ -135,7 +136,7 @@ class DataFrameStream(Stream):
             if "spark.driver.maxResultSize" not in str(error):
                 raise
             raise InputError(
-                f"batch {number} is larger than spark.driver.maxResultSize: raise that, or bound "
+                f"batch {number} is larger than spark.driver.maxResultSize: raise that, or limit "
                 "batches at the source (maxFilesPerTrigger, maxOffsetsPerTrigger, rowsPerSecond)"
             ) from None
 
@@ -150,14 +151,13 @@ class DataFrameStream(Stream):
             self._worker.shutdown(wait=False)
 
     def _changes_of(self, frame: DataFrame) -> Any:
-        """What `deltas` returns: an `Ingester` for the rows, a function for the DataFrame."""
-        for name in ("batch", "ingest_all"):
-            if hasattr(self._deltas, name):
-                return getattr(self._deltas, name)(frame.toLocalIterator())
+        """The changes that `deltas`, an `Ingester` or a function, makes of a micro-batch."""
+        if isinstance(self._deltas, Ingester):
+            return self._deltas.batch(frame.toLocalIterator())
         return self._deltas(frame)
 
     def progress(self) -> StreamProgress:
-        """See `Stream`; bytes unread are known where the source tells them, as Kafka's does."""
+        """See `Stream`; only some sources, such as Kafka's, report the bytes that are unread."""
         return self.intake.progress(self._received, self._unread(), self.isActive)
 
     def _unread(self) -> int:
@@ -171,7 +171,7 @@ class DataFrameStream(Stream):
         return int(unread)
 
     def stop(self) -> None:
-        """See `Stream`; a batch which has begun is committed."""
+        """See `Stream`; a batch that has started is committed."""
         with self._in_batch:
             self._stopping = True
         with contextlib.suppress(Exception):  # the query failed meanwhile, or Spark was stopped

@@ -1,7 +1,7 @@
-"""Change files that flow into a main loop, and the start of a stream of either kind.
+"""Ingests change files into a main loop, and starts streams of either kind.
 
-The source's offset is committed with each batch, so a stream which is started again, by whatever
-process, continues after the last batch: no change is lost or applied twice.
+The source's offset is committed with each batch, so a stream that is started again, by any process,
+continues after the last batch: no change is lost or applied twice.
 """
 
 from __future__ import annotations
@@ -9,23 +9,26 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.loops.streams._stream import Stream
-from vertexsdk.loops.streams.intake import ChangeSink, StreamIntake, StreamProgress
+from vertexsdk.loops.streams.intake import StreamIntake, StreamProgress
 from vertexsdk.loops.streams.read_ahead import ReadAhead
+
+if TYPE_CHECKING:
+    from vertexsdk.loops.main_loop import MainLoop
 
 __all__ = ["FileStream", "start_stream"]
 
 
 class FileStream(Stream):
-    """Change files that flow into a main loop.
+    """Ingests change files.
 
     Args:
-        intake: what passes batches to the loop.
+        intake: passes batches to the loop.
         source: the files.
         limits: those of `ReadAhead`.
     """
@@ -52,18 +55,18 @@ class FileStream(Stream):
         return self.intake.progress(self._batches.received, unread, self.isActive)
 
     def stop(self) -> None:
-        """See `Stream`; what was read ahead is committed."""
+        """See `Stream`; batches that were read ahead are committed."""
         self._batches.stop()
         self._thread.join()
 
 
-def start_stream(main: ChangeSink, stream: Any, options: Mapping[str, Any]) -> Stream:
+def start_stream(main: MainLoop, stream: Any, options: Mapping[str, Any]) -> Stream:
     """Start a stream into a main loop; the arguments are those of `MainLoop.start`.
 
     Args:
         main: the loop.
         stream: change files, or a streaming DataFrame.
-        options: those which are None are left out.
+        options: None is the default of each.
 
     Raises:
         InputError: the stream is of another kind, or an option is not for its kind.
@@ -74,7 +77,7 @@ def start_stream(main: ChangeSink, stream: Any, options: Mapping[str, Any]) -> S
         _refuse_others(options, {"follow", "idle", "time_column"}, "streaming DataFrames")
         time_field = options.pop("time_column", 0)
         if not isinstance(time_field, int) or time_field < 0:
-            raise InputError(f"time_column {time_field!r}: give the number of the field, from 1")
+            raise InputError(f"time_column is {time_field!r}; it must be a field's number, from 1")
         form = LineFormat(main.integers, main.value, time_field)
         paths = [stream] if isinstance(stream, (str, os.PathLike)) else stream
         source = ChangeFiles(
@@ -92,4 +95,4 @@ def start_stream(main: ChangeSink, stream: Any, options: Mapping[str, Any]) -> S
 def _refuse_others(options: Mapping[str, Any], known: set[str], kind: str) -> None:
     for name in options:
         if name not in known:
-            raise InputError(f"{name}: is for {kind} only; leave it out")
+            raise InputError(f"{name} is only for {kind}: leave it out")

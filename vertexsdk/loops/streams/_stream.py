@@ -1,4 +1,4 @@
-"""A stream that flows into a main loop in the background, whatever its source."""
+"""A stream into a main loop, in the background, from any source."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _log = logging.getLogger("vertexsdk")
 
 
 class Stream(ABC):
-    """A stream that flows into a main loop; `MainLoop.start` returns it.
+    """A stream into a main loop, as `MainLoop.start` returns it; a context manager that stops it.
 
-    A context manager which stops it. The names are those of Spark's `StreamingQuery`.
+    The names are those of Spark's `StreamingQuery`.
 
     Args:
-        intake: what passes its batches to the loop.
+        intake: passes batches to the loop.
 
     Example:
         >>> stream = main.start("changes/")  # doctest: +SKIP
@@ -81,8 +81,8 @@ class Stream(ABC):
 
     def _message(self, why: str) -> str:
         return (
-            f"the stream died after {self.intake.committed:,} changes: {why.rstrip('. ')}; what "
-            "was taken in is kept: start the stream again to go on from there"
+            f"the stream failed after {self.intake.committed:,} changes: {why.rstrip('. ')}; these "
+            "are committed: start the stream again to continue after them"
         )
 
     def __enter__(self) -> Stream:

@@ -1,7 +1,7 @@
-"""Batches of a source on their way into a main loop: counted, and checked for what is wrong.
+"""Checks and counts the batches of a source on their way into a main loop.
 
-Bad lines are left out, changes whose time runs backwards are applied; both are counted, the first
-few are logged, and a strict loop refuses the batch at the first.
+Bad lines are skipped, and changes whose time runs backwards are applied. Both are counted, the
+first few are logged, and a strict loop refuses a batch with one of them.
 """
 
 from __future__ import annotations
@@ -11,43 +11,19 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.batch import ChangeBatch
 
-__all__ = ["ChangeSink", "StreamIntake", "StreamProgress"]
+if TYPE_CHECKING:
+    from vertexsdk.loops.main_loop import MainLoop
+
+__all__ = ["StreamIntake", "StreamProgress"]
 
 _log = logging.getLogger("vertexsdk")
 _SHOWN = 3  # of bad lines and of late changes; all are counted
-_WINDOW = 10.0  # seconds over which the rate is taken
-
-
-class ChangeSink(Protocol):
-    """The part of `MainLoop` that a stream needs.
-
-    Attributes:
-        strict: refuse bad lines and late changes.
-    """
-
-    strict: bool
-
-    @property
-    def integers(self) -> bool:
-        """Whether ids are int64; else they are strings."""
-
-    @property
-    def value(self) -> str | None:
-        """The dtype of the edge values which the program reads, or None."""
-
-    @property
-    def offsets(self) -> Mapping[str, Any]:
-        """For each source, the offset which was committed last."""
-
-    def ingest(
-        self, changes: Any, *, source: str | None = None, offset: Any = None, bad: int = 0
-    ) -> Mapping[str, int]:
-        """See `MainLoop.ingest`."""
+_WINDOW = 10.0  # seconds over which the rate is computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +71,7 @@ class StreamIntake:
         committed, batches, bad, late: see `StreamProgress`; `committed` is its `taken_in`.
     """
 
-    def __init__(self, main: ChangeSink) -> None:
+    def __init__(self, main: MainLoop) -> None:
         self.main = main
         self.committed = self.batches = self.bad = self.late = 0
         self._began = time.monotonic()
@@ -129,9 +105,9 @@ class StreamIntake:
         if self.main.strict and (bad_lines or late):
             raise InputError((bad_lines or late)[0])
         for text in bad_lines[: max(_SHOWN - self.bad, 0)]:
-            _log.warning("%s; left out", text)
+            _log.warning("%s; skipped", text)
         for text in late[: max(_SHOWN - self.late, 0)]:
-            _log.warning("%s; taken in", text)
+            _log.warning("%s; applied all the same", text)
         self.bad += len(batch.bad)
         self.late += len(batch.late)
 

@@ -1,6 +1,6 @@
-"""Batches that a thread reads ahead, bounded: a source which is faster than its reader waits.
+"""Batches that a thread reads ahead of their consumer; a source that is too fast waits.
 
-At most so many changes and bytes wait, and one batch more.
+The number of changes and of bytes that are read ahead is limited, but for one batch.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
-from types import TracebackType
 
 from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.change_files import ChangeFiles
@@ -19,12 +18,12 @@ _SIGNAL_SECONDS = 0.5  # Python handles a signal that came just before a wait wh
 
 
 class ReadAhead:
-    """The batches of a source in order, read by a thread of its own.
+    """The batches of a source in order, read by a background thread.
 
     Args:
         source: iterated over once.
-        max_changes: number of changes that may wait.
-        max_bytes: bytes of memory that they may take.
+        max_changes: number of changes that may be read ahead.
+        max_bytes: bytes of memory that they may use.
 
     Attributes:
         received: number of changes read so far.
@@ -58,7 +57,7 @@ class ReadAhead:
 
     @property
     def behind(self) -> int:
-        """How many changes were read and wait."""
+        """How many changes are read ahead."""
         return self._changes
 
     def _read(self) -> None:
@@ -101,11 +100,11 @@ class ReadAhead:
             raise self._error
 
     def stop(self) -> None:
-        """Stop the source; batches which were read are still returned."""
+        """Stop the source; batches read before are still returned."""
         self.source.stop()
 
     def close(self) -> None:
-        """End the thread; batches which still wait are dropped."""
+        """End the thread; batches that are read ahead are dropped."""
         self.source.stop()
         with self._changed:
             self._stopped = True
@@ -115,10 +114,5 @@ class ReadAhead:
     def __enter__(self) -> ReadAhead:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
