@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 EDGES = {
-    "none.txt": (None, r"none\.txt: no such file; give an edge file"),
+    "none.txt": (None, r"none\.txt: no such file; name an edge file"),
     "empty.txt": ("", r"empty\.txt: the file is empty"),
     "comments.txt": ("# nothing\n", r"there is no edge in the input"),
     "one.txt": ("1 2\n3\n", r"one\.txt, line 2: '3': one field"),

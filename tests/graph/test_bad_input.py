@@ -97,7 +97,7 @@ def test_nothing_there(spark: SparkSession, tmp_path: Path) -> None:
         "none.txt": "no such file",
         "none-*.txt": "no such file",
         "empty.txt": "the file is empty",
-        "directory": "the directory has no files in it",
+        "directory": "the directory has no files",
     }.items():
         with pytest.raises(InputError, match=said) as caught:
             Graph.read(spark, str(tmp_path / name))

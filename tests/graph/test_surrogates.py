@@ -64,7 +64,9 @@ MADE: dict[str, Callable[[Any, Path], Any]] = {
 
 @pytest.mark.parametrize("source", MADE)
 def test_edges(spark: SparkSession, tmp_path: Path, source: str) -> None:
-    with pytest.raises(InputError, match=r"no text in UTF-8|not UTF-8 text") as caught:
+    with pytest.raises(
+        InputError, match=r"not valid in UTF-8|no text in UTF-8|not UTF-8 text"
+    ) as caught:
         vertexsdk.run(
             ConnectedComponents, MADE[source](spark, tmp_path), backend="memory://surrogates"
         )

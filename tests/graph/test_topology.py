@@ -67,9 +67,9 @@ def build(
     if partitions == 1:
         own = sort_edges(chunks_of(edges, variant, size), variant, extra=[named.ids], **options)
         counts = own.rows.duplicates, own.rows.self_loops
-        assert own.rows.given == len(edges)
-        told = [np.empty(0, np.int64)]
-        return [build_topology(own, told, variant, vertices=named, threads=threads)], *counts
+        assert own.rows.edges_read == len(edges)
+        inbound_ids = [np.empty(0, np.int64)]
+        return [build_topology(own, inbound_ids, variant, vertices=named, threads=threads)], *counts
     mode = edge_mode(variant.direction, undirected)
     table, placement = placement, placement or Placement(partitions)
     half = len(edges) // 2
@@ -85,17 +85,23 @@ def build(
         own = sort_edges(chunks, variant, partition=p, placement=placement, **options)
         duplicates += own.rows.duplicates
         loops += own.rows.self_loops
-        read += own.rows.given
+        read += own.rows.edges_read
         for q, block in row_blocks(p, own, partitions, 0):
             rows[q].append(block)
     assert read == len(edges)
     parts = []
     for p in range(partitions):
-        own, told, _ = join_rows(rows[p], partitions)
+        own, inbound_ids, _ = join_rows(rows[p], partitions)
         mine = named.owned_by(p, placement)
         parts.append(
             build_topology(
-                own, told, variant, partition=p, placement=table, vertices=mine, threads=threads
+                own,
+                inbound_ids,
+                variant,
+                partition=p,
+                placement=table,
+                vertices=mine,
+                threads=threads,
             )
         )
     return parts, duplicates, loops

@@ -397,7 +397,7 @@ class Graph:
             spec, reports, kinds = self._load_placed(variant, workers)
         if not sum(r.vertices for r in reports) and not self.may_be_empty:
             raise InputError("there is no edge in the input; a line is `source target [value]`")
-        given, duplicates = sum(r.given for r in reports), sum(r.duplicates for r in reports)
+        given, duplicates = sum(r.edges_read for r in reports), sum(r.duplicates for r in reports)
         return VariantInfo(
             variant=variant,
             num_vertices=sum(r.vertices for r in reports),

@@ -1,4 +1,4 @@
-"""What a backend does itself: segments, manifests, heads and versions."""
+"""Tests of a backend's own methods: segments, manifests, heads and versions."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class ContractSuite:
         pieces = [np.random.default_rng(n).bytes(n) for n in sizes]
         assert backend.get_segment(key) is None
         backend.put_segment(key, pieces)
-        found = backend.get_segment(key)
-        assert found is not None
-        assert b"".join(piece.tobytes() for piece in found) == b"".join(pieces)
-        assert not any(piece.flags.writeable for piece in found)
+        arrays = backend.get_segment(key)
+        assert arrays is not None
+        assert b"".join(array.tobytes() for array in arrays) == b"".join(pieces)
+        assert not any(array.flags.writeable for array in arrays)
 
     def test_duplicate_attempts_stand_beside_each_other(self, backend: Backend) -> None:
         keys = [SegmentKey("loop", 0, 1, new_attempt()) for _ in range(2)]
@@ -51,14 +51,14 @@ class ContractSuite:
         backend = store.backend
         keys = [SegmentKey("loop", 0, n, new_attempt()) for n in range(20)]
         backend.put_segment(keys[0], [b"x" * 300_000])
-        found = backend.get_segment(keys[0])
-        assert found is not None
+        arrays = backend.get_segment(keys[0])
+        assert arrays is not None
         backend.delete_segments(keys[:1])
         for key in keys[1:]:  # would reuse its place
             backend.put_segment(key, [b"y" * 300_000])
         assert backend.get_segment(keys[0]) is None
         store.close()
-        assert b"".join(piece.tobytes() for piece in found) == b"x" * 300_000
+        assert b"".join(array.tobytes() for array in arrays) == b"x" * 300_000
 
     def test_names_are_kept_apart(self, backend: Backend) -> None:
         keys = {name: SegmentKey(name, 20, 1 << 40, new_attempt()) for name in HOSTILE_NAMES}
@@ -189,8 +189,8 @@ class ContractSuite:
         assert backend.swap_head("a", None, Head("other", 400, 1))
         assert backend.swap_head("c", None, Head("other", 2, 1))
         expected = {-1: None, 0: 0, 4: 0, 5: 5, 299: 5, 300: 300, 1 << 39: 300, 1 << 50: 1 << 40}
-        for iteration, found in expected.items():
-            version = None if found is None else (found, f"m{found}")
+        for iteration, newest in expected.items():
+            version = None if newest is None else (newest, f"m{newest}")
             assert backend.floor("b", iteration) == version
         assert backend.floor("absent", 5) is None
         assert backend.floor("a", 399) is None
@@ -209,6 +209,6 @@ class ContractSuite:
 
 def content(backend: Backend, key: SegmentKey) -> bytes:
     """The bytes of a segment."""
-    found = backend.get_segment(key)
-    assert found is not None
-    return b"".join(piece.tobytes() for piece in found)
+    arrays = backend.get_segment(key)
+    assert arrays is not None
+    return b"".join(array.tobytes() for array in arrays)

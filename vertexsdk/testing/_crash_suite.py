@@ -1,4 +1,4 @@
-"""What must hold when processes die at any instant, race for a loop, or bits change."""
+"""Tests of processes that die at any instant or race for a loop, and of bits that change."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import pickle
 import random
 import time
 
-import numpy as np
 import pytest
 
 from vertexsdk.state import CorruptError, FencedError, Store, open_store
 from vertexsdk.testing._contract_suite import content
-from vertexsdk.testing._processes import STEPS, commit_and_die, commit_for_ever, run_together
+from vertexsdk.testing._processes import STEPS, commit_and_die, commit_for_ever, put, run_together
 
 __all__ = ["CrashSuite"]
 
@@ -26,9 +25,7 @@ class CrashSuite:
     @pytest.mark.parametrize("step", STEPS)
     @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
     def test_killed_between_steps_of_a_commit(self, store: Store, step: str, before: bool) -> None:
-        columns = {"id": np.arange(10), "value": np.zeros(10)}
-        first = store.put_segment("loop", 0, 0, "base", columns)
-        store.commit("loop", iteration=0, segments=[first])
+        store.commit("loop", iteration=0, segments=[put(store, "loop", 0, 0.0)])
         codes = run_together(commit_and_die, [(store.backend.address, "loop", step, before)])
         assert codes == [-9]
         committed = step == "swap_head" and not before
@@ -37,7 +34,7 @@ class CrashSuite:
         assert state["value"].tolist() == [float(committed)] * 10
         assert store.verify() == []
         newest = store.claim("loop")  # and whoever comes next can go on
-        again = store.put_segment("loop", 0, 2, "base", columns)
+        again = put(store, "loop", 2, 0.0)
         assert store.commit("loop", iteration=2, segments=[again], parent=newest).iteration == 2
 
     def test_killed_at_random_instants(self, store: Store) -> None:
@@ -71,10 +68,9 @@ class CrashSuite:
             assert store.verify() == []
 
     def test_the_older_of_two_drivers_is_fenced(self, store: Store) -> None:
-        columns = {"id": np.arange(3), "value": np.zeros(3)}
         store.claim("loop")
         other: Store = pickle.loads(pickle.dumps(store))
-        refs = [s.put_segment("loop", 0, 0, "base", columns) for s in (store, other)]
+        refs = [put(s, "loop", 0, 0.0) for s in (store, other)]
         assert other.commit("loop", iteration=0, segments=refs[1:]).iteration == 0
         with pytest.raises(FencedError, match="another driver"):
             store.commit("loop", iteration=0, segments=refs[:1])
@@ -85,8 +81,7 @@ class CrashSuite:
 
     @pytest.mark.parametrize("rows", [10, 100_000])
     def test_a_flipped_bit_is_found_and_named(self, store: Store, rows: int) -> None:
-        columns = {"id": np.arange(rows), "value": np.ones(rows)}
-        ref = store.put_segment("loop", 0, 0, "base", columns)
+        ref = put(store, "loop", 0, 1.0, rows)
         store.commit("loop", iteration=0, segments=[ref])
         bad = bytearray(content(store.backend, ref.key))
         bad[-64] ^= 4

@@ -1,4 +1,4 @@
-"""A store driven at random beside a dictionary of dictionaries, which says what it must give."""
+"""A store driven at random beside a dictionary of dictionaries, with which it must agree."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ class StoreMachine(RuleBasedStateMachine):
         assert after.iteration == max(self.model[loop])
         if before != after:
             self._moved(loop)
-        kept = [ref.kind for ref in self.store.segments(after)]
-        assert "delta" not in kept or "base" not in kept
+        kinds = [ref.kind for ref in self.store.segments(after)]
+        assert "delta" not in kinds or "base" not in kinds
 
     @precondition(lambda self: self.model)
     @rule(data=st.data())
@@ -117,9 +117,9 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data(), keep=st.integers(1, 3))
     def prune(self, data: Any, keep: int) -> None:
         loop = data.draw(st.sampled_from(sorted(self.model)))
-        kept = sorted(self.model[loop])[-keep:]
+        newest = sorted(self.model[loop])[-keep:]
         self.store.prune(loop, keep)
-        self.model[loop] = {at: self.model[loop][at] for at in kept}
+        self.model[loop] = {at: self.model[loop][at] for at in newest}
         self._moved(loop)
 
     @rule(state=STATES)
@@ -139,16 +139,15 @@ class StoreMachine(RuleBasedStateMachine):
         for loop, versions in self.model.items():
             assert self.store.versions(loop) == sorted(versions)
             for at, state in versions.items():
-                found: dict[int, float] = {}
+                stored: dict[int, float] = {}
                 for _, columns in self.store.read(loop, at):
                     ids, values = columns["id"].tolist(), columns["value"].tolist()
-                    found |= dict(zip(ids, values, strict=True))
-                assert found == state
-                wanted = range(-6, 7)
-                single = self.store.lookup(loop, wanted, at)
-                assert single == {i: {"value": state[i]} for i in sorted(state)}
+                    stored |= dict(zip(ids, values, strict=True))
+                assert stored == state
+                rows = self.store.lookup(loop, range(-6, 7), at)
+                assert rows == {i: {"value": state[i]} for i in sorted(state)}
 
     @invariant()
     def nothing_else_is_kept(self) -> None:
-        found = self.store.audit()
-        assert (found.missing, found.corrupt, found.unreferenced) == ([], [], [])
+        audit = self.store.audit()
+        assert (audit.missing, audit.corrupt, audit.unreferenced) == ([], [], [])

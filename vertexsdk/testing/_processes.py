@@ -1,6 +1,6 @@
-"""What other processes do to a store while it is tested: race, write side by side, die.
+"""Other processes that use a store while it is tested: they race, write side by side, and die.
 
-Each function runs in a process of its own, started afresh, with picklable arguments.
+Each function but `run_together` and `put` runs in a new process, with picklable arguments.
 """
 
 from __future__ import annotations
@@ -16,12 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from vertexsdk.state import Head, MissingError, SegmentKey, open_store
+from vertexsdk.state import Head, MissingError, SegmentKey, SegmentRef, Store, open_store
+from vertexsdk.state.manifests import Kind
 
-__all__ = ["STEPS", "commit_and_die", "commit_for_ever", "put_many", "race_heads", "read_segment"]
-__all__ += ["commit_slowly", "run_together"]
+__all__ = ["STEPS", "commit_and_die", "commit_for_ever", "put", "put_many", "race_heads"]
+__all__ += ["commit_slowly", "read_segment", "run_together"]
 
 STEPS = ("put_segment", "put_manifest", "swap_head")
+
+
+def put(
+    store: Store, loop: str, iteration: int, value: float, rows: int = 10, kind: Kind = "base"
+) -> SegmentRef:
+    """Store a segment of partition 0 in which all of `rows` vertices have one value."""
+    columns = {"id": np.arange(rows), "value": np.full(rows, value)}
+    return store.put_segment(loop, 0, iteration, kind, columns)
 
 
 def run_together(
@@ -29,10 +38,15 @@ def run_together(
     arguments: list[tuple[Any, ...]],
     meanwhile: Callable[[], Any] | None = None,
 ) -> list[int | None]:
-    """Run `work(*arguments[k])` in as many processes at once; their exit codes.
+    """Run `work(*arguments[k])` for each k, all in processes of their own at once.
 
     Args:
-        meanwhile: called here again and again until they have ended.
+        work: a function of a module.
+        arguments: the arguments of each process.
+        meanwhile: called in this process repeatedly until they have ended.
+
+    Returns:
+        The exit codes of the processes.
     """
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=work, args=some) for some in arguments]
@@ -51,7 +65,7 @@ def run_together(
 
 
 def race_heads(location: str, loop: str, rounds: int) -> None:
-    """Raise the head's epoch `rounds` times by compare-and-set, against whoever else does."""
+    """Raise the head's epoch `rounds` times by compare-and-set, while other processes do too."""
     with open_store(location) as store:
         while rounds:
             head = store.backend.get_head(loop)
@@ -95,35 +109,31 @@ def commit_and_die(location: str, loop: str, step: str, before: bool) -> None:
         newest = store.claim(loop)
         setattr(backend, step, die)
         backend.publish = step_by_step  # type: ignore[method-assign]
-        columns = {"id": np.arange(10), "value": np.ones(10)}
-        ref = store.put_segment(loop, 0, 1, "base", columns)
-        store.commit(loop, iteration=1, segments=[ref], parent=newest)
+        store.commit(loop, iteration=1, segments=[put(store, loop, 1, 1.0)], parent=newest)
 
 
 def commit_for_ever(location: str, loop: str, acknowledged: Connection) -> None:
-    """Commit deltas, telling each iteration when its commit returned, until killed."""
+    """Commit deltas until killed, and send each iteration once its commit has returned."""
     with open_store(location) as store:
         newest = store.claim(loop)
         iteration = newest.iteration if newest else -1
         while True:
             iteration += 1
-            kind = "delta" if newest and iteration % 7 else "base"
-            columns = {"id": np.arange(500), "value": np.full(500, float(iteration))}
-            ref = store.put_segment(loop, 0, iteration, kind, columns)  # type: ignore[arg-type]
+            kind: Kind = "delta" if newest and iteration % 7 else "base"
+            ref = put(store, loop, iteration, iteration, 500, kind)
             newest = store.commit(loop, iteration=iteration, segments=[ref], parent=newest)
             acknowledged.send(iteration)
 
 
 def commit_slowly(location: str, loop: str, count: int, seconds: float) -> None:
-    """Commit iterations 1 to `count`, each a while after its segment was written.
+    """Commit iterations 1 to `count`, each some seconds after its segment was written.
 
-    A segment that was collected before its commit is written again, as `MissingError` asks for.
+    A segment that was collected before its commit is written again, as `MissingError` advises.
     """
     with open_store(location) as store:
         iteration = 1
         while iteration <= count:
-            columns = {"id": np.arange(500), "value": np.full(500, float(iteration))}
-            ref = store.put_segment(loop, 0, iteration, "base", columns)
+            ref = put(store, loop, iteration, iteration, 500)
             time.sleep(seconds)
             with suppress(MissingError):
                 store.commit(loop, iteration=iteration, segments=[ref], parent=store.head(loop))

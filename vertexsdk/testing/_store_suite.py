@@ -1,4 +1,4 @@
-"""What the store above makes of a backend: trees of forks, merges, garbage, copies, leases."""
+"""Tests of the store on a backend: trees of forks, merges, garbage, copies and leases."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from vertexsdk.state import MissingError, SegmentRef, StateInputError, Store, ga
 from vertexsdk.state.audit import Audit
 from vertexsdk.state.leases import Lease
 from vertexsdk.testing._model import StoreMachine
-from vertexsdk.testing._processes import commit_slowly, run_together
+from vertexsdk.testing._processes import commit_slowly, put, run_together
 
 __all__ = ["StoreSuite"]
 
 
 class StoreSuite:
-    """Versions through every operation; needs the fixtures of `BackendSuite`."""
+    """Every operation of the store; needs the fixtures of `BackendSuite`."""
 
     examples = 8
     """Random histories that are compared with a dictionary."""
@@ -32,14 +32,11 @@ class StoreSuite:
             pass
 
         Machine.url = url
-        checks = [HealthCheck.too_slow]
-        how = settings(
-            max_examples=self.examples,
-            stateful_step_count=12,
-            deadline=None,
-            suppress_health_check=checks,
-        )
-        run_state_machine_as_test(Machine, settings=how)
+        options = settings(
+            max_examples=self.examples, stateful_step_count=12, deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
+        )  # fmt: skip
+        run_state_machine_as_test(Machine, settings=options)
 
     def test_forks_and_merges_make_a_tree(self, store: Store) -> None:
         commit(store, "main", 0, 0.0)
@@ -69,8 +66,8 @@ class StoreSuite:
             store.delete(name)
         assert value(store, "aa") == 55.0
         store.delete("aa")
-        found = store.audit()
-        assert (found.versions, found.unreferenced) == (0, [])
+        audit = store.audit()
+        assert (audit.versions, audit.unreferenced) == (0, [])
 
     def test_a_thousand_bits_of_deltas_compacted(self, store: Store) -> None:
         commit(store, "main", 0, 0.0)
@@ -100,8 +97,7 @@ class StoreSuite:
 
     def test_orphans_are_swept_beside_a_slow_writer(self, store: Store) -> None:
         commit(store, "main", 0, 0.0)
-        columns = {"id": np.arange(10), "value": np.zeros(10)}
-        orphan = store.put_segment("main", 0, 9, "base", columns)  # of a run that died
+        orphan = put(store, "main", 9, 0.0)  # of a run that died
         assert store.audit().unreferenced == [f"segment {orphan.key}"]
         assert store.collect(3600).segments == 0
         with pytest.raises(StateInputError, match="grace period"):
@@ -118,14 +114,13 @@ class StoreSuite:
 
     def test_a_segment_that_waited_is_missed_or_stays(self, store: Store) -> None:
         first = commit(store, "main", 0, 0.0)
-        columns = {"id": np.arange(10), "value": np.ones(10)}
-        ref = store.put_segment("main", 0, 1, "base", columns)
+        ref = put(store, "main", 1, 1.0)
         store.collect(0, alone=True)
         with pytest.raises(MissingError, match="collected before it was committed"):
             store.commit("main", iteration=1, segments=[ref], parent=first)
         assert store.versions("main") == [0]
         assert store.audit().unreferenced == []
-        ref = store.put_segment("main", 0, 1, "base", columns)
+        ref = put(store, "main", 1, 1.0)
         with lease_of(store, ref):
             assert store.collect(0, alone=True).segments == 0
         store.commit("main", iteration=1, segments=[ref], parent=first)
@@ -136,7 +131,7 @@ class StoreSuite:
     ) -> None:
         """Whatever the collector saw before, it removes nothing that was committed since."""
         first = commit(store, "main", 0, 0.0)
-        ref = store.put_segment("main", 0, 1, "base", {"id": np.arange(3), "value": np.ones(3)})
+        ref = put(store, "main", 1, 1.0)
         look = garbage.reachable
 
         def look_and_commit(*args: Any) -> Any:
@@ -178,17 +173,14 @@ class StoreSuite:
         """A collector or a writer on a host whose clock is wrong by an hour."""
         first = commit(store, "main", 0, 0.0)
         second = commit(store, "main", 1, 1.0)
-        columns = {"id": np.arange(10), "value": np.full(10, 2.0)}
-
         real = (time.time, time.time_ns)
-
         if hours > 0:
-            ref = store.put_segment("main", 0, 2, "base", columns)
+            ref = put(store, "main", 2, 2.0)
         with store.pin("main", 0) as pinned:
             monkeypatch.setattr(time, "time", lambda: real[0]() + 3600 * hours)
             monkeypatch.setattr(time, "time_ns", lambda: real[1]() + 3600 * hours * 10**9)
             if hours < 0:
-                ref = store.put_segment("main", 0, 2, "base", columns)
+                ref = put(store, "main", 2, 2.0)
                 monkeypatch.undo()
             with open_store(store.backend.address) as collector:
                 assert collector.prune("main", 1) == [0]
@@ -240,9 +232,8 @@ class StoreSuite:
 
 def commit(store: Store, loop: str, iteration: int, number: float) -> Any:
     """Commit a base of ten vertices with one value."""
-    columns = {"id": np.arange(10), "value": np.full(10, number)}
-    ref = store.put_segment(loop, 0, iteration, "base", columns)
-    return store.commit(loop, iteration=iteration, segments=[ref], parent=store.head(loop))
+    refs = [put(store, loop, iteration, number)]
+    return store.commit(loop, iteration=iteration, segments=refs, parent=store.head(loop))
 
 
 @contextmanager

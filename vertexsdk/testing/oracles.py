@@ -1,4 +1,4 @@
-"""Oracles: the expected results of the built-in algorithms, from NetworkX or from the definition.
+"""Oracles: the expected results of the built-in algorithms, by NetworkX or by definition.
 
 An oracle takes a NetworkX graph and the algorithm's parameters, and returns the expected values by
 field, then by vertex. NetworkX and SciPy are imported when an oracle is called.
@@ -122,7 +122,7 @@ def sssp(graph: Any, origin: Any) -> Values:
 
 
 def bfs(graph: Any, origin: Any) -> Values:
-    """Depths from NetworkX."""
+    """Depths by NetworkX."""
     import networkx as nx
 
     depths = nx.single_source_shortest_path_length(graph, origin)
@@ -136,7 +136,7 @@ def pagerank(
     epsilon: float = 1e-10,
     personalise: Any = None,
 ) -> Values:
-    """NetworkX's PageRank, or as many steps as asked for from the definition."""
+    """PageRank by NetworkX, or a number of steps by its definition."""
     import networkx as nx
 
     jump = {v: 1.0 / len(graph) if personalise is None else float(v == personalise) for v in graph}
@@ -155,7 +155,7 @@ def pagerank(
 
 
 def wcc(graph: Any) -> Values:
-    """Components from NetworkX, named by their smallest vertex."""
+    """Weakly connected components by NetworkX, named by their smallest vertex."""
     import networkx as nx
 
     parts = nx.connected_components(graph.to_undirected())
@@ -163,7 +163,7 @@ def wcc(graph: Any) -> Values:
 
 
 def scc(graph: Any) -> Values:
-    """Strong components from NetworkX, named by their smallest vertex."""
+    """Strongly connected components by NetworkX, named by their smallest vertex."""
     import networkx as nx
 
     parts = nx.strongly_connected_components(graph.to_directed())
@@ -171,7 +171,7 @@ def scc(graph: Any) -> Values:
 
 
 def cdlp(graph: Any, iterations: int = 10) -> Values:
-    """Label propagation from the definition of LDBC Graphalytics."""
+    """Label propagation by the definition of LDBC Graphalytics."""
     labels = {v: v for v in graph}
     for _ in range(iterations):
         seen: dict[Any, Counter[Any]] = {v: Counter() for v in graph}
@@ -189,7 +189,7 @@ def _most(counts: Counter[Any]) -> Any:
 
 
 def lcc(graph: Any) -> Values:
-    """Clustering from NetworkX where it is undirected, from LDBC's definition where it is not."""
+    """Clustering coefficients: undirected by NetworkX, directed by LDBC's definition."""
     import networkx as nx
 
     simple = nx.Graph(graph.to_undirected())
@@ -206,7 +206,7 @@ def lcc(graph: Any) -> Values:
 
 
 def kcore(graph: Any) -> Values:
-    """Core numbers from NetworkX."""
+    """Core numbers by NetworkX."""
     import networkx as nx
 
     simple = nx.Graph(graph.to_undirected())
@@ -215,7 +215,7 @@ def kcore(graph: Any) -> Values:
 
 
 def degree(graph: Any) -> Values:
-    """Degrees from NetworkX; on an undirected graph those in and out count neighbours."""
+    """Degrees by NetworkX; on an undirected graph, in- and out-degree count neighbours."""
     if not graph.is_directed():
         neighbours = {v: len(graph.adj[v]) for v in graph}
         return {"degree": dict(graph.degree), "in_degree": neighbours, "out_degree": neighbours}

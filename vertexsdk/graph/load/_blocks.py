@@ -1,7 +1,7 @@
-"""What travels between the tasks of a load: edges, sorted rows, ghosts, faults, as bytes.
+"""The blocks between the tasks of a load: edges, sorted rows, ghosts and faults, as bytes.
 
-Edges go to every partition that they give a row to. A fault (bad input) travels as data to
-partition 0 and on to the driver: a task that raised would be run again, to fail again.
+An edge goes to every partition in which it adds an entry to a row. A fault (bad input) travels as
+data to partition 0 and on to the driver: Spark would run a task that raises again, to fail again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ _PIECE = 1 << 28  # bytes in a block: Spark's records end at 2 GiB
 
 
 class Fault(Exception):
-    """Bad input found by a task: where in the input's order, and the error to raise."""
+    """Bad input of a task.
+
+    Args:
+        order: the position in the input.
+        error: the error to raise.
+    """
 
     def __init__(self, order: tuple[int, int], error: InputError) -> None:
         super().__init__(order, error)
@@ -37,7 +42,7 @@ class Fault(Exception):
 
 
 def fault_block(order: tuple[int, int], error: InputError) -> Block:
-    """Say to partition 0 that reading failed."""
+    """Return a block that reports bad input to partition 0."""
     meta = {"fault": str(error), "strings": isinstance(error, NotIntegers), "order": list(order)}
     return 0, encode_bytes({}, meta)
 
@@ -52,7 +57,7 @@ def _raise_fault(meta: dict[str, Any]) -> None:
 def _spread(
     owner_of: NDArray[np.int32], other: NDArray[np.int32], place: NDArray[np.int64], both: bool
 ) -> NDArray[np.int32]:
-    """Return edge numbers by destination, in order; `place` is where each destination begins."""
+    """Return edge numbers by destination, in order, each destination's from `place` on."""
     total = 0
     for i in range(len(owner_of)):
         total += 1 + (both and other[i] != owner_of[i])
@@ -105,7 +110,7 @@ def _chunk_blocks(
 
 
 def read_edges(blocks: Iterable[bytes]) -> tuple[list[Chunk], int]:
-    """Return the edges of all blocks in input order, and how many were given a value.
+    """Return the edges of all blocks in input order, and how many lines had a value.
 
     Raises:
         Fault: the first one in the order of the input.
@@ -131,20 +136,20 @@ def read_edges(blocks: Iterable[bytes]) -> tuple[list[Chunk], int]:
 
 
 def row_blocks(partition: int, own: LocalRows, partitions: int, valued: int) -> Iterator[Block]:
-    """Yield what a partition keeps (sent to itself), and the ghosts it tells the others of."""
+    """Yield a partition's rows, as blocks to itself, and its ghosts, to their owners."""
     rows = own.rows
     columns: dict[str, NDArray[Any]] = {
         "ids": own.ids,
         "start": rows.start,
         "target": rows.target,
         "ghost": own.ghost,
+        "ghost_start": own.ghost_start,
     }
-    columns["ghost_start"] = own.ghost_start
     if rows.value is not None:
         columns["value"] = rows.value
     if rows.reverse is not None:
         columns["reverse"] = rows.reverse
-    counts = [rows.given, rows.duplicates, rows.self_loops, valued]
+    counts = [rows.edges_read, rows.duplicates, rows.self_loops, valued]
     for name, array in columns.items():
         step = max(1, _PIECE // array.itemsize)
         for piece, a in enumerate(range(0, max(len(array), 1), step)):
@@ -152,25 +157,29 @@ def row_blocks(partition: int, own: LocalRows, partitions: int, valued: int) -> 
             yield partition, encode_bytes({"array": array[a : a + step]}, meta)
     for p in range(partitions):
         if p != partition:
-            yield p, encode_bytes({"told": own.told(p)}, {"from": partition})
+            yield p, encode_bytes({"ghosts": own.ghosts_of(p)}, {"from": partition})
 
 
 def join_rows(
     blocks: Iterable[bytes], partitions: int
 ) -> tuple[LocalRows, list[NDArray[np.int64]], int]:
-    """Return a partition's rows, the ghosts each partition told it of, and the valued edges.
+    """Join the blocks of `row_blocks` that a partition received.
+
+    Returns:
+        The partition's rows; for each partition the ids of its ghosts that this one owns; and how
+        many lines had a value.
 
     Raises:
-        Fault: one that a partition passed on.
+        Fault: bad input that another partition reported.
     """
     pieces: dict[str, list[tuple[int, NDArray[Any]]]] = {}
-    told = [np.empty(0, np.int64) for _ in range(partitions)]
+    inbound_ids = [np.empty(0, np.int64) for _ in range(partitions)]
     counts = [0, 0, 0, 0]
     for block in blocks:
         columns, meta = decode(block)
         _raise_fault(meta)
         if "from" in meta:
-            told[meta["from"]] = columns["told"]
+            inbound_ids[meta["from"]] = columns["ghosts"]
         else:
             counts = meta["counts"]
             pieces.setdefault(meta["column"], []).append((meta["piece"], columns["array"]))
@@ -184,9 +193,9 @@ def join_rows(
         target=joined("target"),
         value=joined("value") if "value" in pieces else None,
         reverse=joined("reverse") if "reverse" in pieces else None,
-        given=counts[0],
+        edges_read=counts[0],
         duplicates=counts[1],
         self_loops=counts[2],
     )
     own = LocalRows(joined("ids"), rows, joined("ghost"), joined("ghost_start"))
-    return own, told, counts[3]
+    return own, inbound_ids, counts[3]

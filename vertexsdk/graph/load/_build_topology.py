@@ -1,9 +1,8 @@
-"""The `Topology` of a partition, built from its edges in two steps.
+"""Builds the `Topology` of a partition from its edges, in two steps.
 
-`LocalRows` is what a partition knows from the edges which it owns alone: sorted rows between the
-ids it has seen. From it come the ghosts, in the order that the other partitions are told of
-them. `build_topology` then adds what the others told: which of its vertices are ghosts elsewhere.
-With one partition there is nothing to tell, and the two steps follow each other.
+`sort_edges` sorts the partition's own edges into `LocalRows`, whose ghosts are then sent to the
+partitions that own them. `build_topology` adds the ghosts that the partition received: the vertices
+of its own that are ghosts elsewhere. With one partition nothing is sent between the steps.
 """
 
 from __future__ import annotations
@@ -50,10 +49,12 @@ _ALONE = Placement(1)
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What of a graph a program reads.
+    """The part of a graph that a program reads.
 
-    `direction`: "out", "in", "both" or "undirected"; `value`: None, "float64" or "int64";
-    `ghosts`: "combined" (one per remote target) or "each" (one per remote edge).
+    Attributes:
+        direction: "out", "in", "both" or "undirected".
+        value: None, "float64" or "int64".
+        ghosts: "combined" (one per remote target) or "each" (one per remote edge).
     """
 
     direction: str = "out"
@@ -62,24 +63,24 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """A short name which is a file name too."""
+        """A short name, usable as a file name."""
         return f"{self.direction}-{self.value}-{self.ghosts}"
 
 
 @dataclass(frozen=True, slots=True)
 class VertexTable:
-    """Vertices named by a vertex file: ids (int64), and the code of each one's class (uint8)."""
+    """Vertices of a vertex file: their ids, and the code of each one's class."""
 
     ids: NDArray[np.int64]
     kind: NDArray[np.uint8] | None = None
 
     def owned_by(self, partition: int, placement: Placement) -> VertexTable:
-        """Return those which a partition owns."""
+        """Return the vertices that a partition owns."""
         here = placement.of(self.ids) == partition
         return VertexTable(self.ids[here], None if self.kind is None else self.kind[here])
 
     def kinds_of(self, ids: NDArray[np.int64]) -> NDArray[np.uint8] | None:
-        """Return the class code of each of `ids` (ascending, with all of these among them)."""
+        """Return the class code of each of `ids`, which ascend and contain these vertices."""
         if self.kind is None:
             return None
         kinds = np.full(len(ids), NO_KIND, np.uint8)
@@ -88,7 +89,7 @@ class VertexTable:
 
 
 def edge_mode(direction: str, undirected: bool) -> int:
-    """Return which way the edges of a graph are followed for a program of `direction`."""
+    """Return the direction in which edges are followed: FORWARD, BACKWARD, BOTH or SYMMETRIC."""
     if undirected:
         return SYMMETRIC
     return {"out": FORWARD, "in": BACKWARD, "both": BOTH, "undirected": SYMMETRIC}[direction]
@@ -96,11 +97,14 @@ def edge_mode(direction: str, undirected: bool) -> int:
 
 @dataclass(slots=True)
 class LocalRows:
-    """Rows between the ids that a partition has seen.
+    """The adjacency rows of a partition, over the ids of its edges.
 
-    `ids` ascending; `rows` indexes them; `ghost` are the positions in `ids` of the targets that
-    other partitions own, by owner, then id (one per remote edge where ghosts are "each");
-    `ghost_start` bounds those of each owner.
+    Attributes:
+        ids: int64, ascending, without duplicates.
+        rows: adjacency over positions in `ids`.
+        ghost: positions in `ids` of the targets that other partitions own, by owner, then id (one
+            per remote edge if ghosts are "each").
+        ghost_start: int64[partitions + 1], the bounds of each owner's ghosts.
     """
 
     ids: NDArray[np.int64]
@@ -108,8 +112,8 @@ class LocalRows:
     ghost: NDArray[np.int32]
     ghost_start: NDArray[np.int64]
 
-    def told(self, partition: int) -> NDArray[np.int64]:
-        """The ghost ids to tell `partition` of, in order."""
+    def ghosts_of(self, partition: int) -> NDArray[np.int64]:
+        """Return the ids of the ghosts that `partition` owns, in order."""
         a, z = self.ghost_start[partition], self.ghost_start[partition + 1]
         return self.ids[self.ghost[a:z]]
 
@@ -125,9 +129,21 @@ def sort_edges(
     multi: bool = False,
     threads: int = 1,
 ) -> LocalRows:
-    """Sort the edges of one partition; `chunks` (in file order, between ids) are emptied.
+    """Sort the edges of one partition.
 
-    With several partitions `chunks` has every edge that gives a row to this one.
+    Args:
+        chunks: the edges between ids, in file order; emptied. With several partitions, all edges
+            that add an entry to a row of this one.
+        variant: the part of the graph to build.
+        partition: the number of the partition.
+        placement: the owner of each vertex.
+        extra: ids of vertices that may have no edges.
+        undirected: each edge stands for both directions.
+        multi: keep duplicate edges.
+        threads: the result does not depend on it.
+
+    Raises:
+        RunError: more vertices and ghosts than an int32 can number.
     """
     partitions = placement.partitions
     arrays = [a for c in chunks for a in (c.source, c.target)]
@@ -139,12 +155,11 @@ def sort_edges(
             f"{_MOST_SLOTS // 2}; use more partitions"
         )
 
-    def look(k: int) -> None:
-        c = chunks[k]
-        c.source = _positions(index, c.source)
-        c.target = _positions(index, c.target)
+    def to_positions(chunk: Chunk) -> None:
+        chunk.source = _positions(index, chunk.source)
+        chunk.target = _positions(index, chunk.target)
 
-    list(map_threaded(look, range(len(chunks)), threads))
+    list(map_threaded(to_positions, chunks, threads))
     as_set = variant.direction == "undirected"
     owners = None if partitions == 1 else placement.of(index.ids)
     rows = arrange(
@@ -178,10 +193,7 @@ def _with_ghosts(
 ) -> LocalRows:
     remote = np.flatnonzero(owners != partition).astype(np.int32)
     if each_edge:
-        at = _remote_edges(rows.start, rows.target, owners, partition)
-        targets = rows.target[at]
-        order = np.lexsort((at, targets, owners[targets]))
-        ghost = targets[order]
+        ghost = rows.target[_remote_edges(rows, owners, partition)]
     else:
         used = np.zeros(len(ids), np.bool_)
         used[rows.target] = True
@@ -191,24 +203,13 @@ def _with_ghosts(
     return LocalRows(ids, rows, ghost, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
 
 
-@njit
 def _remote_edges(
-    start: NDArray[np.int64],
-    target: NDArray[np.int32],
-    owners: NDArray[np.int32],
-    partition: int,
+    rows: AdjacencyRows, owners: NDArray[np.int32], partition: int
 ) -> NDArray[np.int64]:
-    """Return the positions of the edges to other partitions, in order of their source."""
-    count = 0
-    for t in target:
-        count += owners[t] != partition
-    out = np.empty(count, np.int64)
-    count = 0
-    for e in range(len(target)):
-        if owners[target[e]] != partition:
-            out[count] = e
-            count += 1
-    return out
+    """Return the positions of the edges to other partitions, by owner, target and source."""
+    edges = np.flatnonzero(owners[rows.target] != partition)
+    targets = rows.target[edges]
+    return edges[np.lexsort((edges, targets, owners[targets]))]
 
 
 @njit
@@ -219,7 +220,7 @@ def _to_slots(target: NDArray[np.int32], slot_of: NDArray[np.int32]) -> None:
 
 def build_topology(
     own: LocalRows,
-    told: Sequence[NDArray[np.int64]],
+    inbound_ids: Sequence[NDArray[np.int64]],
     variant: Variant,
     *,
     partition: int = 0,
@@ -231,16 +232,19 @@ def build_topology(
 
     Args:
         own: this partition's rows.
-        told: for each partition the ids (int64) of its ghosts which this partition owns.
-        placement: by the hash if None.
-        vertices: what the vertex file says of vertices which this partition owns.
+        inbound_ids: for each partition the ids of its ghosts that this partition owns.
+        variant: the part of the graph to build.
+        partition: the number of this partition.
+        placement: the owner of each vertex; None is by the hash of its id.
+        vertices: those of the vertex file that this partition owns.
+        threads: the result does not depend on it.
     """
-    partitions, rows = len(told), own.rows
+    partitions, rows = len(inbound_ids), own.rows
     ids, start = own.ids, rows.start
     if partitions > 1:
         owners = (placement or Placement(partitions)).of(own.ids)
-        ids, start = _to_local(own, told, variant, partition, owners, vertices)
-    inbound = [np.searchsorted(ids, t).astype(np.int32) for t in told]
+        ids, start = _to_local(own, inbound_ids, variant, partition, owners, vertices)
+    inbound = [np.searchsorted(ids, some).astype(np.int32) for some in inbound_ids]
     all_inbound = np.concatenate(inbound)
     slots = len(ids) + len(own.ghost)
     in_start, in_source = transpose(start, rows.target, slots, all_inbound, threads)
@@ -265,20 +269,24 @@ def build_topology(
 
 def _to_local(
     own: LocalRows,
-    told: Sequence[NDArray[np.int64]],
+    inbound_ids: Sequence[NDArray[np.int64]],
     variant: Variant,
     partition: int,
     owners: NDArray[np.int32],
     vertices: VertexTable | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Turn the targets of the rows into slots, in place; return this partition's ids and `start`.
+    """Replace the targets of the rows by slots, in place.
+
+    Returns:
+        This partition's ids, and the bounds of their rows.
 
     Raises:
         RunError: more slots than an int32 can number.
     """
     rows = own.rows
     mine = own.ids[owners == partition]
-    ids = np.unique(np.concatenate([mine, *told, *([] if vertices is None else [vertices.ids])]))
+    named = [] if vertices is None else [vertices.ids]
+    ids = np.unique(np.concatenate([mine, *inbound_ids, *named]))
     n, g = len(ids), len(own.ghost)
     if n + g > _MOST_SLOTS:
         raise RunError(
@@ -289,11 +297,9 @@ def _to_local(
     slot_of = np.full(len(own.ids), -1, np.int32)
     slot_of[local] = np.searchsorted(ids, mine)
     if variant.ghosts == "each":
-        at = _remote_edges(rows.start, rows.target, owners, partition)
-        targets = rows.target[at]
-        order = np.lexsort((at, targets, owners[targets]))
+        remote = _remote_edges(rows, owners, partition)
         _to_slots(rows.target, slot_of)
-        rows.target[at[order]] = n + np.arange(g, dtype=np.int32)
+        rows.target[remote] = n + np.arange(g, dtype=np.int32)
     else:
         slot_of[own.ghost] = n + np.arange(g, dtype=np.int32)
         _to_slots(rows.target, slot_of)

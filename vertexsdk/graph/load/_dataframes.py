@@ -1,7 +1,7 @@
 """Edges that Spark reads, and Spark DataFrames as RDDs of Arrow record batches.
 
-Spark turns rows into Arrow by itself (`Dataset.toArrowBatchRdd`, which its own Python API uses
-too); the batches then travel as opaque bytes, so that neither rows nor pandas are involved.
+Spark converts rows to Arrow (`Dataset.toArrowBatchRdd`, which its own Python API uses too), and the
+batches travel as opaque bytes, without Python rows or pandas.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ArrowBatches:
 
     @classmethod
     def of(cls, frame: DataFrame, columns: Iterable[str], place: str) -> ArrowBatches:
-        """Take columns of a DataFrame.
+        """Select columns of a DataFrame.
 
         Raises:
             InputError: a column that is neither of numbers nor of strings.
@@ -83,19 +83,19 @@ class ArrowBatches:
         return [pa.concat_arrays(c.chunks) if c.chunks else pa.array([], c.type) for c in table]
 
     def reader(self) -> Any:
-        """Return what decodes a partition's records in a task: it can be pickled."""
+        """Return a picklable function that decodes a partition's records in a task, as `read`."""
         return partial(read_batches, self.schema)
 
 
 def text_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """The lines of text files as Spark reads them; of one that is too long the beginning."""
+    """The lines of text files as Spark reads them; lines that are too long are truncated."""
     value = F.substring("value", 1, LINE_BYTES + 1).alias("value")
     return spark.read.text(list(paths)).select(value)
 
 
 @contextlib.contextmanager
 def readable(place: str) -> Iterator[None]:
-    """Turn what Spark raises while it opens files into an `InputError` which names them."""
+    """Turn Spark's exceptions while it opens files into an `InputError` that names them."""
     try:
         with spark_failure():
             yield

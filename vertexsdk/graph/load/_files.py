@@ -41,16 +41,16 @@ def local_path(path: str) -> str | None:
 
 
 def expand(paths: Sequence[str]) -> list[str]:
-    """Return the files that `paths` (files, directories, globs) stand for, as Spark reads them.
+    """Return the files that `paths` (files, directories, globs) name, as Spark reads them.
 
     Raises:
-        InputError: nothing is there, or no file in a directory.
+        InputError: a path or a glob names no file, or a file cannot be read.
     """
     files: list[str] = []
     for path in paths:
         matches = [path] if os.path.exists(path) else sorted(glob.glob(path))
         if not matches:
-            raise InputError(f"{path}: no such file; give an edge file, a directory or a glob")
+            raise InputError(f"{path}: no such file; name an edge file, a directory or a glob")
         for name in matches:
             files += _files_below(name) if os.path.isdir(name) else [name]
     for name in files:
@@ -66,7 +66,7 @@ def _files_below(directory: str) -> list[str]:
         if p.is_file() and not p.name.startswith(("_", "."))
     )
     if not names:
-        raise InputError(f"{directory}: the directory has no files in it; write an edge file there")
+        raise InputError(f"{directory}: the directory has no files; name one with edge files")
     return names
 
 
@@ -87,7 +87,7 @@ def file_format(path: str) -> str:
 
 
 def _first_lines(path: str, count: int) -> list[list[str]]:
-    """The fields of the first lines which are no comments."""
+    """The fields of the first `count` lines that are not comments."""
     lines: list[list[str]] = []
     with open(path, "rb") as file:
         for line in _lines(file, path):
@@ -100,7 +100,11 @@ def _first_lines(path: str, count: int) -> list[list[str]]:
 
 
 def _lines(file: BinaryIO, path: str) -> Iterator[bytes]:
-    """The lines of a file, none of which is read whole when it is too long."""
+    """The lines of a file.
+
+    Raises:
+        InputError: a line has more than `LINE_BYTES`; it is not read as a whole.
+    """
     lines = iter(lambda: file.readline(text.LINE_BYTES + 2), b"")
     for number, line in enumerate(lines, 1):
         if len(line.rstrip(b"\n")) > text.LINE_BYTES:
@@ -109,7 +113,7 @@ def _lines(file: BinaryIO, path: str) -> Iterator[bytes]:
 
 
 def _header(path: str) -> list[str]:
-    """Return the column names of a file whose first line that is no comment names them."""
+    """Return the lower-case column names in a file's header, or [] if it has none."""
     names = [n.lower() for line in _first_lines(path, 1) for n in line]
     known = {"source", "target"} <= set(names) or {"src", "dst"} <= set(names)
     return names if known else []
@@ -121,7 +125,7 @@ _FOREIGN = re.compile(
 
 
 def _refuse_foreign_header(path: str) -> None:
-    """Raise InputError for a header with other names: it would be read as an edge of strings."""
+    """Raise InputError for a header with other names, which would be read as an edge of strings."""
     first, *rest = _first_lines(path, 2) or [[]]
     ends = [n.lstrip("+-").isdigit() for n in first[:2]]
     numbers = rest and all(n.lstrip("+-").isdigit() for n in rest[0][:2])
@@ -141,7 +145,7 @@ def plain_header(path: str) -> bool:
 
 
 def _after_header(path: str) -> int:
-    """Where the lines begin: after a byte-order mark and a header."""
+    """The position of the first edge line, after a byte-order mark and a header."""
     with open(path, "rb") as file:
         begin = 3 if file.read(3) == b"\xef\xbb\xbf" else 0
         if not _header(path):
@@ -157,7 +161,7 @@ def plan(files: Sequence[str], pieces: int) -> list[Split]:
     """Divide `files` (all text, or all Parquet) into about `pieces` splits, in order.
 
     Raises:
-        InputError: there is nothing in any of them.
+        InputError: all files are empty, or one cannot be read.
     """
     for name in files:
         if not os.access(name, os.R_OK):
@@ -177,7 +181,7 @@ def plan(files: Sequence[str], pieces: int) -> list[Split]:
 
 
 def unreadable(path: str) -> InputError:
-    """Return the error for a file that the driver can read and a task cannot."""
+    """Return the error for a file that the driver can read, and a task cannot."""
     host = os.uname().nodename
     return InputError(f"{path}: cannot be read on host {host}; put it where every worker can")
 
@@ -214,14 +218,14 @@ def read_chunks(
     """Yield the edges of a split in order.
 
     Args:
-        split: what to read.
-        value: "float64" or "int64", or None where values are only checked.
-        threads: the chunks are the same for any number.
+        split: the split to read.
+        value: "float64" or "int64"; None only checks values.
+        threads: number of threads; the chunks do not depend on it.
         strings: for string ids, a function from an Arrow string array to int64 codes.
 
     Raises:
         NotIntegers: the first id that is not an integer, unless `strings` is given.
-        InputError: names the file, and the line if it has lines.
+        InputError: bad input; the message names the file, and the line of a text file.
     """
     if split.parquet:
         from vertexsdk.graph.load.arrow import parquet_chunks

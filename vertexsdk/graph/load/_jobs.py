@@ -1,9 +1,9 @@
-"""A graph's edges to resident topologies, in the tasks of a transport.
+"""Loads a graph's edges as topologies into the memory of hosts, in the tasks of a transport.
 
-Local files with one partition are one task that reads them with threads. Otherwise three stages:
-read and route edges to the partitions that they give rows to; sort rows and tell the others
-their ghosts; finish. Every stage is a pure function of what came before; keeping the topology on
-the host is all that the last one does besides. The anchor decides which host that is.
+With one partition and local files, one task reads them with threads. Otherwise there are three
+stages: read the edges and route them to the partitions in which they have rows; sort the rows and
+send ghosts to the partitions that own them; build and store the topology. Every stage is a pure
+function of the one before, but for the last, which stores its result on the anchor's host.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class LoadSpec:
-    """What to build: everything that a task of a load needs; picklable."""
+    """The parameters of a load, for its tasks; picklable."""
 
     key: str  # resident key; each partition's is this and its number
     variant: Variant
@@ -77,7 +77,7 @@ class LoadSpec:
 
     @property
     def placement(self) -> Placement:
-        """Which partition owns each vertex."""
+        """The owner of each vertex."""
         if self.table is None:
             return Placement(self.partitions)
         placed: Placement = self.table.value
@@ -85,7 +85,7 @@ class LoadSpec:
 
     @property
     def mode(self) -> int:
-        """Which way edges are followed."""
+        """The direction in which edges are followed; see `edge_mode`."""
         return edge_mode(self.variant.direction, self.undirected)
 
     def key_of(self, partition: int) -> str:
@@ -101,22 +101,22 @@ class Edges(ABC):
         """Return a dataset of (destination partition, block), see `edge_blocks`."""
 
     def distinct_ids(self, transport: Transport) -> Any:
-        """Return all ids as a sorted Arrow array of strings without repeats.
+        """Return all ids as a sorted Arrow array of distinct strings.
 
-        Called only where the string ids are not known already.
+        Called only if the string ids are not known yet.
         """
         raise NotImplementedError
 
     def local(self) -> LocalEdges | None:
-        """Return edges that one task can read by itself, or None."""
+        """Return edges that a single task can read, or None."""
         return None
 
 
 class LocalEdges(Protocol):
-    """Edges which a single task reads, in order; picklable."""
+    """Edges that a single task reads, in order; picklable."""
 
     def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
-        """Yield them all.
+        """Yield all edges.
 
         Raises:
             InputError: bad input; names the file and line where there is one.
@@ -130,7 +130,7 @@ class PartitionReport:
     vertices: int
     entries: int
     ghosts: int
-    given: int
+    edges_read: int
     duplicates: int
     self_loops: int
     valued: int
@@ -184,7 +184,7 @@ def load(
 
 @dataclass(frozen=True, slots=True)
 class FileEdges(Edges):
-    """Files which every task can open: on this machine, or in a directory all machines share."""
+    """Files that every task can open: on this machine, or in a directory shared by all machines."""
 
     files: tuple[str, ...]
 
@@ -222,7 +222,7 @@ def _names_in(split: Split) -> Any:
 
 
 def without_fault(parts: list[Any]) -> list[Any]:
-    """Return the results of tasks, or raise the error of the first `Fault` among them."""
+    """Return the results of tasks; raise the error of the first `Fault` among them."""
     for part in parts:
         if isinstance(part, Fault):
             raise part.error
@@ -230,7 +230,7 @@ def without_fault(parts: list[Any]) -> list[Any]:
 
 
 def lookup(names: Any) -> Codes:
-    """Return the function from string ids to codes, of a broadcast; None for integer ids."""
+    """Return a broadcast's function from string ids to codes; None for integer ids."""
     return None if names is None else names.value.codes
 
 
@@ -278,7 +278,7 @@ def lines_chunk(lines: pa.Array, value: str | None, codes: Any) -> Chunk:
 def _load_alone(
     edges: LocalEdges, spec: LoadSpec, vertices: Any, names: Any, items: Iterable[bytes]
 ) -> Iterator[bytes]:
-    list(items)  # Spark ends a worker which has not read its input
+    list(items)  # Spark ends a worker that has not read its input
     threads = spec.threads or default_threads()
     try:
         chunks: list[Chunk] = []
@@ -341,47 +341,38 @@ def _build(
     spec: LoadSpec, vertices: Any, names: Any, partition: int, blocks: Iterable[bytes]
 ) -> Iterator[bytes]:
     try:
-        own, told, valued = join_rows(blocks, spec.partitions)
+        own, inbound_ids, valued = join_rows(blocks, spec.partitions)
     except Fault as fault:
         yield pickle.dumps(fault)
         return
     table = None
     if vertices is not None:
         table = vertices.value.owned_by(partition, spec.placement)
-    yield _store_topology(spec, partition, own, told, table, names, valued, spec.threads or 1)
+    threads = spec.threads or 1
+    yield _store_topology(spec, partition, own, inbound_ids, table, names, valued, threads)
 
 
 def _store_topology(
     spec: LoadSpec,
     partition: int,
     own: LocalRows,
-    told: Sequence[NDArray[np.int64]],
+    inbound_ids: Sequence[NDArray[np.int64]],
     vertices: VertexTable | None,
     names: Any,
     valued: int,
     threads: int,
 ) -> bytes:
-    given, duplicates, loops = own.rows.given, own.rows.duplicates, own.rows.self_loops
+    rows = own.rows
+    counts = (rows.edges_read, rows.duplicates, rows.self_loops)  # building uses up the rows
     placement = None if spec.table_key is None else spec.placement.keep(spec.table_key)
     topology = build_topology(
-        own, told, spec.variant, partition=partition, placement=placement, vertices=vertices,
-        threads=threads,
+        own, inbound_ids, spec.variant, partition=partition, placement=placement,
+        vertices=vertices, threads=threads,
     )  # fmt: skip
     if names is not None:
         topology = replace(topology, names=names.value.packed(topology.ids))
     columns, meta = topology.to_columns()
     size = shared_memory.save(spec.key_of(partition), columns, meta)
-    return pickle.dumps(
-        PartitionReport(
-            topology.n,
-            topology.m,
-            topology.ghosts,
-            given,
-            duplicates,
-            loops,
-            valued,
-            size,
-            len(topology.boundary),
-            topology.remote,
-        )
-    )
+    sizes = (topology.n, topology.m, topology.ghosts)
+    boundary = (len(topology.boundary), topology.remote)
+    return pickle.dumps(PartitionReport(*sizes, *counts, valued, size, *boundary))

@@ -26,35 +26,33 @@ _SLACK = 1 << 16  # bytes read past the end of a range for its last line
 
 
 class NotIntegers(InputError):
-    """An id which is no integer: the whole graph has string ids. Caught by the loader."""
+    """An id that is not an integer, so all ids are strings. The loader catches it."""
 
 
 def lines_of(descriptor: int, begin: int, end: int) -> tuple[NDArray[np.uint8], int, int]:
-    """Read the lines that begin in bytes begin..end-1; return a buffer and their bounds in it.
+    """Read the lines that begin in bytes begin..end-1 of a file.
 
-    The buffer starts one byte before `begin` (unless that is 0). A last line of more than
-    `text.LINE_BYTES` is cut off, still longer than that.
+    Returns:
+        A buffer that starts one byte before `begin` (unless that is 0), and the bounds of the lines
+        in it. A last line of more than `text.LINE_BYTES` is truncated, but not below that.
     """
     origin = max(begin - 1, 0)
     slack = _SLACK
     while True:
-        wanted = end - origin + slack
-        buffer = np.empty(wanted, np.uint8)
-        got = os.preadv(descriptor, [buffer.data], origin)
-        buffer = buffer[:got]
-        first = 0
-        if begin > 0:
-            first = _next_line(buffer, 0)
+        buffer = np.empty(end - origin + slack, np.uint8)
+        whole = len(buffer)
+        buffer = buffer[: os.preadv(descriptor, [buffer.data], origin)]
+        first = _next_line(buffer, 0) if begin > 0 else 0
         if first >= end - origin:
             return buffer, 0, 0
         last = _next_line(buffer, end - origin - 1)
-        if got < wanted or buffer[last - 1] == 10 or slack >= text.LINE_BYTES:
+        if len(buffer) < whole or buffer[last - 1] == 10 or slack >= text.LINE_BYTES:
             return buffer, first, last
         slack *= 16
 
 
 def _next_line(buffer: NDArray[np.uint8], position: int) -> int:
-    """Return where the line after the one at `position` begins, or the end of the buffer."""
+    """Return the position of the next line after `position`, or the end of the buffer."""
     while position < len(buffer):
         window = buffer[position : position + _SLACK]
         offset = int(np.argmax(window == 10))
@@ -65,7 +63,12 @@ def _next_line(buffer: NDArray[np.uint8], position: int) -> int:
 
 
 class LineError(Exception):
-    """A bad line: what is wrong with the field at a position of a buffer."""
+    """A bad line.
+
+    Args:
+        status: a key of `text.MESSAGES`, or `text.NOT_INTEGER`.
+        position: that of the bad field in the buffer.
+    """
 
     def __init__(self, status: int, position: int) -> None:
         super().__init__(status, position)
@@ -73,7 +76,7 @@ class LineError(Exception):
         self.position = position
 
     def located(self, path: str, buffer: NDArray[np.uint8], origin: int) -> InputError:
-        """Return the error to raise, with the file, the line's number and the field."""
+        """Return the error to raise, which names the file, the line and the field."""
         line = 1
         with open(path, "rb") as file:
             left = origin + self.position
@@ -83,7 +86,7 @@ class LineError(Exception):
         return self.at_line(f"{path}, line {line}", buffer)
 
     def at_line(self, place: str, buffer: NDArray[np.uint8]) -> InputError:
-        """Return the error to raise, with `place` and the field."""
+        """Return the error to raise, which names `place` and the field."""
         field = bytes(buffer[self.position : self.position + 400]).decode("utf-8", "replace")
         field = excerpt(next(iter(field.replace(",", " ").split()), ""))
         if self.status == text.NOT_INTEGER:
@@ -92,7 +95,7 @@ class LineError(Exception):
 
 
 def check_lengths(buffer: NDArray[np.uint8], begin: int, end: int) -> None:
-    """Raise LineError at the first line which is longer than `text.LINE_BYTES`."""
+    """Raise LineError at the first line of more than `text.LINE_BYTES`."""
     position = int(text.long_line(buffer, begin, end))
     if position >= 0:
         raise LineError(text.LONG_LINE, position)
@@ -107,11 +110,11 @@ def parse_chunk(
         buffer: text, uint8.
         begin: position of the first line.
         end: position after the last line.
-        value: "float64" or "int64", or None where values are only checked.
-        codes: for string ids, from an Arrow array of strings to int64 codes.
+        value: "float64" or "int64"; None only checks values.
+        codes: for string ids, a function from an Arrow array of strings to int64 codes.
 
     Returns:
-        The edges; integer ids come as int32 where they fit.
+        The edges; integer ids are int32 if they fit.
 
     Raises:
         LineError: at the first bad line.
@@ -158,7 +161,7 @@ def parse_chunk(
 def tokens(
     buffer: NDArray[np.uint8], at: NDArray[np.int32], size: NDArray[np.int32]
 ) -> pa.LargeStringArray:
-    """Return the tokens at positions `at` of length `size` as an Arrow array.
+    """Return the tokens at positions `at`, of lengths `size`, as an Arrow array.
 
     Raises:
         LineError: a token is not UTF-8.
@@ -178,7 +181,7 @@ def tokens(
 def raw_tokens(
     buffer: NDArray[np.uint8], at: NDArray[np.int32], size: NDArray[np.int32]
 ) -> pa.LargeStringArray:
-    """Return tokens as `tokens` does, without a check that they are UTF-8."""
+    """Return tokens as `tokens` does, without checking that they are UTF-8."""
     offsets = np.zeros(len(at) + 1, np.int64)
     np.cumsum(size, out=offsets[1:])
     out = np.empty(offsets[-1], np.uint8)
@@ -188,7 +191,7 @@ def raw_tokens(
 
 
 def hard_floats(buffer: NDArray[np.uint8], at: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Read the floats at positions `at` with correct rounding."""
+    """Parse the floats at positions `at` with correct rounding."""
     strings = pc.utf8_ltrim(raw_tokens(buffer, at, text.token_sizes(buffer, at)), "+")
     return np.asarray(pc.cast(strings, pa.float64()).to_numpy(zero_copy_only=False), np.float64)
 

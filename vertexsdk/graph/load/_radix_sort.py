@@ -1,9 +1,9 @@
-"""Edges in file order to adjacency rows, by a stable two-level radix sort.
+"""Sorts edges in file order into adjacency rows, by a stable two-level radix sort.
 
-Edges are first dealt to buckets of neighbouring rows (chunk by chunk, each chunk being freed
-when it has been dealt), then each bucket is sorted by (row, target) within the cache and its
-duplicates merged in place. Every step is stable and every thread writes ranges of its own, so
-the result depends on the order of the edges only.
+Edges are first distributed to buckets of neighbouring rows, chunk by chunk, and each chunk is freed
+then. Each bucket is sorted by (row, target) within the cache, and its duplicates are merged in
+place. Every step is stable, and every thread writes ranges of its own, so the result depends only
+on the order of the edges.
 """
 
 from __future__ import annotations
@@ -38,27 +38,31 @@ BUCKET = 1 << 16  # edges that a bucket should have: their keys fit the second-l
 
 @dataclass(slots=True)
 class Chunk:
-    """Some edges in file order, between dense indices (int32) or vertex ids (int32, int64).
+    """Some edges in file order.
 
-    `value`: float64 or int64, or None where the values are not needed.
+    Attributes:
+        source: dense indices (int32) or vertex ids (int32, int64).
+        target: as `source`.
+        value: float64 or int64; None if values are not needed.
+        valued: number of edges whose line had a value.
     """
 
     source: NDArray[Any]
     target: NDArray[Any]
     value: NDArray[Any] | None = None
-    valued: int = 0  # edges which were given a value
+    valued: int = 0
 
 
 @dataclass(slots=True)
 class AdjacencyRows:
-    """Adjacency rows ascending by (target, reverse), and what was met on the way."""
+    """Adjacency rows ascending by (target, reverse), and counts of the edges."""
 
     start: NDArray[np.int64]
     target: NDArray[np.int32]
     value: NDArray[Any] | None
     reverse: NDArray[np.bool_] | None
-    given: int  # edges read, each by the partition that owns its row when followed forward
-    duplicates: int  # of those, edges given again later
+    edges_read: int  # each counted by the partition that owns its row when followed forward
+    duplicates: int  # of those, edges that are repeated later
     self_loops: int  # vertices with an edge to themselves
 
 
@@ -71,7 +75,7 @@ def _count_cells(
     shift: int,
     cells: int,
 ) -> NDArray[np.int64]:
-    """Count the entries per cell of rows, and at the end the edges that belong here."""
+    """Count the entries per cell of rows, and, last, the edges that this partition counts."""
     counts = np.zeros(cells + 1, np.int64)
     every = len(owned) == 0
     for i in range(len(source)):
@@ -133,7 +137,7 @@ def _bits(x: int) -> int:
 def _radix_sort(
     keys: NDArray[np.uint64], place: NDArray[np.int32], low: int, high: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
-    """Sort keys by their bits low..high-1, stably; `place` (or length 0) goes with them."""
+    """Sort keys by their bits low..high-1, stably; `place`, unless empty, is permuted with them."""
     m = len(keys)
     passes = max(1, -(-(high - low) // 11))
     width = -(-(high - low) // passes)
@@ -229,7 +233,7 @@ def _sort_bucket(
 def merge_cells(
     counts: NDArray[np.int64], shift: int, rows: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Merge neighbouring cells into buckets: the bucket of each cell, first row of each."""
+    """Merge neighbouring cells into buckets: each cell's bucket, each bucket's first row."""
     bucket_of = np.empty(len(counts), np.int32)
     first, size = [0], 0
     for cell, count in enumerate(counts.tolist()):
@@ -270,15 +274,17 @@ def arrange(
     drop_loops: bool = False,
     threads: int = 1,
 ) -> AdjacencyRows:
-    """Build the adjacency of `rows` vertices out of `chunks`, which are emptied.
+    """Build the adjacency rows of some edges.
 
     Args:
-        chunks: edges between dense indices 0..rows-1, in file order.
-        mode: FORWARD as given; BACKWARD reversed; BOTH, twice, the second one flagged as
-            reverse; SYMMETRIC, twice, not flagged (a self-loop once).
-        owned: which rows are wanted (bool[rows]); None for all.
-        pairs: an edge and its reverse are the same one (for counting duplicates).
-        keep_all: keep duplicates; otherwise the last one given counts.
+        chunks: edges between dense indices 0..rows-1, in file order; emptied.
+        rows: number of vertices.
+        mode: FORWARD: an entry per edge, at its source; BACKWARD: at its target; BOTH: at both,
+            the second one flagged as reverse; SYMMETRIC: at both without a flag (one for a
+            self-loop).
+        owned: bool[rows], the rows to build; None for all.
+        pairs: count an edge and its reverse as duplicates.
+        keep_all: keep duplicates; otherwise the last one.
         drop_loops: leave out self-loops (they are still counted).
         threads: the result does not depend on it.
     """
@@ -291,7 +297,7 @@ def arrange(
         return _count_cells(mode, wanted, c.source, c.target, shift, cells)
 
     counts = list(map_threaded(count, chunks, threads))
-    given = sum(int(c[-1]) for c in counts)
+    edges_read = sum(int(c[-1]) for c in counts)
     per_chunk = [c[:-1] for c in counts]
     total = np.sum(per_chunk, axis=0) if per_chunk else np.zeros(cells, np.int64)
     bucket_of, first = merge_cells(total, shift, rows)
@@ -332,7 +338,7 @@ def arrange(
         target=key[:entries].view(np.int32),
         value=None if kind is None else bits[:entries].view(kind),
         reverse=reverse[:entries] if mode == BOTH else None,
-        given=given,
+        edges_read=edges_read,
         duplicates=int(report[:, 1].sum()),
         self_loops=int(report[:, 2].sum()),
     )
@@ -341,7 +347,7 @@ def arrange(
 def _close_gaps(
     arrays: list[NDArray[Any]], bounds: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> int:
-    """Move the entries of each bucket down to the end of the one before; return their number."""
+    """Move the entries of each bucket to the end of the previous one; return their number."""
     end = 0
     for begin, n in zip(bounds.tolist(), sizes.tolist(), strict=False):
         if end != begin and n:

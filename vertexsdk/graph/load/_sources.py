@@ -1,8 +1,8 @@
-"""Where edges come from: files and arrays; see `_jobs.Edges`, and `_dataframes` for Spark's.
+"""Sources of edges: files and arrays; see `_jobs.Edges`, and `_dataframes` for Spark's.
 
-Files that this machine can open are read by our own parser, in tasks. What Spark alone can read
-(other file systems, compressed or quoted files, directories of partitions) goes through
-`spark.read`; a test holds the two to the same result.
+Tasks read files on this machine with a parser of this package. Files that only Spark can read (on
+other file systems, compressed, quoted, or in partition directories) go through `spark.read`; a test
+checks that both give the same result.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def edges_at(spark: SparkSession | None, paths: Sequence[str], format: str | Non
     if format not in (None, "text", "csv", "parquet"):
         raise InputError(f"format {format!r} is not known; use text, csv or parquet")
     if not paths:
-        raise InputError("no edge file was given; give a file, a directory or a glob")
+        raise InputError("the list of edge files is empty: name a file, a directory or a glob")
     if not _on_this_machine(spark, paths):
         return _otherwise(spark, paths, None, format)
-    # Workers, and a JVM started elsewhere, have directories of their own.
+    # Workers, and a JVM that was started elsewhere, have other working directories.
     paths = [p if p.startswith("file:") else os.path.abspath(p) for p in paths]
     names = files.expand([p for p in map(files.local_path, paths) if p is not None])
     if names == []:
@@ -118,10 +118,10 @@ class ArrayEdges(Edges):
 
     @classmethod
     def of(cls, source: ArrayLike, target: ArrayLike, value: ArrayLike | None) -> ArrayEdges:
-        """Take arrays of ids, integers or strings, and of values.
+        """Make edges from arrays of ids, integers or strings, and of values.
 
         Raises:
-            InputError: lengths differ, or ids are neither.
+            InputError: lengths differ, or ids are neither integers nor strings.
         """
         columns = {"source": id_column(source), "target": id_column(target)}
         if value is not None:

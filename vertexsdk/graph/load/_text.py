@@ -1,10 +1,10 @@
 """Edge lines in a byte buffer, parsed natively: `source target [value]`.
 
-Fields are separated by blanks, tabs or commas; `#` starts a comment; fields after the third
-are ignored. Each kernel parses whole lines and stops at the first bad one, so that the caller
-can name the line. A value that a double multiplication or division of an exact mantissa by an
-exact power of ten gives correctly rounded (Clinger, PLDI 1990) is computed here; the few
-others ("hard") are left to the caller.
+Fields are separated by blanks, tabs or commas; `#` starts a comment; fields after the third are
+ignored. Each kernel parses whole lines and stops at the first bad one, so that the caller can name
+the line. Kernels compute a value if one multiplication or division of an exact mantissa by an exact
+power of ten rounds it correctly (Clinger, PLDI 1990), and leave the few others ("hard" ones) to the
+caller.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MESSAGES = {
     ID_RANGE: "the id is beyond int64 (-9223372036854775808 to 9223372036854775807)",
     ONE_FIELD: "one field; a line is `source target [value]`",
     BAD_VALUE: "the value is not a number",
-    NAN_VALUE: "the value is NaN; remove the line or give it a number",
+    NAN_VALUE: "the value is NaN; remove the line or write a number",
     FRACTION: "the value is not an int64 integer, which this program's edge values are",
     NOT_UTF8: "the id is not UTF-8 text; convert the file to UTF-8",
     LONG_LINE: f"the line is longer than {LINE_BYTES:,} bytes; shorten or remove it",
@@ -70,10 +70,9 @@ def count_lines(buffer: Bytes, begin: int, end: int) -> int:
 
 @njit
 def long_line(buffer: Bytes, begin: int, end: int) -> int:
-    """Return where the first line of more than `LINE_BYTES` begins, or -1.
+    """Return the position of the first line of more than `LINE_BYTES`, or -1.
 
-    `begin` is the beginning of a line. Reads little: it goes from line to line in steps of nearly
-    `LINE_BYTES`.
+    `begin` is the beginning of a line. It reads few bytes, as it skips nearly `LINE_BYTES` a time.
     """
     while end - begin > LINE_BYTES:
         p = begin + LINE_BYTES
@@ -356,7 +355,7 @@ def parse_edges(
 def tokenize(
     buffer: Bytes, begin: int, end: int, at: NDArray[np.int32], size: NDArray[np.int32]
 ) -> int:
-    """Find up to three fields of each line: position and length, int32[lines, 3]; absent: -1.
+    """Locate up to three fields of each line: position (or -1) and length, int32[lines, 3].
 
     Returns the number of lines that have a field.
     """

@@ -1,4 +1,4 @@
-"""The transposed adjacency of a partition, dealt and sorted as `order` does with edges."""
+"""The transposed adjacency of a partition, by the radix sort that orders edges."""
 
 from __future__ import annotations
 
@@ -32,32 +32,16 @@ def _deal_rows(
     place: NDArray[np.int64],
     slot_out: NDArray[np.int32],
     row_out: NDArray[np.int32],
+    offset: int,
 ) -> None:
+    """Write target and row + offset of each edge of rows begin..end-1 to its target's bucket."""
     for u in range(begin, end):
         for e in range(start[u], start[u + 1]):
             b = bucket_of[target[e] >> shift]
             p = place[b]
             place[b] = p + 1
             slot_out[p] = target[e]
-            row_out[p] = u
-
-
-@njit
-def _deal_inbound(
-    inbound: NDArray[np.int32],
-    n: int,
-    bucket_of: NDArray[np.int32],
-    shift: int,
-    place: NDArray[np.int64],
-    slot_out: NDArray[np.int32],
-    row_out: NDArray[np.int32],
-) -> None:
-    for j in range(len(inbound)):
-        b = bucket_of[inbound[j] >> shift]
-        p = place[b]
-        place[b] = p + 1
-        slot_out[p] = inbound[j]
-        row_out[p] = n + j
+            row_out[p] = u + offset
 
 
 @njit
@@ -89,9 +73,18 @@ def transpose(
     inbound: NDArray[np.int32],
     threads: int = 1,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return (in_start int64[slots + 1], in_source int32[m + b]) of an adjacency.
+    """Transpose an adjacency of n rows and m edges.
 
-    The row of slot s has the local sources u ascending, then n + j for each inbound[j] == s.
+    Args:
+        start: int64[n + 1], the bounds of the rows.
+        target: int32[m], the slot of each edge's target.
+        slots: number of slots.
+        inbound: int32[b], the slots that have a producer in another partition.
+        threads: the result does not depend on it.
+
+    Returns:
+        in_start int64[slots + 1] and in_source int32[m + b]: the row of slot s has the local
+        sources u ascending, then n + j for each inbound[j] == s.
     """
     n, m, b = len(start) - 1, len(target), len(inbound)
     shift = cell_shift(slots)
@@ -105,13 +98,11 @@ def transpose(
     bucket_of, first = merge_cells(np.sum(counts, axis=0), shift, slots)
     place, bounds = places(by_bucket(counts, bucket_of, len(first) - 1))
     slot, row = allocate(m + b, np.int32), allocate(m + b, np.int32)
+    of_inbound = (np.arange(b + 1), inbound, 0, b)  # a row for each, as if they were edges
 
     def deal(k: int) -> None:
-        if k < pieces:
-            a, z = cuts[k], cuts[k + 1]
-            _deal_rows(start, target, a, z, bucket_of, shift, place[k], slot, row)
-        else:
-            _deal_inbound(inbound, n, bucket_of, shift, place[k], slot, row)
+        of_rows = (start, target, cuts[k], cuts[k + 1]) if k < pieces else of_inbound
+        _deal_rows(*of_rows, bucket_of, shift, place[k], slot, row, 0 if k < pieces else n)
 
     list(map_threaded(deal, range(pieces + 1), threads))
     in_start = np.zeros(slots + 1, np.int64)

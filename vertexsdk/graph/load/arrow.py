@@ -27,11 +27,11 @@ __all__ += ["parquet_chunks", "read_batches", "text_column", "unreadable_parquet
 
 _ROWS = 1 << 19  # read at a time
 _FEW_ROWS = 1 << 12
-_BYTES = 1 << 26  # of strings in them, where ids are long
+_BYTES = 1 << 26  # of strings in these rows, if ids are long
 
 
 def unreadable_parquet(path: str, error: Exception) -> InputError:
-    """Say that Arrow cannot read a file."""
+    """Return the error for a file that Arrow cannot read."""
     return InputError(f"{path}: not a readable Parquet file ({first_line(error)}); write it again")
 
 
@@ -39,7 +39,7 @@ def edge_columns(names: Sequence[str], place: str) -> tuple[str, str, str | None
     """Return the names of the source, target and value columns among `names`.
 
     Raises:
-        InputError: they are not there.
+        InputError: a source or target column is missing.
     """
     by_name = {n.lower(): n for n in names}
     for source, target in (("source", "target"), ("src", "dst")):
@@ -80,10 +80,10 @@ def parquet_chunks(
 
 
 def _reading(path: str, group: int, texts: Sequence[str]) -> tuple[int, list[str]]:
-    """How to read strings, as a few bytes may stand for a long one in very many rows.
+    """Choose how to read strings, as a few bytes may encode a long string in very many rows.
 
     Returns:
-        How many rows to read at a time; the columns whose rows should share their strings.
+        The number of rows to read at a time, and the columns to read as dictionaries.
     """
     import pyarrow.parquet as pq
 
@@ -124,11 +124,18 @@ def batch_chunk(
     place: str,
     strings: Any = None,
 ) -> Chunk:
-    """Take the edges out of a record batch; ids come as int32 where they fit.
+    """Return the edges of a record batch; ids are int32 if they fit.
+
+    Args:
+        batch: the rows.
+        names: the source, target and value columns.
+        value: "float64" or "int64"; None only checks values.
+        place: the origin of the batch, for messages.
+        strings: for string ids, a function from an Arrow string array to int64 codes.
 
     Raises:
-        NotIntegers: an id column is of strings, not all of them integers.
-        InputError: a null or unfit id, a value that is no number.
+        NotIntegers: an id column has strings, and not all are integers.
+        InputError: an id is null or of another type, or a value is not a number.
     """
     source = _ids(batch.column(names[0]), f"{place}, column {names[0]}", strings)
     target = _ids(batch.column(names[1]), f"{place}, column {names[1]}", strings)
@@ -149,26 +156,23 @@ def _ids(column: pa.Array, place: str, strings: Any) -> NDArray[Any]:
     if column.null_count:
         raise InputError(f"{place}: an id is null; drop these rows")
     if pa.types.is_dictionary(column.type):
-        values, at = _in_use(column)
-        return np.asarray(_ids(values, place, strings)[np.asarray(at)])
+        values, indices = _in_use(column)
+        return np.asarray(_ids(values, place, strings)[np.asarray(indices)])
     if strings is not None:
         return np.asarray(strings(as_strings(column, place)))
     ids = id_array(column, place)
-    if len(ids) and ids.min() >= -(2**31) and ids.max() < 2**31:
-        narrow = allocate(len(ids), np.int32)
-        narrow[:] = ids
-        return narrow
-    copy = allocate(len(ids), np.int64)
+    narrow = len(ids) and ids.min() >= -(2**31) and ids.max() < 2**31
+    copy = allocate(len(ids), np.int32 if narrow else np.int64)
     copy[:] = ids
     return copy
 
 
 def _in_use(column: pa.DictionaryArray) -> tuple[pa.Array, pa.Array]:
-    """The values of a dictionary that rows have, and each row's place among them, or null."""
+    """Return the values of a dictionary that occur in rows, and each row's index or null."""
     indices = column.indices
     counts = np.bincount(np.asarray(indices.drop_null()), minlength=len(column.dictionary))
-    places = pa.array(np.cumsum(counts > 0) - 1)
-    return column.dictionary.filter(pa.array(counts > 0)), places.take(indices)
+    new_indices = pa.array(np.cumsum(counts > 0) - 1)
+    return column.dictionary.filter(pa.array(counts > 0)), new_indices.take(indices)
 
 
 def as_strings(column: pa.Array, place: str) -> pa.Array:
@@ -189,18 +193,18 @@ def text_column(ids: Iterable[Any]) -> pa.Array:
     """Return ids as a column of strings.
 
     Raises:
-        InputError: one has a lone surrogate, which UTF-8 cannot hold.
+        InputError: an id has a lone surrogate, which UTF-8 cannot encode.
     """
     try:
         return pa.array([str(i) for i in ids], pa.large_string())
     except UnicodeEncodeError as error:
         raise InputError(
-            f"id {error.object[:40]!r} is no text in UTF-8 (a lone surrogate); give it another name"
+            f"id {error.object[:40]!r} is not valid in UTF-8 (a lone surrogate): rename it"
         ) from None
 
 
 def _check_text(column: pa.Array, place: str) -> None:
-    """Refuse strings that are not UTF-8, which writers of Parquet do not look at."""
+    """Raise InputError for strings that are not UTF-8, which writers of Parquet do not check."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
@@ -215,7 +219,7 @@ def id_array(column: pa.Array, place: str) -> NDArray[np.int64]:
     """Return a column of ids as int64.
 
     Raises:
-        NotIntegers: strings which are not all integers.
+        NotIntegers: strings that are not all integers.
         InputError: another type, or an id beyond int64.
     """
     if _is_string(column.type):
@@ -233,9 +237,9 @@ def id_array(column: pa.Array, place: str) -> NDArray[np.int64]:
 
 
 def _values(column: pa.Array, value: str | None, place: str) -> NDArray[Any]:
-    places = None
+    indices = None
     if pa.types.is_dictionary(column.type):
-        column, places = _in_use(column)
+        column, indices = _in_use(column)
     kind = column.type
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     if not (numeric or pa.types.is_null(kind) or _is_string(kind)):
@@ -248,10 +252,10 @@ def _values(column: pa.Array, value: str | None, place: str) -> NDArray[Any]:
         elif not pa.types.is_integer(kind) or value is not None:
             column = pc.cast(column, pa.float64(), safe=False)
     except pa.ArrowInvalid as error:
-        wanted = "an int64 integer" if value == "int64" else "a number"
-        raise InputError(f"{place}: a value is not {wanted} ({first_line(error)})") from None
-    if places is not None:
-        column = column.take(places)
+        kind = "an int64 integer" if value == "int64" else "a number"
+        raise InputError(f"{place}: a value is not {kind} ({first_line(error)})") from None
+    if indices is not None:
+        column = column.take(indices)
     column = pc.fill_null(column, 1)
     if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
         raise InputError(f"{place}: a value is NaN; drop these rows or give them numbers")

@@ -18,7 +18,6 @@ import numpy as np
 from vertexsdk.errors import InputError, RunError, VertexError
 from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.changes import Changes
-from vertexsdk.graph.changes.ingester import Ingester
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import check_columns, read_rows
 from vertexsdk.loops.streams._stream import Stream
@@ -152,7 +151,7 @@ class DataFrameStream(Stream):
 
     def _changes_of(self, frame: DataFrame) -> Any:
         """The changes that `deltas`, an `Ingester` or a function, makes of a micro-batch."""
-        if isinstance(self._deltas, Ingester):
+        if hasattr(self._deltas, "batch"):
             return self._deltas.batch(frame.toLocalIterator())
         return self._deltas(frame)
 
