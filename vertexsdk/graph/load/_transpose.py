@@ -98,11 +98,14 @@ def transpose(
     bucket_of, first = merge_cells(np.sum(counts, axis=0), shift, slots)
     place, bounds = places(by_bucket(counts, bucket_of, len(first) - 1))
     slot, row = allocate(m + b, np.int32), allocate(m + b, np.int32)
-    of_inbound = (np.arange(b + 1), inbound, 0, b)  # a row for each, as if they were edges
 
     def deal(k: int) -> None:
-        of_rows = (start, target, cuts[k], cuts[k + 1]) if k < pieces else of_inbound
-        _deal_rows(*of_rows, bucket_of, shift, place[k], slot, row, 0 if k < pieces else n)
+        if k < pieces:
+            a, z = cuts[k], cuts[k + 1]
+            _deal_rows(start, target, a, z, bucket_of, shift, place[k], slot, row, 0)
+        else:  # a row for each inbound slot
+            ends = np.arange(b + 1)
+            _deal_rows(ends, inbound, 0, b, bucket_of, shift, place[k], slot, row, n)
 
     list(map_threaded(deal, range(pieces + 1), threads))
     in_start = np.zeros(slots + 1, np.int64)
