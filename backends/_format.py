@@ -53,7 +53,7 @@ def check_format(path: str, create: bool) -> int:
         ) from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise FullError(f"no room left to make a store in {path}: free some space") from error
+            raise FullError(f"no room left to create a store in {path}: free some space") from error
         raise StateInputError(f"{path} cannot be used for a store: {error.strerror}") from error
 
 

@@ -1,6 +1,6 @@
-"""The tables of a store in PostgreSQL, made and brought up to date by version.
+"""The tables of a store in PostgreSQL, created and upgraded by versioned migrations.
 
-A migration is never changed once it was released; a new version adds one.
+A released migration is never changed; a new version adds one.
 """
 
 from __future__ import annotations
@@ -69,13 +69,12 @@ SYSTEM = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "oid")  # of every
 
 
 def migrate(link: Any, schema: str) -> None:
-    """Make the tables, or bring them up to date; of racing processes one does it."""
+    """Create or upgrade the tables; if processes race, one of them does it."""
     with link.transaction():
         link.execute("SELECT pg_advisory_xact_lock(7023581)")
-        place = sql.Identifier(schema)
-        found = link.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone()
-        if found is None:
-            link.execute(sql.SQL("CREATE SCHEMA {}").format(place))
+        query = "SELECT 1 FROM pg_namespace WHERE nspname = %s"
+        if link.execute(query, [schema]).fetchone() is None:
+            link.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
         link.execute("CREATE TABLE IF NOT EXISTS vertex_format (version integer NOT NULL)")
         row = link.execute("SELECT version FROM vertex_format").fetchone()
         version = row[0] if row else 0
@@ -91,7 +90,7 @@ def migrate(link: Any, schema: str) -> None:
 
 
 def unusable(link: Any, schema: str) -> str:
-    """The statement that lets this user see what is in the schema, "" if it may or has none."""
+    """The statement that lets this user use the schema; "" if it may, or there is no schema."""
     query = (
         "SELECT format('GRANT USAGE ON SCHEMA %%I TO %%I', nspname, current_user) "
         "FROM pg_namespace WHERE nspname = %s AND NOT has_schema_privilege(oid, 'USAGE')"
@@ -101,12 +100,12 @@ def unusable(link: Any, schema: str) -> str:
 
 
 def missing_rights(link: Any) -> str:
-    """The statements that let this user change tables and view of the store, "" if it may.
+    """The statements that let this user change the store's tables and view; "" if it may.
 
-    A column is added only by who owns the table, and a view replaced by who may create in its
-    schema too; who owns them has all other rights.
+    Only the owner of a table can add columns, and replacing a view also needs the right to create
+    in its schema. The owner has all other rights.
     """
-    found = link.execute(
+    statements = link.execute(
         "SELECT DISTINCT format('GRANT %I TO %I', pg_get_userbyid(relowner), current_user) "
         "FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
         "AND relname LIKE 'vertex\\_%' AND relkind IN ('r', 'v', 'S') "
@@ -114,12 +113,12 @@ def missing_rights(link: Any) -> str:
         "SELECT format('GRANT CREATE ON SCHEMA %I TO %I', current_schema(), current_user) "
         "WHERE NOT has_schema_privilege(current_schema(), 'CREATE')"
     ).fetchall()
-    return "; ".join(statement for (statement,) in found)
+    return "; ".join(statement for (statement,) in statements)
 
 
 def _add_references(link: Any) -> None:
-    """Write what the manifests of an older store refer to."""
-    link.execute("DELETE FROM vertex_manifests WHERE name LIKE '%.%'")  # leases: not read any more
+    """Write the references of the manifests of an older store."""
+    link.execute("DELETE FROM vertex_manifests WHERE name LIKE '%.%'")  # leases of old processes
     for name, data in link.execute("SELECT name, data FROM vertex_manifests").fetchall():
         link.execute(
             "INSERT INTO vertex_references SELECT unnest(%s::text[]), %s ON CONFLICT DO NOTHING",
@@ -128,7 +127,7 @@ def _add_references(link: Any) -> None:
 
 
 def make_view(link: Any) -> None:
-    """Make `vertex_state` anew, with a column for every field; it keeps those that it had."""
+    """Replace `vertex_state` by a view with a column for every field."""
     names = link.execute("SELECT col FROM vertex_fields ORDER BY place").fetchall()
     columns = [sql.Identifier("shown" if n == "iteration" else "rows", n) for n in OWN]
     columns += [sql.Identifier("rows", name) for (name,) in names]

@@ -1,14 +1,14 @@
-"""The steps that Redis does at once, as Lua scripts.
+"""Lua scripts, which Redis runs atomically.
 
-A head is kept as JSON, so that it is compared as a string; beside it the token of the swap that
-made it, by which a swap that is sent again after a lost answer is known.
+Heads are JSON, so that they are compared as strings. The token of a head's last swap is stored too:
+by it a swap that is sent again after a lost answer is recognised.
 """
 
 from __future__ import annotations
 
 __all__ = ["DELETE", "DROP", "PUT", "RELEASE", "SWAP"]
 
-# What a manifest or a version needs is kept in one sorted set, as `target \\0 referrer`.
+# References of manifests and versions are one sorted set of `target \\0 referrer`.
 _REFERENCES = """
 local function forget(members, references, loop)
   for _, member in ipairs(members) do
@@ -26,7 +26,7 @@ end
 # required, the segments of its loop
 # ARGV: loop, expected or "", head, token, version prefix, version or "", restart, name, data,
 # number of references, references..., the fields of required segments...
-# Gives 1, 0 if the head is another, or -k if the k-th of the required segments is not there.
+# Returns 1; 0 if the head is not the expected one; -k if the k-th required segment is missing.
 SWAP = (
     _REFERENCES
     + """
@@ -59,7 +59,7 @@ return 1
 )
 
 # KEYS: heads, tokens, versions of the loop, references. ARGV: loop, expected, token
-# A token that a full server does not take only serves to know the same attempt again.
+# A full server may refuse the token, which only serves to recognise a second attempt.
 DROP = (
     _REFERENCES
     + """
@@ -110,8 +110,8 @@ end
 return 1
 """
 
-# KEYS: segments of the loop, loops, and references if what is referred to is to stay
-# ARGV: loop, prefix of chunks, fields... Gives the fields that are not there now.
+# KEYS: segments of the loop, loops, and references if referenced segments are to stay
+# ARGV: loop, prefix of chunks, fields... Returns the fields that do not exist any more.
 DELETE = (
     _REFERENCES
     + """

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from vertexsdk.state.address import Address
-from vertexsdk.state.contract import Backend
-from vertexsdk.state.errors import StateError, StateInputError
+from vertexsdk.state.contract import Backend, SegmentKey
+from vertexsdk.state.errors import MissingError, StateError, StateInputError
 
 __all__ = ["Conflict", "ConnectionLost", "Server", "ServerBackend", "retry_seconds"]
 
@@ -153,6 +153,14 @@ class ServerBackend(Backend):
 
     def _run(self, work: Callable[[Any], T]) -> T:
         return self._server.run(work)
+
+    def _complete(
+        self, ranges: list[bytes], places: list[tuple[int, int]], key: SegmentKey
+    ) -> list[bytes]:
+        """Return byte ranges (low, high) of a segment, unless they are cut off by its deletion."""
+        if [len(part) for part in ranges] != [high - low for low, high in places]:
+            raise MissingError(f"segment {key} in {self.location} was dropped while it was read")
+        return ranges
 
     @abstractmethod
     def _durability(self) -> tuple[bool, str]:

@@ -1,12 +1,12 @@
 """`memory://name`: for tests, and for runs whose versions need not outlive the driver.
 
-The store belongs to the process that first opened the name, and is deleted when that process ends.
-Tasks run in other processes, so it is not in the owner's own memory: it is an LMDB store without
-fsync, in a directory in the host's memory (/dev/shm, or the directory for temporary files where
-that is small). `location` contains the directory, so a task opens the same store by its location or
-by the pickled `Store`; the bare name would open a store of the task's own.
+The store belongs to the process that first opens the name, and is deleted when that process ends.
+As tasks run in other processes, it is an LMDB store without fsync in the host's memory (/dev/shm,
+or the directory for temporary files if that is small). `location` contains the directory, so a task
+opens the same store by its location or by the pickled `Store`; the bare name would open a store
+that belongs to the task.
 
-Directories whose owner has died, by whatever signal, are removed when the next store is created.
+The next store to be created removes directories whose owner has died, by whatever signal.
 """
 
 from __future__ import annotations

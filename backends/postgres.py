@@ -157,8 +157,7 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
             values += [[low + 1 for *_, low, _ in parts], [high - low for *_, low, high in parts]]
 
             def work(link: Any) -> list[bytes]:
-                found = [b""] * len(places)
-                if len(parts) == 1:  # what a join needs is much for a new connection to look up
+                if len(parts) == 1:  # a new connection would look up much to plan a join
                     ((_, piece, low, high),) = parts
                     with link.cursor(binary=True) as cursor:
                         cursor.execute(
@@ -167,6 +166,7 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
                             [low + 1, high - low, rows[0][0], piece],
                         )
                         return [data for (data,) in cursor]
+                ranges = [b""] * len(places)
                 with link.cursor(binary=True) as cursor:
                     cursor.execute(
                         "SELECT r.k, substring(p.data FROM r.low FOR r.size) "
@@ -176,15 +176,10 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
                         [*values, rows[0][0]],
                     )
                     for k, data in cursor:
-                        found[k] += data
-                return found
+                        ranges[k] += data
+                return ranges
 
-            found = self._run(work)
-            if [len(part) for part in found] != [high - low for low, high in places]:
-                raise MissingError(
-                    f"segment {key} in {self.location} was dropped while it was read"
-                )
-            return found
+            return self._complete(self._run(work), places, key)
 
         return read
 
@@ -361,8 +356,8 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         parts: Iterable[Mapping[str, Any]],
         over: str | None = None,
     ) -> bool:
-        kept = list(parts)  # a retry sends them again
-        return self._run(lambda link: replace_rows(link, loop, manifest, iteration, kept, over))
+        rows = list(parts)  # a retry sends them again
+        return self._run(lambda link: replace_rows(link, loop, manifest, iteration, rows, over))
 
     def shown(self, loop: str) -> str | None:
         rows = self._all("SELECT manifest FROM vertex_shown WHERE loop = %s", loop)
@@ -453,16 +448,17 @@ def _put_manifest(link: Any, name: str, data: bytes, references: Sequence[str]) 
 
 
 def _require(link: Any, keys: Sequence[SegmentKey]) -> None:
-    """Keep segments until the end of the transaction.
+    """Lock segments against deletion until the end of the transaction.
 
     Raises:
-        MissingError: one of them is not there.
+        MissingError: one of them does not exist.
     """
     if not keys:
         return
-    there = {attempt for (attempt,) in link.execute(_LOCK.format("KEY SHARE"), _key_columns(keys))}
+    rows = link.execute(_LOCK.format("KEY SHARE"), _key_columns(keys))
+    existing = {attempt for (attempt,) in rows}
     for key in keys:
-        if key.attempt not in there:
+        if key.attempt not in existing:
             raise MissingError.of_segment(key)
 
 
@@ -484,7 +480,7 @@ def _delete_segment(link: Any, place: list[Any]) -> None:
 
 
 def _cut(pieces: Sequence[memoryview | bytes]) -> Iterator[list[memoryview]]:
-    """The pieces as parts of `PIECE` bytes, each a list of views to be joined."""
+    """Cut the pieces into parts of `PIECE` bytes, each a list of views to be joined."""
     parts: list[memoryview] = []
     size = 0
     for piece in pieces:

@@ -1,10 +1,10 @@
 r"""`redis://host:port/db` and `rediss://` (TLS): shared between hosts, as durable as the server.
 
-    PREFIX:format           which format this is
+    PREFIX:format           the version of the format
     PREFIX:heads, :tokens   hashes loop → head as JSON, and → the token of its last swap
     PREFIX:versions:LOOP    a sorted set of `iteration:manifest`, for floor lookups
     PREFIX:manifests        a hash name → data
-    PREFIX:leases           the same for those whose name has a dot
+    PREFIX:leases           the same for manifests whose name has a dot
     PREFIX:references       a sorted set of `target\0referrer`, of manifests and versions
     PREFIX:segments:LOOP    a hash partition:iteration:attempt → the bytes, if they are few, or
                             how many chunks there are, and the token in their names
@@ -12,10 +12,10 @@ r"""`redis://host:port/db` and `rediss://` (TLS): shared between hosts, as durab
     PREFIX:loops            the set of loops that have segments
 
 Chunks are sent in pipelines and expire after a day, unless the script that stores the segment makes
-them persistent: so a writer that dies leaves nothing for long.
+them persistent, so the chunks of a writer that dies do not stay.
 
-Options in the URL: `?prefix=NAME`,
-`?retry=SECONDS`, and of TLS `?ca=FILE`, `?cert=FILE`, `?key=FILE`. Not for Redis Cluster.
+Options in the URL: `?prefix=NAME`, `?retry=SECONDS`, and for TLS `?ca=FILE`, `?cert=FILE`,
+`?key=FILE`. Not for Redis Cluster.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class RedisBackend(ServerBackend, CanReadParts):
             return done
 
         while not self._run(work):
-            pass  # chunks expired or were evicted before the segment was made
+            pass  # chunks expired or were evicted before the script stored the segment
 
     def get_segment(self, key: SegmentKey) -> list[NDArray[np.uint8]] | None:
         place, field = self._segments(key.loop), _segment_field(key)
@@ -155,12 +155,7 @@ class RedisBackend(ServerBackend, CanReadParts):
                 parts = iter(pipeline.execute())
                 return [b"".join(next(parts) for _ in range(count)) for count in counts]
 
-            ranges = self._run(work)
-            if [len(part) for part in ranges] != [high - low for low, high in places]:
-                raise MissingError(
-                    f"segment {key} in {self.location} was dropped while it was read"
-                )
-            return ranges
+            return self._complete(self._run(work), places, key)
 
         return read
 
@@ -415,7 +410,7 @@ def _segment(loop: str, field: bytes) -> SegmentKey:
 
 
 def _chunks(pieces: Sequence[memoryview | bytes]) -> Iterator[memoryview | bytes]:
-    """Parts of at most `CHUNK` bytes; small pieces are joined, large ones cut, at no copy."""
+    """Parts of at most `CHUNK` bytes: small pieces are joined, large ones cut without a copy."""
     small: list[memoryview | bytes] = []
     size = 0
     for piece in pieces:

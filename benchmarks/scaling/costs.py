@@ -6,6 +6,7 @@ and more messages; commits of more and more bytes; graphs of more and more verti
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +22,7 @@ from tests.support.servers import NotInstalled, RedisServer
 from vertexsdk import Graph, run
 from vertexsdk.state import open_store
 from vertexsdk.transport.exchange import JobExchange
+from vertexsdk.transport.locality import Anchor
 
 __all__ = ["COMMIT_FRACTIONS", "of_the_driver", "on_one_machine"]
 
@@ -89,7 +91,8 @@ def _hops(
     """Seconds of hops in which every partition sends ``size`` bytes to every one, as often as
     sizes say, once those which warm are done."""
     cloudpickle.register_pickle_by_value(blocks)  # executors need not have the benchmarks
-    with JobExchange(context.spark, partitions, task=blocks.sending) as exchange:
+    anchor = Anchor(context.spark, partitions)
+    with contextlib.closing(anchor), JobExchange(anchor, blocks.sending) as exchange:
         for number in range(_WARM + context.sizes.hops):
             begin = clock()
             exchange.hop((partitions, size), via=via)

@@ -172,7 +172,7 @@ def waits(spark: SparkSession) -> tuple[list[int], list[int], list[str | None]]:
     anchor = Anchor(spark, 4)
     places = anchor.run(executor)
     slow = [5.0 if p == places[0] else 0.0 for p in places]
-    with JobExchange(spark, 4, task=place, anchor=anchor) as exchange:
+    with JobExchange(anchor, place) as exchange:
         ran = [int(report) for report in exchange.hop(slow)]
     anchor.close()
     return places, ran, [before, spark.sparkContext._conf.get(setting)]

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from tests.support.clusters import Driver, await_executors, executor
 from vertexsdk.errors import RunError
 from vertexsdk.transport.exchange import JobExchange
+from vertexsdk.transport.locality import Anchor
 from vertexsdk.transport.transport import DRIVER, Blocks
 
 pytestmark = pytest.mark.cluster
@@ -46,7 +47,7 @@ def count(
 
 
 def hops(spark: SparkSession, partitions: int) -> list[list[tuple[int, list[int], int]]]:
-    with JobExchange(spark, partitions, task=count) as exchange:
+    with JobExchange(Anchor(spark, partitions), count) as exchange:
         return [
             [pickle.loads(report) for report in exchange.hop((partitions, "", False), via=via)]
             for via in WAYS
@@ -55,7 +56,7 @@ def hops(spark: SparkSession, partitions: int) -> list[list[tuple[int, list[int]
 
 def killed(spark: SparkSession, via: Any, at: int, mark: str, senders_too: bool) -> list[list[int]]:
     await_executors(spark)
-    with JobExchange(spark, 2, task=count) as exchange:
+    with JobExchange(Anchor(spark, 2), count) as exchange:
         return [
             [
                 pickle.loads(report)[0]
@@ -88,7 +89,7 @@ def test_hops(driver: Driver, partitions: int) -> None:
 def disk_use(spark: SparkSession, directory: str) -> list[int]:
     """The number of files in Spark's directory after each of some hops by the shuffle."""
     sizes = []
-    with JobExchange(spark, 2, task=count) as exchange:
+    with JobExchange(Anchor(spark, 2), count) as exchange:
         for _ in range(12):
             exchange.hop((2, "", False), via="shuffle")
             time.sleep(0.05)  # blocks are deleted in the background
@@ -103,7 +104,7 @@ def interrupt(spark: SparkSession) -> tuple[float, list[list[tuple[int, list[int
         time.sleep(command)
         yield DRIVER, b""
 
-    with JobExchange(spark, 1, task=slow) as exchange:
+    with JobExchange(Anchor(spark, 1), slow) as exchange:
         exchange.hop(0.0)
         threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
         start = time.monotonic()

@@ -83,14 +83,14 @@ def swap_big(partition: int, command: int, blocks: Blocks) -> Sent:
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 def test_each_block_arrives_once_in_the_next_hop(spark: SparkSession, partitions: int) -> None:
-    with JobExchange(spark, partitions, task=echo) as exchange:
+    with JobExchange(Anchor(spark, partitions), echo) as exchange:
         ways = ["driver", "driver", "shuffle", "shuffle", "driver", "shuffle", "shuffle"]
         check_hops(exchange, ways)
 
 
 @pytest.mark.parametrize("via", ["driver", "shuffle"])
 def test_big_blocks(spark: SparkSession, via: Any) -> None:
-    with JobExchange(spark, 2, task=swap_big) as exchange:
+    with JobExchange(Anchor(spark, 2), swap_big) as exchange:
         assert exchange.hop(BIG, via=via) == [b"[]", b"[]"]
         reports = exchange.hop(0, via=via)
     for partition, report in enumerate(reports):
@@ -104,14 +104,14 @@ def test_a_task_that_is_a_closure_and_a_big_command(spark: SparkSession) -> None
     def task(partition: int, command: bytes, blocks: Blocks) -> Sent:
         yield DRIVER, str(len(command) + offset).encode()
 
-    with JobExchange(spark.sparkContext, 2, task=task) as exchange:
+    with JobExchange(Anchor(spark, 2), task) as exchange:
         assert exchange.hop(bytes(3 << 20)) == [str((3 << 20) + 7).encode()] * 2
         assert exchange.hop(bytes(3 << 20), via="shuffle") == [str((3 << 20) + 7).encode()] * 2
 
 
 @pytest.mark.parametrize("via", ["driver", "shuffle"])
 def test_a_failed_hop_says_why_and_may_be_run_again(spark: SparkSession, via: Any) -> None:
-    with JobExchange(spark, 2, task=misbehave) as exchange:
+    with JobExchange(Anchor(spark, 2), misbehave) as exchange:
         exchange.hop(("work", None), via=via)
         with pytest.raises(RunError, match=r"(?m)^ZeroDivisionError: by nothing$") as failure:
             exchange.hop(("raise", ZeroDivisionError("by nothing\nsecond line")), via=via)
@@ -125,7 +125,7 @@ def test_a_failed_hop_says_why_and_may_be_run_again(spark: SparkSession, via: An
 
 @pytest.mark.parametrize("via", ["driver", "shuffle"])
 def test_a_killed_worker_is_an_error_of_one_line(spark: SparkSession, via: Any) -> None:
-    with JobExchange(spark, 2, task=misbehave) as exchange:
+    with JobExchange(Anchor(spark, 2), misbehave) as exchange:
         exchange.hop(("work", None), via=via)
         with pytest.raises(RunError, match="a Python worker died") as failure:
             exchange.hop(("die", None), via=via)
@@ -135,7 +135,7 @@ def test_a_killed_worker_is_an_error_of_one_line(spark: SparkSession, via: Any) 
 
 def test_lineage_does_not_grow(spark: SparkSession) -> None:
     sizes = []
-    with JobExchange(spark, 2, task=echo) as exchange:
+    with JobExchange(Anchor(spark, 2), echo) as exchange:
         for hop in range(8):
             exchange.hop((hop, 2), via="shuffle")
             assert not isinstance(exchange._blocks, list)
@@ -151,25 +151,26 @@ def test_a_report_counts_once() -> None:
 
 def test_partitions_must_be_positive(spark: SparkSession) -> None:
     with pytest.raises(InputError, match="at least 1"):
-        JobExchange(spark, 0, task=echo)
+        JobExchange(Anchor(spark, 0), echo)
 
 
 def test_close_twice(spark: SparkSession) -> None:
     context = spark.sparkContext._jsc.sc()
     before = context.getPersistentRDDs().size(), len(_accumulatorRegistry)
-    exchange = JobExchange(spark, 1, task=echo)
+    anchor = Anchor(spark, 1)
+    exchange = JobExchange(anchor, echo)
     exchange.hop((0, 1), via="shuffle")
     assert (context.getPersistentRDDs().size(), len(_accumulatorRegistry)) > before
     for _ in range(2):
         exchange.close()
+        anchor.close()
         assert exchange._blocks is None  # the blocks of the last hop
         assert (context.getPersistentRDDs().size(), len(_accumulatorRegistry)) == before
 
 
 def test_route(spark: SparkSession) -> None:
-    sc = spark.sparkContext
-    blocks = sc.parallelize(range(20), 3).map(lambda i: (i % 4, bytes([i]) * i))
-    routed = Anchor(sc, 4).route(blocks).mapPartitionsWithIndex(lambda p, it: [(p, sorted(it))])
+    blocks = spark.sparkContext.parallelize(range(20), 3).map(lambda i: (i % 4, bytes([i]) * i))
+    routed = Anchor(spark, 4).route(blocks).mapPartitionsWithIndex(lambda p, it: [(p, sorted(it))])
     assert routed.collect() == [
         (p, [bytes([i]) * i for i in range(20) if i % 4 == p]) for p in range(4)
     ]
@@ -185,7 +186,7 @@ def test_an_error_which_cannot_be_pickled_is_told_by_its_line(spark: SparkSessio
         raise Local(1, 2)
 
     with (
-        JobExchange(spark, 1, task=task) as exchange,
+        JobExchange(Anchor(spark, 1), task) as exchange,
         pytest.raises(RunError, match="Local: 1 and 2"),
     ):
         exchange.hop(None)
@@ -199,7 +200,7 @@ def test_every_hop_has_the_broadcasts_of_its_task(spark: SparkSession) -> None:
         if command:
             os._exit(0)  # the next hop is in a worker which has not seen the task
 
-    with JobExchange(spark, 1, task=task) as exchange:
+    with JobExchange(Anchor(spark, 1), task) as exchange:
         assert exchange.hop(False) == [b"held"]
         with pytest.raises(RunError):
             exchange.hop(True)

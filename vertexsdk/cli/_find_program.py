@@ -20,13 +20,13 @@ __all__ = ["load_program"]
 
 
 def load_program(text: str) -> Program:
-    """Return the program which `text` names.
+    """Return the program that `text` names.
 
     Args:
         text: a built-in's name, `module:Class`, or `path.py:Class`.
 
     Raises:
-        InputError: there is none, or its file cannot be imported.
+        InputError: there is no such program, or its file cannot be imported.
     """
     if ":" not in text and not text.endswith(".py"):
         from vertexsdk import algorithms
@@ -56,14 +56,14 @@ def _is_program(value: Any) -> bool:
 
 
 def _from_file(path: str) -> ModuleType:
-    """Import a file that is in no package, under a name of its own."""
+    """Import a file outside of packages, under a unique name."""
     if not os.path.isfile(path):
         raise InputError(f"no such file: {path}")
     directory = os.path.dirname(os.path.abspath(path))
     name = "vertexsdk_program_" + Path(path).stem.replace("-", "_")
     spec = importlib.util.spec_from_file_location(name, os.path.abspath(path))
     if spec is None or spec.loader is None:
-        raise InputError(f"{path} is no Python file")
+        raise InputError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     before = set(sys.modules)
     sys.modules[name] = module
@@ -79,7 +79,7 @@ def _from_file(path: str) -> ModuleType:
 
 
 def _ship_neighbours(directory: str, names: set[str]) -> None:
-    """Have cloudpickle ship the modules beside the program, which workers cannot import."""
+    """Make cloudpickle send modules beside the program by value; workers cannot import them."""
     for name in names:
         place = os.path.join(directory, *name.split("."))
         file = getattr(sys.modules[name], "__file__", None)

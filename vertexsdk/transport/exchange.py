@@ -18,12 +18,10 @@ from typing import Any, Literal
 
 import cloudpickle
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
 from pyspark.accumulators import _accumulatorRegistry
 from pyspark.serializers import Serializer
-from pyspark.sql import SparkSession
 
-from vertexsdk.errors import InputError, RunError
+from vertexsdk.errors import RunError
 from vertexsdk.transport._shuffle import Shuffle, to_partition
 from vertexsdk.transport.jvm import JavaObject
 from vertexsdk.transport.locality import Anchor
@@ -46,16 +44,13 @@ BROADCAST_COMMAND = 1 << 18  # bytes above which a command is sent once per exec
 
 
 class JobExchange:
-    """The hops of one loop over `partitions` partitions.
+    """The hops of one loop over the partitions of an anchor.
 
     Args:
-        spark: the session.
-        partitions: number of partitions.
+        anchor: where the partitions are; it outlives the exchange.
         task: `task(partition, command, blocks)` gets the (source partition, block) pairs that the
             previous hop sent to the partition, and yields (destination, block) pairs; destination
             `DRIVER` is a report. It must be pure, because Spark may run it twice.
-        anchor: where the partitions are; it outlives the exchange. Without one, the exchange makes
-            its own.
 
     Attributes:
         times: those of the last hop.
@@ -63,30 +58,19 @@ class JobExchange:
     >>> def task(partition, command, blocks):
     ...     yield DRIVER, b"".join(block for _, block in blocks)
     ...     yield 1 - partition, command
-    >>> with JobExchange(spark, 2, task=task) as exchange:  # doctest: +SKIP
+    >>> with JobExchange(Anchor(spark, 2), task) as exchange:
     ...     exchange.hop(b"a", via="shuffle"), exchange.hop(b"b")
     ([b'', b''], [b'a', b'a'])
     """
 
-    def __init__(
-        self,
-        spark: SparkSession | SparkContext,
-        partitions: int,
-        *,
-        task: Task,
-        anchor: Anchor | None = None,
-    ) -> None:
-        if anchor is not None and anchor.partitions != partitions:
-            raise InputError(f"the anchor has {anchor.partitions} partitions, not {partitions}")
-        self._anchor = anchor or Anchor(spark, partitions)
-        self._own_anchor = anchor is None
-        sc = self._anchor.sc
-        self.partitions = partitions
+    def __init__(self, anchor: Anchor, task: Task) -> None:
+        sc = anchor.sc
+        self._anchor, self.partitions = anchor, anchor.partitions
         self._name = f"vertexsdk-{uuid.uuid4().hex}"
         sc._pickled_broadcast_vars.clear()
         self._task = cloudpickle.dumps(task)
         self._broadcasts = list(sc._pickled_broadcast_vars)  # that the task uses
-        self._jvm = self._anchor.jvm
+        self._jvm = anchor.jvm
         self._reports = sc.accumulator({}, Reports())
         self._hops = 0
         self._partitioner: JavaObject = None  # made when the first blocks go by the shuffle
@@ -208,8 +192,6 @@ class JobExchange:
         """Free Spark's memory and disk; may be called twice."""
         with contextlib.suppress(Py4JError, ConnectionError):  # Spark may have stopped
             self._replace_blocks(None)
-        if self._own_anchor:
-            self._anchor.close()
         _accumulatorRegistry.pop(self._reports.aid, None)
 
     def __enter__(self) -> JobExchange:

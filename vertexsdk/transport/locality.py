@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError
-from pyspark import RDD, SparkContext, StorageLevel
+from pyspark import RDD, StorageLevel
 from pyspark.accumulators import Accumulator, _accumulatorRegistry
 from pyspark.sql import SparkSession
 
@@ -40,18 +40,17 @@ class Anchor:
     """Pins partitions to executors, until it is closed or the executors are lost.
 
     Args:
-        spark: the session, or its context.
+        spark: the session.
         partitions: number of partitions.
 
-    >>> anchor = Anchor(spark, 2)  # doctest: +SKIP
-    >>> anchor.run(lambda partition: os.getpid())  # doctest: +SKIP
-    [4711, 4712]
+    >>> Anchor(spark, 2).run(lambda partition: partition * 10)
+    [0, 10]
     """
 
-    def __init__(self, spark: SparkSession | SparkContext, partitions: int) -> None:
+    def __init__(self, spark: SparkSession, partitions: int) -> None:
         if partitions < 1:
             raise InputError(f"partitions is {partitions}; it must be at least 1")
-        self.sc = spark if isinstance(spark, SparkContext) else spark.sparkContext
+        self.sc = spark.sparkContext
         self.partitions = partitions
         self.jvm = Jvm(self.sc)
         self.one_process = (self.sc.master or "").split("[")[0] == "local"
@@ -125,11 +124,11 @@ class Anchor:
         return RDD(here.asJavaRDD().zip(blocks), self.sc, Skip())
 
     def route(self, blocks: RDD[tuple[int, bytes]]) -> RDD[bytes]:
-        """Bring each (destination, block) to partition `destination` of the anchor, where that is.
+        """Bring each (destination, block) to partition `destination`, without pickling.
 
-        The blocks of a partition come in no particular order. Nothing is pickled on the way. On a
-        cluster, what yields the blocks runs at once: the anchor is zipped with what comes to it,
-        and for that it must be known how many blocks come to each partition.
+        A partition receives its blocks in no particular order. On a cluster, the tasks that yield
+        the blocks run at once: to zip the anchor with the blocks, it must be known how many each
+        partition receives.
         """
         sc, jvm = self.sc, self.jvm
         counts: Accumulator[Any] | None = (
@@ -142,10 +141,10 @@ class Anchor:
             return RDD(shuffle.bundles, sc, Frames())
         shuffle.write()
         _accumulatorRegistry.pop(counts.aid, None)
-        came: Counter[int] = Counter()
+        totals: Counter[int] = Counter()
         for _, sent in counts.value.values():
-            came.update(pickle.loads(sent))
-        return self.zip(shuffle.bundles, [came[p] for p in range(self.partitions)])
+            totals.update(pickle.loads(sent))
+        return self.zip(shuffle.bundles, [totals[p] for p in range(self.partitions)])
 
     def forget(self, prefix: str) -> None:
         """Free the shared memory under `prefix`, on this host and on those of the partitions.
@@ -168,7 +167,7 @@ class Anchor:
 def _counted(
     counts: Accumulator[Any] | None, partition: int, blocks: Iterable[tuple[int, bytes]]
 ) -> Iterator[tuple[int, bytes]]:
-    """Pass blocks on; say to the driver, if it asks, how many went where."""
+    """Pass blocks on, and report to `counts`, if given, how many went to each destination."""
     sent: Counter[int] = Counter()
     for destination, block in blocks:
         sent[destination] += 1

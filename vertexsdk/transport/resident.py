@@ -318,7 +318,7 @@ class ResidentWorkers(Anchor):
         if resident and self.resident:
             assert self._launch is not None
             return ResidentExchange(self._launch, task)
-        return JobExchange(self._spark, self.partitions, task=task, anchor=self)
+        return JobExchange(self, task)
 
     def records(self) -> Any:
         """See `Workers`."""

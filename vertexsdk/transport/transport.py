@@ -1,4 +1,4 @@
-"""What a graph and an engine ask of whatever runs their tasks: Spark, or this process."""
+"""The interface between graphs and engines, and what runs their tasks: Spark, or this process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Exchange(Protocol):
     """The hops of one loop: a task on every partition, and the blocks that they send each other.
 
     Attributes:
-        times: of the last hop; None where there are no jobs to measure.
+        times: those of the last hop; None if hops are not jobs.
     """
 
     partitions: int
@@ -48,16 +48,16 @@ class Exchange(Protocol):
             via: how the blocks of this hop travel to the next one.
 
         Raises:
-            RunError: a task failed; the same hop may be run again. A `VertexError` that a task
-                raised is raised as it is.
+            VertexError: raised by a task; the same hop may be run again.
+            RunError: a task failed; the same hop may be run again.
         """
 
     def close(self) -> None:
-        """Free what the hops hold; may be called twice."""
+        """Free the blocks of the hops; may be called twice."""
 
 
 class Workers(Protocol):
-    """The places where the partitions of one graph are, until they are closed.
+    """The workers that have the partitions of one graph, until they are closed.
 
     A dataset that `records` or `route` returns has the methods `map`, `mapPartitions`,
     `mapPartitionsWithIndex` and `collect` of an RDD.
@@ -80,22 +80,22 @@ class Workers(Protocol):
         """Whether each partition is still where it was at first."""
 
     def watched(self) -> AbstractContextManager[None]:
-        """Run datasets within; a lost place or a failed task is raised as one `RunError`."""
+        """Collect datasets within; the loss of a worker, or a failed task, is a `RunError`."""
 
     def records(self) -> Any:
-        """Return a dataset with a part for each partition, where that is."""
+        """Return a dataset with a part for each partition, on the partition's worker."""
 
     def route(self, blocks: Any) -> Any:
         """Bring each (destination, block) of a dataset to partition `destination`, in any order."""
 
     def run(self, function: Callable[[int], Returned]) -> list[Returned]:
-        """Call a function of the partition's number where each is; what it returns is pickled."""
+        """Call a function with each partition's number on its worker; results are pickled."""
 
     def forget(self, prefix: str) -> None:
-        """Drop the arrays under a shared-memory key, wherever partitions are."""
+        """Free the arrays under a shared-memory key, on all workers."""
 
     def close(self) -> None:
-        """Let go of the places; may be called twice."""
+        """Release the workers; may be called twice."""
 
 
 class Transport(Protocol):
@@ -105,7 +105,7 @@ class Transport(Protocol):
         name: "spark" or "local".
         spark: the session, or None.
         application: the first part of shared-memory keys.
-        cores: that all tasks have together.
+        cores: number of cores of all tasks together.
     """
 
     name: str
@@ -118,10 +118,10 @@ class Transport(Protocol):
     def cores(self) -> int: ...
 
     def default_partitions(self) -> int:
-        """How many partitions a graph has for which nobody has said."""
+        """The default number of partitions of a graph."""
 
     def workers(self, partitions: int) -> Workers:
-        """Return places for so many partitions."""
+        """Return workers for so many partitions."""
 
     def broadcast(self, value: Any) -> Any:
         """Return a handle with the value as its `value`, which is sent to each process once."""
@@ -130,7 +130,7 @@ class Transport(Protocol):
         """Return a dataset with a part for each item."""
 
     def collect(self, dataset: Any) -> list[Any]:
-        """Return the records of a dataset; a failure is raised as one `RunError`."""
+        """Return the records of a dataset; a failure is a `RunError` of one line."""
 
     def other_hosts(self) -> list[str]:
         """The hosts, other than this one, on which tasks run."""
@@ -152,7 +152,7 @@ def transport_for(spark: SparkSession | None) -> Transport:
 
 
 def is_dataframe(value: object) -> TypeGuard[DataFrame]:
-    """Whether a value is a DataFrame of Spark; does not import Spark."""
+    """Whether a value is a Spark DataFrame; does not import Spark."""
     if "pyspark.sql" not in sys.modules:
         return False
     from pyspark.sql import DataFrame
