@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +13,44 @@ from numpy.typing import NDArray
 from vertexsdk.loops.result import Result
 from vertexsdk.state.difference import unequal
 
-__all__ = ["Comparable", "ResultDiff", "diff_results"]
+__all__ = ["Comparable", "ReadableLoop", "ResultDiff", "diff_results"]
 
 
-class Readable(Protocol):
-    """A main loop or a branch."""
+class ReadableLoop(ABC):
+    """A main loop or a branch; a context manager that closes it."""
 
+    @abstractmethod
     def read(self) -> Result:
         """Return the newest version, for the caller to close."""
 
+    @abstractmethod
+    def close(self) -> None:
+        """Free the memory; the loop stays in the store."""
 
-Comparable: TypeAlias = Result | Readable
+    def diff(self, other: Comparable, field: str | None = None) -> ResultDiff:
+        """Compare the newest version with another loop, or with a result.
+
+        Args:
+            other: the other side; of a loop, its newest version.
+            field: by default the program's result.
+
+        Returns:
+            The ids of the vertices that differ, ascending, with both values.
+
+        Raises:
+            InputError: there is no such field, or no state yet.
+        """
+        with contextlib.closing(self.read()) as mine:
+            return diff_results(mine, other, field)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+Comparable: TypeAlias = Result | ReadableLoop
 
 
 @dataclass(frozen=True, slots=True)

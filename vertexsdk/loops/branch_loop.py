@@ -10,24 +10,22 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from vertexsdk.engine.engine import Budget, WorkDone
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes.changes import Changes
+from vertexsdk.loops._diff import ReadableLoop
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
-
-if TYPE_CHECKING:
-    from vertexsdk.loops._diff import Comparable, ResultDiff
 
 __all__ = ["BranchLoop", "not_converged", "require_state"]
 
 Merge = Literal["auto"] | None
 
 
-class BranchLoop:
+class BranchLoop(ReadableLoop):
     """A fork of a loop, as `MainLoop.fork` returns it; a context manager that closes it.
 
     Its versions stay in the store under its name.
@@ -248,24 +246,6 @@ class BranchLoop:
         self._parent.merge(self._history, self._received)
         self.merged = True
 
-    def diff(self, other: Comparable, field: str | None = None) -> ResultDiff:
-        """Compare the newest version with another branch, a main loop, or a result.
-
-        Args:
-            other: the other side; of a loop, its newest version.
-            field: by default the program's result.
-
-        Returns:
-            The ids of the vertices that differ, ascending, with both values.
-
-        Raises:
-            InputError: there is no such field, or no state yet.
-        """
-        from vertexsdk.loops._diff import diff_results
-
-        with contextlib.closing(self.read()) as mine:
-            return diff_results(mine, other, field)
-
     def close(self, *, forget: bool = False) -> None:
         """Cancel the iterations and free the memory.
 
@@ -278,12 +258,6 @@ class BranchLoop:
         if forget and self._history.store.head(self.loop) is not None:
             self._history.store.delete(self.loop)
         self._history.close()
-
-    def __enter__(self) -> BranchLoop:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def require_state(loop: str, ledger: Ledger) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
@@ -15,6 +14,7 @@ from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._answers import KEEP, Answers
+from vertexsdk.loops._diff import ReadableLoop
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._open_loop import Migrate, open_main_loop, resume_main_loop
@@ -28,13 +28,12 @@ from vertexsdk.state.address import Address, address_or_default
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from vertexsdk.loops._diff import Comparable, ResultDiff
     from vertexsdk.loops.streams._stream import Stream
 
 __all__ = ["MainLoop"]
 
 
-class MainLoop:
+class MainLoop(ReadableLoop):
     """A program on a graph that changes.
 
     `ingest` adds changes; `query` returns the exact answer for the graph at that instant, which
@@ -498,13 +497,6 @@ class MainLoop:
         del statistics["main"]
         return self._history.result(self.loop, statistics, current)
 
-    def diff(self, other: Comparable, field: str | None = None) -> ResultDiff:
-        """Compare the newest version with another loop's; see `BranchLoop.diff`."""
-        from vertexsdk.loops._diff import diff_results
-
-        with contextlib.closing(self.read()) as mine:
-            return diff_results(mine, other, field)
-
     def close(self) -> None:
         """Stop the streams, and free the graph's memory; the loop stays in the store."""
         for stream in self._streams:
@@ -514,12 +506,6 @@ class MainLoop:
                 self._newest.close()
             self._newest = None
         self._history.close(tidy=True)
-
-    def __enter__(self) -> MainLoop:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _repeats(offsets: Mapping[str, Any], source: str, offset: Any) -> bool:
