@@ -167,9 +167,11 @@ def test_who_cannot_resume(spark: SparkSession, url: str) -> None:
     params = {"origin": 1}
     MainLoop(ShortestPaths, graph, params=params, backend=url, loop="paths").close()
     refused(ShortestPaths, "there is no loop 'shortestpaths'")
-    refused(ConnectedComponents, "'plain' is no main loop: it was written by a run", loop="plain")
+    refused(
+        ConnectedComponents, "'plain' is not a main loop: it was written by a run", loop="plain"
+    )
     refused(ConnectedComponents, "belongs to program shortestpaths, not to", loop="paths")
-    refused(ShortestPaths, "begun with origin=1, not 2", loop="paths", params={"origin": 2})
+    refused(ShortestPaths, "opened with origin=1, not 2", loop="paths", params={"origin": 2})
     MainLoop.resume(spark, ShortestPaths, backend=url, loop="paths", params=params).close()
 
 

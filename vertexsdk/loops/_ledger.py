@@ -66,8 +66,8 @@ class Ledger:
         ledger = cls.of(manifest)
         if ledger is None:
             raise InputError(
-                f"loop {manifest.loop!r} is no main loop: it was written by a run, which keeps no "
-                "graph; begin one by MainLoop(program, graph)"
+                f"loop {manifest.loop!r} is not a main loop: it was written by a run, which stores "
+                "no graph; open one with MainLoop(program, graph)"
             )
         return ledger
 

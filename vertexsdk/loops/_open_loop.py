@@ -214,8 +214,8 @@ def _check_params(
     for name, value in program.bind({**ledger.params, **(params or {})}).items():
         if value != own[name]:
             raise InputError(
-                f"loop {loop!r} was begun with {name}={own[name]!r}, not {value!r}: resume it "
-                "with that, or begin another loop"
+                f"loop {loop!r} was opened with {name}={own[name]!r}, not {value!r}: resume it "
+                "with that, or open another loop"
             )
 
 
@@ -236,7 +236,7 @@ def _restore_engine(
     if program.value_dtype is not None and program.value_dtype != ledger.value:
         raise InputError(
             f"{program.name} reads {program.value_dtype} edge values, and loop {loop!r} keeps "
-            f"{ledger.value or 'none'}: begin the loop again from the edge file"
+            f"{ledger.value or 'none'}: open the loop anew from the edge file"
         )
     graph = stored_graph(
         spark, store, manifest, undirected=ledger.undirected, partitions=manifest.partitions

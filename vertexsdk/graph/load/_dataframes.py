@@ -12,10 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyspark import RDD
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,6 +21,7 @@ from pyspark.sql import types as T
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.load._blocks import Block, Fault
 from vertexsdk.graph.load._jobs import Edges, LoadSpec, lines_chunk, route_batches, without_fault
+from vertexsdk.graph.load._lines import DistinctIds
 from vertexsdk.graph.load._text import LINE_BYTES
 from vertexsdk.graph.load.arrow import edge_columns, read_batches
 from vertexsdk.graph.string_ids import merged
@@ -150,16 +148,11 @@ class FrameEdges(Edges):
 
 
 def _distinct_in_lines(read: Any, records: Iterable[bytes]) -> Iterator[Any]:
-    distinct: list[pa.Array] = []
-
-    def collect(names: pa.Array) -> NDArray[np.int64]:
-        distinct.append(pc.unique(names))
-        return np.zeros(len(names), np.int64)
-
+    ids = DistinctIds()
     try:
         for batch in read(records):
-            lines_chunk(batch.column(0), None, collect)
-        yield merged(distinct)
+            lines_chunk(batch.column(0), None, ids)
+        yield ids.sorted()
     except InputError as error:
         yield Fault((0, 0), error)
         list(records)

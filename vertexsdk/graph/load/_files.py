@@ -19,7 +19,7 @@ import numpy as np
 from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import InputError
 from vertexsdk.graph.load import _text as text
-from vertexsdk.graph.load._lines import LineError, lines_of, parse_chunk
+from vertexsdk.graph.load._lines import DistinctIds, LineError, lines_of, parse_chunk
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load._splits import Split
 
@@ -74,9 +74,7 @@ def file_format(path: str) -> str:
     """Return "parquet", "csv" (has a header), "packed" (compressed text) or "text"."""
     if path.endswith((".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")):
         return "packed"
-    with open(path, "rb") as file:
-        head = file.read(4)
-    if head == b"PAR1":
+    if _is_parquet(path):
         return "parquet"
     if path.endswith(".parquet"):
         raise InputError(f"{path}: not a Parquet file; rename it if it is text")
@@ -254,19 +252,7 @@ def read_chunks(
 
 def distinct_in_split(split: Split) -> Any:
     """Return the distinct ids of a split as a sorted Arrow array of strings."""
-    import pyarrow.compute as pc
-
-    from vertexsdk.graph.string_ids import merged
-
-    distinct: list[Any] = []
-
-    def collect(names: Any) -> Any:
-        nonlocal distinct
-        distinct.append(pc.unique(names))
-        if len(distinct) > 64:
-            distinct = [merged(distinct)]
-        return np.zeros(len(names), np.int64)
-
-    for _ in read_chunks(split, None, 1, collect):
+    ids = DistinctIds()
+    for _ in read_chunks(split, None, 1, ids):
         pass
-    return merged(distinct)
+    return ids.sorted()

@@ -15,18 +15,38 @@ from vertexsdk.arrays.buffers import allocate
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._radix_sort import Chunk
+from vertexsdk.graph.string_ids import merged
 
-__all__ = ["Codes", "LineError", "NotIntegers", "check_lengths", "hard_floats", "lines_of"]
-__all__ += ["parse_chunk", "raw_tokens", "tokens"]
+__all__ = ["Codes", "DistinctIds", "LineError", "NotIntegers", "check_lengths", "hard_floats"]
+__all__ += ["lines_of", "parse_chunk", "raw_tokens", "tokens"]
 
 Codes = Callable[[pa.Array], NDArray[np.int64]] | None
 """From string ids to their codes; None where ids are integers."""
 
+_PARTS = 64  # sets of ids that are merged
 _SLACK = 1 << 16  # bytes read past the end of a range for its last line
 
 
 class NotIntegers(InputError):
     """An id that is not an integer, so all ids are strings. The loader catches it."""
+
+
+class DistinctIds:
+    """Collects distinct ids, in place of the function from string ids to codes."""
+
+    def __init__(self) -> None:
+        self._parts: list[pa.Array] = []
+
+    def __call__(self, ids: pa.Array) -> NDArray[np.int64]:
+        """Add ids; return arbitrary codes."""
+        self._parts.append(pc.unique(ids))
+        if len(self._parts) > _PARTS:
+            self._parts = [merged(self._parts)]
+        return np.zeros(len(ids), np.int64)
+
+    def sorted(self) -> pa.LargeStringArray:
+        """Return the distinct ids, ascending."""
+        return merged(self._parts)
 
 
 def lines_of(descriptor: int, begin: int, end: int) -> tuple[NDArray[np.uint8], int, int]:

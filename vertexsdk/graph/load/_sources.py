@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vertexsdk.errors import InputError, first_line
 from vertexsdk.graph.load import _files as files
@@ -31,7 +30,7 @@ from vertexsdk.graph.load._jobs import (
     lookup,
     route_batches,
 )
-from vertexsdk.graph.load._lines import LineError, parse_chunk
+from vertexsdk.graph.load._lines import DistinctIds, LineError, parse_chunk
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load.arrow import (
     as_strings,
@@ -88,7 +87,7 @@ def _otherwise(
     names: Sequence[str] | None,
     format: str | None,
 ) -> Edges:
-    """Edges that our own parsers do not read; `names` are the files where they are local."""
+    """Return edges that this package's parsers cannot read; `names` are the files if local."""
     if spark is None:
         return _without_spark(paths, names)
     from vertexsdk.graph.load._dataframes import edges_by_spark
@@ -158,7 +157,7 @@ class ArrayEdges(Edges):
 
 @dataclass(frozen=True)
 class PackedText(Edges):
-    """Compressed files of edge lines, each read whole; where there is no Spark to read them."""
+    """Compressed files of edge lines, each read as a whole; used without Spark."""
 
     paths: tuple[str, ...]
 
@@ -184,15 +183,10 @@ class PackedText(Edges):
 
     def distinct_ids(self, transport: Transport) -> Any:
         """See `Edges`."""
-        distinct: list[pa.Array] = []
-
-        def collect(names: pa.Array) -> NDArray[np.int64]:
-            distinct.append(pc.unique(names))
-            return np.zeros(len(names), np.int64)
-
+        ids = DistinctIds()
         for path in self.paths:
-            _unpacked_chunk(path, None, collect)
-        return merged(distinct)
+            _unpacked_chunk(path, None, ids)
+        return ids.sorted()
 
 
 def _unpacked_chunk(path: str, value: str | None, codes: Any) -> Chunk:
@@ -212,7 +206,7 @@ def _unpacked(path: str) -> bytes:
 
 
 def _without_spark(paths: Sequence[str], names: Sequence[str] | None) -> Edges:
-    """Edges of files that Spark would read, where there is none."""
+    """Return the edges of files that need Spark otherwise."""
     if names is None:
         raise InputError(
             f"{paths[0]}: only Spark can read this; pass a session, see vertexsdk.session"
