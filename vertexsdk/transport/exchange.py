@@ -55,6 +55,7 @@ class JobExchange:
     Attributes:
         times: those of the last hop.
 
+    >>> from vertexsdk.transport.transport import DRIVER
     >>> def task(partition, command, blocks):
     ...     yield DRIVER, b"".join(block for _, block in blocks)
     ...     yield 1 - partition, command
