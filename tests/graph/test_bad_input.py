@@ -102,7 +102,7 @@ def test_nothing_there(spark: SparkSession, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=said) as caught:
             Graph.read(spark, str(tmp_path / name))
         assert name in str(caught.value)
-    with pytest.raises(InputError, match="no edge file"):
+    with pytest.raises(InputError, match="the list of edge files is empty"):
         Graph.read(spark, [])
     with pytest.raises(InputError, match="Spark cannot read it"):
         Graph.read(spark, "nosuchscheme://x/edges.txt").materialise()
