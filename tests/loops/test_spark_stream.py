@@ -239,6 +239,6 @@ spark.stop()
 def test_a_batch_that_is_too_large() -> None:
     done = subprocess.run([sys.executable, "-c", _LARGE_BATCH], capture_output=True, text=True)
     assert done.stdout.startswith("InputError batch "), done.stderr
-    assert "is larger than spark.driver.maxResultSize: raise that, or bound" in done.stdout
+    assert "is larger than spark.driver.maxResultSize: raise that, or limit" in done.stdout
     assert done.stdout.count("\n") == 1
     assert done.stderr.count("\n") == 1
