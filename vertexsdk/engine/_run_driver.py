@@ -72,6 +72,8 @@ class RunDriver:
             if last is not None and master.iteration > last and master.reason is None:
                 break
             command = self._command(version, iteration=master.iteration)
+            if last is not None:
+                command = replace(command, most=last - master.iteration + 1)
             if master.reason is not None:  # which no partition could know
                 command = replace(command, iteration=master.iteration - 1, step=False, commit=True)
             reports = self._hop(command)

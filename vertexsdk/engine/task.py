@@ -10,7 +10,7 @@ import contextlib
 import pickle
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,7 @@ from vertexsdk.program.program import new_driver
 from vertexsdk.program.vertex import Aggregates
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import Writer
-from vertexsdk.transport.transport import DRIVER
+from vertexsdk.transport.transport import DRIVER, PEERS
 
 __all__ = ["HopTask", "RunCommand", "RunReport", "arithmetic_of", "make_master"]
 
@@ -32,7 +32,8 @@ __all__ = ["HopTask", "RunCommand", "RunReport", "arithmetic_of", "make_master"]
 class RunCommand:
     """One hop: from `version`, run iterations from `iteration` on.
 
-    With one partition the task goes on by itself until the loop ends or `seconds` have passed. The
+    With one partition, and where tasks are resident, they go on by themselves until the loop ends,
+    or `most` iterations are done, or `seconds` have passed on the clock of partition 0. The
     state at the end of each `every` iterations after `after` is written to the store on the way;
     with `commit`, that of `iteration`. `committed` has each partition's attempt that was committed
     last, which deltas are made from. With a `bound`, `iteration` is the frontier, each partition
@@ -53,10 +54,22 @@ class RunCommand:
     bound: int = 0
     blocks: bool = False
     patient: bool = False
+    most: int | None = None  # iterations of this command
 
     def due(self, iteration: int) -> bool:
         """Whether the state at the end of an iteration is to be written on the way."""
         return self.every is not None and iteration > self.after and iteration % self.every == 0
+
+
+@dataclass(slots=True)
+class _SuperstepEnd:
+    """What a partition tells all others at the end of a superstep, so that all decide alike."""
+
+    partition: int
+    progress: IterationStats = field(default_factory=IterationStats)
+    vertices: int = 0
+    late: bool = False
+    failure: VertexError | None = None
 
 
 @dataclass(slots=True)
@@ -76,6 +89,7 @@ class RunReport:
     lost: str | None = None
     failure: VertexError | None = None  # after iterations whose versions are to stay readable
     bytes: int = 0
+    received: bool = False  # the blocks of its iterations have come to where they were sent
     seconds: dict[str, float] = field(default_factory=dict)
     swept: SweepReport | None = None  # of asynchronous iterations
     memory: int = 0  # peak resident bytes of the worker process
@@ -133,7 +147,7 @@ class HopTask:
 
     def __call__(
         self, partition: int, command: RunCommand, blocks: list[tuple[int, bytes]]
-    ) -> Iterator[tuple[int, bytes]]:
+    ) -> Generator[tuple[int, bytes], Any, None]:
         began = time.perf_counter()
         report = RunReport(partition, command.version)
         outgoing: list[tuple[int, bytes]] = []
@@ -158,12 +172,13 @@ class HopTask:
                 else:
                     processor.receive(blocks)
                     report.seconds["receive"] = time.perf_counter() - clock
-                    self._run(processor, command, report, writer)
+                    yield from self._run(processor, command, report, writer)
                 report.seconds["kernel"] = time.perf_counter() - clock
                 report.seconds["cpu"] = time.process_time() - busy
             if command.step and report.failure is None:
-                outgoing = outgoing if command.bound else processor.blocks()
-                report.bytes = sum(len(b) for _, b in outgoing)
+                if not command.bound and not report.received:
+                    outgoing = processor.blocks()
+                report.bytes += sum(len(b) for _, b in outgoing)
                 alone = len(plan.topologies) == 1
                 if not (plan.resident or (alone and report.reason is not None)):
                     clock = time.perf_counter()
@@ -185,31 +200,58 @@ class HopTask:
         yield from outgoing
         yield DRIVER, pickle.dumps(report)
 
-    def _run(self, processor: Any, command: RunCommand, report: RunReport, writer: Writer) -> None:
+    def _run(
+        self, processor: Any, command: RunCommand, report: RunReport, writer: Writer
+    ) -> Generator[tuple[int, bytes], Any, None]:
+        """Run iterations, as many as this command allows."""
         alone = len(self.plan.topologies) == 1
         began = time.monotonic()
         master = make_master(self.plan, command.num_vertices)
         master.iteration, master.aggregates = command.iteration, command.aggregates
         while True:
+            end = _SuperstepEnd(processor.partition)
             try:
-                progress = self._step(processor, master)
+                end.progress = self._step(processor, master)
+                end.vertices = processor.count
             except VertexError as error:
+                end.failure = error
+            end.late = time.monotonic() - began > command.seconds
+            ends, received = [end], list[tuple[int, bytes]]()
+            single = not alone and (
+                not self.plan.resident or len(report.history) + 1 == command.most
+            )
+            if not (alone or single):
+                for destination, block in processor.blocks() if end.failure is None else ():
+                    report.bytes += len(block)
+                    yield destination, block
+                received, told = yield PEERS, pickle.dumps(end)
+                ends = [pickle.loads(x) for x in told]
+            failure = next((e.failure for e in ends if e.failure is not None), None)
+            if failure is not None:
                 if not report.history:
-                    raise
-                report.failure = error
+                    raise failure
+                report.failure = failure
                 return
-            report.history.append(progress)
+            report.history.append(end.progress)
             report.version += 1
             if command.due(master.iteration):
                 writer.add(master.iteration, processor.result())
-            if not alone:
+            if single:
                 return
-            if not master.advance(progress):
+            step = IterationStats(aggregates=master.identity())
+            for e in ends:
+                step.add(e.progress, master.algebras)
+            more = master.advance(step)
+            if not alone:
+                report.received = True
+                if more:
+                    processor.receive(received)
+            if not more:
                 report.reason = master.reason
                 return
-            if time.monotonic() - began > command.seconds:
+            if ends[0].late:
                 return
-            processor.set_vertices(processor.count)
+            processor.set_vertices(sum(e.vertices for e in ends))
 
     def _sweep(
         self,

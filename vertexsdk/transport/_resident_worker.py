@@ -10,17 +10,22 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import zmq
 
 from vertexsdk.transport._channels import Keys, Lost, context, disconnected, local_address
 from vertexsdk.transport.task_times import Clock
-from vertexsdk.transport.transport import DRIVER, Blocks, Task
-from vertexsdk.transport.wire import FAILURE, describe
+from vertexsdk.transport.transport import DRIVER, PEERS, Blocks, Task
+from vertexsdk.transport.wire import ABORTED, FAILURE, describe
 
 __all__ = ["serve"]
 
 _READY_SECONDS = 60.0  # for all peers of a launch to be there
+
+
+class Aborted(Exception):
+    """The task of another partition failed."""
 
 
 class _Hops:
@@ -28,12 +33,12 @@ class _Hops:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.hop = 0
-        self.came: dict[int, dict[int, list[bytes]]] = {}  # by hop, by source
+        self.superstep = 0  # the next one that ends
+        self.came: dict[int, dict[int, list[bytes]]] = {}  # by superstep, by source
 
-    def put(self, hop: int, source: int, blocks: list[bytes]) -> None:
-        """Take in what a peer sent in a hop."""
-        self.came.setdefault(hop, {})[source] = blocks
+    def put(self, superstep: int, source: int, parts: list[bytes]) -> None:
+        """Take in what a peer sent in a superstep: a report and blocks; nothing if it failed."""
+        self.came.setdefault(superstep, {})[source] = parts
 
 
 class _Worker:
@@ -100,7 +105,8 @@ class _Worker:
         except Lost:
             raise
         except Exception as error:
-            code, report = FAILURE, describe(error)
+            code = ABORTED if isinstance(error, Aborted) else FAILURE
+            report = describe(error)
         stamped = clock.stamp().before(report)
         self.driver.send_multipart([number, pickle.dumps(code), stamped], copy=False)
 
@@ -122,25 +128,45 @@ class _Worker:
 
     def _hop(self, exchange: bytes, command: bytes, clock: Clock) -> bytes:
         hops = self.exchanges[exchange]
-        received = self._receive(hops)
+        received, _ = self._receive(hops)
         order = pickle.loads(command)
         clock.decoded = time.time()
         reports: list[bytes] = []
-        sent: list[list[bytes]] = [[] for _ in range(self.partitions)]
-        for destination, block in hops.task(self.partition, order, received):
-            (reports if destination == DRIVER else sent[destination]).append(block)
-        head = pickle.dumps((hops.hop, self.partition))
-        for p, sock in self.peers.items():
-            sock.send_multipart([exchange, head, *sent[p]], copy=False)
-        hops.put(hops.hop, self.partition, sent[self.partition])
-        hops.hop += 1
-        return b"".join(reports)
+        sent = self._nothing()
+        task: Any = iter(hops.task(self.partition, order, received))
+        answer: Any = None
+        try:
+            while True:
+                destination, block = next(task) if answer is None else task.send(answer)
+                answer = None
+                if destination == PEERS:
+                    self._send(exchange, hops, [[block, *blocks] for blocks in sent])
+                    sent, answer = self._nothing(), self._receive(hops)
+                else:
+                    (reports if destination == DRIVER else sent[destination]).append(block)
+        except StopIteration:
+            self._send(exchange, hops, [[b"", *blocks] for blocks in sent])
+            return b"".join(reports)
+        except BaseException:
+            self._send(exchange, hops, self._nothing())
+            raise
 
-    def _receive(self, hops: _Hops) -> Blocks:
-        """Wait for what was sent in the hop before."""
-        if hops.hop == 0:
-            return []
-        came = hops.came.setdefault(hops.hop - 1, {})
+    def _nothing(self) -> list[list[bytes]]:
+        return [[] for _ in range(self.partitions)]
+
+    def _send(self, exchange: bytes, hops: _Hops, parts: list[list[bytes]]) -> None:
+        """End a superstep."""
+        head = pickle.dumps((hops.superstep, self.partition))
+        for p, sock in self.peers.items():
+            sock.send_multipart([exchange, head, *parts[p]], copy=False)
+        hops.put(hops.superstep, self.partition, parts[self.partition])
+        hops.superstep += 1
+
+    def _receive(self, hops: _Hops) -> tuple[Blocks, list[bytes]]:
+        """Wait for what was sent in the superstep before: blocks, and the reports of all."""
+        if hops.superstep == 0:
+            return [], []
+        came = hops.came.setdefault(hops.superstep - 1, {})
         while len(came) < self.partitions:
             if not self.inbox.poll(1_000):
                 if disconnected(self.monitor):
@@ -151,8 +177,11 @@ class _Worker:
                 other.put(*_read(message))
             else:
                 self.early.append(message)
-        del hops.came[hops.hop - 1]
-        return [(source, block) for source in sorted(came) for block in came[source]]
+        del hops.came[hops.superstep - 1]
+        if not all(came.values()):
+            raise Aborted
+        blocks = [(source, block) for source in sorted(came) for block in came[source][1:]]
+        return blocks, [came[source][0] for source in sorted(came)]
 
     def close(self) -> None:
         """Let go of the sockets."""

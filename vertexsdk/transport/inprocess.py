@@ -15,7 +15,7 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.threads import default_threads
 from vertexsdk.errors import InputError, RunError, VertexError
 from vertexsdk.transport.task_times import HopTimes
-from vertexsdk.transport.transport import DRIVER, Blocks, Task
+from vertexsdk.transport.transport import DRIVER, PEERS, Blocks, Task
 
 __all__ = ["InProcessTransport"]
 
@@ -120,19 +120,39 @@ class InProcessExchange:
 
     def hop(self, command: Any, *, via: Literal["driver", "shuffle"] = "driver") -> list[bytes]:
         """See `Exchange`."""
-        sent: list[Blocks] = [[] for _ in range(self.partitions)]
-        reports: list[bytes] = []
-        for p, blocks in enumerate(self._inbox):
-            own: list[bytes] = []
-            with _one_line():
-                for destination, block in self._task(p, command, blocks):
-                    if destination == DRIVER:
-                        own.append(block)
-                    else:
-                        sent[destination].append((p, block))
-            reports.append(b"".join(own))
+        with _one_line():
+            tasks = [iter(self._task(p, command, b)) for p, b in enumerate(self._inbox)]
+            reports: list[list[bytes]] = [[] for _ in tasks]
+            answers: list[Any] = [None] * len(tasks)
+            while True:
+                sent: list[Blocks] = [[] for _ in tasks]
+                told = [
+                    self._advance(p, task, answers[p], reports[p], sent)
+                    for p, task in enumerate(tasks)
+                ]
+                if all(report is None for report in told):
+                    break
+                answers = [(blocks, told) for blocks in sent]
         self._inbox = sent
-        return reports
+        return [b"".join(own) for own in reports]
+
+    @staticmethod
+    def _advance(
+        partition: int, task: Any, answer: Any, reports: list[bytes], sent: list[Blocks]
+    ) -> bytes | None:
+        """Run a task to the end of a superstep; return its report to the others; at its end None."""
+        try:
+            while True:
+                destination, block = next(task) if answer is None else task.send(answer)
+                answer = None
+                if destination == PEERS:
+                    return bytes(block)
+                if destination == DRIVER:
+                    reports.append(block)
+                else:
+                    sent[destination].append((partition, block))
+        except StopIteration:
+            return None
 
     def close(self) -> None:
         """See `Exchange`."""

@@ -32,7 +32,7 @@ from vertexsdk.transport.jvm import spark_failure
 from vertexsdk.transport.locality import Anchor
 from vertexsdk.transport.task_times import HopTimes
 from vertexsdk.transport.transport import DRIVER, Blocks, Exchange, Task
-from vertexsdk.transport.wire import outcome
+from vertexsdk.transport.wire import FAILURE, outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -179,7 +179,9 @@ class Launch:
                 raise self._lost()
             if answered == number:
                 replies[route] = pickle.loads(reply[0]), reply[1]
-        return [outcome(*replies[route]) for route in self._routes]
+        codes = [replies[route][0] for route in self._routes]
+        first = codes.index(FAILURE) if FAILURE in codes else 0  # why the others were aborted
+        return [outcome(*replies[route]) for route in self._routes[first:] + self._routes[:first]]
 
     def close(self, wait: float = 2.0) -> None:
         """End the processors; may be called twice.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DRIVER",
+    "PEERS",
     "Blocks",
     "Exchange",
     "Task",
@@ -24,9 +25,16 @@ __all__ = [
 ]
 
 DRIVER = -1  # the destination of a task's report
+PEERS = -3  # the destination of a report to all partitions, which ends a superstep
 
 Blocks = list[tuple[int, bytes]]
 Task = Callable[[int, Any, Blocks], Iterable[tuple[int, bytes]]]
+"""From the partition's number, the command and the blocks that came to (destination, block) pairs.
+
+Where workers are resident, a task may go through several supersteps: it yields `PEERS` and a
+report, as the tasks of all other partitions do, and the `yield` returns the blocks that came since,
+and the reports of all partitions.
+"""
 Returned = TypeVar("Returned")
 
 

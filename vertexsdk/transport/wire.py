@@ -30,9 +30,9 @@ from vertexsdk.errors import RunError, VertexError
 from vertexsdk.transport.task_times import Clock, Stamp
 from vertexsdk.transport.transport import DRIVER, Task
 
-__all__ = ["FAILURE", "Bundle", "HopFunction", "Reports", "describe", "outcome"]
+__all__ = ["ABORTED", "FAILURE", "Bundle", "HopFunction", "Reports", "describe", "outcome"]
 
-FAILURE = -2
+FAILURE, ABORTED = -2, -3
 LARGEST_BUNDLE = 2**31 - 2**16  # Spark's record length is an int32
 
 _INT = struct.Struct(">i")
