@@ -140,7 +140,7 @@ class InProcessExchange:
     def _advance(
         partition: int, task: Any, answer: Any, reports: list[bytes], sent: list[Blocks]
     ) -> bytes | None:
-        """Run a task to the end of a superstep; return its report to the others; at its end None."""
+        """Run a task to the end of a superstep; return its report to the others, or None."""
         try:
             while True:
                 destination, block = next(task) if answer is None else task.send(answer)
