@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.programs import Widest
+from tests.engine.programs import Alternating, Widest
 from tests.support.inprocess import InProcess
 from vertexsdk import Min, Sum, Vertex, inf, state
 from vertexsdk.algorithms import (
@@ -171,6 +171,10 @@ class Aged(Sometimes):
         self.emitAll(self.least + iteration)
 
 
+class Limited(ShortestPaths):
+    max_iterations = 3
+
+
 @pytest.mark.parametrize(
     ("program", "params", "partitions", "reason"),
     [
@@ -183,6 +187,8 @@ class Aged(Sometimes):
         (Remembers, {}, 1, "gather reads self.least of before"),
         (Sometimes, {}, 1, "gather does not set self.least in every case"),
         (Aged, {}, 1, "scatter reads the iteration"),
+        (Limited, {"origin": 1}, 1, "ends after a number of iterations"),
+        (Alternating, {"origin": 1}, 1, "says asynchronous = False"),
         (ConnectedComponents, {}, 2, "there are several partitions"),
         (PageRank, {}, 2, None),
         (ConnectedComponents, {}, 1, None),

@@ -151,6 +151,7 @@ class InProcess:
         self._topologies: dict[tuple[int, Placement | None], list[Topology]] = {}
         self.trace: Callable[[RunReport], None] | None = None  # of asynchronous hops
         self.kept: ResidentAnswer | None = None  # the last answer, where `run` was to keep it
+        self.worse = False  # whether the last run saw a message get worse
         # Of the last asynchronous run:
         self.hops = 0
         self.rounds: Rounds | None = None
@@ -249,7 +250,7 @@ class InProcess:
         master = make_master(replace(plan, program=self.program), vertices)
         total = IterationStats(aggregates=master.identity())
         inbox: list[list[tuple[int, bytes]]] = [[] for _ in range(partitions)]
-        version = 0
+        version, self.worse = 0, False
         while master.reason is None:
             command = RunCommand(
                 version, master.iteration, dict(master.aggregates), vertices, None, 1.0
@@ -262,6 +263,7 @@ class InProcess:
                 master.advance(step)
                 total.add(step, self.program.aggregators)
             version = reports[0].version
+            self.worse |= any(report.worse for report in reports)
             vertices = sum(report.vertices for report in reports)
             if order.bound > 1 and partitions > 1 and master.reason is None:
                 return self._asynchronous(plan, hop, master, inbox, total, order, forget)

@@ -21,6 +21,7 @@ from tests.support.inprocess import InProcess
 from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.compile.plan import ResidentAnswer
 from vertexsdk.engine import select
+from vertexsdk.engine._trimming import MESSAGES_WORSE
 from vertexsdk.engine.engine import Budget, Command, CommandResult, Engine, Setting, WorkDone
 from vertexsdk.graph.changes.changes import ADD, REMOVE
 from vertexsdk.graph.checkpoint import put_edges
@@ -126,7 +127,12 @@ class DictEngine:
             delay_bound=bound, rng=self._turns(),
             max_hops=2000,
         )  # fmt: skip
-        self._kept, self._quiet, self._state = runs.kept, True, state
+        if runs.worse:
+            self.from_init, self._kept = MESSAGES_WORSE, None
+            if warm is not None:
+                self._iterate(budget, out)
+                return
+        self._kept, self._quiet, self._state = None if self.from_init else runs.kept, True, state
         self.iteration += iterations
         out.work = WorkDone(iterations, total.updates, total.messages, total.updates, quiet=True)
         out.start, out.num_vertices = "warm" if warm else "init", len(state)

@@ -80,7 +80,7 @@ class Delivery:
         self.lazy = False  # a pull may wait for `settle`, as nobody asks what it changes
         self.due = False  # a pull waits
         self.pulls = True  # whether many messages may become a pull
-        self.withdrawn: Array = self.list[:0]  # slots whose winner the last `finish` found gone
+        self.worse = False  # whether any message has got worse, where one can; for who resets it
         self.derived: Callable[[Array], None] | None = None  # repair where no message is kept
 
     @property
@@ -236,6 +236,7 @@ class Delivery:
             for (senders, old), b in zip(parts, best, strict=True)
         ]
         if not all(run_all(calls)):
+            self.worse = True
             return False
         rule = np.fmin if algebra.kind == "min" else np.fmax
         rest = rule.accumulate(rule.reduce(best)[::-1])[::-1].copy()
@@ -271,7 +272,6 @@ class Delivery:
     def finish(self, msg: Array, agg: Array) -> Array:
         """Return the slots (int32, ascending) whose aggregate changed since the last call."""
         slots = len(self.ch)
-        self.withdrawn = self.list[:0]
         if self.due:
             self._pull(msg, agg)
         if self.pulled:
@@ -296,7 +296,7 @@ class Delivery:
                 elif (self.ch & 2).any():
                     dirty = marked(self.ch, 2)
                 if len(dirty):
-                    self.withdrawn = dirty
+                    self.worse = True
                     self._repair(dirty, msg, agg)
             self.ch[... if many else changed] = 0
         self.pulled = False

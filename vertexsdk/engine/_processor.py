@@ -24,7 +24,7 @@ from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._mutation import GraphMutations, restructure
-from vertexsdk.engine._trimming import kept_columns, restored, trim
+from vertexsdk.engine._trimming import kept_columns, restored, trim, unsupported
 from vertexsdk.engine.bounded._boundary import Boundary
 from vertexsdk.errors import LostError, ProgramError, RunError
 from vertexsdk.graph.id_codec import IdCodec
@@ -61,6 +61,7 @@ class Processor:
         self.boundary: Boundary | None = None  # where the delay bound is above 1
         self.reading: Mapping[str, Any] = {}  # what aggregators read there
         self._all: Array = np.empty(0, np.int32)  # see `_everyone`
+        self._fresh: Array = self._all  # after `init`, where an answer may be gone on from
         self.outgoing: dict[int, dict[str, Any]] = {}
         self.partial: dict[str, Any] = {}
         self.restructured = False
@@ -118,6 +119,10 @@ class Processor:
             changed = self.delivery.finish(self.v.msg, self.v.agg)
             cut = int(np.searchsorted(changed, n))
             self._schedule(changed[:cut])
+            if len(self._fresh):
+                if len(unsupported(self.v, self.delivery, self.methods[0], self._fresh, log)):
+                    self.delivery.worse = True  # than what a vertex without messages comes to
+                self._fresh = self._fresh[:0]
             progress.sent = self._send(changed[cut:])
             progress.pending = len(self.v.pending) + len(self.v.created) + len(self.v.moved)
         progress.aggregates = self.partial
@@ -128,6 +133,8 @@ class Processor:
         for methods, part in self.by_class(self._everyone()):
             methods.init(self.v, part, read, self.partial, log)
         self._follow(log, None)
+        if self.plan.trims:
+            self._fresh = self._everyone()
         return self._everyone()
 
     def _resume(self, read: dict[str, Any], progress: IterationStats) -> Array:
@@ -147,6 +154,7 @@ class Processor:
                 self.partial[name] = algebra.combine(self.partial[name], kept)
         progress.updates = len(fresh)
         if plan.trims:
+            self._fresh = fresh
             progress.updates += trim(v, self.delivery, methods, before, plan.level, log)
         return self._everyone()
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from vertexsdk.compile.plan import ResidentAnswer
+from vertexsdk.engine._trimming import MESSAGES_WORSE
 from vertexsdk.engine.batch_run import PendingVersion, Run
 from vertexsdk.engine.engine import Budget, Command, CommandResult, Engine, Setting, WorkDone
 from vertexsdk.graph.edge_set import EdgeSet
@@ -122,6 +123,14 @@ class RecomputeEngine:
         if self._kept is not None:
             self.edges.keys.drop(self._kept.key)
         self._kept, self._renamed = run.kept, self.edges.renamed
+        if run.worse:
+            self.from_init = MESSAGES_WORSE
+            if self._kept is not None:
+                self.edges.keys.drop(self._kept.key)
+            self._kept = None
+            if warm is not None:
+                self._run(budget, out)
+                return
         self._unwritten = version
         self.iteration += version.iteration
         s = run.statistics

@@ -23,9 +23,11 @@ from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.vertex_arrays import VertexArrays
 
-__all__ = ["kept_columns", "restored", "trim", "withdraw"]
+__all__ = ["MESSAGES_WORSE", "kept_columns", "restored", "trim", "unsupported", "withdraw"]
 
 Array = NDArray[Any]
+# Why every answer begins with `init`
+MESSAGES_WORSE = "messages got worse, so the answer depends on the start"
 
 
 def kept_columns(v: VertexArrays) -> dict[str, Array]:
@@ -99,10 +101,36 @@ def trim(
     withdrawn, gathers = withdraw(
         v, delivery, methods, everyone, before, level, log, support, dependants
     )
+    silence = withdrawn if delivery.shape == "uniform" else _edges(t.start, withdrawn)
+    v.msg[silence] = delivery.algebra.identity  # a state of `init` need not be sent
     methods.scatter(v, delivery, withdrawn, 0, {}, {}, log)
     delivery.finish(v.msg, v.agg)
     delivery.pull(v.msg, v.agg)  # with the messages of all levels
+    delivery.worse = False  # but for those which were withdrawn
     return gathers
+
+
+def unsupported(
+    v: VertexArrays,
+    delivery: Delivery,
+    methods: NativeMethods | InterpretedMethods,
+    vertices: Array,
+    log: MutationLog,
+) -> Array:
+    """The vertices (int32) whose state would be another one without any message; none is changed.
+
+    Args:
+        vertices: which to look at (int32, ascending); they have sent their state.
+        log: takes what methods log, which is nothing.
+    """
+    aggregates = v.agg[vertices]
+    states = {name: column[vertices] for name, column in v.states.items()}
+    v.agg[vertices] = delivery.algebra.identity
+    changed: Array = methods.gather(v, delivery, vertices, 1, {}, {}, log).copy()
+    v.agg[vertices] = aggregates
+    for name, column in v.states.items():
+        column[vertices] = states[name]
+    return changed
 
 
 def withdraw(
@@ -165,7 +193,13 @@ def withdraw(
 
 def _consumers(start: Array, target: Array, vertices: Array) -> Array:
     """The targets of some vertices, distinct and ascending (int32)."""
+    found: Array = np.unique(target[_edges(start, vertices)])
+    return found
+
+
+def _edges(start: Array, vertices: Array) -> Array:
+    """The places (int64) of the edges out of some vertices."""
     lengths = start[1:][vertices] - start[:-1][vertices]
     within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    found: Array = np.unique(target[np.repeat(start[:-1][vertices], lengths) + within])
-    return found
+    places: Array = np.repeat(start[:-1][vertices], lengths) + within
+    return places

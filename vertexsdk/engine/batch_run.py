@@ -66,6 +66,7 @@ class Run:
         self.backend = address_or_default(backend)
         self.warm, self.keep = warm, keep
         self.kept: ResidentAnswer | None = None
+        self.worse = False
         self.options, self.compiled = options, options.compiled
         self.max_iterations = options.limit_of(program)
         self.given = dict(params or {})
@@ -259,7 +260,7 @@ class Run:
         statistics["backend_bytes"] = tally.written
         statistics["delay_bound"] = choice.bound
         statistics["delay_bound_reason"] = choice.reason
-        self.kept = plan.kept(loop.done, master.aggregates)
+        self.kept, self.worse = plan.kept(loop.done, master.aggregates), tally.worse
 
     def _choice(self, info: VariantInfo) -> BoundChoice:
         """The delay bound to run with."""

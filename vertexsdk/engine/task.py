@@ -93,6 +93,7 @@ class RunReport:
     seconds: dict[str, float] = field(default_factory=dict)
     swept: SweepReport | None = None  # of asynchronous iterations
     memory: int = 0  # peak resident bytes of the worker process
+    worse: bool = False  # where that can be gone on from: a message got worse, see `Delivery`
 
 
 def make_master(plan: Plan, num_vertices: int) -> Master:
@@ -196,6 +197,7 @@ class HopTask:
                 processor.keep()
             report.seconds["commit"] = time.perf_counter() - clock
         report.vertices = processor.count
+        report.worse = plan.trims and processor.delivery.worse
         report.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         yield from outgoing
         yield DRIVER, pickle.dumps(report)

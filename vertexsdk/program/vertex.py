@@ -241,7 +241,8 @@ class Vertex:
         always: gather on every vertex in every iteration.
         max_iterations: stop after this many iterations.
         asynchronous: whether a delay bound above 1 leads to the same fixed point; None (default)
-            derives that from the algebra of the messages.
+            derives that from the algebra of the messages. With False, each answer of a main loop
+            starts from `init` too.
         result: the state field written as `value`; the first one by default.
 
     Raises:

@@ -17,6 +17,7 @@ from vertexsdk.arrays.column_codec import decode
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import IterationStats, Master
 from vertexsdk.engine._processor import load_topology
+from vertexsdk.engine._trimming import MESSAGES_WORSE
 from vertexsdk.engine.engine import WorkDone
 from vertexsdk.engine.incremental._arena import Arena
 from vertexsdk.engine.incremental._partition import IncrementalPartition
@@ -89,7 +90,6 @@ class IncrementalReport:
     memory: int = 0
 
 
-_FALLING = "messages got worse, so the answer depends on the start"
 _held: dict[str, IncrementalPartition] = {}  # by key; what another process did since is noticed
 _HELD = 8
 
@@ -224,9 +224,9 @@ class IncrementalTask:
             more = master.advance(progress)
             live.aggregates = dict(master.aggregates)
             fell = meta["falling"] and report.warm
-            if more and (fell or (sums and warm and pace.tired(1))):
+            if fell or (more and sums and warm and pace.tired(1)):
                 report.warm = warm = False
-                live.restart(_FALLING if fell else pace.reason)
+                live.restart(MESSAGES_WORSE if fell else pace.reason)
                 master = self._master(live)
                 continue
             if not more:

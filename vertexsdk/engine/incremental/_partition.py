@@ -26,7 +26,7 @@ from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import merged, methods_of
-from vertexsdk.engine._trimming import withdraw
+from vertexsdk.engine._trimming import MESSAGES_WORSE, unsupported, withdraw
 from vertexsdk.engine.incremental._adjacency import Adjacency
 from vertexsdk.engine.incremental._arena import Arena
 from vertexsdk.engine.incremental._edge_messages import EdgeMessages
@@ -139,6 +139,7 @@ class IncrementalPartition:
 
     def _tick(self) -> int:
         self.arena.meta["clock"] += 1
+        self.delivery.worse = False  # edges that go may withdraw messages
         return self.clock
 
     def columns(self) -> list[str]:
@@ -204,7 +205,7 @@ class IncrementalPartition:
         RestartPolicy(self.arena.meta).changed(len(edits))
         rows = self.adjacency.edit(edits, tuple(self.arena.meta["frozen"]))
         if self.arena.meta["falling"] and self.arena.meta["begun"]:
-            self.restart("messages got worse, so the answer depends on the start")
+            self.restart(MESSAGES_WORSE)
         touched = 0
         if self.arena.meta["begun"]:
             touched = self._propagate_edits(edits, rows)
@@ -288,6 +289,7 @@ class IncrementalPartition:
         if len(first):
             self._scatter(first)
             self._schedule(delivery.finish(v.msg, v.agg))
+            self._check_init(fresh)
         suspects = self.messages.deliver(v, known, old, new, a["seen"])
         self._schedule(delivery.finish(v.msg, v.agg))
         if a.meta["unsure"] and bool((rows.what != INSERT).any()):
@@ -300,6 +302,10 @@ class IncrementalPartition:
             partial(self.messages.support, v, a["seen"]), partial(self.messages.dependants, v),
         )  # fmt: skip
         a["seen"][gone] = self.algebra.identity
+        if self.plan.shape == "uniform":  # a state of `init` need not be sent
+            old = v.msg[gone]
+            v.msg[gone] = self.algebra.identity
+            delivery.push([(gone, old)], v.msg, v.agg)
         self.methods.scatter(v, delivery, gone, 1, {}, {}, self.log)
         a["dirty"][gone] = 1
         self._schedule(delivery.finish(v.msg, v.agg))
@@ -379,6 +385,7 @@ class IncrementalPartition:
         )
         a.meta["begun"] = True
         self._finish(progress)
+        self._check_init(everyone)
         self._schedule(everyone)
         progress.updates = progress.changed = len(everyone)
         progress.aggregates = into
@@ -434,14 +441,16 @@ class IncrementalPartition:
             same = same[~np.isin(same, senders, assume_unique=True)]
         if not len(same):
             return
-        aggregates = v.agg[same]
-        kept = {name: column[same] for name, column in v.states.items()}
-        v.agg[same] = self.algebra.identity
-        changed = self.methods.gather(v, self.delivery, same, 1, {}, {}, self.log)
-        v.agg[same] = aggregates
-        for name, column in v.states.items():
-            column[same] = kept[name]
-        a.meta["unsure"] = len(changed) > 0
+        a.meta["unsure"] = len(unsupported(v, self.delivery, self.methods, same, self.log)) > 0
+
+    def _check_init(self, fresh: Array) -> None:
+        """Note whether `init` is not what a vertex without messages comes to.
+
+        A program for which it is not may start above or below its fixed point.
+        """
+        if self.comparing:
+            other = unsupported(self.v, self.delivery, self.methods, fresh, self.log)
+            self.arena.meta["falling"] |= len(other) > 0
 
     def restart(self, reason: str) -> None:
         """Stand before iteration 0 again, on the graph as it is."""
@@ -468,8 +477,8 @@ class IncrementalPartition:
             progress.pending = self.vertices
         else:
             self._schedule(self.delivery.finish(self.v.msg, self.v.agg))
-            if self.comparing and len(self.delivery.withdrawn):
-                self.arena.meta["falling"] = True  # no monotone program: a message got worse
+            if self.comparing and self.delivery.worse:
+                self.arena.meta["falling"] = True  # no monotone program
             progress.pending = self.arena.length("pending")
 
     # Forks, and the store. ------------------------------------------------------------------------

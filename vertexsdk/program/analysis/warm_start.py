@@ -3,7 +3,9 @@
 A warm start is exact for two kinds of program:
 
 - *Min and Max*, where what a vertex gathers alone decides its state. Values that have lost their
-  support are withdrawn first (trimming), so that none supports itself around a cycle.
+  support are withdrawn first (trimming), so that none supports itself around a cycle. Scatter must
+  be monotone too: the engine begins anew where it sees that it is not, and where the class says
+  `asynchronous = False`.
 - *Sum*, where what a vertex gathers decides its state, the loop ends by a rule over aggregates,
   and methods only add and scale: the fixed point of a linear contraction does not depend on where
   one starts (see `Facts.nonlinear`).
@@ -50,6 +52,7 @@ def why_from_init(
             f"{name} gathers {algebra}, whose fixed point depends on the start",
         ),
         (not facts.scalar_messages, f"{name} sends {algebra}, no single numbers"),
+        (spec.cls.asynchronous is False, f"{name} says asynchronous = False"),
         (facts.source_missing, f"{facts.source_missing}"),
         (facts.changes_graph, f"{name} changes the graph itself"),
         (tolerance > 0, f"{name} stops short of its fixed point, by its tolerance"),
@@ -65,6 +68,7 @@ def why_from_init(
     if facts.message_kind == "sum":
         return why_ends_early(spec, params) or why_not_linear(spec)
     return first_reason(
+        (spec.cls.max_iterations is not None, f"{name} ends after a number of iterations"),
         (partitions > 1, "there are several partitions"),
         (
             spec.aggregators or "converged" in spec.methods,
