@@ -244,6 +244,9 @@ def build_topology(
     if partitions > 1:
         owners = (placement or Placement(partitions)).of(own.ids)
         ids, start = _to_local(own, inbound_ids, variant, partition, owners, vertices)
+    value = rows.value
+    if value is None and variant.value is not None and not len(rows.target):
+        value = np.empty(0, variant.value)  # edges may come
     inbound = [np.searchsorted(ids, some).astype(np.int32) for some in inbound_ids]
     all_inbound = np.concatenate(inbound)
     slots = len(ids) + len(own.ghost)
@@ -261,7 +264,7 @@ def build_topology(
         in_start=in_start,
         in_source=in_source,
         kind=None if vertices is None else vertices.kinds_of(ids),
-        value=rows.value,
+        value=value,
         reverse=rows.reverse,
         placement=placement,
     )
