@@ -28,7 +28,7 @@ from vertexsdk.graph.checkpoint import put_edges
 from vertexsdk.loops import _open_loop as open_loop
 from vertexsdk.program.analysis.warm_start import why_from_init
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
-from vertexsdk.transport.transport import transport_for
+from vertexsdk.transport.select import transport_for
 
 __all__ = ["DictEngine", "DictGraph", "without_spark"]
 

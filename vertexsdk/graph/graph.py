@@ -30,7 +30,8 @@ from vertexsdk.graph.partitioners._partitioner import Partitioner, assign
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
 from vertexsdk.graph.vertex_file import VertexInput, resolve, vertices_at, vertices_of
-from vertexsdk.transport.transport import Workers, transport_for
+from vertexsdk.transport.select import transport_for
+from vertexsdk.transport.transport import Workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -33,7 +33,7 @@ from vertexsdk.program.program import Program
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
 from vertexsdk.state.errors import OwnerError
-from vertexsdk.transport.transport import transport_for
+from vertexsdk.transport.select import transport_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,6 +10,8 @@ __all__ = [
     "inprocess",
     "jvm",
     "locality",
+    "resident",
+    "select",
     "session",
     "shipping",
     "spark",

@@ -21,7 +21,6 @@ __all__ = [
     "Transport",
     "Workers",
     "is_dataframe",
-    "transport_for",
 ]
 
 DRIVER = -1  # the destination of a task's report
@@ -142,21 +141,6 @@ class Transport(Protocol):
 
     def other_hosts(self) -> list[str]:
         """The hosts, other than this one, on which tasks run."""
-
-
-def transport_for(spark: SparkSession | None) -> Transport:
-    """Return the transport over a Spark session; None is this process.
-
-    >>> transport_for(None).name
-    'local'
-    """
-    if spark is None:
-        from vertexsdk.transport.inprocess import InProcessTransport
-
-        return InProcessTransport()
-    from vertexsdk.transport.spark import SparkTransport
-
-    return SparkTransport(spark)
 
 
 def is_dataframe(value: object) -> TypeGuard[DataFrame]:
