@@ -89,7 +89,7 @@ def test_what_methods_read_counts_helpers_too() -> None:
     assert read == {
         "always": True, "reads_iteration": "gather", "reads_num_vertices": {"gather"},
         "reads_loop": True, "reads_value": True, "reads_reverse": True, "reads_targets": True,
-        "gather_leaves": "label", "nonlinear": "Nosy.gather calls a method that reads state",
+        "gather_leaves": "rank", "nonlinear": "Nosy.gather calls a method that reads state",
     }  # fmt: skip
     assert facts(Twice, "volatile", "gather_reads") == {"volatile": True, "gather_reads": "seen"}
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vertexsdk.compile._delivery_kernels import deliver_source
 from vertexsdk.compile._method_kernels import KernelText
 from vertexsdk.compile._rewrite import CannotCompile
@@ -55,6 +58,7 @@ class Plan:
         keep: the prefix in shared memory under which the answer stays; None drops it.
         warm: the answer to start from; None starts from `init`.
         resident: partitions stay in their processes between hops, see `Workers`.
+        initial: broadcast of the `VertexAttributes` that fields have before `init`, or None.
     """
 
     program: Program
@@ -74,6 +78,12 @@ class Plan:
     keep: str | None = None
     warm: ResidentAnswer | None = None
     resident: bool = False
+    initial: Any = None
+
+    def fill(self, states: Mapping[str, NDArray[Any]], ids: NDArray[np.int64]) -> None:
+        """Write vertex attributes into state columns of vertices `ids` (int64[n], ascending)."""
+        if self.initial is not None:
+            self.initial.value.fill(states, ids)
 
     @property
     def trims(self) -> bool:

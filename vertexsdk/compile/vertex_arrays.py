@@ -5,7 +5,7 @@ A version is immutable once saved: a hop loads version v, works on copies, and s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from vertexsdk.program.program import Program
 __all__ = ["VertexArrays"]
 
 Array = NDArray[Any]
+Fill = Callable[[Mapping[str, NDArray[Any]], NDArray[np.int64]], None]
 
 
 @dataclass
@@ -47,9 +48,21 @@ class VertexArrays:
     level: Array | None = None  # int32: where values are trimmed, when each last changed
 
     @classmethod
-    def fresh(cls, topology: Topology, program: Program, shape: str, tracked: bool) -> VertexArrays:
-        """Return the arrays of a loop that has not started, with all fields at their defaults."""
+    def fresh(
+        cls,
+        topology: Topology,
+        program: Program,
+        shape: str,
+        tracked: bool,
+        fill: Fill | None = None,
+    ) -> VertexArrays:
+        """Return the arrays of a loop that has not started.
+
+        Fields are at their defaults, where `fill` does not give them vertex attributes.
+        """
         states = {name: default_column(topology.n, f) for name, f in program.states().items()}
+        if fill is not None:
+            fill(states, topology.ids)
         algebra = program.algebra
         if algebra is None:
             msg = agg = np.empty(0, object)

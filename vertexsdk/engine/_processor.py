@@ -53,7 +53,7 @@ class Processor:
         self.module = delivery_module(self.algebra)
         self.methods = methods_of(plan, num_vertices, self.module)
         self.delivery = self._delivery(topology)
-        self.v = VertexArrays.fresh(topology, plan.program, plan.shape, plan.tracked)
+        self.v = VertexArrays.fresh(topology, plan.program, plan.shape, plan.tracked, plan.fill)
         if plan.each:
             self.v.producers = np.zeros(len(topology.inbound), np.int64)
         if plan.trims:

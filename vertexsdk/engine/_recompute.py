@@ -43,6 +43,10 @@ class RecomputeEngine:
         self.from_init = why_from_init(self.program, bound, tolerance, graph.partitions)
         if options.max_iterations is not None:
             self.from_init = "it ends after a number of iterations"
+        graph.materialise(("out", self.program.value_dtype, "combined"))
+        attributes = graph.initial_state(self.program)
+        if attributes is not None and attributes.value.changing is not None:
+            self.from_init = f"{attributes.value.changing} begins with vertex attributes"
         self._limit = options.limit_of(self.program)
         self.edges = EdgeSet(graph, self.program.value_dtype)
         try:

@@ -205,6 +205,7 @@ class Run:
             keep=self.keep,
             warm=self.warm,
             resident=self.graph.workers.resident and self.options.exchange == "auto",
+            initial=self.graph.initial_state(self.program),
         )
         began = time.perf_counter()
         plan = compiled_plan(plan, self.compiled, info.string_ids, self.bar.say, compile_plan)

@@ -74,13 +74,18 @@ def put_names(store: Store, loop: str, iteration: int, names: StringIds) -> Segm
 
 
 def put_vertices(store: Store, loop: str, vertices: VertexInput) -> SegmentRef:
-    """Write the vertices named apart from the edges, and their classes."""
+    """Write the vertices named apart from the edges, their classes and attributes."""
     offsets, data = pack_arrow(vertices.strings())
     columns: dict[str, NDArray[Any]] = {"offsets": offsets, "bytes": data}
     if vertices.kinds is not None:
         kinds = vertices.kinds.cast(pa.large_string())
         columns["classed"] = np.asarray(kinds.is_valid())
         columns["kind.offsets"], columns["kind.bytes"] = pack_arrow(kinds.fill_null(""))
+    if vertices.attributes is not None:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, vertices.attributes.schema) as writer:
+            writer.write_table(vertices.attributes)
+        columns["attributes"] = np.frombuffer(sink.getvalue(), np.uint8)  # Arrow IPC
     return store.put_segment(loop, 0, 0, "topology", columns, group="vertices")
 
 
@@ -117,7 +122,11 @@ def _vertices(columns: dict[str, NDArray[Any]]) -> VertexInput:
         kinds = pa.array(
             [k if c else None for k, c in zip(names, classed, strict=True)], pa.large_string()
         )
-    return VertexInput(unpack_arrow(columns["offsets"], columns["bytes"]), kinds, "the vertices")
+    attributes = None
+    if "attributes" in columns:
+        attributes = pa.ipc.open_stream(pa.py_buffer(columns["attributes"])).read_all()
+    ids = unpack_arrow(columns["offsets"], columns["bytes"])
+    return VertexInput(ids, kinds, "the vertices", attributes)
 
 
 @dataclass(frozen=True)

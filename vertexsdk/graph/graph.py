@@ -11,7 +11,7 @@ import itertools
 import logging
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -29,7 +29,9 @@ from vertexsdk.graph.load._lines import NotIntegers
 from vertexsdk.graph.partitioners._partitioner import Partitioner, assign
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
+from vertexsdk.graph.vertex_attributes import VertexAttributes
 from vertexsdk.graph.vertex_file import VertexInput, resolve, vertices_at, vertices_of
+from vertexsdk.program.program import Program
 from vertexsdk.transport.select import transport_for
 from vertexsdk.transport.transport import Workers
 
@@ -157,6 +159,7 @@ class Graph:
         self.string_broadcast: Any = None
         self._workers: Workers | None = None
         self._borrows = False  # the workers are another graph's
+        self._initial: dict[tuple[type, ...], Any] = {}
         self.may_be_empty = False
         shared_memory.claim(application)
         shared_memory.release_at_exit(application)
@@ -187,7 +190,8 @@ class Graph:
             edges: a file, directory or glob, or several. Text lines `source target [value]`
                 separated by blanks, tabs or commas, with `#` comments; or CSV or Parquet with
                 columns `source,target[,value]` or `src,dst[,weight]`.
-            vertices: a file with a vertex id per line, and optionally the name of its class.
+            vertices: a file with a vertex id per line, and optionally the name of its class; or
+                CSV or Parquet with columns `id`, optionally `kind`, and vertex attributes.
             undirected: each edge stands for both directions.
             multi: keep duplicate edges; otherwise the last line for an edge counts.
             partitions: number of partitions; the default is one per executor.
@@ -234,11 +238,13 @@ class Graph:
         Args:
             edges: columns `source,target[,value]` or `src,dst[,weight]`; ids are integers or
                 strings, values are numbers. Other columns are ignored.
-            vertices: a column `id`, and optionally `kind`, the name of the vertex's class.
+            vertices: a column `id`, and optionally `kind`, the name of the vertex's class. Each
+                other column is a vertex attribute: its values are what a state field of that
+                name has before `init`. A null leaves the field's default.
             options: `undirected`, `multi`, `partitions`, `partitioner`, `slack`; see `read`.
 
         Raises:
-            InputError: a required column is missing, or `vertices` has an unknown one.
+            InputError: a required column is missing.
 
         Example:
             >>> edges = spark.createDataFrame([(1, 2), (2, 3)], ["source", "target"])
@@ -259,12 +265,10 @@ class Graph:
         """Make a graph from a GraphFrames `GraphFrame`.
 
         Args:
-            graph: `id` and `kind` of its vertices are read, `src`, `dst` and `weight` of its
-                edges.
+            graph: its `vertices` and `edges` are read as by `from_dataframe`.
             options: as those of `from_dataframe`.
         """
-        columns = [n for n in graph.vertices.columns if n in ("id", "kind")]
-        return cls.from_dataframe(graph.edges, graph.vertices.select(*columns), **options)
+        return cls.from_dataframe(graph.edges, graph.vertices, **options)
 
     @classmethod
     def from_arrays(
@@ -274,7 +278,7 @@ class Graph:
         value: ArrayLike | None = None,
         *,
         spark: SparkSession | None = None,
-        vertices: ArrayLike | None = None,
+        vertices: ArrayLike | Mapping[str, ArrayLike] | None = None,
         **options: Unpack[GraphOptions],
     ) -> Graph:
         """Make a graph from arrays.
@@ -285,7 +289,8 @@ class Graph:
             value: edge values, numbers, shape (m,); the default is 1 for every edge.
             spark: the session, see `vertexsdk.session`; without one the graph is held in this
                 process.
-            vertices: ids of further vertices, shape (n,); needed only for those without edges.
+            vertices: ids of further vertices, shape (n,); needed only for those without edges. Or
+                a mapping of arrays by name: `id`, and vertex attributes.
             options: `undirected`, `multi`, `partitions`, `partitioner`, `slack`; see `read`.
 
         Raises:
@@ -316,7 +321,7 @@ class Graph:
 
         Args:
             graph: its type gives `undirected` and `multi`. Node labels are the ids: all
-                integers, or else the `str` of each.
+                integers, or else the `str` of each. Node data are vertex attributes.
             spark: the session, or None to hold the graph in this process.
             weight: edge attribute with the value; an edge without it has value 1.
             options: as those of `from_arrays`.
@@ -383,6 +388,20 @@ class Graph:
             self._workers = self.transport.workers(self.partitions)
             weakref.finalize(self, self._workers.close)
         return self._workers
+
+    def initial_state(self, program: Program) -> Any:
+        """Return a broadcast of the `VertexAttributes` that fill fields of a program.
+
+        None where no attribute does. The graph must be loaded.
+
+        Raises:
+            InputError: an attribute is not of its field's type.
+        """
+        classes = tuple(spec.cls for spec in program.classes)
+        if classes not in self._initial:
+            found = VertexAttributes.of(self.vertex_input, self.string_table, program)
+            self._initial[classes] = found and self.transport.broadcast(found)
+        return self._initial[classes]
 
     def use_string_ids(self, table: StringIds) -> None:
         """Read the ids of the edges as codes in `table`, instead of collecting string ids."""

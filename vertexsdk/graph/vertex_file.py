@@ -1,11 +1,13 @@
-"""Vertices named apart from the edges, and the classes of vertices.
+"""Vertices named apart from the edges: their ids, classes and attributes.
 
-A vertex file has an id per line, and perhaps the name of the vertex's class.
+A vertex file has an id per line, and perhaps the name of the vertex's class; or it is a table with
+columns `id`, perhaps `kind`, and attributes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
-from vertexsdk.errors import InputError, excerpt
+from vertexsdk.errors import InputError, excerpt, first_line
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._build_topology import NO_KIND, VertexTable
@@ -26,22 +28,48 @@ from vertexsdk.graph.string_ids import StringIds, beyond_int64, merged
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["VertexInput", "integer_id", "resolve", "vertices_at", "vertices_of", "with_ids"]
+__all__ = ["UNUSABLE", "VertexInput", "integer_id", "last_rows", "resolve"]
+__all__ += ["vertices_at", "vertices_of", "with_ids"]
+
+UNUSABLE = b"unusable"  # metadata of a column whose values cannot be read: why
+_TABLE_HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[ \"]*id[ \"]*([,\t])[^\r\n]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class VertexInput:
-    """Vertices named apart from the edges, and perhaps their classes."""
+    """Vertices named apart from the edges.
+
+    Attributes:
+        column: ids, integers or strings; the last row of an id counts.
+        kinds: the class name of each, or null; None where no class is named.
+        place: where they were read, for messages.
+        attributes: a table with a row per id; a null leaves a field at its default.
+    """
 
     column: pa.Array
     kinds: pa.Array | None
     place: str
+    attributes: pa.Table | None = None
 
     @classmethod
-    def of(cls, ids: ArrayLike, kinds: Sequence[str] | None = None) -> VertexInput:
-        """Take arrays."""
-        named = None if kinds is None else pa.array(list(kinds), pa.string())
-        return cls(id_column(ids), named, "the vertices")
+    def of(cls, vertices: ArrayLike | Mapping[str, Any]) -> VertexInput:
+        """Take ids, or columns by name, of which one is `id`.
+
+        Raises:
+            InputError: there is no column `id`, or lengths differ.
+        """
+        if not isinstance(vertices, Mapping):
+            return cls(id_column(vertices), None, "the vertices")
+        if "id" not in vertices:
+            raise InputError(f"the vertices: columns are {', '.join(vertices)}; name one `id`")
+        columns = {n: _arrow_column(n, x) for n, x in vertices.items() if n != "id"}
+        columns = {"id": (pa.field("id", pa.null()), id_column(vertices["id"])), **columns}
+        lengths = {n: len(x) for n, (_, x) in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise InputError(f"the vertices: lengths differ: {lengths}")
+        fields = [field.with_type(x.type) for field, x in columns.values()]
+        table = pa.table([x for _, x in columns.values()], schema=pa.schema(fields))
+        return _of_table(table, "the vertices")
 
     def strings(self) -> pa.Array:
         """The ids as strings."""
@@ -49,16 +77,21 @@ class VertexInput:
 
 
 def with_ids(vertices: VertexInput | None, ids: Sequence[object]) -> VertexInput | None:
-    """Return the vertices and some more, of no class."""
+    """Return the vertices and some more; of one that is there already its own row counts."""
     if not ids:
         return vertices
     more = text_column(ids)
     if vertices is None:
         return VertexInput(more, None, "the vertices")
-    kinds = None
-    if vertices.kinds is not None:
-        kinds = pa.concat_arrays([vertices.kinds, pa.nulls(len(more), vertices.kinds.type)])
-    return VertexInput(pa.concat_arrays([vertices.strings(), more]), kinds, vertices.place)
+    kinds, attributes = vertices.kinds, vertices.attributes
+    if kinds is not None:
+        kinds = pa.concat_arrays([pa.nulls(len(more), kinds.type), kinds])
+    if attributes is not None:
+        empty = pa.table([pa.nulls(len(more), f.type) for f in attributes.schema],
+                         schema=attributes.schema)  # fmt: skip
+        attributes = pa.concat_tables([empty, attributes])
+    column = pa.concat_arrays([more, vertices.strings()])
+    return VertexInput(column, kinds, vertices.place, attributes)
 
 
 def integer_id(vertex: Any) -> int:
@@ -77,33 +110,53 @@ def integer_id(vertex: Any) -> int:
 
 
 def vertices_of(frame: DataFrame | pa.Table, place: str = "the vertices") -> VertexInput:
-    """Take a DataFrame of Spark or an Arrow table with columns `id` and perhaps `kind`.
+    """Take a DataFrame of Spark or an Arrow table with columns `id`, perhaps `kind`, attributes.
 
     Raises:
-        InputError: there is no column `id`, or there is an unknown column.
+        InputError: there is no column `id`.
     """
-    names = frame.column_names if isinstance(frame, pa.Table) else frame.columns
-    by_name = {n.lower(): n for n in names}
-    if "id" not in by_name:
-        raise InputError(f"{place}: columns are {', '.join(names)}; name one `id`")
-    unknown = [n for n in names if n.lower() not in ("id", "kind")]
-    if unknown:
-        raise InputError(
-            f"{place}: nothing reads {', '.join(unknown)}; select id, and kind where vertices are "
-            "of several classes"
-        )
-    wanted = [by_name[n] for n in ("id", "kind") if n in by_name]
     if isinstance(frame, pa.Table):
-        columns = [pa.concat_arrays(frame[n].chunks) for n in wanted]
-    else:
-        from vertexsdk.graph.load._dataframes import ArrowBatches
+        return _of_table(frame, place)
+    from vertexsdk.graph.load._dataframes import collected
 
-        columns = ArrowBatches.of(frame, wanted, place).collect()
-    return VertexInput(columns[0], columns[1] if len(columns) > 1 else None, place)
+    table, unusable = collected(frame)
+    for name, why in unusable.items():
+        table = table.append_column(*_unusable(name, len(table), why))
+    return _of_table(table, place)
+
+
+def _of_table(table: pa.Table, place: str) -> VertexInput:
+    by_name = {n.lower(): n for n in table.column_names}
+    if "id" not in by_name:
+        raise InputError(f"{place}: columns are {', '.join(table.column_names)}; name one `id`")
+    ids = _whole(table[by_name["id"]])
+    if ids.null_count:
+        raise InputError(f"{place}, column id: an id is null; drop these rows")
+    kinds = _whole(table[by_name["kind"]]) if "kind" in by_name else None
+    attributes = table.drop_columns([by_name[n] for n in ("id", "kind") if n in by_name])
+    return VertexInput(ids, kinds, place, attributes if attributes.num_columns else None)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+
+
+def _arrow_column(name: str, values: Any) -> tuple[pa.Field, pa.Array]:
+    try:
+        column = pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        return _unusable(name, len(values), first_line(error))
+    return pa.field(name, column.type), column
+
+
+def _unusable(name: str, rows: int, why: str) -> tuple[pa.Field, pa.Array]:
+    """A column in place of one that cannot be read; only a program that needs it is refused."""
+    return pa.field(name, pa.null(), metadata={UNUSABLE: why}), pa.nulls(rows)
 
 
 def vertices_at(spark: SparkSession | None, path: str) -> VertexInput:
-    """Read a vertex file: an id per line, and perhaps a class name.
+    """Read a vertex file: an id per line, and perhaps a class name; or a table with a header.
 
     Raises:
         InputError: nothing is there, or a bad line.
@@ -118,14 +171,50 @@ def vertices_at(spark: SparkSession | None, path: str) -> VertexInput:
             lines = (
                 ArrowBatches.of(text_lines(spark, [path]), ["value"], path).collect()[0].to_pylist()
             )
-        return _vertex_lines(np.frombuffer("\n".join(lines).encode(), np.uint8), path)
+        data = "\n".join(lines).encode()
+        header = _TABLE_HEADER.match(data)
+        if header is not None and _names_attributes(header):
+            return _of_table(_csv_table(data, header, path), path)
+        return _vertex_lines(np.frombuffer(data, np.uint8), path)
     paths = files.expand([local])
-    if files.file_format(paths[0]) == "parquet":
+    if np.fromfile(paths[0], np.uint8, 4).tobytes() == b"PAR1":
         return vertices_of(pq.read_table(paths), path)
     parts = [np.fromfile(f, np.uint8) for f in paths]
+    headers = [_TABLE_HEADER.match(p) for p in parts]  # type: ignore[call-overload]
+    if any(h is not None and _names_attributes(h) for h in headers):
+        tables = [_csv_table(p.tobytes(), *x) for p, *x in zip(parts, headers, paths, strict=True)]
+        return _of_table(pa.concat_tables(tables, promote_options="default"), ", ".join(paths))
     newline = np.frombuffer(b"\n", np.uint8)
     joined = [b for p in parts for b in (p, newline)]
     return _vertex_lines(np.concatenate(joined), ", ".join(paths))
+
+
+def _names_attributes(header: re.Match[bytes]) -> bool:
+    names = header.group().removeprefix(b"\xef\xbb\xbf").lower().split(header.group(1))
+    return not {n.strip(b' "') for n in names} <= {b"id", b"kind"}
+
+
+def _csv_table(data: bytes, header: re.Match[bytes] | None, place: str) -> pa.Table:
+    """Read CSV, all cells as strings, blanks around them left out; an empty cell is null."""
+    from pyarrow import csv
+
+    if header is None:
+        raise InputError(f"{place}: the first line is no header that begins with `id`; write one")
+    separator = header.group(1).decode()
+    names = [n.strip(' "') for n in header.group().decode("utf-8-sig", "replace").split(separator)]
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(data),
+            csv.ReadOptions(column_names=names, skip_rows=1),
+            csv.ParseOptions(delimiter=separator),
+            csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.large_string()), null_values=[""],
+                strings_can_be_null=True, quoted_strings_can_be_null=False,
+            ),
+        )  # fmt: skip
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{place}: {first_line(error)}") from None
+    return pa.table({n: pc.utf8_trim_whitespace(table[n]) for n in names})
 
 
 def _vertex_lines(buffer: NDArray[np.uint8], place: str) -> VertexInput:
@@ -165,12 +254,7 @@ def resolve(
     """
     if vertices is None:
         return None, ()
-    if names is None:
-        ids = id_array(vertices.column, vertices.place)
-    else:
-        ids = names.codes(vertices.strings())
-    # The last line for an id counts, as with edges.
-    ids, last = np.unique(ids[::-1], return_index=True)
+    ids, last = last_rows(vertices, names)
     if vertices.kinds is None:
         return VertexTable(ids), ()
     classes = merged([vertices.kinds.drop_null()])
@@ -179,5 +263,21 @@ def resolve(
             f"{vertices.place}: {len(classes)} classes; at most {NO_KIND - 1} can be used"
         )
     codes = pc.fill_null(pc.index_in(pc.cast(vertices.kinds, pa.large_string()), classes), NO_KIND)
-    kind = np.asarray(codes).astype(np.uint8)[::-1][last]
+    kind = np.asarray(codes).astype(np.uint8)[last]
     return VertexTable(ids, kind), tuple(classes.to_pylist())
+
+
+def last_rows(
+    vertices: VertexInput, names: StringIds | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct ids or codes, ascending, and the last row of each, which counts.
+
+    Raises:
+        NotIntegers: an id is a string, and `names` was not given.
+    """
+    if names is None:
+        ids = id_array(vertices.column, vertices.place)
+    else:
+        ids = names.codes(vertices.strings())
+    distinct, last = np.unique(ids[::-1], return_index=True)
+    return distinct, len(ids) - 1 - last

@@ -51,6 +51,7 @@ class Facts:
         gather_leaves: a state field that gather does not set on every path.
         nonlinear: how gather or scatter does more than add and scale; None where neither does.
         converged_reads: the aggregates that `converged` reads.
+        constants: the state fields that are numbers and no method sets, as vertex attributes are.
     """
 
     source_missing: str | None = None
@@ -73,6 +74,7 @@ class Facts:
     gather_leaves: str | None = None
     nonlinear: str | None = None
     converged_reads: frozenset[str] = frozenset()
+    constants: frozenset[str] = frozenset()
 
 
 def read_facts(
@@ -115,6 +117,8 @@ def read_facts(
         if any(m.name == root and m.reads_argument(n, 1) for m, n in nodes[root])
     ]
     volatile = "scatter" in iteration or bool(attributes["scatter"] & aggregators.keys())
+    constants = _constants(states, methods)
+    changing = {name: f for name, f in states.items() if name not in constants}
     changes_graph = algebra is None or bool(anywhere & set(GRAPH_CHANGES))
     shape = "many" if changes_graph else _message_shape(reachable(methods, "scatter"))
     return Facts(
@@ -143,13 +147,14 @@ def read_facts(
         ),
         scatter_reads_state=bool(attributes["scatter"] & states.keys()),
         gather_reads=next(
-            (name for m in reachable(methods, "gather") if (name := _reads_before_set(m, states))),
+            (x for m in reachable(methods, "gather") if (x := _reads_before_set(m, changing))),
             None,
         ),
-        gather_leaves=_left_unset(methods.get("gather"), states),
+        gather_leaves=_left_unset(methods.get("gather"), changing),
         nonlinear=None
         if algebra is None
-        else _nonlinear(cls.__name__, methods, states, aggregators, nodes),
+        else _nonlinear(cls.__name__, methods, changing, aggregators, nodes),
+        constants=constants,
         **of_class,
     )
 
@@ -235,6 +240,25 @@ def _reads_targets(method: Method, root: str) -> bool:
             and not method.is_self(n)
         )
         for n in method.nodes()
+    )
+
+
+def _constants(states: Mapping[str, StateField], methods: Mapping[str, Method]) -> frozenset[str]:
+    """The numbers that no method sets; none where `self` goes anywhere else than before a dot."""
+    stored: set[str] = set()
+    for method in methods.values():
+        before_dot = {id(n.value) for n in method.nodes() if isinstance(n, ast.Attribute)}
+        for n in method.nodes():
+            if method.is_self(n, "__dict__", "__setattr__"):
+                return frozenset()
+            if method.is_self(n) and not isinstance(n.ctx, ast.Load):
+                stored.add(n.attr)
+            elif isinstance(n, ast.Name) and n.id == method.self_name and id(n) not in before_dot:
+                return frozenset()
+    return frozenset(
+        name
+        for name, f in states.items()
+        if name not in stored and f.size is None and f.dtype != object
     )
 
 

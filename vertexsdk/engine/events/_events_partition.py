@@ -7,8 +7,9 @@ programs run interpreted, over Python values.
 
 from __future__ import annotations
 
+import itertools
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ from vertexsdk.program.fields import StateField
 from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET, UPDATE, Aggregator, Delta, Vertex
 from vertexsdk.state.version_writer import DeltaLayers
 
-__all__ = ["EDGES", "EventPartition"]
+__all__ = ["EDGES", "EventPartition", "attributes_of"]
 
 EDGES, LETTERS = b"e", b"l"  # what a block holds
 
@@ -264,13 +265,18 @@ class EventPartition:
             self._load(edges)
 
     def _load(self, edges: list[tuple[Any, ...]]) -> None:
-        """Take in a graph: ("v", vertex, class, named), ("o" or "i", vertex, other end, value)."""
+        """Take in a graph: ("v", vertex, class, named), ("o" or "i", vertex, other end, value).
+
+        And attributes: ("a", vertex, field, value).
+        """
         for what, vertex, other, value in edges:
             if what == "v" and not value:
                 self.node(vertex, other)
         for what, vertex, other, value in edges:
             if what == "v":
                 self.node(vertex).named |= value
+            elif what == "a":
+                self.node(vertex).state[other] = value
             elif what == "o":
                 self.node(vertex).out[other] = value
             else:
@@ -401,6 +407,9 @@ class EventPartition:
             row = range(start[k], start[k + 1])
             if row:
                 self.mail[i] = [(i, ADD_TARGET, targets[e], values[e]) for e in row]
+        decode = None if self.cursor.names is None else self.cursor.names.decode
+        for k, field, x in attributes_of(plan, t, decode):
+            self.nodes[int(t.ids[k])].state[field] = x
         return self
 
     def _key(self, version: int) -> str:
@@ -424,6 +433,30 @@ class EventPartition:
         if self.topology is not None and self.topology.names is not None:
             columns["name.offsets"], columns["name.bytes"] = self.topology.names
         return columns
+
+
+def attributes_of(
+    plan: Plan, t: Topology, decode: Callable[[int], str] | None
+) -> Iterator[tuple[int, str, Any]]:
+    """The vertex attributes of a partition: local vertex, field, value as a method sees it.
+
+    Args:
+        decode: the name of a string id's code; None where ids are integers.
+    """
+    if plan.initial is None:
+        return
+    for kind, spec in enumerate(plan.program.classes):
+        for name, f in spec.states.items():
+            column = plan.program.column(kind, name)
+            if column not in plan.initial.value.columns:
+                continue
+            known, values = plan.initial.value.columns[column]
+            here = np.isin(known, t.ids)
+            rows = values[here].tolist() if f.size is None else list(values[here])
+            if f.type is VertexId and decode is not None:
+                rows = [decode(x) for x in rows]
+            places = np.searchsorted(t.ids, known[here]).tolist()
+            yield from zip(places, itertools.repeat(name), rows, strict=False)
 
 
 def _state_columns(plan: Plan, nodes: Sequence[Node], encode: Any) -> dict[str, NDArray[Any]]:

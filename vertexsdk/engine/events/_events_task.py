@@ -17,7 +17,7 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._processor import load_topology, with_classes
 from vertexsdk.engine.events._commands import EventsCommand, EventsReport, master_at
 from vertexsdk.engine.events._event_changes import places
-from vertexsdk.engine.events._events_partition import EDGES, EventPartition
+from vertexsdk.engine.events._events_partition import EDGES, EventPartition, attributes_of
 from vertexsdk.engine.events._node import Strings
 from vertexsdk.engine.events._node_segments import put_checkpoint, restore
 from vertexsdk.errors import LostError
@@ -178,6 +178,8 @@ class EventTask:
                 ids = [name[i] for i in ids]
             kinds = t.kind.tolist() if t.kind is not None else [0] * t.n
             rows += [("v", i, k, False) for i, k in zip(ids, kinds, strict=True)]
+            decode = None if order.names is None else name.__getitem__
+            rows += [("a", ids[k], f, x) for k, f, x in attributes_of(plan, t, decode)]
             rows += [("o", a, b, x) for a, b, x in zip(*ends, values, strict=True)]
             rows += [("i", b, a, x) for a, b, x in zip(*ends, values, strict=True)]
         if partition == 0 and order.named is not None:

@@ -69,7 +69,8 @@ def events_engine(
         program, bound, run=run, topologies=keys,
         loop=loop or program.name, store=backend, max_iterations=max_iterations,
     )  # fmt: skip
-    plan = replace(plan, kinds=tuple(number[n] for n in kinds))
+    initial = None if nodes else graph.initial_state(program)
+    plan = replace(plan, kinds=tuple(number[n] for n in kinds), initial=initial)
     task = EventTask(plan, strings=names is not None, undirected=graph.undirected)
     make = graph.workers.exchange
     family = VersionPool(plan, task, make, graph.forget)

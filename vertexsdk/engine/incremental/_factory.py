@@ -67,6 +67,8 @@ def _taken_over(
     plan = run.plan(info)
     if plan.kernels[0] is None:
         return None
+    if plan.initial is not None and plan.initial.value.changing is not None:
+        return None
     engine = IncrementalEngine(graph, plan, layout, _residual(program))
     try:
         ids = np.zeros(0, np.int64) if vertices is None else _integers(vertices)

@@ -92,6 +92,9 @@ class IncrementalPartition:
             "settled": False,
         }  # fmt: skip
         self._grow(0)
+        for kept in ("state", "tracked"):
+            columns = {n: self.arena[f"{kept}.{n}"] for n in self.plan.program.states()}
+            self.plan.fill(columns, t.ids)  # only constant fields, see `Facts`
         alive = self.arena["alive"]
         alive[...] = (self._degrees(np.arange(t.n)) > 0) | named
         self.arena.meta["vertices"] = int(alive.sum())
@@ -458,7 +461,8 @@ class IncrementalPartition:
         self.delivery.due = False
         self.delivery.finish(self.v.msg, self.v.agg)  # for its marks
         for name, f in self.plan.program.states().items():
-            a[f"state.{name}"][...] = a[f"tracked.{name}"][...] = f.default
+            if name not in self.plan.program.classes[0].facts.constants:
+                a[f"state.{name}"][...] = a[f"tracked.{name}"][...] = f.default
         for name in ("agg", "seen", "msg"):
             a[name][...] = self.algebra.identity
         a.resize("pending", 0)

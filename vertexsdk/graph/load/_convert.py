@@ -16,7 +16,7 @@ def arrays_of_networkx(graph: Any, weight: str = "weight") -> tuple[list[Any], d
 
     An edge without the attribute `weight` has value 1.
     """
-    nodes = list(graph.nodes)
+    nodes, data = list(graph.nodes), [node for _, node in graph.nodes(data=True)]
     integers = all(isinstance(n, (int, np.integer)) for n in nodes)
     convert = int if integers else str
     if len({convert(n) for n in nodes}) < len(nodes):
@@ -31,8 +31,10 @@ def arrays_of_networkx(graph: Any, weight: str = "weight") -> tuple[list[Any], d
     value = None
     if any(e[2] is not None for e in edges):
         value = np.array([1 if e[2] is None else e[2] for e in edges])
+    names = dict.fromkeys(name for node in data for name in node if name != "id")
+    attributes = {str(name): [node.get(name) for node in data] for name in names}
     options = {
-        "vertices": vertices,
+        "vertices": {"id": vertices, **attributes} if attributes else vertices,
         "undirected": not graph.is_directed(),
         "multi": graph.is_multigraph(),
     }

@@ -29,7 +29,7 @@ from vertexsdk.transport.jvm import spark_failure
 from vertexsdk.transport.transport import Transport
 from vertexsdk.transport.wire import Frames
 
-__all__ = ["ArrowBatches", "FrameEdges", "edges_by_spark", "readable", "text_lines"]
+__all__ = ["ArrowBatches", "FrameEdges", "collected", "edges_by_spark", "readable", "text_lines"]
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,20 @@ class ArrowBatches:
     def reader(self) -> Any:
         """Return a picklable function that decodes a partition's records in a task, as `read`."""
         return partial(read_batches, self.schema)
+
+
+def collected(frame: DataFrame) -> tuple[pa.Table, dict[str, str]]:
+    """Bring the columns of numbers, bools, strings and arrays to the driver.
+
+    Returns:
+        A table of them; and of each other column, by name, why it is not among them.
+    """
+    kinds = (T.NumericType, T.BooleanType, T.StringType, T.ArrayType)
+    usable = [f.name for f in frame.schema if isinstance(f.dataType, kinds)]
+    with spark_failure():
+        table = frame.select(*(f"`{n}`" for n in usable)).toArrow()
+    others = {f.name: f.dataType for f in frame.schema if f.name not in usable}
+    return table, {n: f"its type is {kind.simpleString()}" for n, kind in others.items()}
 
 
 def text_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
