@@ -293,3 +293,36 @@ def test_vertices_of_two_classes_are_shown_each_with_its_own(vertexsdk, state: s
     assert (done.status, done.lines) == (
         2, ["vertexsdk: no field 'pages'; library has: books, share"]
     )  # fmt: skip
+
+
+def test_a_vertex_file_with_columns_fills_fields(vertexsdk, state: str) -> None:
+    Path("edges.txt").write_text("1 2\n")
+    Path("v.csv").write_text("id,tax,seen\n1,0.5,x\n3,2,y\n")
+    Path("taxed.py").write_text(TAXED)
+    run = ("run", "taxed.py:Taxed", "--edges", "edges.txt", "--vertices", "v.csv")
+    assert vertexsdk(*run, "--output", "o.csv").status == 0
+    assert values("o.csv") == {"1": "1.5", "2": "8.0", "3": "3.0"}
+    Path("v.csv").write_text("id,tax\n1,much\n")
+    done = vertexsdk(*run)
+    assert (done.status, len(done.lines)) == (2, 1)
+    assert "column tax" in done.lines[0]
+    assert "Taxed.tax is float" in done.lines[0]
+
+
+TAXED = """
+from vertexsdk import Sum, Vertex, state
+
+class Taxed(Vertex):
+    price: float = state(0.0)
+    tax: float = state(7.0)
+    messages = Sum(float)
+
+    def init(self):
+        self.price = 1 + self.tax
+
+    def gather(self, iteration, source, delta):
+        self.price = 1 + self.tax
+
+    def scatter(self, iteration):
+        self.emitAll(self.price)
+"""

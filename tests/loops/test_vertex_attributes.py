@@ -79,14 +79,28 @@ def named(ids: str, x: int) -> Any:
     return x if ids == "int" else f"v{x}"
 
 
-def frames(spark: SparkSession, ids: str) -> tuple[Any, Any]:
-    kind = "long" if ids == "int" else "string"
+def graph_of(spark: SparkSession | None, ids: str, partitions: int) -> Graph:
+    """The graph of `EDGES` and `WEIGHTS`, from DataFrames; without Spark from arrays."""
     edges = [(named(ids, a), named(ids, b)) for a, b in EDGES]
     rows = [(named(ids, v), w, 3 if v == 1 else None) for v, w in WEIGHTS.items()]
-    return (
+    if spark is None:
+        vertices = dict(zip(("id", "weight", "lanes"), zip(*rows, strict=True), strict=True))
+        source, target = zip(*edges, strict=True)
+        return Graph.from_arrays(source, target, vertices=vertices, partitions=partitions)
+    kind = "long" if ids == "int" else "string"
+    return Graph.from_dataframe(
         spark.createDataFrame(edges, f"source {kind}, target {kind}"),
         spark.createDataFrame(rows, f"id {kind}, weight double, lanes int"),
+        partitions=partitions,
     )
+
+
+@pytest.fixture(params=["local-1", "local-2", "local-7", "spark-2"])
+def where(request) -> tuple[SparkSession | None, int]:
+    """A session or None, and a number of partitions."""
+    name, partitions = request.param.split("-")
+    session = request.getfixturevalue("spark") if name == "spark" else None
+    return session, int(partitions)
 
 
 def least(result: Any) -> dict[Any, float]:
@@ -103,11 +117,9 @@ def test_constants_are_no_obstacle_to_going_on_from_the_state_before():
     ("program", "compiled"), [(Least, "require"), (Least, False), (LeastEvents, False)]
 )
 @pytest.mark.parametrize("ids", ["int", "string"])
-@pytest.mark.parametrize("partitions", [1, 2, 7])
-def test_a_run_begins_with_the_columns_of_the_vertices(
-    spark, tmp_path, program, ids, partitions, compiled
-):
-    graph = Graph.from_dataframe(*frames(spark, ids), partitions=partitions)
+def test_a_run_begins_with_the_columns_of_the_vertices(where, tmp_path, program, ids, compiled):
+    spark, partitions = where
+    graph = graph_of(spark, ids, partitions)
     with closing(
         vertexsdk.run(program, graph, backend=f"lmdb://{tmp_path}/state", compiled=compiled)
     ) as result:
@@ -120,16 +132,16 @@ def test_a_run_begins_with_the_columns_of_the_vertices(
 
 @pytest.mark.parametrize("program", [Least, LeastEvents])
 @pytest.mark.parametrize("ids", ["int", "string"])
-@pytest.mark.parametrize("partitions", [1, 2])
 def test_a_main_loop_its_branches_and_a_resumed_loop_keep_the_attributes(
-    spark, tmp_path, program, ids, partitions
+    where, tmp_path, program, ids
 ):
     backend = f"lmdb://{tmp_path}/state"
-    graph = Graph.from_dataframe(*frames(spark, ids), partitions=partitions)
+    spark, partitions = where
+    graph = graph_of(spark, ids, partitions)
     edges = [(named(ids, a), named(ids, b)) for a, b in EDGES]
     weights = {named(ids, v): w for v, w in WEIGHTS.items()}
     a, b, c = (named(ids, v) for v in (9, 5, 20))  # 20 is new and has the default
-    with MainLoop(program, graph, backend=backend, loop="least") as main:
+    with MainLoop(program, graph, backend=backend, loop="least", checkpoint_every=1) as main:
         with closing(main.query()) as result:
             assert least(result) == expected(edges, weights)
         main.ingest([("+", a, b), ("+", c, a)])
@@ -150,8 +162,8 @@ def test_a_main_loop_its_branches_and_a_resumed_loop_keep_the_attributes(
                 assert least(result) == expected(edges, weights)
 
 
-def test_a_loop_on_integers_and_one_partition_edits_its_graph_in_place(spark, tmp_path):
-    graph = Graph.from_dataframe(*frames(spark, "int"), partitions=1)
+def test_a_loop_on_integers_and_one_partition_edits_its_graph_in_place(tmp_path):
+    graph = graph_of(None, "int", 1)
     edges = list(EDGES)
     with MainLoop(Least, graph, backend=f"lmdb://{tmp_path}/state") as main:
         assert main.from_init is None
@@ -165,9 +177,9 @@ def test_a_loop_on_integers_and_one_partition_edits_its_graph_in_place(spark, tm
                 assert result.statistics["start"] == "warm"
 
 
-def test_a_field_that_methods_change_begins_with_its_attribute_for_every_answer(spark, tmp_path):
+def test_a_field_that_methods_change_begins_every_answer(tmp_path):
     vertices = {"id": [1, 2, 3], "least": [1.0, -5.0, 2.0]}
-    graph = Graph.from_arrays([1, 2], [2, 3], vertices=vertices, spark=spark)
+    graph = Graph.from_arrays([1, 2], [2, 3], vertices=vertices)
     with MainLoop(Spread, graph, backend=f"lmdb://{tmp_path}/state") as main:
         assert main.from_init == "Spread.least begins with vertex attributes"
         with closing(main.query()) as result:
@@ -224,13 +236,13 @@ def seen(graph: Graph, tmp_path: Path, program: type[Vertex] = Copied) -> dict[A
 DEFAULT = "4.0 -1 False none [0.0, 0.0]"
 
 
-def test_fields_of_every_type(spark, tmp_path):
+def test_fields_of_every_type(tmp_path):
     vertices = {
         "id": ["a", "b"], "weight": [1, 2], "count": [7.0, 8.0], "open": [True, False],
         "label": ["x", None], "place": [[1, 2], [3.5, 4]], "friend": ["b", "c"],
         "unrelated": [object(), {}],
     }  # fmt: skip
-    graph = Graph.from_arrays(["a", "b"], ["b", "c"], vertices=vertices, spark=spark)
+    graph = Graph.from_arrays(["a", "b"], ["b", "c"], vertices=vertices)
     with closing(
         vertexsdk.run(Copied, graph, backend=f"lmdb://{tmp_path}/s", compiled=False, trusted=True)
     ) as result:
@@ -241,11 +253,11 @@ def test_fields_of_every_type(spark, tmp_path):
     assert [rows[v]["friend"] for v in "ab"] == ["b", "c"]
 
 
-def test_node_data_of_a_networkx_graph(spark, tmp_path):
+def test_node_data_of_a_networkx_graph(tmp_path):
     graph = nx.DiGraph([("a", "b")])
     graph.add_node("a", weight=1.5, label="x", other=object())
     graph.add_node("c", count=np.int64(3), open=True)
-    assert seen(Graph.from_networkx(graph, spark=spark), tmp_path) == {
+    assert seen(Graph.from_networkx(graph), tmp_path) == {
         "a": "1.5 -1 False x [0.0, 0.0]",
         "b": DEFAULT,
         "c": "4.0 3 True none [0.0, 0.0]",
@@ -253,12 +265,12 @@ def test_node_data_of_a_networkx_graph(spark, tmp_path):
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])
-def test_a_csv_vertex_file(spark, tmp_path, separator):
+def test_a_csv_vertex_file(tmp_path, separator):
     (tmp_path / "edges.txt").write_text("1 2\n2 3\n")
     rows = ["ID,weight,label,open", '1, 2.5 ,"007",true', "3,,7,", "4,1,,false", "1,3,last,true"]
     text = "\n".join(r.replace(",", separator) for r in rows)
     (tmp_path / "vertices.csv").write_text("\ufeff" + text)
-    graph = Graph.read(spark, f"{tmp_path}/edges.txt", vertices=f"{tmp_path}/vertices.csv")
+    graph = Graph.read(None, f"{tmp_path}/edges.txt", vertices=f"{tmp_path}/vertices.csv")
     assert seen(graph, tmp_path) == {
         1: "3.0 -1 True last [0.0, 0.0]",
         2: DEFAULT,
@@ -281,10 +293,10 @@ def test_several_csv_files_and_parquet(spark, tmp_path):
     assert seen(graph, tmp_path) == wanted
 
 
-def test_columns_of_several_classes(spark, tmp_path):
+def test_columns_of_several_classes(tmp_path):
     (tmp_path / "edges.txt").write_text("1 2\n")
     (tmp_path / "vertices.csv").write_text("id,kind,weight\n1,Other,5\n2,Copied,6\n3,,7\n")
-    graph = Graph.read(spark, f"{tmp_path}/edges.txt", vertices=f"{tmp_path}/vertices.csv")
+    graph = Graph.read(None, f"{tmp_path}/edges.txt", vertices=f"{tmp_path}/vertices.csv")
     program = Program(Copied, Other)
     with closing(
         vertexsdk.run(program, graph, backend=f"lmdb://{tmp_path}/s", compiled=False, trusted=True)
@@ -306,7 +318,7 @@ class Other(Vertex):
         pass
 
 
-def test_a_parameter_that_names_a_vertex_leaves_its_attributes(spark, tmp_path):
+def test_a_parameter_that_names_a_vertex_leaves_its_attributes(tmp_path):
     from vertexsdk.algorithms import ShortestPaths
 
     class From(ShortestPaths):
@@ -314,7 +326,7 @@ def test_a_parameter_that_names_a_vertex_leaves_its_attributes(spark, tmp_path):
 
         weight: float = state(4.0)
 
-    graph = Graph.from_dataframe(*frames(spark, "int"))
+    graph = graph_of(None, "int", 1)
     main = MainLoop(From, graph, params={"origin": 1}, backend=f"lmdb://{tmp_path}/state")
     with main, closing(main.query()) as result:
         assert result.lookup([1, 2], "weight") == {1: {"weight": 0.5}, 2: {"weight": 4.0}}
@@ -333,8 +345,8 @@ def test_a_parameter_that_names_a_vertex_leaves_its_attributes(spark, tmp_path):
         ("weight", [object()], r"column weight: .*object.*, but Copied.weight is float"),
     ],
 )
-def test_an_attribute_of_another_type_is_refused_in_one_line(spark, column, values, message):
-    graph = Graph.from_arrays([1], [2], vertices={"id": [1], column: values}, spark=spark)
+def test_an_attribute_of_another_type_is_refused_in_one_line(column, values, message):
+    graph = Graph.from_arrays([1], [2], vertices={"id": [1], column: values})
     with pytest.raises(InputError, match=message) as error:
         vertexsdk.run(Copied, graph)
     assert "\n" not in str(error.value)
@@ -344,13 +356,13 @@ def test_an_attribute_of_another_type_is_refused_in_one_line(spark, column, valu
 
 def test_bad_tables_of_vertices_are_refused(spark, tmp_path):
     (tmp_path / "edges.txt").write_text("1 2\n")
-    edges, _ = frames(spark, "int")
+    edges = spark.createDataFrame(EDGES, "source long, target long")
     (tmp_path / "v.csv").write_text("id,weight\n1,2,3\n")
     with pytest.raises(InputError, match=r"v.csv: .*Expected 2 columns, got 3"):
         Graph.read(spark, f"{tmp_path}/edges.txt", vertices=f"{tmp_path}/v.csv")
     with pytest.raises(InputError, match=r"columns are name, weight; name one `id`"):
-        Graph.from_arrays([1], [2], vertices={"name": [1], "weight": [2]}, spark=spark)
+        Graph.from_arrays([1], [2], vertices={"name": [1], "weight": [2]})
     with pytest.raises(InputError, match="lengths differ"):
-        Graph.from_arrays([1], [2], vertices={"id": [1], "weight": [2, 3]}, spark=spark)
+        Graph.from_arrays([1], [2], vertices={"id": [1], "weight": [2, 3]})
     with pytest.raises(InputError, match="an id is null"):
         Graph.from_dataframe(edges, spark.createDataFrame([(None,)], "id long"))

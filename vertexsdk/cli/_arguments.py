@@ -178,7 +178,11 @@ def _program_and_graph(command: argparse.ArgumentParser) -> Callable[..., object
     )
     add = command.add_argument_group("the graph").add_argument
     add("--edges", metavar="FILE", required=True, action="append", help="file, directory or glob")
-    add("--vertices", metavar="FILE", help="one vertex id per line, and perhaps its class")
+    add(
+        "--vertices",
+        metavar="FILE",
+        help="one vertex id per line, and perhaps its class; or CSV `id,...`",
+    )
     add("--undirected", action="store_true", help="each edge stands for both directions")
     add("--format", choices=("text", "csv", "parquet"), help="of the edge file (default: look)")
     return add
