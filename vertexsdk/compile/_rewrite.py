@@ -308,7 +308,10 @@ class _Rewriter(ast.NodeTransformer):
     def _target(self, node: ast.Attribute, edge: str) -> ast.AST:
         if not isinstance(node.ctx, ast.Load):
             raise self.fail(node, "a target is read-only")
-        if node.attr == "value":
+        if isinstance(self.spec.cls.edge, Mapping):
+            if node.attr in self.spec.cls.edge:
+                return self.expr(f"G_value[{edge}]['{node.attr}']")
+        elif node.attr == "value":
             return self.expr(f"G_value[{edge}]")
         if node.attr == "reverse":
             if not self.spec.facts.reads_reverse:

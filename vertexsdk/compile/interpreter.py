@@ -19,6 +19,7 @@ from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, LogEntry, MutationLog
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.errors import ProgramError, RunError, VertexError
+from vertexsdk.graph.edge_attributes import attribute_types, records
 from vertexsdk.graph.id_codec import IdCodec
 from vertexsdk.program.algebra import Algebra, VertexId
 from vertexsdk.program.fields import StateField
@@ -33,11 +34,14 @@ Array = NDArray[Any]
 class Cursor:
     """The services behind `self` while one vertex's method runs (`Vertex._runtime`)."""
 
-    def __init__(self, v: VertexArrays, names: IdCodec | None, log: MutationLog) -> None:
+    def __init__(
+        self, v: VertexArrays, names: IdCodec | None, log: MutationLog, value: str | None = None
+    ) -> None:
         t = v.topology
         self.start = t.start
         self.target = t.target
-        self.value = t.value
+        self.attributes = [*attribute_types(value)]
+        self.value = None if t.value is None else records(t.value, value)
         self.reverse = t.reverse
         self.slot_ids = np.concatenate([t.ids, t.ghost_ids])
         self.names = names
@@ -63,6 +67,8 @@ class Cursor:
             if self.names is not None:
                 ids = [self.names.decode(i) for i in ids]
             values = self.value[lo:hi].tolist() if self.value is not None else [None] * (hi - lo)
+            if self.attributes:
+                values = [dict(zip(self.attributes, x, strict=True)) for x in values]
             if self.reverse is not None:
                 back = self.reverse[lo:hi].tolist()
                 self._targets = [
@@ -234,7 +240,7 @@ class InterpretedMethods:
     ) -> None:
         """Initialise the vertices of `todo` (int32, ascending)."""
         vertex = self.vertex
-        cursor = Cursor(v, self.names, log)
+        cursor = Cursor(v, self.names, log, self.spec.value_dtype)
         self._guard(
             "init",
             lambda: self._each(v, todo, aggregates, into, cursor, lambda k, i: vertex.init()),
@@ -263,7 +269,7 @@ class InterpretedMethods:
         """
         vertex, delta, algebra = self.vertex, Delta(), delivery.algebra
         names = self.names if algebra.type is VertexId else None
-        cursor = Cursor(v, self.names, log)
+        cursor = Cursor(v, self.names, log, self.spec.value_dtype)
         own = self.spec.algebra
         if algebra.kind == "latest" and own is not None and own.kind != "latest":
             rows, index, msg = v.topology.in_start, delivery.in_index, v.msg
@@ -347,7 +353,7 @@ class InterpretedMethods:
         The arguments are those of `gather`.
         """
         vertex, algebra = self.vertex, delivery.algebra
-        cursor = Cursor(v, self.names, log)
+        cursor = Cursor(v, self.names, log, self.spec.value_dtype)
         cursor.uniform = self.shape == "uniform"
         cursor.combine = None if algebra.kind == "latest" else combiner(algebra)
         collect = self.shape != "edge"

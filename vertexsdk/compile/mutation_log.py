@@ -55,7 +55,7 @@ class MutationLog:
         self.vertex: Array = np.empty(capacity, np.int32)
         self.target: Array = np.empty(capacity, np.int64)
         self.message: Array = np.empty((capacity, *size), dtype)
-        self.value: Array = np.empty(capacity, np.dtype(value_dtype or "float64"))
+        self.value: Array = np.empty(capacity, "int64" if value_dtype == "int64" else "float64")
         self.count: Array = np.zeros(1, np.int64)
         self.extra: list[LogEntry] = []
 

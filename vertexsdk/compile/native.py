@@ -18,6 +18,7 @@ from vertexsdk.compile._method_kernels import BLOCK
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.vertex_arrays import VertexArrays
+from vertexsdk.graph.edge_attributes import no_values, records
 from vertexsdk.program.algebra import dtype_of
 from vertexsdk.program.program import ClassSpec
 
@@ -36,7 +37,7 @@ def _nothing(dtype: str) -> Array:
     return array
 
 
-NOTHING = {name: _nothing(name) for name in ("float64", "int64", "bool")}
+NO_BOOLS = _nothing("bool")
 
 
 class NativeMethods:
@@ -77,6 +78,9 @@ class NativeMethods:
         self.logs = logs
         self.tracked = tracked
         self.space = ScratchBuffers()
+        nothing = no_values(0, spec.value_dtype or "float64")
+        nothing.flags.writeable = False  # as a topology's arrays, or kernels would compile twice
+        self._no_values = records(nothing, spec.value_dtype)
 
     def _arguments(
         self,
@@ -91,8 +95,8 @@ class NativeMethods:
         along = t.value if values is None else values
         arguments: list[Any] = [
             t.ids, t.start, t.stop, t.target, t.ghost_ids,
-            along if along is not None else NOTHING[spec.value_dtype or "float64"],
-            t.reverse if t.reverse is not None else NOTHING["bool"],
+            self._no_values if along is None else records(along, spec.value_dtype),
+            t.reverse if t.reverse is not None else NO_BOOLS,
             self.num_vertices,
         ]  # fmt: skip
         arguments += [v.states[self.column(name)] for name in spec.states]

@@ -17,6 +17,7 @@ from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._processor import Processor
+from vertexsdk.graph.edge_attributes import no_values
 from vertexsdk.graph.topology import Topology
 
 __all__ = ["compile_plan", "stand_in"]
@@ -64,7 +65,7 @@ def stand_in(plan: Plan) -> Topology:
         in_start=fixed([0, 0] + [1] * (n - 1), np.int64),
         in_source=fixed([0], np.int32),
         kind=fixed(range(n), np.uint8) if classes > 1 else None,
-        value=None if value is None else fixed([1], value),
+        value=None if value is None else fixed(no_values(1, value), None),
         reverse=fixed([False], np.bool_) if plan.program.direction == "both" else None,
     )
 

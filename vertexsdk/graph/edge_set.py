@@ -23,6 +23,7 @@ from vertexsdk.graph._key_references import RefCountedKeys
 from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.checkpoint import put_edges, put_names
+from vertexsdk.graph.edge_attributes import no_values
 from vertexsdk.graph.edge_kernels import COUNTS, apply_changes
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load._blocks import Block, edge_blocks
@@ -67,7 +68,7 @@ class EdgeSet:
         self.partitions, self.workers = graph.partitions, graph.workers
         self.keys = RefCountedKeys(graph)
         self.key = self.keys.fresh("edges")
-        self.workers.run(partial(_first, info.keys, self.key, value or "uint8"))
+        self.workers.run(partial(_first, info.keys, self.key, value))
         self.names: StringIds | None = graph.string_table
         self.placement: Any = graph.placement  # a broadcast, or None
         self.num_edges = info.num_edges
@@ -109,7 +110,7 @@ class EdgeSet:
             back: list[NDArray[Any]] = [order, kind, codes[1], codes[0], value]
             columns = [np.concatenate([a, b[there]]) for a, b in zip(columns, back, strict=True)]
         new = self.keys.fresh("edges")
-        task = partial(_apply, self.key, new)
+        task = partial(_apply, self.key, new, self.value)
         parts: list[_Part | None] = self.workers.run(
             partial(task, self.partitions, self.placement, self.undirected, tuple(columns))
         )
@@ -238,20 +239,21 @@ def _save(key: str, partition: int, edges: tuple[NDArray[Any], ...]) -> None:
     shared_memory.save(f"{key}/{partition}", columns, None)
 
 
-def _first(keys: tuple[str, ...], key: str, dtype: str, partition: int) -> None:
+def _first(keys: tuple[str, ...], key: str, dtype: str | None, partition: int) -> None:
     stored = shared_memory.load(keys[partition])
     if stored is None:
         raise RunError(_GONE)
     t = Topology.from_columns(*stored)
     slots = np.concatenate([t.ids, t.ghost_ids])
     source, target = np.repeat(t.ids, np.diff(t.start)), slots[t.target]
-    value = np.zeros(t.m, dtype) if t.value is None else t.value  # a part without edges has none
+    value = no_values(t.m, dtype) if t.value is None else t.value  # a part without edges has none
     _save(key, partition, (source, target, value))
 
 
 def _apply(
     key: str,
     new: str,
+    named: str | None,
     partitions: int,
     placement: Any,
     undirected: bool,
@@ -264,12 +266,12 @@ def _apply(
     mine = _owners(columns[2], partitions, placement) == partition
     number, kind, source, target, value = (c[mine] for c in columns)
     changed = source, target, value.astype(edges[2].dtype)
-    after, absent, counts = apply_changes(edges, kind, changed)
+    after, absent, counts = apply_changes(edges, kind, changed, named)
     _save(new, partition, after)
     if undirected:  # every edge is here twice, but for loops; count it where source <= target
         once = source <= target
         forward = source[once], target[once], changed[2][once]
-        counts = apply_changes(edges, kind[once], forward)[2]
+        counts = apply_changes(edges, kind[once], forward, named)[2]
         absent &= once
     return _Part(counts, number[absent])
 

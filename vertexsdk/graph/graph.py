@@ -237,7 +237,8 @@ class Graph:
 
         Args:
             edges: columns `source,target[,value]` or `src,dst[,weight]`; ids are integers or
-                strings, values are numbers. Other columns are ignored.
+                strings, values are numbers. Of other columns, those are read that a program
+                declares as edge attributes.
             vertices: a column `id`, and optionally `kind`, the name of the vertex's class. Each
                 other column is a vertex attribute: its values are what a state field of that
                 name has before `init`. A null leaves the field's default.
@@ -275,7 +276,7 @@ class Graph:
         cls,
         source: ArrayLike,
         target: ArrayLike,
-        value: ArrayLike | None = None,
+        value: ArrayLike | Mapping[str, ArrayLike] | None = None,
         *,
         spark: SparkSession | None = None,
         vertices: ArrayLike | Mapping[str, ArrayLike] | None = None,
@@ -286,7 +287,8 @@ class Graph:
         Args:
             source: ids of the sources, integers or strings, shape (m,).
             target: ids of the targets, shape (m,).
-            value: edge values, numbers, shape (m,); the default is 1 for every edge.
+            value: edge values, numbers, shape (m,); the default is 1 for every edge. Or a mapping
+                of such arrays by name: several edge attributes.
             spark: the session, see `vertexsdk.session`; without one the graph is held in this
                 process.
             vertices: ids of further vertices, shape (n,); needed only for those without edges. Or

@@ -135,6 +135,7 @@ def read_facts(
         volatile=volatile,
         changes_graph=changes_graph,
         reads_value="edge" in vars(cls)
+        or isinstance(cls.edge, Mapping)
         or any(_reads_edge_value(m, n, aggregators) for m, n in every_node),
         reads_reverse=any(
             isinstance(n, ast.Attribute) and n.attr == "reverse" for _, n in every_node

@@ -70,7 +70,14 @@ class ClassSpec:
         """The dtype in which edge values are loaded, None where no method reads them."""
         if not self.facts.reads_value:
             return None
-        return "int64" if dtype_of(self.cls.edge).kind == "i" else "float64"
+        edge = self.cls.edge
+        if isinstance(edge, Mapping):
+            return ",".join(f"{name}={_value_dtype(kind)}" for name, kind in edge.items())
+        return _value_dtype(edge)
+
+
+def _value_dtype(kind: type) -> str:
+    return "int64" if dtype_of(kind).kind == "i" else "float64"
 
 
 @dataclass(frozen=True)
@@ -235,6 +242,7 @@ def _convert(program: str, name: str, kind: Any, value: Any) -> Any:
 
 
 _SPECS: dict[type, ClassSpec] = {}
+_NOT_ATTRIBUTES = ("id", "value", "reverse", "edge", "kind", "source", "target", "src", "dst")
 
 
 def spec_of(cls: type[Vertex]) -> ClassSpec:
@@ -279,6 +287,8 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
                     f"({expected.get(name, 'self, iteration')}), this one has {actual} arguments"
                 )
     states, params, aggregators, maps = _declarations(cls, where)
+    facts = read_facts(cls, states, aggregators, methods)
+    _check_edge(cls, where, changes_graph=facts.changes_graph)
     result = cls.result or next(iter(states), next(iter(maps), ""))
     if result not in states and (cls.result or result not in maps):
         raise ProgramError(f"{where}: result = {result!r} is no state field")
@@ -293,9 +303,28 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
                     )
     _SPECS[cls] = ClassSpec(
         cls, cls.__name__, file, line, states, params, aggregators, maps, methods, cls.messages,
-        result, read_facts(cls, states, aggregators, methods),
+        result, facts,
     )  # fmt: skip
     return _SPECS[cls]
+
+
+def _check_edge(cls: type[Vertex], where: str, *, changes_graph: bool) -> None:
+    """Raise ProgramError for edge attributes that no graph can have."""
+    if not isinstance(cls.edge, Mapping):
+        return
+    for name, kind in cls.edge.items():
+        if not name.isidentifier() or name in _NOT_ATTRIBUTES or kind not in (int, float):
+            raise ProgramError(
+                f"{where}: edge = {{{name!r}: {getattr(kind, '__name__', kind)}}}: an attribute is "
+                f"int or float, and its name is none of {', '.join(_NOT_ATTRIBUTES)}"
+            )
+    if not cls.edge:
+        raise ProgramError(f"{where}: edge = {{}}: name an attribute, or leave it out")
+    if cls.messages is None or changes_graph:
+        raise ProgramError(
+            f"{where}: several edge attributes need declared messages, and methods that do not "
+            "call addTarget or removeTarget; use one edge value"
+        )
 
 
 def _methods(cls: type[Vertex]) -> Iterator[tuple[str, Method]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar, overload
 
@@ -152,7 +152,8 @@ class Target:
 
     Attributes:
         id: of the consumer: int, or str where ids are strings.
-        value: of the edge, of the type `Vertex.edge`; None where edges have no values.
+        value: of the edge, of the type `Vertex.edge`; None where edges have no values. With several
+            named values a dict of them, each of which is an attribute of the target too.
         reverse: whether the edge is followed against its direction (`direction = "both"` only).
         edge: the edge's number in the partition, for the engine.
 
@@ -164,6 +165,11 @@ class Target:
     value: Any = None
     reverse: bool = False
     edge: int = -1
+
+    def __getattr__(self, name: str) -> Any:
+        if isinstance(self.value, dict) and name in self.value:
+            return self.value[name]
+        raise AttributeError(f"a target has no {name!r}; declare it: edge = {{{name!r}: float}}")
 
 
 @dataclass(slots=True)
@@ -235,7 +241,8 @@ class Vertex:
             to a vertex are combined; None for the events level.
         direction: which way messages go along edges: "out" (default), "in", "both" (each edge
             both ways; a pair joined twice counts twice), "undirected" (neighbours as a set).
-        edge: type of `target.value`, float by default.
+        edge: type of `target.value`, float by default; or a dict of the names and types (int,
+            float) of several values, which are then `target.NAME`.
         tolerance: a vertex does not scatter while every float field is this close to its value
             at the last scatter, and nothing else changed.
         always: gather on every vertex in every iteration.
@@ -262,7 +269,7 @@ class Vertex:
 
     messages: ClassVar[Algebra | None] = None
     direction: ClassVar[str] = "out"
-    edge: ClassVar[type] = float
+    edge: ClassVar[type | Mapping[str, type]] = float
     tolerance: ClassVar[float] = 0.0
     always: ClassVar[bool] = False
     max_iterations: ClassVar[int | None] = None

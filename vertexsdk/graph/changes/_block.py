@@ -24,6 +24,7 @@ from vertexsdk.graph.changes.line import (
     Places,
     parse_line,
 )
+from vertexsdk.graph.edge_attributes import attribute_types, no_values
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._lines import hard_floats, raw_tokens
 
@@ -61,7 +62,10 @@ def parse_block(data: bytes, path: str, first: int, form: LineFormat) -> ParsedB
         raw.value, raw.whole, raw.value_at, raw.time, raw.line, raw.start, raw.stop,
     )  # fmt: skip
     raw.keep(slice(rows))
-    if not len(raw.whole):
+    if attribute_types(form.value):
+        raw.kind[:] = ODD
+        raw.value = no_values(rows, form.value)
+    elif not len(raw.whole):
         _read_floats(buffer, raw)
     parsed: dict[int, Line] = {}
     for row in np.flatnonzero(raw.kind == ODD).tolist():

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import Deltas
 from vertexsdk.graph.changes.table import unfit_values
+from vertexsdk.graph.edge_attributes import attribute_types, pack_rows
 from vertexsdk.transport.transport import is_dataframe
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def cast_changes(
             which the dtype cannot hold.
     """
     if is_dataframe(changes):
-        changes = Changes.from_dataframe(changes)
+        changes = Changes.from_dataframe(changes, value)
     if changes is None or not isinstance(changes, (Changes, Iterable)):
         raise InputError(
             f"{type(changes).__name__} is no batch of changes; give Changes, a DataFrame with "
@@ -69,6 +70,18 @@ def _values(value: NDArray[Any], dtype: str | None) -> NDArray[Any]:
     """The values in the program's dtype; ones where it reads none."""
     if dtype is None:
         return np.ones(len(value))
+    if attribute_types(dtype):
+        if value.ndim == 2:
+            return value
+        if value.dtype != object and (value != 1).any():
+            raise InputError(
+                f"a change has the single value {value[value != 1][0]}; edges have the attributes "
+                f"{', '.join(attribute_types(dtype))}: give a dict of them"
+            )
+        return pack_rows([None] * len(value) if value.dtype != object else value.tolist(), dtype)
+    if value.dtype == object:
+        first = next(x for x in value if x is not None)
+        raise InputError(f"{excerpt(first)}: the program reads one value per edge; give a number")
     unfit = np.flatnonzero(unfit_values(value, np.dtype(dtype)))
     if len(unfit):
         raise InputError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.changes.line import ADD, CHANGE, REMOVE, SIGNS, WORDS, LineFormat
 from vertexsdk.graph.changes.table import check_columns, is_text, read_rows
+from vertexsdk.graph.edge_attributes import attribute_types
 from vertexsdk.graph.load.arrow import text_column
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class Changes:
         kind: uint8[k], `ADD`, `REMOVE` or `CHANGE`.
         source: ids of the sources, an Arrow array of length k, int64 or strings.
         target: ids of the targets, of the same type.
-        value: float64[k] or int64[k]; 1 where an edge is added without a value.
+        value: float64[k] or int64[k]; 1 where an edge is added without a value. With several
+            attributes per edge, objects as `of` takes them, or int64[k, a], see `edge_attributes`.
         places: where each change was read, for error messages; or empty.
 
     Example:
@@ -65,7 +67,9 @@ class Changes:
 
         Args:
             rows: `(sign, source, target[, value])`; "+" adds an edge, "-" removes it, "~" gives
-                it another value. Ids are integers or strings, values are numbers.
+                it another value. Ids are integers or strings, values are numbers; of edges with
+                several attributes, a dict of some or a tuple of all. What a change leaves out
+                stays as it is, and is 1 for a new edge.
 
         Raises:
             InputError: an unknown sign, a row of another form, or a value that is no number.
@@ -89,6 +93,11 @@ class Changes:
                 int(x) if isinstance(x, float) and x.is_integer() and abs(x) < 2**63 else x
                 for x in values
             ]
+        if any(isinstance(x, Mapping | tuple | list) for x in values):
+            several = np.empty(len(values), object)
+            for k, x in enumerate(values):
+                several[k] = None if isinstance(x, int) and x == 1 else x
+            return replace(cls.from_arrays(kinds, sources, targets), value=several)
         return cls.from_arrays(kinds, sources, targets, values)
 
     @classmethod
@@ -135,12 +144,13 @@ class Changes:
         return cls(kinds, sources, targets, values)
 
     @classmethod
-    def from_dataframe(cls, frame: DataFrame) -> Changes:
+    def from_dataframe(cls, frame: DataFrame, value: str | None = None) -> Changes:
         """Make changes from a Spark DataFrame, in the order of its rows.
 
         Args:
             frame: columns `kind,source,target[,value]`; `kind` is "+", "-", "~" or "add",
                 "remove", "change".
+            value: the types of several edge attributes, see `edge_attributes`; they are columns.
 
         Raises:
             InputError: a column is missing, or a row is no change; the message has its number.
@@ -151,7 +161,8 @@ class Changes:
         table: Any = frame.toArrow()
         whole = [n for n in table.column_names if pa.types.is_integer(table[n].type)]
         integers = "source" in whole and "target" in whole
-        form = LineFormat(integers, "int64" if "value" in whole else "float64")
+        single = "int64" if "value" in whole else "float64"
+        form = LineFormat(integers, value if attribute_types(value) else single)
         columns, bad, _ = read_rows(table, form, "the changes")
         if len(bad):
             raise InputError(str(bad.first[0]))

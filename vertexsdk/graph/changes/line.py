@@ -1,21 +1,23 @@
 """The lines of a change file: their format, and the errors of lines that do not follow it.
 
 A line is `+ source target [value]`, `- source target` or `~ source target value`, separated by
-blanks, tabs or commas; `#` starts a comment. Where a stream has times, one further field, whose
-number is given, holds the time of the change.
+blanks, tabs or commas; `#` starts a comment. Edges with several attributes have fields `name=value`
+in place of the value. Where a stream has times, one further field, whose number is given, holds the
+time of the change.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.errors import excerpt
+from vertexsdk.errors import InputError, excerpt
+from vertexsdk.graph.edge_attributes import attribute_types, pack_rows
 
 __all__ = ["ADD", "CHANGE", "MOST_REASONS", "REMOVE", "SIGNS", "WORDS"]
 __all__ += ["BadLine", "BadLines", "Line", "LineFormat", "Places", "parse_line"]
@@ -85,7 +87,8 @@ class LineFormat:
 
     Attributes:
         integers: ids are int64, so that another id makes a line bad; else they are strings.
-        value: dtype of edge values; with "int64" a fraction makes a line bad.
+        value: dtype of edge values; with "int64" a fraction makes a line bad. Or the types of
+            several attributes, see `edge_attributes`.
         timed: the number of the field, from 1, which holds a time; 0 for none.
     """
 
@@ -128,15 +131,43 @@ def parse_line(text: str, form: LineFormat) -> Line | None:
     if sign not in SIGNS:
         raise ValueError(f"{excerpt(sign)} is no sign of a change; a line begins with +, - or ~")
     kind = SIGNS[sign]
+    types = attribute_types(form.value)
+    if types:
+        ends = _ends_of(fields, form)
+        return Line(kind, *ends, _attributes(fields[3:], types, form.value), time)
     least, most = {ADD: (3, 4), REMOVE: (3, 4), CHANGE: (4, 4)}[kind]
     if not least <= len(fields) <= most:
         shown = {ADD: "+ source target [value]", REMOVE: "- source target"}
         raise ValueError(f"{len(fields)} fields; write {shown.get(kind, '~ source target value')}")
-    source, target = (read_id(f, form.integers) for f in fields[1:3])
+    source, target = _ends_of(fields, form)
     value: Any = 1
     if len(fields) == 4 and kind != REMOVE:
         value = _whole(fields[3]) if form.value == "int64" else _number(fields[3], "value")
     return Line(kind, source, target, value, time)
+
+
+def _ends_of(fields: list[str], form: LineFormat) -> tuple[int | str, int | str]:
+    if len(fields) < 3:
+        raise ValueError(f"{len(fields)} fields; write {fields[0]} source target")
+    source, target = (read_id(f, form.integers) for f in fields[1:3])
+    return source, target
+
+
+def _attributes(
+    fields: list[str], types: Mapping[str, str], value: str | None
+) -> NDArray[np.int64]:
+    """Read fields `name=value`; return the bits of all attributes."""
+    read: dict[str, Any] = {}
+    for f in fields:
+        name, equals, number = f.partition("=")
+        if not equals or name not in types:
+            raise ValueError(f"{excerpt(f)}; write name=value with a name of {', '.join(types)}")
+        read[name] = _whole(number) if types[name] == "int64" else _number(number, name)
+    try:
+        bits: NDArray[np.int64] = pack_rows([read], value)[0]
+    except InputError as error:
+        raise ValueError(str(error)) from None
+    return bits
 
 
 def _time(fields: list[str], number: int) -> float:

@@ -5,7 +5,7 @@ A row that is no change is left out and reported, as a bad line of a file is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from vertexsdk.graph.changes.line import (
     Places,
     read_id,
 )
+from vertexsdk.graph.edge_attributes import attribute_types, left_out
 
 __all__ = ["check_columns", "is_text", "read_rows", "unfit_values"]
 
@@ -125,6 +126,9 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def _values(table: pa.Table, form: LineFormat, checks: Checks) -> NDArray[Any]:
+    types = attribute_types(form.value)
+    if types:
+        return _attributes(table, types, left_out(form.value), checks)
     dtype = np.dtype(form.value or "float64")
     if "value" not in table.column_names:
         return np.ones(len(table), dtype)
@@ -135,6 +139,22 @@ def _values(table: pa.Table, form: LineFormat, checks: Checks) -> NDArray[Any]:
     unfit = unfit_values(numbers, dtype)
     checks.append((unfit, lambda k: f"value {numbers[k]} is no {dtype.name}"))
     return np.asarray(np.where(unfit, 1, numbers).astype(dtype))
+
+
+def _attributes(
+    table: pa.Table, types: Mapping[str, str], absent: NDArray[np.int64], checks: Checks
+) -> NDArray[np.int64]:
+    """The edge attributes among a table's columns, as bits; a null is left out."""
+    bits = np.empty((len(table), len(types)), np.int64)
+    bits[:] = absent
+    for k, (name, kind) in enumerate(types.items()):
+        if name not in table.column_names:
+            continue
+        form = LineFormat(True, kind)
+        column = table.select([name]).rename_columns(["value"])
+        there = _flat(table[name]).is_valid().to_numpy(zero_copy_only=False)
+        bits[there, k] = _values(column, form, checks)[there].view(np.int64)
+    return bits
 
 
 def unfit_values(numbers: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.bool_]:

@@ -6,6 +6,7 @@ data to partition 0 and on to the driver: Spark would run a task that raises aga
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -151,7 +152,7 @@ def row_blocks(partition: int, own: LocalRows, partitions: int, valued: int) -> 
         columns["reverse"] = rows.reverse
     counts = [rows.edges_read, rows.duplicates, rows.self_loops, valued]
     for name, array in columns.items():
-        step = max(1, _PIECE // array.itemsize)
+        step = max(1, _PIECE // (array.itemsize * math.prod(array.shape[1:])))
         for piece, a in enumerate(range(0, max(len(array), 1), step)):
             meta = {"column": name, "piece": piece, "counts": counts}
             yield partition, encode_bytes({"array": array[a : a + step]}, meta)

@@ -53,7 +53,7 @@ class Variant:
 
     Attributes:
         direction: "out", "in", "both" or "undirected".
-        value: None, "float64" or "int64".
+        value: None, "float64", "int64", or the types of several attributes, see `edge_attributes`.
         ghosts: "combined" (one per remote target) or "each" (one per remote edge).
     """
 
@@ -160,6 +160,7 @@ def sort_edges(
         chunk.target = _positions(index, chunk.target)
 
     list(map_threaded(to_positions, chunks, threads))
+    attributes = _numbered(chunks)
     as_set = variant.direction == "undirected"
     owners = None if partitions == 1 else placement.of(index.ids)
     rows = arrange(
@@ -172,9 +173,23 @@ def sort_edges(
         drop_loops=as_set,
         threads=threads,
     )
+    if attributes is not None and rows.value is not None:
+        rows.value = attributes[rows.value]
     if owners is None:
         return LocalRows(index.ids, rows, np.empty(0, np.int32), np.zeros(2, np.int64))
     return _with_ghosts(index.ids, rows, partition, partitions, owners, variant.ghosts == "each")
+
+
+def _numbered(chunks: list[Chunk]) -> NDArray[np.int64] | None:
+    """Return the attributes of all edges (int64[m, k]), and put their rows in place of them."""
+    parts = [c.value for c in chunks if c.value is not None and c.value.ndim > 1]
+    if not parts:
+        return None
+    first = 0
+    for c in chunks:
+        c.value = np.arange(first, first + len(c.source))
+        first += len(c.source)
+    return np.concatenate(parts)
 
 
 def _positions(index: Index, ids: NDArray[Any]) -> NDArray[np.int32]:

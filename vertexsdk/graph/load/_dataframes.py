@@ -19,11 +19,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from vertexsdk.errors import InputError, RunError
+from vertexsdk.graph.edge_attributes import attribute_types
 from vertexsdk.graph.load._blocks import Block, Fault
 from vertexsdk.graph.load._jobs import Edges, LoadSpec, lines_chunk, route_batches, without_fault
 from vertexsdk.graph.load._lines import DistinctIds
 from vertexsdk.graph.load._text import LINE_BYTES
-from vertexsdk.graph.load.arrow import edge_columns, read_batches
+from vertexsdk.graph.load.arrow import attribute_columns, edge_columns, read_batches
 from vertexsdk.graph.string_ids import merged
 from vertexsdk.transport.jvm import spark_failure
 from vertexsdk.transport.transport import Transport
@@ -138,14 +139,21 @@ class FrameEdges(Edges):
         self._names = (
             ("value", "value", None) if lines else edge_columns(frame.columns, "the edges")
         )
-        chosen = dict.fromkeys(n for n in self._names if n is not None)
-        self._batches = ArrowBatches.of(frame, chosen, "the edges")
+        self._batches = self._chosen([])
+
+    def _chosen(self, attributes: Sequence[str]) -> ArrowBatches:
+        chosen = dict.fromkeys(n for n in (*self._names, *attributes) if n is not None)
+        return ArrowBatches.of(self._frame, chosen, "the edges")
 
     def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> RDD[Block]:
         """See `Edges`."""
-        columns = None if self._lines else self._names
-        task = partial(route_batches, spec, names, self._batches.reader(), columns)
-        return self._batches.rdd.mapPartitionsWithIndex(task)
+        columns, batches = None if self._lines else self._names, self._batches
+        if columns is not None and attribute_types(spec.variant.value):
+            batches = self._chosen(
+                attribute_columns(self._frame.columns, spec.variant.value, "the edges")
+            )
+        task = partial(route_batches, spec, names, batches.reader(), columns)
+        return batches.rdd.mapPartitionsWithIndex(task)
 
     def distinct_ids(self, transport: Transport) -> Any:
         """See `Edges`."""

@@ -138,7 +138,7 @@ def plain_header(path: str) -> bool:
     """Whether a file with a header has its columns in the order of an edge line."""
     names = _header(path)
     return names[:2] in (["source", "target"], ["src", "dst"]) and (
-        len(names) == 2 or names[2] in ("value", "weight")
+        len(names) == 2 or (len(names) == 3 and names[2] in ("value", "weight"))
     )
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.buffers import allocate
 from vertexsdk.errors import InputError, excerpt
+from vertexsdk.graph.edge_attributes import attribute_types
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.string_ids import merged
@@ -138,7 +139,13 @@ def parse_chunk(
 
     Raises:
         LineError: at the first bad line.
+        InputError: the program reads several attributes of edges, which a line has not.
     """
+    if attribute_types(value):
+        raise InputError(
+            f"the program reads the edge attributes {', '.join(attribute_types(value))}, which "
+            "lines of text do not name; give Parquet, CSV with a header, or a DataFrame"
+        )
     check_lengths(buffer, begin, end)
     lines = text.count_lines(buffer, begin, end) + 1
     floats = np.empty(lines if value == "float64" else 0)

@@ -8,7 +8,7 @@ checks that both give the same result.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -116,14 +116,21 @@ class ArrayEdges(Edges):
     table: pa.Table
 
     @classmethod
-    def of(cls, source: ArrayLike, target: ArrayLike, value: ArrayLike | None) -> ArrayEdges:
-        """Make edges from arrays of ids, integers or strings, and of values.
+    def of(
+        cls,
+        source: ArrayLike,
+        target: ArrayLike,
+        value: ArrayLike | Mapping[str, ArrayLike] | None,
+    ) -> ArrayEdges:
+        """Make edges from arrays of ids, integers or strings, and of values, or several by name.
 
         Raises:
             InputError: lengths differ, or ids are neither integers nor strings.
         """
         columns = {"source": id_column(source), "target": id_column(target)}
-        if value is not None:
+        if isinstance(value, Mapping):
+            columns |= {name: pa.array(x) for name, x in value.items()}
+        elif value is not None:
             columns["value"] = pa.array(np.asarray(value))
         lengths = {k: len(c) for k, c in columns.items()}
         if len(set(lengths.values())) > 1:
@@ -227,8 +234,13 @@ def _without_spark(paths: Sequence[str], names: Sequence[str] | None) -> Edges:
     chosen = [
         [n for n in edge_columns(t.column_names, "the edges") if n is not None] for t in tables
     ]
-    renamed = [
-        t.select(c).rename_columns(["source", "target", "value"][: len(c)])
-        for t, c in zip(tables, chosen, strict=True)
-    ]
+    renamed = []
+    for t, c in zip(tables, chosen, strict=True):
+        others = [f.name for f in t.schema if f.name not in c and _is_number(f.type)]
+        named = ["source", "target", "value"][: len(c)]
+        renamed.append(t.select([*c, *others]).rename_columns([*named, *others]))
     return ArrayEdges(pa.concat_tables(renamed, promote_options="permissive").combine_chunks())
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))

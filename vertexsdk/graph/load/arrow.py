@@ -17,12 +17,20 @@ from numpy.typing import ArrayLike, NDArray
 from vertexsdk.arrays.buffers import allocate
 from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import InputError, excerpt, first_line
+from vertexsdk.graph.edge_attributes import attribute_types, pack
 from vertexsdk.graph.load._lines import NotIntegers
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load._splits import Split
 from vertexsdk.graph.load._text import LINE_BYTES
 
-__all__ = ["as_strings", "batch_chunk", "edge_columns", "id_array", "id_column"]
+__all__ = [
+    "as_strings",
+    "attribute_columns",
+    "batch_chunk",
+    "edge_columns",
+    "id_array",
+    "id_column",
+]
 __all__ += ["parquet_chunks", "read_batches", "text_column", "unreadable_parquet"]
 
 _ROWS = 1 << 19  # read at a time
@@ -52,6 +60,21 @@ def edge_columns(names: Sequence[str], place: str) -> tuple[str, str, str | None
     )
 
 
+def attribute_columns(names: Sequence[str], value: str | None, place: str) -> list[str]:
+    """Return the columns of the edge attributes that a program reads; [] for a single value.
+
+    Raises:
+        InputError: one is not there.
+    """
+    wanted = attribute_types(value)
+    missing = [n for n in wanted if n not in names]
+    if missing:
+        raise InputError(
+            f"{place}: columns are {', '.join(names)}; the program reads {', '.join(missing)} too"
+        )
+    return list(wanted)
+
+
 def parquet_chunks(
     split: Split, value: str | None, threads: int, strings: Any = None
 ) -> Iterator[Chunk]:
@@ -61,6 +84,8 @@ def parquet_chunks(
     with pq.ParquetFile(split.path) as file:
         names = edge_columns(file.schema_arrow.names, split.path)
         columns = [n for n in names if n is not None]
+        more = attribute_columns(file.schema_arrow.names, value, split.path)
+        columns = [*dict.fromkeys([*columns, *more])]
         texts = [n for n in columns if _is_string(file.schema_arrow.field(n).type)]
 
     def read(group: int) -> list[Chunk]:
@@ -141,7 +166,17 @@ def batch_chunk(
     target = _ids(batch.column(names[1]), f"{place}, column {names[1]}", strings)
     values = None
     valued = 0
-    if names[2] is not None:
+    attributes = attribute_types(value)
+    if attributes:
+        columns = [batch.column(n) for n in attribute_columns(batch.schema.names, value, place)]
+        values = pack(
+            [
+                _values(column, kind, f"{place}, column {name}")
+                for column, (name, kind) in zip(columns, attributes.items(), strict=True)
+            ]
+        )
+        valued = len(batch)
+    elif names[2] is not None:
         column = batch.column(names[2])
         valued = len(column) - column.null_count
         numbers = _values(column, value, f"{place}, column {names[2]}")

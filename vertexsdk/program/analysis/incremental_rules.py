@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from vertexsdk.program.analysis.rules import first_reason
 from vertexsdk.program.program import Program
 
@@ -27,6 +29,7 @@ def why_not_incremental(program: Program, *, partitions: int, undirected: bool, 
         (partitions > 1, "there are several partitions"),
         (strings, "vertex ids are strings"),
         (not compiled, "the program runs interpreted"),
+        (isinstance(spec.cls.edge, Mapping), "edges have several attributes"),
         (
             spec.algebra is None or facts.volatile or spec.producers,
             f"{name} keeps more than its fields",
