@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -240,7 +241,7 @@ def test_lines_of_a_change_file(tmp_path):
         assert main.counts == {
             "added": 2, "removed": 1, "changed": 1, "unchanged": 1, "absent": 0
         }  # fmt: skip
-        assert stream.progress().bad == 3
+        assert stream.progress().bad_lines == 3
 
 
 def test_a_table_of_changes(spark, tmp_path):
@@ -253,6 +254,15 @@ def test_a_table_of_changes(spark, tmp_path):
     with MainLoop(Fastest, graph, params={"origin": 0}, backend=backend) as main:
         main.ingest(frame)
         assert times(main.query()) == {0: 0.0, 1: 1.0, 2: 2.0}
+
+
+def test_edge_data_of_a_networkx_graph(tmp_path):
+    graph = nx.DiGraph()
+    graph.add_edge(0, 1, length=3.0, lanes=2, color="red")
+    made = Graph.from_networkx(graph, weight=NAMES)  # an edge without a speed has 1
+    backend = f"lmdb://{tmp_path}/state"
+    with closing(vertexsdk.run(Fastest, made, params={"origin": 0}, backend=backend)) as result:
+        assert times(result) == {0: 0.0, 1: 3.0}
 
 
 # What is refused. ------------------------------------------------------------------------------

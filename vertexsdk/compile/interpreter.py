@@ -66,7 +66,9 @@ class Cursor:
             ids = self.slot_ids[self.target[lo:hi]].tolist()
             if self.names is not None:
                 ids = [self.names.decode(i) for i in ids]
-            values = self.value[lo:hi].tolist() if self.value is not None else [None] * (hi - lo)
+            values: list[Any] = [None] * (hi - lo)
+            if self.value is not None:
+                values = self.value[lo:hi].tolist()
             if self.attributes:
                 values = [dict(zip(self.attributes, x, strict=True)) for x in values]
             if self.reverse is not None:

@@ -28,7 +28,7 @@ def attribute_types(value: str | None) -> dict[str, str]:
     """
     if value is None or "=" not in value:
         return {}
-    return dict(part.split("=") for part in value.split(","))  # type: ignore[misc]
+    return dict(part.split("=") for part in value.split(","))
 
 
 def pack(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:

@@ -316,7 +316,7 @@ class Graph:
         graph: Any,
         *,
         spark: SparkSession | None = None,
-        weight: str = "weight",
+        weight: str | Sequence[str] = "weight",
         **options: Any,
     ) -> Graph:
         """Make a graph from a NetworkX graph.
@@ -325,7 +325,8 @@ class Graph:
             graph: its type gives `undirected` and `multi`. Node labels are the ids: all
                 integers, or else the `str` of each. Node data are vertex attributes.
             spark: the session, or None to hold the graph in this process.
-            weight: edge attribute with the value; an edge without it has value 1.
+            weight: edge attribute with the value; an edge without it has value 1. Or the names of
+                several edge attributes.
             options: as those of `from_arrays`.
 
         Raises:

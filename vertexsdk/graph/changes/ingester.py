@@ -41,16 +41,16 @@ class Ingester:
 
     # What a user calls in `ingest`. -------------------------------------------------------
 
-    def addEdge(self, source: Any, target: Any, value: float = 1) -> None:
-        """Add an edge, or give the one that is there this value."""
+    def addEdge(self, source: Any, target: Any, value: Any = 1) -> None:
+        """Add an edge, or give the one that is there this value; or a dict of edge attributes."""
         self._rows.append(("+", source, target, value))
 
     def removeEdge(self, source: Any, target: Any) -> None:
         """Remove an edge."""
         self._rows.append(("-", source, target))
 
-    def changeEdge(self, source: Any, target: Any, value: float) -> None:
-        """Give an edge that is there another value."""
+    def changeEdge(self, source: Any, target: Any, value: Any) -> None:
+        """Give an edge that is there another value, or other attributes (a dict)."""
         self._rows.append(("~", source, target, value))
 
     def send(self, vertex: Any, kind: str, value: Any = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,28 +12,34 @@ from vertexsdk.errors import InputError
 __all__ = ["arrays_of_networkx", "arrays_of_scipy"]
 
 
-def arrays_of_networkx(graph: Any, weight: str = "weight") -> tuple[list[Any], dict[str, Any]]:
+def arrays_of_networkx(
+    graph: Any, weight: str | Sequence[str] = "weight"
+) -> tuple[list[Any], dict[str, Any]]:
     """Return [source, target, value or None], and the options of `Graph.from_arrays`.
 
-    An edge without the attribute `weight` has value 1.
+    An edge without the attribute `weight` has value 1; several names give several attributes.
     """
     nodes, data = list(graph.nodes), [node for _, node in graph.nodes(data=True)]
     integers = all(isinstance(n, (int, np.integer)) for n in nodes)
     convert = int if integers else str
     if len({convert(n) for n in nodes}) < len(nodes):
         raise InputError("two nodes of the graph have the same str(); relabel the nodes")
-    edges = list(graph.edges(data=weight))
+    names = [weight] if isinstance(weight, str) else list(weight)
+    edges = list(graph.edges(data=True))
     dtype = np.int64 if integers else None
     try:
         ends = [np.array([convert(e[k]) for e in edges], dtype) for k in range(2)]
         vertices = np.array([convert(n) for n in nodes], dtype)
     except OverflowError:
         raise InputError("a node is beyond int64; relabel the nodes") from None
-    value = None
-    if any(e[2] is not None for e in edges):
-        value = np.array([1 if e[2] is None else e[2] for e in edges])
-    names = dict.fromkeys(name for node in data for name in node if name != "id")
-    attributes = {str(name): [node.get(name) for node in data] for name in names}
+    columns: dict[str, list[Any]] = {n: [e[2].get(n) for e in edges] for n in names}
+    value: Any = columns
+    if isinstance(weight, str):
+        value = None
+        if any(x is not None for x in columns[weight]):
+            value = np.array([1 if x is None else x for x in columns[weight]])
+    fields = dict.fromkeys(name for node in data for name in node if name != "id")
+    attributes = {str(name): [node.get(name) for node in data] for name in fields}
     options = {
         "vertices": {"id": vertices, **attributes} if attributes else vertices,
         "undirected": not graph.is_directed(),
