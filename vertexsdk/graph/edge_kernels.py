@@ -36,12 +36,15 @@ def _apply(edges, where, kind, changes, out, absent, counts, missing, default): 
     while c < k:
         a, b = to_source[where[c]], to_target[where[c]]
         while i < m and (source[i] < a or (source[i] == a and target[i] < b)):
-            out_source[n], out_target[n], out_value[n] = source[i], target[i], value[i]
+            out_source[n], out_target[n] = source[i], target[i]
+            for w in range(width):
+                out_value[n, w] = value[i, w]
             i += 1
             n += 1
         there = i < m and source[i] == a and target[i] == b
         if there:
-            now[:] = value[i]
+            for w in range(width):
+                now[w] = value[i, w]
             i += 1
         while c < k and to_source[where[c]] == a and to_target[where[c]] == b:
             at = where[c]
@@ -70,7 +73,9 @@ def _apply(edges, where, kind, changes, out, absent, counts, missing, default): 
             out_source[n], out_target[n], out_value[n] = a, b, now
             n += 1
     while i < m:
-        out_source[n], out_target[n], out_value[n] = source[i], target[i], value[i]
+        out_source[n], out_target[n] = source[i], target[i]
+        for w in range(width):
+            out_value[n, w] = value[i, w]
         i += 1
         n += 1
     return n
