@@ -66,7 +66,7 @@ def pack_rows(rows: Sequence[Any], value: str | None) -> NDArray[np.int64]:
     """Return the bits of attributes given edge by edge.
 
     Args:
-        rows: each a mapping by name, a sequence in the order of the declaration, or None for no
+        rows: each a mapping by name, a tuple in the order of the declaration, or None for no
             attribute; None in place of a number leaves that attribute out.
         value: the value dtype.
 
@@ -81,7 +81,7 @@ def pack_rows(rows: Sequence[Any], value: str | None) -> NDArray[np.int64]:
             continue
         given = row
         if not isinstance(row, Mapping):
-            if not isinstance(row, tuple | list) or len(row) != len(types):
+            if not isinstance(row, tuple) or len(row) != len(types):
                 raise InputError(
                     f"{excerpt(row)} of change {k + 1}: edges have the attributes "
                     f"{', '.join(types)}; give a dict of them, or all in this order"

@@ -93,7 +93,7 @@ class Changes:
                 int(x) if isinstance(x, float) and x.is_integer() and abs(x) < 2**63 else x
                 for x in values
             ]
-        if any(isinstance(x, Mapping | tuple | list) for x in values):
+        if any(isinstance(x, Mapping | tuple) for x in values):
             several = np.empty(len(values), object)
             for k, x in enumerate(values):
                 several[k] = None if isinstance(x, int) and x == 1 else x
