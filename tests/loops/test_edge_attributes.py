@@ -299,13 +299,18 @@ def test_attributes_for_a_program_with_a_single_value_are_refused(tmp_path):
 def test_edges_without_the_columns_are_refused(tmp_path):
     graph = Graph.from_arrays([0], [1], {"length": [1.0], "lanes": [2]})
     with pytest.raises(InputError, match=r"columns are .*lanes; the program reads speed too"):
-        vertexsdk.run(Fastest, graph, params={"origin": 0})
+        vertexsdk.run(Fastest, graph, params={"origin": 0}, backend=f"lmdb://{tmp_path}/s")
     (tmp_path / "edges.txt").write_text("0 1 5\n")
     with pytest.raises(InputError, match="reads the edge attributes length, lanes, speed, which"):
-        vertexsdk.run(Fastest, Graph.read(None, f"{tmp_path}/edges.txt"), params={"origin": 0})
+        vertexsdk.run(
+            Fastest,
+            Graph.read(None, f"{tmp_path}/edges.txt"),
+            params={"origin": 0},
+            backend=f"lmdb://{tmp_path}/s",
+        )
     graph = Graph.from_arrays([0], [1], {"length": [1.0], "lanes": [2.5], "speed": [1]})
     with pytest.raises(InputError, match="column lanes: a value is not an int64 integer"):
-        vertexsdk.run(Fastest, graph, params={"origin": 0})
+        vertexsdk.run(Fastest, graph, params={"origin": 0}, backend=f"lmdb://{tmp_path}/s")
 
 
 def test_what_a_class_may_not_declare():

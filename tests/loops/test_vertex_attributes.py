@@ -345,13 +345,13 @@ def test_a_parameter_that_names_a_vertex_leaves_its_attributes(tmp_path):
         ("weight", [object()], r"column weight: .*object.*, but Copied.weight is float"),
     ],
 )
-def test_an_attribute_of_another_type_is_refused_in_one_line(column, values, message):
+def test_an_attribute_of_another_type_is_refused_in_one_line(tmp_path, column, values, message):
     graph = Graph.from_arrays([1], [2], vertices={"id": [1], column: values})
     with pytest.raises(InputError, match=message) as error:
-        vertexsdk.run(Copied, graph)
+        vertexsdk.run(Copied, graph, backend=f"lmdb://{tmp_path}/s")
     assert "\n" not in str(error.value)
     with pytest.raises(InputError, match=message):
-        MainLoop(Copied, graph)
+        MainLoop(Copied, graph, backend=f"lmdb://{tmp_path}/s")
 
 
 def test_bad_tables_of_vertices_are_refused(spark, tmp_path):
