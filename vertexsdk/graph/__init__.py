@@ -7,6 +7,7 @@ they change. Nothing here iterates.
 __all__ = [
     "changes",
     "checkpoint",
+    "edge_attributes",
     "edge_kernels",
     "edge_set",
     "graph",
