@@ -28,7 +28,7 @@ import lmdb
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.column_table import damaged
+from vertexsdk.arrays.corruption import damaged
 from vertexsdk.backends._files import sync_directory
 from vertexsdk.backends._lmdb_pages import check_data_file, free_pages
 from vertexsdk.state.errors import FullError, StateError

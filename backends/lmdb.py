@@ -6,8 +6,7 @@
                       write side by side; an environment has one writer at a time
     path/large/       segments of a megabyte and more, a file each: see `_files`
 
-A segment is written in the pieces it was given as, so columns are not copied to be joined. Options
-in the URL: `?map=BYTES`, the initial size of memory maps, where address space is limited.
+Options in the URL: `?map=BYTES`, the initial size of memory maps, where address space is limited.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ __all__ = ["LmdbBackend"]
 T = TypeVar("T")
 SHARDS = 16
 _PLACE = struct.Struct(">IQ16sH")  # partition, iteration, attempt, piece
-_SMALL_PIECE = 1 << 16  # smaller pieces are joined with their neighbours
 
 
 class LmdbBackend(Backend):
@@ -105,16 +103,8 @@ class LmdbBackend(Backend):
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
         if sum(map(len, pieces)) >= LARGE:
             return self._files.put(key, pieces)
-        values = _values(pieces)
-
-        def work(txn: Any) -> None:
-            for number, value in enumerate(values):
-                txn.put(_segment(key, number), value)
-            rest = len(values)
-            while txn.delete(_segment(key, rest)):  # of a longer value put before
-                rest += 1
-
-        self._shard(key).write(work)
+        value = b"".join(pieces)
+        self._shard(key).write(lambda txn: txn.put(_segment(key, 0), value))
         self._files.discard(key)
 
     def get_segment(self, key: SegmentKey) -> list[NDArray[np.uint8]] | None:
@@ -290,20 +280,6 @@ class LmdbBackend(Backend):
 def _segment(key: SegmentKey, piece: int) -> bytes:
     place = _PLACE.pack(key.partition, key.iteration, bytes.fromhex(key.attempt), piece)
     return loop_prefix(key.loop) + place
-
-
-def _values(pieces: Sequence[memoryview | bytes]) -> list[memoryview | bytes]:
-    values: list[memoryview | bytes] = []
-    small: list[memoryview | bytes] = []
-    for piece in pieces:
-        if len(piece) < _SMALL_PIECE:
-            small.append(piece)
-        else:
-            if small:
-                values.append(b"".join(small))
-                small = []
-            values.append(piece)
-    return [*values, b"".join(small)] if small or not values else values
 
 
 def _scan(txn: Any, prefix: bytes) -> Iterator[SegmentKey]:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.column_table import damaged
+from vertexsdk.arrays.corruption import damaged
 from vertexsdk.backends import _redis_scripts as scripts
 from vertexsdk.backends._redis_server import RedisServer, durability_of
 from vertexsdk.backends._server import ServerBackend

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import vertexsdk
 from vertexsdk import Min, Vertex, state
-from vertexsdk.arrays import column_codec
+from vertexsdk.arrays import arrow_table
 from vertexsdk.errors import StateError
 from vertexsdk.loops.result import Result
 from vertexsdk.state import CorruptError, SegmentRef, Store, open_store
@@ -70,17 +70,17 @@ def forge(store: Store, ref: SegmentRef, column: str, path: Path) -> None:
     for name in store.table(ref).names:
         if name not in own:
             own[name] = np.array(store.table(ref).column(name))
-    before = column_codec.schema_hash
-    column_codec.schema_hash = lambda _: ref.schema
+    before = arrow_table.schema_hash
+    arrow_table.schema_hash = lambda _: ref.schema
     try:
-        for padding in range(0, ref.bytes, 8):
-            pieces = column_codec.encode(own, {"": "x" * padding})
+        for padding in range(ref.bytes):
+            pieces = arrow_table.encode(own, {"": "x" * padding}, groups=store.table(ref).groups)
             if sum(map(len, pieces)) == ref.bytes:
                 break
         else:
             raise AssertionError("the forged segment is larger")
     finally:
-        column_codec.schema_hash = before
+        arrow_table.schema_hash = before
     store.backend.delete_segments([ref.key])
     store.backend.put_segment(ref.key, pieces)
 

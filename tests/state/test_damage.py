@@ -21,13 +21,15 @@ import pytest
 import redis
 
 import vertexsdk
+from tests.support.segments import sealed, with_column, with_head
 from tests.support.servers import RedisServer
-from vertexsdk.arrays.column_codec import encode, pack_strings
-from vertexsdk.arrays.column_table import PREFIX
+from vertexsdk.arrays.arrow_table import TRAILER, Table, encode
+from vertexsdk.arrays.packed_strings import pack_strings
 from vertexsdk.errors import VertexError
 from vertexsdk.state import CorruptError, SegmentRef, StateError, Store, open_store
 from vertexsdk.state.contract import Head, SegmentKey, new_attempt
 from vertexsdk.state.manifests import Manifest
+from vertexsdk.state.reading import by_key_group
 
 MUTATIONS = 400
 JUNK: list[Any] = [
@@ -68,6 +70,11 @@ def columns(named: bool) -> dict[str, Any]:
     return found
 
 
+def segment(columns: dict[str, Any]) -> bytes:
+    stored, groups = by_key_group(columns)
+    return b"".join(encode(stored, {"meta": [1]}, groups=groups))
+
+
 def mutated(value: Any, rng: random.Random) -> Any:
     """The JSON with one thing in it replaced, removed, doubled or swapped."""
     if isinstance(value, dict) and value and rng.random() < 0.9:
@@ -91,20 +98,10 @@ def mutated(value: Any, rng: random.Random) -> Any:
     return rng.choice(JUNK)
 
 
-def with_header(data: bytes, change: Callable[[Any], Any]) -> bytes:
-    """The encoded columns with another header, whose checksum and lengths are right."""
-    magic, length, _, _ = PREFIX.unpack_from(data)
-    header = json.dumps(change(json.loads(data[PREFIX.size : PREFIX.size + length]))).encode()
-    rest = data[PREFIX.size + length :]
-    total = PREFIX.size + len(header) + len(rest)
-    return PREFIX.pack(magic, len(header), zlib.crc32(header), total) + header + rest
-
-
 def schema_of(data: bytes) -> Any:
-    _, length, _, _ = PREFIX.unpack_from(data)
     try:
-        return json.loads(data[PREFIX.size : PREFIX.size + length])["schema"]
-    except (ValueError, LookupError, TypeError):
+        return Table(data).schema
+    except CorruptError:
         return "0" * 16
 
 
@@ -152,12 +149,15 @@ def read_all(store: Store, ids: str) -> int:
 @pytest.mark.parametrize("ids", ["int", "str"])
 def test_headers_with_right_checksums(store: Store, ids: str, seed: int) -> None:
     rng = random.Random(seed)
-    data = b"".join(encode(columns(ids == "str"), {"meta": [1]}))
+    data = segment(columns(ids == "str"))
     put(store, data, ids)
     assert read_all(store, ids) <= 2  # of the objects, which are not trusted
     refused = 0
     for number in range(MUTATIONS):
-        changed = with_header(data, lambda header: mutated(header, rng))
+        try:
+            changed = with_head(data, lambda head: mutated(head, rng))
+        except (TypeError, ValueError, LookupError, AttributeError, OverflowError):
+            continue  # it is no JSON of a head at all
         if rng.random() < 0.1:
             low = rng.randrange(len(data))
             changed = changed[:low] + rng.randbytes(rng.randrange(8)) + changed[low:]
@@ -168,26 +168,42 @@ def test_headers_with_right_checksums(store: Store, ids: str, seed: int) -> None
             refused += 1
         except BaseException as error:
             raise AssertionError(f"seed {seed}, mutation {number}: {error!r}") from error
-    assert refused > MUTATIONS / 2
+    assert refused > MUTATIONS / 4
+
+
+def test_arrow_messages_with_right_checksums(store: Store, seed: int) -> None:
+    """Any bytes in what Arrow parses."""
+    rng = random.Random(seed)
+    data = segment(columns(True))
+    length = TRAILER.unpack(data[-TRAILER.size :])[1]
+    refused = 0
+    for number in range(MUTATIONS):
+        changed = bytearray(data)
+        for _ in range(rng.choice([1, 1, 4])):
+            changed[rng.randrange(length)] = rng.choice([0, 1, 2, 64, 127, 128, 255])
+        try:
+            put(store, sealed(bytes(changed), length), "str")
+            refused += bool(read_all(store, "str"))
+        except VertexError:
+            refused += 1
+        except BaseException as error:
+            raise AssertionError(f"seed {seed}, mutation {number}: {error!r}") from error
+    assert refused > MUTATIONS / 8
 
 
 def test_columns_with_right_checksums(store: Store, seed: int) -> None:
-    """Offsets and orders that run backwards or beyond, and bytes that are no UTF-8."""
+    """Offsets that run backwards or beyond, and bytes that are no UTF-8."""
     rng = np.random.default_rng(seed)
+    right = segment(columns(True))
     for number in range(MUTATIONS // 4):
-        given = columns(True)
-        offsets, order = given["name.offsets"], rng.integers(-9, 9, 6)
-        given["name.offsets"] = offsets + rng.integers(-2, 3, 7) ** (number % 60)
-        given["name.bytes"] = rng.integers(0, 256, 6).astype(np.uint8)
-        given["name.hash"], given["name.order"] = np.zeros(6, np.uint64), order
-        if number % 2:
-            given["x.offsets"], given["x.bytes"] = given["name.offsets"], given["name.bytes"]
-            del given["x"]
-        data = b"".join(encode(given))
-        if number % 2:
-            data = with_header(
-                data, lambda header: {**header, "packed": {"x": "str", "o": "shared"}}
-            )
+        name = ("name", "x")[number % 2]
+        offsets = np.array(Table(right).column(f"{name}.offsets"))
+        data = with_column(
+            right, f"{name}.offsets", offsets + rng.integers(-2, 3, 7) ** (number % 60)
+        )
+        size = Table(right).length(f"{name}.bytes")
+        data = with_column(data, f"{name}.bytes", rng.integers(0, 256, size).astype(np.uint8))
+        data = with_column(data, "id", rng.integers(-9, 9, 6))
         try:
             put(store, data, "str")
             read_all(store, "str")
@@ -199,7 +215,7 @@ def test_columns_with_right_checksums(store: Store, seed: int) -> None:
 
 def test_manifests_and_heads_with_right_checksums(store: Store, seed: int) -> None:
     rng = random.Random(seed)
-    put(store, b"".join(encode(columns(False))), "int")
+    put(store, segment(columns(False)), "int")
     newest = store.head("loop")
     assert newest is not None
     record = json.loads(newest.encode()[8:])

@@ -20,8 +20,8 @@ def test_vertices_that_went_are_not_read(tmp_path: Path) -> None:
         delta = store.put_segment("a", 0, 2, "delta", some)
         second = store.commit("a", iteration=2, segments=[delta], parent=first)
         [(_, columns)] = store.read("a", fields=["x"])
-        assert columns["id"].tolist() == [1, 3, 4, 5, 9]
-        assert columns["x"].tolist() == [1.5, 4.5, 8.0, 7.5, 9.0]
+        values = dict(zip(columns["id"].tolist(), columns["x"].tolist(), strict=True))
+        assert values == {1: 1.5, 3: 4.5, 4: 8.0, 5: 7.5, 9: 9.0}
         assert TOMBSTONE not in columns
         assert store.lookup("a", [2, 4]) == {4: {"x": 8.0}}
         assert store.diff(("a", 1), ("a", 2)).removed.tolist() == [2]
@@ -30,4 +30,4 @@ def test_vertices_that_went_are_not_read(tmp_path: Path) -> None:
         assert store.lookup("a", [2], third) == {2: {"x": 7.0}}
         compacted = store.compact("a")
         [(_, columns)] = store.read("a", compacted)
-        assert columns["id"].tolist() == [1, 2, 3, 4, 5, 9]
+        assert sorted(columns["id"].tolist()) == [1, 2, 3, 4, 5, 9]

@@ -7,44 +7,76 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vertexsdk.arrays.column_codec import encode_bytes
-from vertexsdk.arrays.column_table import Table
+from vertexsdk.arrays.arrow_table import Table, encode
+from vertexsdk.arrays.id_hash import key_groups
+from vertexsdk.arrays.packed_strings import pack_strings
 from vertexsdk.state import CorruptError, open_store
 from vertexsdk.state._remote_segment import RemoteTable
 from vertexsdk.state.contract import CanReadParts
+from vertexsdk.state.reading import by_key_group, find_ids, find_names, locate
 
 
-@pytest.mark.parametrize("spread", ["even", "lumps", "powers", "equal"])
-def test_search_is_searchsorted(spread: str) -> None:
-    random = np.random.default_rng(1)
-    n = 100_000
-    values = {
-        "even": np.arange(n) * 3,
-        "lumps": np.sort(np.repeat(random.integers(0, 1 << 60, 50), n // 50) + np.arange(n)),
-        "powers": np.sort((2.0 ** random.uniform(0, 62, n)).astype(np.int64)),
-        "equal": np.sort(random.integers(0, 5, n)),
+def grouped(columns: dict[str, Any]) -> bytes:
+    stored, groups = by_key_group(columns)
+    return b"".join(encode(stored, groups=groups))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 63, 130, 100_000])
+@pytest.mark.parametrize("spread", ["even", "powers", "negative"])
+def test_ids_are_found_in_their_key_groups(rows: int, spread: str) -> None:
+    random = np.random.default_rng(rows)
+    ids = {
+        "even": np.arange(rows) * 3,
+        "powers": np.unique((2.0 ** random.uniform(0, 62, rows)).astype(np.int64)),
+        "negative": np.arange(rows) - rows // 2,
     }[spread]
-    table = Table(encode_bytes({"id": values}))
-    wanted = np.concatenate([values[::9973], values[::9973] + 1, [-5, values[-1], 1 << 62, 0]])
-    for one in wanted:
-        found = table.search("id", np.array([one]))
-        assert found.tolist() == [int(np.searchsorted(values, one))]
+    table = Table(grouped({"id": ids, "value": ids / 3}))
+    stored = table.column("id", verify=True)
+    assert (np.diff(key_groups(stored).astype(int)) >= 0).all()
+    wanted = np.concatenate([ids[::997], ids[::997] + 1, [-5, 1 << 62, 0, -(1 << 63)]])
+    expected = [int(np.argmax(stored == i)) if (stored == i).any() else -1 for i in wanted]
+    assert locate(stored, wanted).tolist() == expected
+    assert find_ids(table, wanted).tolist() == expected
+    assert [int(find_ids(table, wanted[k : k + 1])[0]) for k in range(wanted.size)] == expected
+
+
+def test_names_are_found_in_their_key_groups() -> None:
+    names = ["", "é", "\N{GRINNING FACE}", *(f"v{k}" for k in range(5000))]
+    offsets, utf8 = pack_strings(names)
+    columns = {"id": np.arange(len(names)), "name.offsets": offsets, "name.bytes": utf8}
+    table = Table(grouped(columns))
+    rows = find_names(table, [*names, "absent"])
+    assert rows.pop() == -1
+    assert table.column("id")[rows].tolist() == list(range(len(names)))
+
+
+def test_a_point_read_checks_its_key_group_only() -> None:
+    n = 1_000_000
+    good = grouped({"id": np.arange(n), "value": np.arange(n) / 3})
+    bad = bytearray(good)
+    ids = Table(good).column("id")
+    bad[Table(good)._places["id"][2] + 4 * n] ^= 1  # in the row n / 2
+    with pytest.raises(CorruptError, match="'id'"):
+        find_ids(Table(bad), ids[n // 2 : n // 2 + 1])
+    far = np.concatenate([np.arange(0, n // 2 - 10_000, 9973), np.arange(n // 2 + 10_000, n, 9973)])
+    assert [int(find_ids(Table(bad), ids[k : k + 1])[0]) for k in far] == far.tolist()
 
 
 def test_a_remote_segment_is_read_in_parts() -> None:
     n = 1_000_000
-    raw = encode_bytes({"id": np.arange(n), "value": np.arange(n) / 3})
-    asked: list[tuple[int, int]] = []
+    raw = grouped({"id": np.arange(n), "value": np.arange(n) / 3})
+    asked: list[list[tuple[int, int]]] = []
 
     def read(places: list[tuple[int, int]]) -> list[bytes]:
-        asked.extend(places)
+        asked.append(places)
         return [raw[low:high] for low, high in places]
 
     table = RemoteTable(read, len(raw))
-    row = int(table.search("id", np.array([777_777]))[0])
+    table.check_rows()
+    row = int(find_ids(table, np.array([777_777]))[0])
     assert table.row("value", row) == 777_777 / 3
-    assert len(asked) <= 6
-    assert sum(high - low for low, high in asked) < 300_000
+    assert len(asked) <= 5
+    assert sum(high - low for places in asked for low, high in places) < 300_000
     raw = raw[:-100] + b"\xff" + raw[-99:]
     with pytest.raises(CorruptError):
         RemoteTable(read, len(raw)).row("value", n - 1)

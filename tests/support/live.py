@@ -14,7 +14,7 @@ import numpy as np
 from tests.support.adjacency import adjacency
 from tests.support.inprocess import InProcess
 from vertexsdk.arrays import shared_memory
-from vertexsdk.arrays.column_codec import encode_bytes
+from vertexsdk.arrays.raw_columns import encode_bytes
 from vertexsdk.compile._compile_program import compile_program
 from vertexsdk.compile.plan import Plan, shippable
 from vertexsdk.engine._precompile import compile_plan

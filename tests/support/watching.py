@@ -15,7 +15,7 @@ from unittest import mock
 import numpy as np
 
 from tests.support.inprocess import InProcess
-from vertexsdk.arrays.column_codec import decode
+from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.engine._processor import Processor
 from vertexsdk.engine.bounded._boundary import Boundary

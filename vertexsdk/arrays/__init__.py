@@ -1,19 +1,20 @@
 """Arrays without a graph: columns as bytes, buffers, threads, compiled loops.
 
-Nothing here knows of vertices, Spark or the store: the column codec with its checksums, memory
+Nothing here knows of vertices, Spark or the store: Arrow tables with checksums, raw columns, memory
 shared by the processes of a host, packed strings, scratch buffers, thread pools, and `njit`.
 """
 
 __all__ = [
     "arrow_strings",
+    "arrow_table",
     "buffers",
-    "column_codec",
-    "column_table",
+    "corruption",
     "id_hash",
     "jit",
     "json_values",
     "packed_strings",
     "private_files",
+    "raw_columns",
     "shared_memory",
     "threads",
 ]

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.column_table import CorruptError, check_offsets
+from vertexsdk.arrays.corruption import CorruptError, check_offsets
 
 __all__ = ["pack_arrow", "unpack_arrow"]
 

@@ -1,11 +1,13 @@
-"""Hash partitioning of vertex ids, equal in every process and on every machine."""
+"""Partitions and key groups of vertex ids by hash, equal in every process and on every machine."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["hash_partition"]
+__all__ = ["KEY_GROUPS", "hash_partition", "key_groups"]
+
+KEY_GROUPS = 4096
 
 
 def hash_partition(ids: NDArray[np.int64], partitions: int) -> NDArray[np.int32]:
@@ -20,8 +22,24 @@ def hash_partition(ids: NDArray[np.int64], partitions: int) -> NDArray[np.int32]
     """
     if partitions == 1:
         return np.zeros(len(ids), np.int32)
-    x = ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (_mixed(ids) % np.uint64(partitions)).astype(np.int32)
+
+
+def key_groups(ids: NDArray[np.int64]) -> NDArray[np.uint16]:
+    """The key group (uint16[n], in 0..4,095) of each vertex id (int64[n]) by the same hash.
+
+    Example:
+        >>> key_groups(np.array([0, 1, 2]))
+        array([3503, 3269, 3662], dtype=uint16)
+    """
+    return (_mixed(ids) % np.uint64(KEY_GROUPS)).astype(np.uint16)
+
+
+def _mixed(ids: NDArray[np.int64]) -> NDArray[np.uint64]:
+    x = ids.astype(np.uint64)
+    x += np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x ^= x >> np.uint64(shift)
+        x *= np.uint64(factor)
     x ^= x >> np.uint64(31)
-    return (x % np.uint64(partitions)).astype(np.int32)
+    return x

@@ -1,7 +1,6 @@
-"""Strings as columns: `offsets` int64[n+1] into `utf8` uint8[...], and an index over them.
+"""Strings as columns: `offsets` int64[n+1] into `utf8` uint8[...], and hashes of them.
 
-The index finds a string without a scan: a 64-bit hash per string, sorted, with the row that each
-hash came from. The hash is the same in every process and on every machine.
+The hash is the same in every process and on every machine.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.errors import StateError
 
-__all__ = ["hash_strings", "index_strings", "pack_strings", "take_strings"]
-__all__ += ["unpack_strings"]
+__all__ = ["hash_strings", "pack_strings", "take_strings", "unpack_strings"]
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _AT_ONCE = 1 << 20  # bytes hashed together, bounds the scratch memory
@@ -105,15 +103,3 @@ def _polynomials(offsets: NDArray[np.int64], utf8: NDArray[np.uint8]) -> NDArray
         terms = (utf8[offsets[0] : offsets[-1]].astype(np.uint64) + np.uint64(1)) * powers[within]
         sums[filled] = np.add.reduceat(terms, starts[filled])
     return sums
-
-
-def index_strings(
-    offsets: NDArray[np.int64], utf8: NDArray[np.uint8]
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The index over n packed strings: `(hash uint64[n] ascending, order int64[n])`.
-
-    `order[k]` is the row of the string whose hash is `hash[k]`.
-    """
-    hashes = hash_strings(offsets, utf8)
-    order = np.argsort(hashes, kind="stable").astype(np.int64)
-    return hashes[order], order

@@ -32,8 +32,8 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.column_codec import map_file, write_file
 from vertexsdk.arrays.private_files import NotPrivateError, open_directory, open_file
+from vertexsdk.arrays.raw_columns import map_file, write_file
 from vertexsdk.errors import RunError
 
 __all__ = ["application", "claim", "directory", "drop", "load", "release", "release_at_exit"]
@@ -67,7 +67,7 @@ def save(key: str, columns: Mapping[str, NDArray[Any]], meta: Mapping[str, Any] 
 
     Args:
         key: path whose first part is an application's name.
-        columns: arrays by name, of any dtype that `column_codec.encode` takes.
+        columns: arrays by name, see `raw_columns`.
         meta: any JSON.
 
     Returns:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays import shared_memory
-from vertexsdk.arrays.column_codec import decode, encode_bytes
+from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.compile.delivery import Delivery, filled
 from vertexsdk.compile.interpreter import InterpretedMethods, combiner
 from vertexsdk.compile.module_cache import load_module

@@ -69,14 +69,14 @@ def put_adjacency(
 def put_names(store: Store, loop: str, iteration: int, names: StringIds) -> SegmentRef:
     """Write the names of string ids in the order of their codes; called by the driver."""
     offsets, data = pack_arrow(names.sorted)
-    columns: dict[str, NDArray[Any]] = {"offsets": offsets, "bytes": data}
+    columns: dict[str, NDArray[Any]] = {"names.offsets": offsets, "names.bytes": data}
     return store.put_segment(loop, 0, iteration, "topology", columns, group="names")
 
 
 def put_vertices(store: Store, loop: str, vertices: VertexInput) -> SegmentRef:
     """Write the vertices named apart from the edges, their classes and attributes."""
     offsets, data = pack_arrow(vertices.strings())
-    columns: dict[str, NDArray[Any]] = {"offsets": offsets, "bytes": data}
+    columns: dict[str, NDArray[Any]] = {"names.offsets": offsets, "names.bytes": data}
     if vertices.kinds is not None:
         kinds = vertices.kinds.cast(pa.large_string())
         columns["classed"] = np.asarray(kinds.is_valid())
@@ -110,7 +110,9 @@ def stored_graph(
     graph.may_be_empty = True
     if groups["names"]:
         columns = store.segment(groups["names"][0])
-        graph.use_string_ids(StringIds.of(unpack_arrow(columns["offsets"], columns["bytes"])))
+        graph.use_string_ids(
+            StringIds.of(unpack_arrow(columns["names.offsets"], columns["names.bytes"]))
+        )
     return graph
 
 
@@ -125,7 +127,7 @@ def _vertices(columns: dict[str, NDArray[Any]]) -> VertexInput:
     attributes = None
     if "attributes" in columns:
         attributes = pa.ipc.open_stream(pa.py_buffer(columns["attributes"])).read_all()
-    ids = unpack_arrow(columns["offsets"], columns["bytes"])
+    ids = unpack_arrow(columns["names.offsets"], columns["names.bytes"])
     return VertexInput(ids, kinds, "the vertices", attributes)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays import shared_memory
-from vertexsdk.arrays.column_codec import decode, encode_bytes
+from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph._key_references import RefCountedKeys
 from vertexsdk.graph._placement import Placement

@@ -19,7 +19,7 @@ from vertexsdk.loops.output import with_infinities
 from vertexsdk.program.fields import NO_FIELDS, Fields
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import Address
-from vertexsdk.state.reading import find_ids, name_of
+from vertexsdk.state.reading import ascending, find_ids, name_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -186,7 +186,7 @@ class Result:
         return self._name(value) if self._is_id(name) and self.string_ids else value
 
     def _name(self, code: int) -> str | None:
-        """The string id of a code, by binary search in the partitions' ids."""
+        """The string id of a code, found in the partitions' ids."""
         wanted = np.array([code], np.int64)
         for ref in self._store.segments(self._manifest):
             if ref.kind not in ("base", "delta"):
@@ -263,7 +263,7 @@ class Result:
         if not parts:
             raise InputError(f"loop {self.loop!r} has a graph and no state yet: query it first")
         ids = np.concatenate([p["id"] for p in parts])
-        order = np.argsort(ids, kind="stable")
+        order = ascending(ids)
         kinds: Array = np.zeros(len(ids), np.uint8)
         if self._fields.several and "kind" in parts[0]:
             kinds = np.concatenate([p["kind"] for p in parts])[order]

@@ -1,4 +1,4 @@
-"""Point reads of single vertices: newest layer first, by binary search."""
+"""Point reads of single vertices: newest layer first, the rows of a key group in each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.column_table import Table
+from vertexsdk.arrays.arrow_table import Table
 from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.errors import excerpt
 from vertexsdk.state.errors import StateInputError

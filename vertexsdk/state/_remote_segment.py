@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import mmap
+
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.column_table import Table, aligned
+from vertexsdk.arrays.arrow_table import TRAILER, Table, aligned
 from vertexsdk.state.contract import Parts
 
 __all__ = ["LARGE", "RemoteTable"]
 
 LARGE = 1 << 20  # bytes from which a segment is worth more than one round trip
-_HEAD = 1 << 14
+_HEAD = 1 << 15  # of a large segment, with its key groups
 _MAX_RANGES = 64
 
 
@@ -23,18 +26,22 @@ class RemoteTable(Table):
         size: bytes of the segment.
     """
 
-    __slots__ = ("_head", "_ranges", "_read")
+    __slots__ = ("_ranges", "_read")
 
     def __init__(self, read: Parts, size: int) -> None:
         self._read = read
-        self._ranges: dict[tuple[int, int], NDArray[np.uint8]] = {}
-        self._head: NDArray[np.uint8] = _array(read([(0, min(_HEAD, size))])[0])
         self.size = size
+        ends = [(0, min(_HEAD, size)), (max(size - TRAILER.size, 0), size)]
+        self._ranges = {end: _array(raw) for end, raw in zip(ends, read(ends), strict=True)}
         self._open()
 
+    def _stream(self, head: int) -> pa.Buffer:
+        """Memory of the segment's size, of which only the pages of the head are used."""
+        whole = mmap.mmap(-1, self.size)
+        whole[:head] = self._bytes(0, head).tobytes()
+        return pa.py_buffer(whole)
+
     def _bytes(self, low: int, high: int) -> NDArray[np.uint8]:
-        if high <= self._head.size:
-            return self._head[low:high]
         for (start, end), data in reversed(self._ranges.items()):
             if start <= low and high <= end:
                 return data[low - start : high - start]

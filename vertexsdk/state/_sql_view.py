@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vertexsdk.arrays.column_table import Column
+from vertexsdk.arrays.arrow_table import Column
 from vertexsdk.arrays.packed_strings import unpack_strings
 from vertexsdk.state.contract import CanQuery
 from vertexsdk.state.errors import MissingError

@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from vertexsdk.arrays.column_table import Column
+import numpy as np
+
+from vertexsdk.arrays.arrow_table import Column
 from vertexsdk.errors import StateError
 from vertexsdk.state.contract import LONGEST_NAME
 from vertexsdk.state.errors import OwnerError, StateInputError
@@ -36,13 +38,13 @@ def check_rows(columns: Mapping[str, Column]) -> None:
     """Refuse columns that are no base or delta.
 
     Raises:
-        StateError: no "id" of int64, strictly ascending; or a column of another length.
+        StateError: no "id" of int64, or an id twice; or a column of another length.
     """
     if "id" not in columns or columns["id"].dtype.str != "<i8" or columns["id"].ndim != 1:
         raise StateError('a base or delta segment needs a column "id" of int64')
     ids = columns["id"]
-    if not (ids[1:] > ids[:-1]).all():
-        raise StateError('the column "id" of a segment must be strictly ascending')
+    if not (ids[1:] > ids[:-1]).all() and np.unique(ids).size < ids.size:
+        raise StateError('the column "id" of a segment has an id twice')
     for name, array in columns.items():
         if not name.startswith("name.") and len(array) != len(ids):
             raise StateError(f"column {name!r} has {len(array)} rows for {len(ids)} ids")

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.column_table import Column, CorruptError, Table, damaged
+from vertexsdk.arrays.arrow_table import Column, Table
+from vertexsdk.arrays.corruption import CorruptError, damaged
 from vertexsdk.state._caches import LruCache
 from vertexsdk.state._lookup import find_vertices
 from vertexsdk.state._remote_segment import LARGE, RemoteTable
@@ -221,8 +222,9 @@ class VersionReader:
 
         Yields:
             `(partition, columns)` for each partition and group, ascending. The columns are "id"
-            (int64[n], ascending), the fields of the state (n rows each), and "name.offsets",
-            "name.bytes" where vertices have names.
+            (int64[n], in any order), the fields of the state (n rows each), and "name.offsets",
+            "name.bytes" where vertices have names. Without deltas they are views of what is
+            stored, where the backend returns views.
 
         Raises:
             StateInputError: no such version.
@@ -249,7 +251,7 @@ class VersionReader:
         trusted: bool = False,
         objects: Collection[str] | None = None,
     ) -> dict[Any, dict[str, Any]]:
-        """Read the state of single vertices by binary search.
+        """Read the state of single vertices, each from the rows of its key group.
 
         Args:
             ids: integers, or names where the loop's vertices have names.

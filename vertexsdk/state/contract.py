@@ -32,7 +32,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.column_table import damaged
+from vertexsdk.arrays.corruption import damaged
 from vertexsdk.state.address import Address
 
 __all__ = ["LONGEST_NAME", "Backend", "CanQuery", "CanReadParts", "Head", "SegmentKey"]

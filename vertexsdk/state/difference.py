@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.column_table import Column
+from vertexsdk.arrays.arrow_table import Column
 from vertexsdk.state.manifests import Manifest, layers_by_partition
 from vertexsdk.state.reading import NAME_COLUMNS, overlay
 

@@ -12,7 +12,7 @@ StateError
 
 from __future__ import annotations
 
-from vertexsdk.arrays.column_table import CorruptError
+from vertexsdk.arrays.corruption import CorruptError
 from vertexsdk.errors import StateError, StateInputError
 
 __all__ = ["CorruptError", "FencedError", "FormatError", "FullError", "MissingError"]

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 
-from vertexsdk.arrays.column_table import damaged
+from vertexsdk.arrays.corruption import damaged
 from vertexsdk.state.contract import Backend, SegmentKey, new_attempt
 from vertexsdk.state.errors import FullError
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 from zlib import crc32
 
-from vertexsdk.arrays.column_table import CorruptError, damaged
+from vertexsdk.arrays.corruption import CorruptError, damaged
 from vertexsdk.state.contract import SegmentKey
 
 __all__ = ["KINDS", "MAX_CHAIN", "Kind", "Manifest", "SegmentRef"]

@@ -1,44 +1,80 @@
 """One version's state, put together: the base of a partition, and the deltas laid over it.
 
-A base or delta segment has a column "id" (int64[n], ascending) and one row per vertex. A delta
-has whole rows: its vertices replace those of the same id, or are added; where it has a column
-`TOMBSTONE` (bool[n]), those for which that is true are there no more. Vertices with names
-(string ids) have "name.offsets" and "name.bytes", and an index "name.hash", "name.order".
+A base or delta segment has a column "id" (int64[n]) and one row per vertex, in the order of their
+key groups. A delta has whole rows: its vertices replace those of the same id, or are added; where
+it has a column `TOMBSTONE` (bool[n]), those for which that is true are there no more. Vertices
+with names (string ids) have "name.offsets" and "name.bytes".
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.column_table import Column, CorruptError, Table
-from vertexsdk.arrays.packed_strings import hash_strings, index_strings, pack_strings, take_strings
+from vertexsdk.arrays.arrow_table import Column, Table
+from vertexsdk.arrays.corruption import CorruptError
+from vertexsdk.arrays.id_hash import KEY_GROUPS, key_groups
+from vertexsdk.arrays.packed_strings import (
+    hash_strings,
+    pack_strings,
+    take_strings,
+    unpack_strings,
+)
 from vertexsdk.errors import StateError
 
-__all__ = ["FEW", "NAME_COLUMNS", "TOMBSTONE", "find_ids", "find_names", "name_of", "overlay"]
-__all__ += ["refuse_pickled", "with_name_index"]
+__all__ = ["FEW", "NAME_COLUMNS", "TOMBSTONE", "ascending", "by_key_group", "find_ids"]
+__all__ += ["find_names", "locate", "name_of", "overlay", "refuse_pickled", "take_rows"]
 
-NAME_COLUMNS = ("name.offsets", "name.bytes", "name.hash", "name.order")
+NAME_COLUMNS = ("name.offsets", "name.bytes")
 TOMBSTONE = "#gone"  # no field is called so
 FEW = 64  # vertices whose rows are looked up one by one
+_RANGE = 64  # rows that a point lookup may read, about
 
 
-def with_name_index(columns: dict[str, Column]) -> dict[str, Column]:
-    """The columns with the index over "name.*", if they have names and no index yet."""
-    if "name.offsets" not in columns or "name.hash" in columns:
-        return columns
-    hashes, order = index_strings(columns["name.offsets"], columns["name.bytes"])
-    return {**columns, "name.hash": hashes, "name.order": order}
+def by_key_group(columns: dict[str, Column]) -> tuple[dict[str, Column], NDArray[np.uint32]]:
+    """The rows in the order of their key groups, and where ranges of these begin.
+
+    Vertices with names are in the groups of their names, others in those of their ids.
+
+    Returns:
+        The columns, and uint32[b + 1] for b ranges of as many groups each, b a power of two.
+    """
+    count = len(columns["id"])
+    if "name.offsets" in columns:
+        groups = name_groups(columns["name.offsets"], columns["name.bytes"])
+    else:
+        groups = key_groups(columns["id"])
+    ranges = 1
+    while ranges < min(KEY_GROUPS, count // _RANGE):
+        ranges *= 2
+    starts = np.zeros(ranges + 1, np.uint32)
+    np.cumsum(np.bincount(groups // (KEY_GROUPS // ranges), minlength=ranges), out=starts[1:])
+    if (groups[1:] >= groups[:-1]).all():
+        return columns, starts
+    return take_rows(columns, np.argsort(groups, kind="stable")), starts
+
+
+def take_rows(columns: dict[str, Column], rows: NDArray[np.int64]) -> dict[str, Column]:
+    """Some rows of columns, in that order; names too."""
+    taken = {k: v if k in NAME_COLUMNS else v[rows] for k, v in columns.items()}
+    if "name.offsets" in columns:
+        names = take_strings(columns["name.offsets"], columns["name.bytes"], rows)
+        taken["name.offsets"], taken["name.bytes"] = names
+    return taken
+
+
+def name_groups(offsets: Column, utf8: NDArray[np.uint8]) -> NDArray[np.uint16]:
+    """The key group (uint16[n]) of each packed name."""
+    return (hash_strings(offsets, utf8) % np.uint64(KEY_GROUPS)).astype(np.uint16)
 
 
 def overlay(layers: Sequence[dict[str, Column]]) -> dict[str, Column]:
-    """The rows of all layers, ascending by id; of equal ids the row of the last layer.
+    """The rows of all layers, in any order; of equal ids the row of the last layer.
 
     One layer comes back as it is, at no copy, but for rows that are gone. Names are kept if every
-    layer has them; their index is left out.
+    layer has them.
 
     Raises:
         StateError: the layers have different columns.
@@ -52,18 +88,14 @@ def overlay(layers: Sequence[dict[str, Column]]) -> dict[str, Column]:
 def _without_gone(merged: dict[str, Column]) -> dict[str, Column]:
     """The rows which are there, without the column that says so."""
     rows = np.flatnonzero(~merged.pop(TOMBSTONE))
-    kept = {k: v[rows] for k, v in merged.items() if k not in NAME_COLUMNS}
-    if "name.offsets" in merged:
-        names = take_strings(merged["name.offsets"], merged["name.bytes"], rows)
-        kept["name.offsets"], kept["name.bytes"] = names
-    return kept
+    return take_rows(merged, rows)
 
 
 def _overlay(layers: Sequence[dict[str, Column]]) -> dict[str, Column]:
     fields = [name for name in layers[0] if name not in NAME_COLUMNS]
     named = all("name.offsets" in layer for layer in layers)
     if len(layers) == 1:
-        return {k: v for k, v in layers[0].items() if k not in NAME_COLUMNS[2:]}
+        return dict(layers[0])
     for layer in layers[1:]:
         if {name for name in layer if name not in NAME_COLUMNS} != set(fields):
             raise StateError(
@@ -73,15 +105,14 @@ def _overlay(layers: Sequence[dict[str, Column]]) -> dict[str, Column]:
     if not named:
         layers = [{name: layer[name] for name in fields} for layer in layers]
     base, delta = layers[0], _stack(layers[1:], named=named)
-    if base["id"].size:
-        rows = np.minimum(np.searchsorted(base["id"], delta["id"]), base["id"].size - 1)
-        if np.array_equal(base["id"][rows], delta["id"]):  # nothing is added: no sorting
-            merged = {"id": base["id"]}
-            for name in fields:
-                if name != "id":
-                    merged[name] = base[name].copy()
-                    merged[name][rows] = delta[name]
-            return {**merged, **{k: base[k] for k in NAME_COLUMNS[:2] if named}}
+    rows = locate(base["id"], delta["id"])
+    if (rows >= 0).all():  # nothing is added: no sorting
+        merged = {"id": base["id"]}
+        for name in fields:
+            if name != "id":
+                merged[name] = base[name].copy()
+                merged[name][rows] = delta[name]
+        return {**merged, **{k: base[k] for k in NAME_COLUMNS if named}}
     return _stack([base, delta], named=named)
 
 
@@ -124,48 +155,81 @@ def refuse_pickled(table: Table, names: Iterable[str], objects: Collection[str] 
             )
 
 
-def find_ids(table: Table, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The row of each wanted id in a segment, -1 where it is not there; int64[m]."""
-    count = table.length("id")
-    if count == 0:
+def ascending(ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows (int64[n]) in which n different ids ascend."""
+    if ids.size and (low := int(ids.min())) + 8 * ids.size > int(ids.max()):  # dense: no sorting
+        places = _places(ids, low, int(ids.max()))
+        return places[places >= 0].astype(np.int64)
+    return np.argsort(ids)
+
+
+def locate(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The row of each wanted id among n different ids in any order, -1 where it is not there."""
+    if not ids.size:
         return np.full(wanted.size, -1, np.int64)
-    rows = table.search("id", wanted)
-    inside = np.minimum(rows, count - 1)
-    found = np.empty(wanted.size, np.int64)
-    if wanted.size > FEW:
+    low, high = int(ids.min()), int(ids.max())
+    if low + 8 * ids.size > high:
+        inside = (wanted >= low) & (wanted <= high)
+        places = _places(ids, low, high)
+        return np.where(inside, places[np.where(inside, wanted, low) - low], np.int64(-1))
+    order = np.argsort(ids)
+    rows = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), ids.size - 1)]
+    return np.where(ids[rows] == wanted, rows, -1)
+
+
+def _places(ids: NDArray[np.int64], low: int, high: int) -> NDArray[np.int32]:
+    """The row of each id from `low` to `high`, or -1."""
+    places = np.full(high - low + 1, -1, np.int32)
+    places[ids - low] = np.arange(ids.size, dtype=np.int32)
+    return places
+
+
+def find_ids(table: Table, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The row of each wanted id in a segment, -1 where it is not there; int64[m].
+
+    Of few ids only the rows of their key groups are read; of a segment with names, whose rows are
+    grouped by these, all.
+    """
+    if wanted.size > FEW or "name.offsets" in table:
         table.check("id")
-        found[:] = table.column("id")[inside]
-    else:
-        for index, row in enumerate(inside.tolist()):
-            found[index] = table.row("id", row)
-    return np.where((rows < count) & (found == wanted), rows, -1)
+        return locate(table.column("id"), wanted)
+    rows = np.full(wanted.size, -1, np.int64)
+    for index, group in enumerate(key_groups(wanted).tolist()):
+        low, high = _range_of(table, group)
+        table.check("id", low, high)
+        match = np.flatnonzero(table.rows("id", low, high) == wanted[index])
+        rows[index] = low + match[0] if match.size else -1
+    return rows
 
 
 def find_names(table: Table, names: Iterable[str]) -> list[int]:
-    """The row of each name in a segment, -1 where it is not there; through its index."""
+    """The row of each name in a segment, -1 where it is not there; reads their key groups only."""
     wanted = list(names)
-    if "name.hash" not in table:
+    if "name.offsets" not in table:
         return [-1] * len(wanted)
-    hashes = hash_strings(*pack_strings(wanted))
-    starts = table.search("name.hash", hashes)
+    packed = pack_strings(wanted)
     return [
-        _row_of(table, name, hash_, int(start))
-        for name, hash_, start in zip(wanted, hashes, starts, strict=True)
+        _row_of(table, name.encode("utf-8", "surrogatepass"), *_range_of(table, group))
+        for name, group in zip(wanted, name_groups(*packed).tolist(), strict=True)
     ]
 
 
-def _row_of(table: Table, name: str, hash_: Any, position: int) -> int:
-    count = table.length("name.hash")
-    while position < count and table.row("name.hash", position) == int(hash_):
-        row = int(table.row("name.order", position))
-        if name_of(table, row) == name:
-            return row
-        position += 1
+def _range_of(table: Table, group: int) -> tuple[int, int]:
+    """Rows low..high of a segment have the vertices of a key group, and of its neighbours."""
+    starts = table.groups
+    assert starts is not None
+    at = group * (starts.size - 1) // KEY_GROUPS
+    return int(starts[at]), int(starts[at + 1])
+
+
+def _row_of(table: Table, name: bytes, low: int, high: int) -> int:
+    offsets, data = table.texts("name", low, high)
+    for row in np.flatnonzero(np.diff(offsets) == len(name)).tolist():
+        if data[offsets[row] : offsets[row + 1]].tobytes() == name:
+            return low + int(row)
     return -1
 
 
 def name_of(table: Table, row: int) -> str:
     """The name of the vertex in a row."""
-    low, high = table.row("name.offsets", row), table.row("name.offsets", row + 1)
-    table.check("name.bytes", low, high)
-    return table.rows("name.bytes", low, high).tobytes().decode("utf-8", "surrogatepass")
+    return unpack_strings(*table.texts("name", row, row + 1))[0]

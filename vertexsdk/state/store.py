@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from vertexsdk.arrays.column_codec import encode, schema_hash
-from vertexsdk.arrays.column_table import Column
+from vertexsdk.arrays.arrow_table import Column, encode, schema_hash
 from vertexsdk.state._sql_view import show
 from vertexsdk.state._transfer import Copied, copy_loop
 from vertexsdk.state._validation import check_name, check_owner, check_rows
@@ -38,7 +37,7 @@ from vertexsdk.state.manifests import (
     layers_by_partition,
     live_segments,
 )
-from vertexsdk.state.reading import overlay, with_name_index
+from vertexsdk.state.reading import by_key_group, overlay
 
 __all__ = ["Store", "open_store"]
 
@@ -129,9 +128,9 @@ class Store(VersionReader):
             loop, partition, iteration: what the segment belongs to.
             kind: "base" (every vertex of the partition), "delta" (whole rows of those that changed
                 since the version it will be committed on), "topology", "messages", or "changes".
-            columns: of a base or delta, "id" (int64[n], strictly ascending) and one row per vertex
-                in every other column, shape (n,) or (n, k). An index is added to the columns
-                "name.offsets" and "name.bytes".
+            columns: of a base or delta, "id" (int64[n], different) and one row per vertex in
+                every other column, shape (n,) or (n, k), in any order: rows are stored in that
+                of their key groups. Two columns "x.offsets" and "x.bytes" are strings.
             meta: any JSON, stored in the segment.
             group: distinguishes segments of one partition and kind, such as vertex classes.
 
@@ -146,10 +145,11 @@ class Store(VersionReader):
         check_name(loop)
         if kind not in KINDS:
             raise StateInputError(f"no segment kind {kind!r}: use one of {', '.join(KINDS)}")
+        stored, groups = dict(columns), None
         if kind in ("base", "delta"):
             check_rows(columns)
-        stored = with_name_index(dict(columns))
-        pieces = encode(stored, meta)
+            stored, groups = by_key_group(stored)
+        pieces = encode(stored, meta, groups=groups)
         key = SegmentKey(loop, int(partition), int(iteration), new_attempt(self.backend.now()))
         self.backend.put_segment(key, pieces)
         rows = len(columns["id"]) if "id" in columns else max(map(len, columns.values()), default=0)

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.packed_strings import take_strings
 from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
+from vertexsdk.state.reading import take_rows
 
 __all__ = ["MAX_DELTAS", "Committer", "DeltaLayers", "Writer", "changed_rows", "store_of_run"]
 
@@ -137,7 +137,7 @@ class Writer:
                 return None
             layers = before.layers.add(len(rows), len(columns["id"]))
         if layers is not None and rows is not None:
-            ref = self._put(iteration, "delta", _take_rows(columns, rows))
+            ref = self._put(iteration, "delta", take_rows(columns, rows))
         else:
             ref = self._put(iteration, "base", columns)
         self._before = _LastSegment(ref.key.attempt, columns, layers or DeltaLayers())
@@ -204,14 +204,6 @@ def _bits(values: Array) -> Array:
     """As unsigned integers, so that NaN equals itself and -0.0 is not 0.0."""
     width = values.dtype.itemsize
     return values.view(f"u{width}") if width in (1, 2, 4, 8) else values
-
-
-def _take_rows(columns: Columns, rows: NDArray[np.int64]) -> Columns:
-    subset = {n: values[rows] for n, values in columns.items() if n not in _NAMES}
-    if "name.offsets" in columns:
-        names = take_strings(columns["name.offsets"], columns["name.bytes"], rows)
-        subset["name.offsets"], subset["name.bytes"] = names
-    return subset
 
 
 class Committer:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.column_codec import decode, encode_bytes
+from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import Processor, merged
 from vertexsdk.engine.bounded._boundary import Block, Boundary

@@ -59,7 +59,7 @@ def put_checkpoint(
 def put_names(store: Store, loop: str, iteration: int, names: StringIds) -> SegmentRef:
     """Write the names of string ids in the order of their codes. Called by the driver."""
     offsets, data = names.packed(np.arange(len(names)))
-    columns: dict[str, NDArray[Any]] = {"offsets": offsets, "bytes": data}
+    columns: dict[str, NDArray[Any]] = {"names.offsets": offsets, "names.bytes": data}
     return store.put_segment(loop, 0, iteration, "topology", columns, group="names")
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.column_codec import encode_bytes
+from vertexsdk.arrays.raw_columns import encode_bytes
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.engine import (
     Budget,

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.column_codec import decode, encode_bytes
 from vertexsdk.arrays.jit import njit
+from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.errors import InputError
 from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.load._build_topology import LocalRows

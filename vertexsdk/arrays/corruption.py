@@ -1,0 +1,46 @@
+"""Stored bytes that are not what was written."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.errors import StateError
+
+__all__ = ["CorruptError", "check_offsets", "damaged"]
+
+
+class CorruptError(StateError):
+    """Bytes that are not what was written: a checksum, a length or the format is wrong."""
+
+
+@contextmanager
+def damaged(what: str, advice: str = ": restore it, or use another store") -> Iterator[None]:
+    """Turn what Python raises over bytes that nobody here wrote into a `CorruptError`.
+
+    Args:
+        what: the thing that is read, and where.
+        advice: the end of the message; none where the error is caught and told with more.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, OverflowError, RecursionError, struct.error) as e:
+        reason = (str(e).splitlines() or [""])[0][:100]
+        raise CorruptError(f"{what} is damaged ({type(e).__name__}: {reason}){advice}") from e
+
+
+def check_offsets(offsets: NDArray[Any], size: int, name: str) -> None:
+    """Refuse offsets that are not those of packed strings: int64, from 0 to `size`, never less.
+
+    Raises:
+        CorruptError: names the column. A checksum does not tell who wrote it.
+    """
+    if offsets.dtype != np.int64 or offsets.ndim != 1:
+        raise CorruptError(f"column {name!r} is {offsets.dtype}, and offsets are int64")
+    if not offsets.size or offsets[0] != 0 or offsets[-1] != size or (np.diff(offsets) < 0).any():
+        raise CorruptError(f"column {name!r} does not rise from 0 to the {size} bytes it divides")
