@@ -42,12 +42,13 @@ def schemes() -> list[str]:
     return sorted({*_BUILT_IN, *entry_points(group=_GROUP).names})
 
 
-def open_backend(url: str | Address, *, create: bool = True) -> Backend:
+def open_backend(url: str | Address, *, create: bool = True, upgrade: bool = False) -> Backend:
     """Open the backend of a URL such as `lmdb:///var/lib/graphs`.
 
     Args:
         url: the URL, or "@FILE" for a file that contains it in one line.
         create: create the store if there is none.
+        upgrade: the store may have an earlier format; for `vertexsdk state upgrade`.
 
     Returns:
         The backend. Most programs use `vertexsdk.state.open_store`, which wraps it in a `Store`.
@@ -70,7 +71,8 @@ def open_backend(url: str | Address, *, create: bool = True) -> Backend:
         raise StateInputError(
             f"{redacted(text)!r} is not a backend URL: write lmdb:///path/to/directory"
         )
-    backend: Backend = _find(scheme).from_url(text, create=create)
+    options = {"upgrade": True} if upgrade and scheme in _BUILT_IN else {}
+    backend: Backend = _find(scheme).from_url(text, create=create, **options)
     if backend.advice and not address.passed_on and backend.advice not in _advised:
         _advised.add(backend.advice)
         warnings.warn(backend.advice, stacklevel=3)

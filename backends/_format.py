@@ -8,14 +8,17 @@ import os
 
 from vertexsdk.state.errors import FormatError, FullError, StateInputError
 
-__all__ = ["FORMAT", "check_format", "write_format"]
+__all__ = ["FORMAT", "check_format", "earlier_format", "write_format"]
 
-FORMAT = 2
-OLDEST = 1  # `LmdbBackend` migrates from it
+FORMAT = 3
+EARLIER = (b"1", b"2")  # their segments are no Arrow tables; 1 has no references either
 
 
-def check_format(path: str, create: bool) -> int:
+def check_format(path: str, create: bool, upgrade: bool) -> int:
     """Create a store in the directory, or check that the one there can be read.
+
+    Args:
+        upgrade: it may have an earlier format.
 
     Returns:
         The version of its format.
@@ -30,7 +33,7 @@ def check_format(path: str, create: bool) -> int:
         if create:
             os.makedirs(path, exist_ok=True)
         with contextlib.suppress(FileNotFoundError), open(file, "rb") as marker:
-            return _compare_format(path, marker.read(100))
+            return _compare_format(path, marker.read(100), upgrade)
         entries = [name for name in os.listdir(path) if not name.startswith(".FORMAT")]
         if entries and "FORMAT" not in entries:
             raise FormatError(
@@ -67,14 +70,23 @@ def write_format(path: str) -> None:
     os.replace(temporary, os.path.join(path, "FORMAT"))
 
 
-def _compare_format(path: str, raw: bytes) -> int:
+def _compare_format(path: str, raw: bytes, upgrade: bool) -> int:
     words = raw.split()
     if words[:3] != [b"vertexsdk", b"state,", b"format"] or not words[3:4]:
         raise FormatError(f"{path}/FORMAT was not written by a store: name another directory")
-    for known in range(OLDEST, FORMAT + 1):
-        if words[3] == b"%d" % known:
-            return known
+    if words[3] == b"%d" % FORMAT or (upgrade and words[3] in EARLIER):
+        return int(words[3])
+    if words[3] in EARLIER:
+        raise earlier_format(path)
     raise FormatError(
         f"the store in {path} has format {words[3].decode(errors='replace')}, this version of "
         f"vertexsdk reads format {FORMAT}: use the version that wrote it, or another directory"
+    )
+
+
+def earlier_format(place: str) -> FormatError:
+    """The error for opening a store of an earlier format, on any backend."""
+    return FormatError(
+        f"the store in {place} has the format of an earlier version of vertexsdk: stop what uses "
+        "it and run vertexsdk state upgrade, which keeps edges and changes"
     )

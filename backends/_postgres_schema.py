@@ -62,14 +62,15 @@ MIGRATIONS = (
     );
     CREATE INDEX vertex_versions_manifest ON vertex_versions (manifest);
     """,
+    "DELETE FROM vertex_shown",  # segments are Arrow tables: `vertexsdk state upgrade`
 )
 LATEST = len(MIGRATIONS)
 OWN = ("loop", "vertex", "iteration", "name", "class")  # the columns before the fields
 SYSTEM = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "oid")  # of every table
 
 
-def migrate(link: Any, schema: str) -> None:
-    """Create or upgrade the tables; if processes race, one of them does it."""
+def migrate(link: Any, schema: str, last: int = LATEST) -> None:
+    """Create or upgrade the tables, to version `last`; if processes race, one of them does it."""
     with link.transaction():
         link.execute("SELECT pg_advisory_xact_lock(7023581)")
         query = "SELECT 1 FROM pg_namespace WHERE nspname = %s"
@@ -78,15 +79,15 @@ def migrate(link: Any, schema: str) -> None:
         link.execute("CREATE TABLE IF NOT EXISTS vertex_format (version integer NOT NULL)")
         row = link.execute("SELECT version FROM vertex_format").fetchone()
         version = row[0] if row else 0
-        for step in MIGRATIONS[version:]:
+        for step in MIGRATIONS[version:last]:
             link.execute(step)
-        if version < LATEST:
+        if version < last:
             make_view(link)
             _add_references(link)
         if row is None:
-            link.execute("INSERT INTO vertex_format VALUES (%s)", [LATEST])
-        elif version < LATEST:
-            link.execute("UPDATE vertex_format SET version = %s", [LATEST])
+            link.execute("INSERT INTO vertex_format VALUES (%s)", [last])
+        elif version < last:
+            link.execute("UPDATE vertex_format SET version = %s", [last])
 
 
 def unusable(link: Any, schema: str) -> str:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from vertexsdk.backends._catalog import TABLES, Catalog, loop_prefix
 from vertexsdk.backends._environment import Environment, open_environment
 from vertexsdk.backends._files import LARGE, Files
-from vertexsdk.backends._format import FORMAT, check_format, write_format
+from vertexsdk.backends._format import check_format, write_format
 from vertexsdk.backends._lmdb_pages import has_tables
 from vertexsdk.state.address import redacted
 from vertexsdk.state.contract import Backend, Head, SegmentKey
@@ -45,6 +45,7 @@ class LmdbBackend(Backend):
         path: the directory; created with its parents if `create`.
         create: create the store if there is none.
         map_size: initial bytes of each memory map, see `open_environment`.
+        upgrade: the store may have an earlier format, which `finish_upgrade` ends.
 
     Raises:
         CorruptError: files are missing or truncated.
@@ -55,7 +56,14 @@ class LmdbBackend(Backend):
     durable = True
     durability = "every acknowledged commit survives a power cut"
 
-    def __init__(self, path: str, *, create: bool = True, map_size: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        create: bool = True,
+        map_size: int | None = None,
+        upgrade: bool = False,
+    ) -> None:
         self.path = os.path.abspath(path)
         option = f"?map={map_size}" if map_size else ""
         self.location = f"lmdb://{quote(self.path)}{option}"
@@ -63,11 +71,10 @@ class LmdbBackend(Backend):
         self._process = os.getpid()
         self._environments: dict[str, Environment] = {}
         self._files = Files(os.path.join(self.path, "large"), self.durable)
-        version = check_format(self.path, create)
+        version = check_format(self.path, create, upgrade)
         self._refuse_lost_catalog()
-        if version < FORMAT:
+        if version == 1:
             self._write_catalog(Catalog.add_references)
-            write_format(self.path)
 
     def _refuse_lost_catalog(self) -> None:
         """Create a new store's catalog; `collect` would empty an old store without its catalog."""
@@ -82,7 +89,7 @@ class LmdbBackend(Backend):
         self._environment("catalog", TABLES)
 
     @classmethod
-    def from_url(cls, url: str, *, create: bool = True) -> LmdbBackend:
+    def from_url(cls, url: str, *, create: bool = True, upgrade: bool = False) -> LmdbBackend:
         """The store named by `lmdb:///absolute/path` or `lmdb://relative/path`."""
         parts = urlsplit(url)
         path = unquote(parts.netloc + parts.path)
@@ -98,7 +105,7 @@ class LmdbBackend(Backend):
         if options:
             wrong = next(iter(options))
             raise StateInputError(f"{redacted(url)}: no option {wrong!r}, only map=BYTES")
-        return cls(path, create=create, map_size=size or None)
+        return cls(path, create=create, map_size=size or None, upgrade=upgrade)
 
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
         if sum(map(len, pieces)) >= LARGE:
@@ -254,6 +261,9 @@ class LmdbBackend(Backend):
                 with contextlib.suppress(OSError):
                     size += os.stat(os.path.join(folder, name)).st_blocks * 512
         return {"bytes": size}
+
+    def finish_upgrade(self) -> None:
+        write_format(self.path)
 
     def close(self) -> None:
         self._environments = {}

@@ -44,8 +44,8 @@ class MemoryBackend(LmdbBackend):
         self.location = f"memory://{quote(name, safe='')}?directory={quote(directory)}"
 
     @classmethod
-    def from_url(cls, url: str, *, create: bool = True) -> MemoryBackend:
-        """The store named by `memory://name`, created if it does not exist.
+    def from_url(cls, url: str, *, create: bool = True, upgrade: bool = False) -> MemoryBackend:
+        """The store named by `memory://name`, created if it does not exist; never an earlier one.
 
         Raises:
             StateInputError: no such store, and not `create`; or its owner has ended.

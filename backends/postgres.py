@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import errors, sql
 
+from vertexsdk.backends._format import earlier_format
 from vertexsdk.backends._postgres_rows import replace_rows
 from vertexsdk.backends._postgres_schema import LATEST, migrate, missing_rights, unusable
 from vertexsdk.backends._postgres_server import PostgresServer
@@ -60,7 +61,9 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
 
     queryable = True
 
-    def __init__(self, server: PostgresServer, *, create: bool = True) -> None:
+    def __init__(
+        self, server: PostgresServer, *, create: bool = True, upgrade: bool = False
+    ) -> None:
         super().__init__(server)
         self.advice = server.advice
         version = server.reach(_version)
@@ -68,13 +71,12 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
             raise StateInputError(f"{self.location}: this user may not use the schema: {hint}")
         if version is None and not create:
             raise StateInputError(f"there is no store in {self.location}: check --backend")
-        if version is None or (version < LATEST and create):
+        if version is None:
             self._run(lambda link: migrate(link, server.schema))
+        elif version < LATEST and not upgrade:
+            raise earlier_format(self.location)
         elif version < LATEST:
-            raise FormatError(
-                f"{self.location} has format {version}, an older one: a run by this version of "
-                "vertexsdk brings it up to date; or read it with the version that wrote it"
-            )
+            self._run(lambda link: migrate(link, server.schema, LATEST - 1))
         elif version > LATEST:
             raise FormatError(
                 f"{self.location} has format {version}, this version of vertexsdk reads {LATEST}: "
@@ -85,9 +87,12 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
             self.check_rights()
 
     @classmethod
-    def from_url(cls, url: str, *, create: bool = True) -> PostgresBackend:
+    def from_url(cls, url: str, *, create: bool = True, upgrade: bool = False) -> PostgresBackend:
         """The store named by `postgresql://[user[:password]@]host[:port]/database`."""
-        return cls(PostgresServer.from_url(url), create=create)
+        return cls(PostgresServer.from_url(url), create=create, upgrade=upgrade)
+
+    def finish_upgrade(self) -> None:
+        self._run(lambda link: migrate(link, self._server.schema))
 
     def check_rights(self) -> None:
         if self._may_write:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.corruption import damaged
 from vertexsdk.backends import _redis_scripts as scripts
+from vertexsdk.backends._format import earlier_format
 from vertexsdk.backends._redis_server import RedisServer, durability_of
 from vertexsdk.backends._server import ServerBackend
 from vertexsdk.state.contract import (
@@ -44,7 +45,8 @@ from vertexsdk.state.manifests import Manifest
 
 __all__ = ["RedisBackend"]
 
-FORMAT = 2
+FORMAT = b"vertexsdk state, format 3"
+_EARLIER = (b"vertexsdk state, format 1", b"vertexsdk state, format 2")
 INLINE = 1 << 16  # bytes up to which a segment is kept in the hash
 CHUNK = 1 << 23
 _HEADER = struct.Struct("<16s32s16x")  # kind and number of chunks, token; keeps arrays aligned
@@ -59,30 +61,36 @@ class RedisBackend(ServerBackend, CanReadParts):
         StateError: the server cannot be reached.
     """
 
-    def __init__(self, server: RedisServer, *, create: bool = True) -> None:
+    def __init__(
+        self, server: RedisServer, *, create: bool = True, upgrade: bool = False
+    ) -> None:
         super().__init__(server)
         self._prefix = server.prefix
-        newest = f"vertexsdk state, format {FORMAT}".encode()
         key = self._key("format")
         stored = server.reach(lambda r: r.get(key))
         if stored is None:
             if not create:
                 raise StateInputError(f"there is no store in {self.location}: check --backend")
-            self._command("setnx", key, newest)
+            self._command("setnx", key, FORMAT)
             stored = self._command("get", key)
-        if stored == b"vertexsdk state, format 1":
-            self._add_references()
-            self._command("set", key, newest)
-        elif stored != newest:
+        if stored in _EARLIER:
+            if not upgrade:
+                raise earlier_format(self.location)
+            if stored == _EARLIER[0]:
+                self._add_references()
+        elif stored != FORMAT:
             raise FormatError(
-                f"{self.location} has another format than this version of vertexsdk writes "
-                f"({FORMAT}): choose another database or ?prefix=, or the version that wrote it"
+                f"{self.location} has another format than this version of vertexsdk writes: "
+                "choose another database or ?prefix=, or the version that wrote it"
             )
 
+    def finish_upgrade(self) -> None:
+        self._command("set", self._key("format"), FORMAT)
+
     @classmethod
-    def from_url(cls, url: str, *, create: bool = True) -> RedisBackend:
+    def from_url(cls, url: str, *, create: bool = True, upgrade: bool = False) -> RedisBackend:
         """The store named by `redis://[[user]:password@]host[:port][/db]` or `rediss://...`."""
-        return cls(RedisServer.from_url(url), create=create)
+        return cls(RedisServer.from_url(url), create=create, upgrade=upgrade)
 
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
         size = sum(map(len, pieces))
@@ -357,7 +365,7 @@ class RedisBackend(ServerBackend, CanReadParts):
         return bool(done)
 
     def _add_references(self) -> None:
-        """Bring a store of format 1 up to date."""
+        """Add the references that a store of format 1 lacks."""
 
         def work(r: Any) -> None:
             members = []

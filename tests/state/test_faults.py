@@ -73,7 +73,7 @@ def test_other_formats_and_other_files_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "store" / "FORMAT").unlink()
     with pytest.raises(FormatError, match="holds other files"):
         open_store(f"lmdb://{tmp_path}/store")
-    (tmp_path / "store" / "FORMAT").write_text("vertexsdk state, format 2\n")
+    (tmp_path / "store" / "FORMAT").write_text("vertexsdk state, format 3\n")
     with open_store(f"lmdb://{tmp_path}/store") as store:
         assert store.versions("loop") == [0]
 

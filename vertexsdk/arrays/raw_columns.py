@@ -88,7 +88,7 @@ def decode(
         if size != len(data):
             raise ValueError(f"{len(data)} bytes of {size}")
         place = _LENGTHS.size + length
-        entries, meta = json.loads(data[_LENGTHS.size : place])
+        entries, meta = json.loads(bytes(data[_LENGTHS.size : place]))
         for name, dtype, shape in entries:
             if dtype is not None:
                 count = int(np.prod(shape, dtype=np.int64))
@@ -97,7 +97,7 @@ def decode(
             else:
                 if not trusted:
                     raise StateError(f"column {name!r} holds pickled objects: pass trusted=True")
-                values, size = pickle.loads(data[place : place + shape]), shape
+                values, size = pickle.loads(bytes(data[place : place + shape])), shape
                 array = np.fromiter(values, object, len(values))
             array.flags.writeable = False
             columns[name] = array

@@ -1,4 +1,4 @@
-"""`vertexsdk state ls | show | fork | diff | gc | verify | copy`: inspect and maintain a store.
+"""`vertexsdk state ls | show | fork | diff | gc | verify | copy | upgrade`: maintain a store.
 
 Each command prints lines for a person, or with `--json` one JSON value for a program.
 """
@@ -13,7 +13,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from vertexsdk.backends import open_backend
 from vertexsdk.errors import InputError
+from vertexsdk.loops._upgrade import upgrade
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import address_or_default
 
@@ -71,11 +73,13 @@ def add_commands(commands: Any) -> argparse.ArgumentParser:
     copy.add_argument("--to", required=True, metavar="URL", help="the other store; URL or @FILE")
     copy.add_argument("--name", help="its name there (default: the same)")
     copy.add_argument("--newest", action="store_true", help="only the newest version")
+    add("upgrade", _upgrade, "bring a store of an earlier format to the present one")
     return state
 
 
 def _run(work: Callable[[Store, argparse.Namespace], Output], args: argparse.Namespace) -> int:
-    with open_store(address_or_default(args.backend), create=False) as store:
+    address = address_or_default(args.backend)
+    with Store(open_backend(address, create=False, upgrade=work is _upgrade)) as store:
         value, lines = work(store, args)
     print(json.dumps(value, sort_keys=True) if args.json else "\n".join(lines))
     bad = isinstance(value, dict) and (value.get("missing") or value.get("corrupt"))
@@ -175,6 +179,15 @@ def _copy(store: Store, args: argparse.Namespace) -> Output:
     where = target.backend.location
     line = f"{name} in {where}: {copied.versions:,} versions; copied {copied.segments:,} segments, "
     return {**asdict(copied), "loop": name, "to": where}, [f"{line}{copied.bytes:,} bytes"]
+
+
+def _upgrade(store: Store, args: argparse.Namespace) -> Output:
+    loops = upgrade(store)
+    lines = [
+        f"{loop}: " + ("edges and changes are kept" if kept else "had no edges, and is deleted")
+        for loop, kept in loops.items()
+    ]
+    return {"loops": loops}, [*lines, "resume a loop, and its next query computes its state"]
 
 
 def _described(store: Store, manifest: Manifest) -> dict[str, Any]:
