@@ -31,7 +31,6 @@ __all__ = ["decode", "encode_bytes", "map_file", "pickled", "write_file"]
 Array: TypeAlias = NDArray[Any]
 _ALIGN = 64
 _LENGTHS = struct.Struct("<QQ")
-_LARGEST_WRITE = 1 << 30  # a single write() stops at 2 GiB
 
 
 def _encode(
@@ -117,14 +116,10 @@ def write_file(
     """
     folder, base = os.path.split(os.path.abspath(path))
     descriptor, temporary = tempfile.mkstemp(prefix=f".{base[:100]}.", dir=folder)
-    written = 0
     try:
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
-            for buffer in _encode(columns, meta):
-                view = memoryview(buffer)
-                while view:
-                    count = file.write(view[:_LARGEST_WRITE])
-                    view, written = view[count:], written + count
+        with os.fdopen(descriptor, "wb") as file:
+            file.writelines(_encode(columns, meta))
+            written = file.tell()
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
