@@ -62,7 +62,8 @@ MIGRATIONS = (
     );
     CREATE INDEX vertex_versions_manifest ON vertex_versions (manifest);
     """,
-    "DELETE FROM vertex_shown",  # segments are Arrow tables: `vertexsdk state upgrade`
+    # Segments are Arrow tables; `vertexsdk state upgrade` leaves states out.
+    "DELETE FROM vertex_shown; DELETE FROM vertex_rows",
 )
 LATEST = len(MIGRATIONS)
 OWN = ("loop", "vertex", "iteration", "name", "class")  # the columns before the fields

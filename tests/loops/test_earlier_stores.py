@@ -1,4 +1,4 @@
-"""Loops that were written before modules and classes had their present names."""
+"""Loops that were written before modules and classes had their present names, and upgraded."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from vertexsdk import MainLoop, Vertex, state
+from vertexsdk.cli import main as main_command
 
 STORE = Path(__file__).parent / "data" / "events-store-before-rooms.tar.gz"
 
@@ -29,6 +30,7 @@ def test_a_loop_of_events_is_resumed(spark: SparkSession, tmp_path: Path) -> Non
     """It has pickles: vertices at a checkpoint, and a delta that came after it."""
     with tarfile.open(STORE) as archive:
         archive.extractall(tmp_path, filter="data")
+    assert main_command(["state", "upgrade", "--backend", f"lmdb://{tmp_path}"]) == 0
     with MainLoop.resume(spark, Recorder, backend=f"lmdb://{tmp_path}", trusted=True) as main:
         logs = {v: row["log"] for v, row in main.query().rows()}
     assert logs == {

@@ -26,7 +26,7 @@ from vertexsdk.backends.lmdb import LmdbBackend
 from vertexsdk.backends.postgres import PostgresBackend
 from vertexsdk.backends.redis import RedisBackend
 from vertexsdk.cli import main
-from vertexsdk.loops._upgrade import upgrade
+from vertexsdk.loops.upgrade import upgrade
 from vertexsdk.state import CorruptError, FormatError, Store, open_store
 from vertexsdk.state.contract import Head
 

@@ -9,6 +9,7 @@ __all__ = [
     "arrow_table",
     "buffers",
     "corruption",
+    "format_1",
     "id_hash",
     "jit",
     "json_values",

@@ -15,7 +15,7 @@ from typing import Any
 
 from vertexsdk.backends import open_backend
 from vertexsdk.errors import InputError
-from vertexsdk.loops._upgrade import upgrade
+from vertexsdk.loops.upgrade import upgrade
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import address_or_default
 

@@ -58,7 +58,7 @@ def by_key_group(columns: dict[str, Column]) -> tuple[dict[str, Column], NDArray
 
 def take_rows(columns: dict[str, Column], rows: NDArray[np.int64]) -> dict[str, Column]:
     """Some rows of columns, in that order; names too."""
-    taken = {k: v if k in NAME_COLUMNS else v[rows] for k, v in columns.items()}
+    taken = {k: v if k in NAME_COLUMNS else v.take(rows, 0) for k, v in columns.items()}
     if "name.offsets" in columns:
         names = take_strings(columns["name.offsets"], columns["name.bytes"], rows)
         taken["name.offsets"], taken["name.bytes"] = names

@@ -109,7 +109,7 @@ def test_a_checkpoint_of_strings(tmp_path: Path) -> None:
     with open_store(common["store"]) as store:
         stored = store.segment(segments["names"])
         names = StringIds.of(engine.at.names.sorted)  # type: ignore[union-attr]
-        assert bytes(stored["bytes"]).decode() == "abcdzoë"
+        assert bytes(stored["names.bytes"]).decode() == "abcdzoë"
         ends = [
             names.sorted[k].as_py()
             for p in "01"

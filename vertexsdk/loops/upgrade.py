@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from vertexsdk.arrays.format_1 import MAGIC, read_columns
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.state import Manifest, MissingError, SegmentRef, Store
-from vertexsdk.state._format_1 import MAGIC, read_columns
 from vertexsdk.state.contract import SegmentKey
 
 __all__ = ["upgrade"]
