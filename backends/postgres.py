@@ -65,7 +65,7 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         self, server: PostgresServer, *, create: bool = True, upgrade: bool = False
     ) -> None:
         super().__init__(server)
-        self.advice = server.advice
+        self.advice, self._schema = server.advice, server.schema
         version = server.reach(_version)
         if version is None and (hint := server.reach(lambda link: unusable(link, server.schema))):
             raise StateInputError(f"{self.location}: this user may not use the schema: {hint}")
@@ -92,7 +92,7 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         return cls(PostgresServer.from_url(url), create=create, upgrade=upgrade)
 
     def finish_upgrade(self) -> None:
-        self._run(lambda link: migrate(link, self._server.schema))
+        self._run(lambda link: migrate(link, self._schema))
 
     def check_rights(self) -> None:
         if self._may_write:

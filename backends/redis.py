@@ -61,9 +61,7 @@ class RedisBackend(ServerBackend, CanReadParts):
         StateError: the server cannot be reached.
     """
 
-    def __init__(
-        self, server: RedisServer, *, create: bool = True, upgrade: bool = False
-    ) -> None:
+    def __init__(self, server: RedisServer, *, create: bool = True, upgrade: bool = False) -> None:
         super().__init__(server)
         self._prefix = server.prefix
         key = self._key("format")

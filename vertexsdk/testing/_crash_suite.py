@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import random
+import struct
 import time
 
 import pytest
@@ -84,7 +85,7 @@ class CrashSuite:
         ref = put(store, "loop", 0, 1.0, rows)
         store.commit("loop", iteration=0, segments=[ref])
         bad = bytearray(content(store.backend, ref.key))
-        bad[bad.rindex(np.ones(1).tobytes())] ^= 4  # the value in the last row
+        bad[bad.rindex(struct.pack("<d", 1.0))] ^= 4  # the value in the last row
         ((_, state),) = store.read("loop")
         last = int(state["id"][-1])
         store.backend.put_segment(ref.key, [bytes(bad)])
