@@ -1,7 +1,7 @@
 """What can go wrong in the versioned store, beyond `StateError` itself.
 
 StateError
-├── CorruptError    stored bytes have changed (defined beside the codec)
+├── CorruptError    stored bytes have changed (see `arrays.corruption`)
 ├── FencedError     another driver took this loop over; stop
 ├── FullError       no room left where the store is
 ├── MissingError    a segment or manifest that a version needs is not there
