@@ -31,7 +31,7 @@ def key_groups(ids: NDArray[np.int64]) -> NDArray[np.uint16]:
 
     Example:
         >>> key_groups(np.array([0, 1, 2]))
-        array([3503, 3269, 3662], dtype=uint16)
+        array([3503, 3265, 1742], dtype=uint16)
     """
     groups = np.empty(len(ids), np.uint16)
     for low in range(0, len(ids), _AT_ONCE):
