@@ -15,5 +15,6 @@ __all__ = [
     "progress",
     "run_options",
     "select",
+    "supersteps",
     "task",
 ]

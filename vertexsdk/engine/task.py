@@ -17,13 +17,14 @@ from typing import Any
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import IterationStats, Master
 from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
+from vertexsdk.engine.supersteps import SuperstepEnd, end_superstep, total
 from vertexsdk.errors import LostError, RunError, VertexError
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.program import new_driver
 from vertexsdk.program.vertex import Aggregates
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import Writer
-from vertexsdk.transport.transport import DRIVER, PEERS
+from vertexsdk.transport.transport import DRIVER
 
 __all__ = ["HopTask", "RunCommand", "RunReport", "arithmetic_of", "make_master"]
 
@@ -59,17 +60,6 @@ class RunCommand:
     def due(self, iteration: int) -> bool:
         """Whether the state at the end of an iteration is to be written on the way."""
         return self.every is not None and iteration > self.after and iteration % self.every == 0
-
-
-@dataclass(slots=True)
-class _SuperstepEnd:
-    """What a partition tells all others at the end of a superstep, so that all decide alike."""
-
-    partition: int
-    progress: IterationStats = field(default_factory=IterationStats)
-    vertices: int = 0
-    late: bool = False
-    failure: VertexError | None = None
 
 
 @dataclass(slots=True)
@@ -211,23 +201,17 @@ class HopTask:
         master = make_master(self.plan, command.num_vertices)
         master.iteration, master.aggregates = command.iteration, command.aggregates
         while True:
-            end = _SuperstepEnd(processor.partition)
+            end = SuperstepEnd()
             try:
-                end.progress = self._step(processor, master)
-                end.vertices = processor.count
+                end.progress, end.vertices = self._step(processor, master), processor.count
             except VertexError as error:
                 end.failure = error
             end.late = time.monotonic() - began > command.seconds
-            ends, received = [end], list[tuple[int, bytes]]()
-            single = not alone and (
-                not self.plan.resident or len(report.history) + 1 == command.most
-            )
-            if not (alone or single):
-                for destination, block in processor.blocks() if end.failure is None else ():
-                    report.bytes += len(block)
-                    yield destination, block
-                received, told = yield PEERS, pickle.dumps(end)
-                ends = [pickle.loads(x) for x in told]
+            last = len(report.history) + 1 == command.most
+            single = not alone and (last or not self.plan.resident)
+            blocks = processor.blocks() if end.failure is None and not (alone or single) else []
+            report.bytes += sum(len(b) for _, b in blocks)
+            received, ends = yield from end_superstep(blocks, end, alone or single)
             failure = next((e.failure for e in ends if e.failure is not None), None)
             if failure is not None:
                 if not report.history:
@@ -240,10 +224,7 @@ class HopTask:
                 writer.add(master.iteration, processor.result())
             if single:
                 return
-            step = IterationStats(aggregates=master.identity())
-            for e in ends:
-                step.add(e.progress, master.algebras)
-            more = master.advance(step)
+            more = master.advance(total(ends, master))
             if not alone:
                 report.received = True
                 if more:

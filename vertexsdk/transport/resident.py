@@ -100,6 +100,8 @@ class Launch:
                 Anchor.records(self._anchor).mapPartitionsWithIndex(task).collect()
         except RunError as error:
             self._failure = error
+        except Exception as error:  # Spark stopped meanwhile
+            self._failure = RunError(f"{type(error).__name__}: {error}")
         finally:
             self._ended.set()
 

@@ -29,7 +29,8 @@ class EventsCommand:
         restore: nodes of a checkpoint.
         wake: let every vertex scatter.
         batch: take in changes; with `strict` only if each meets its edge.
-        steps: run so many iterations at most, no longer than `seconds` if it is alone.
+        steps: run so many iterations at most, one unless partitions stay where they are, and no
+            longer than `seconds`.
         unfinished: the loop has not ended; else only changes make it run.
         limit: the iteration which is the last by the program's own rule.
         write: "base", or "delta" where that will do; after iterations only if they have ended.
@@ -78,7 +79,8 @@ class EventsReport:
     segments: list[SegmentRef] = field(default_factory=list)
     wrote: bool = False
     whole: bool = False
-    bytes: int = 0
+    bytes: int = 0  # on their way at the end
+    exchanged: int = 0  # bytes that came to where they were sent, between iterations
     remembered: Any = None
     lost: str | None = None
     seconds: dict[str, float] = field(default_factory=dict)

@@ -194,7 +194,7 @@ class EventsEngine(CanReadLoop):
             raise RunError(f"{lost}; {_GONE}")
         self._sent = sum(r.bytes for r in reports)
         self._counted["hops"] += 1
-        self._counted["bytes"] += self._sent
+        self._counted["bytes"] += self._sent + sum(r.exchanged for r in reports)
         for name in reports[0].seconds:
             spent = sum(r.seconds.get(name, 0.0) for r in reports) / len(reports)
             self._phases[name] = self._phases.get(name, 0.0) + spent
@@ -253,9 +253,10 @@ class EventsEngine(CanReadLoop):
                 break
             steps = 0 if stop else steps + (at.iteration == 0)
             limit = self._last()
+            many = alone or self.family.plan.resident
             reports = self._hop(
                 batch=batch, strict=command.strict, wake=at.wake, unfinished=at.reason is None,
-                steps=steps if alone else min(steps, 1), seconds=max(seconds, 0.0), limit=limit,
+                steps=steps if many else min(steps, 1), seconds=max(seconds, 0.0), limit=limit,
                 write="delta" if command.write and alone and self.integers else None,
             )  # fmt: skip
             if batch is not None and self._take(reports, command, done):

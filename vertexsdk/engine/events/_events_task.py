@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from vertexsdk.engine.events._event_changes import places
 from vertexsdk.engine.events._events_partition import EDGES, EventPartition, attributes_of
 from vertexsdk.engine.events._node import Strings
 from vertexsdk.engine.events._node_segments import put_checkpoint, restore
+from vertexsdk.engine.supersteps import SuperstepEnd, end_superstep, total
 from vertexsdk.errors import LostError
 from vertexsdk.state import open_store
 from vertexsdk.state.version_writer import DeltaLayers
@@ -40,7 +41,7 @@ class EventTask:
 
     def __call__(
         self, partition: int, order: EventsCommand, blocks: list[tuple[int, bytes]]
-    ) -> Iterator[tuple[int, bytes]]:
+    ) -> Generator[tuple[int, bytes], Any, None]:
         """Run a hop."""
         for key in order.drop:
             shared_memory.drop(key)
@@ -57,7 +58,7 @@ class EventTask:
             said.lost = str(lost)
             yield DRIVER, pickle.dumps(said)
             return
-        sent = self._advance(part, order, blocks, said)
+        sent = yield from self._advance(part, order, blocks, said)
         yield from sent
         yield DRIVER, pickle.dumps(said)
 
@@ -82,7 +83,7 @@ class EventTask:
         order: EventsCommand,
         blocks: list[tuple[int, bytes]],
         said: EventsReport,
-    ) -> list[tuple[int, bytes]]:
+    ) -> Generator[tuple[int, bytes], Any, list[tuple[int, bytes]]]:
         clock = time.perf_counter()
         part.receive(blocks)
         if order.restore:
@@ -98,7 +99,7 @@ class EventTask:
         said.seconds["ingest"] = time.perf_counter() - clock
         clock = time.perf_counter()
         if order.steps and (order.unfinished or said.taken.effects):
-            self._run(part, order, said)
+            yield from self._run(part, order, said)
         said.seconds["kernel"] = time.perf_counter() - clock
         clock = time.perf_counter()
         if order.checkpoint or (order.write and (not order.steps or said.reason)):
@@ -112,28 +113,36 @@ class EventTask:
         said.seconds["save"] = time.perf_counter() - clock
         said.vertices, said.edges, said.moved = part.count, part.edges, part.moved
         said.born = part.born
-        sent = part.blocks()
-        part.outgoing = {}
-        said.bytes = sum(len(b) for _, b in sent)
-        return sent
+        return _sent(part, said)
 
-    def _run(self, part: EventPartition, order: EventsCommand, said: EventsReport) -> None:
+    def _run(
+        self, part: EventPartition, order: EventsCommand, said: EventsReport
+    ) -> Generator[tuple[int, bytes], Any, None]:
         master = master_at(
             self.plan, order.iteration, order.aggregates, order.num_vertices, order.limit
         )
         began = time.monotonic()
+        alone = part.partitions == 1
         for _ in range(order.steps):
-            if part.partitions == 1:
+            if alone:
                 part.set_vertices(part.count)
             progress = part.step(master.iteration, master.aggregates)
             said.history.append(progress)
-            if part.partitions > 1:
+            if not (alone or self.plan.resident):
                 return
-            if not master.advance(progress):
+            end = SuperstepEnd(progress, part.count, time.monotonic() - began > order.seconds)
+            received, ends = yield from end_superstep(
+                [] if alone else _sent(part, said), end, alone
+            )
+            part.receive(received)
+            if not alone:
+                said.exchanged += said.bytes
+            if not master.advance(total(ends, master)):
                 said.reason = master.reason
                 return
-            if time.monotonic() - began > order.seconds:
+            if ends[0].late:
                 return
+            part.set_vertices(sum(e.vertices for e in ends))
 
     def _write(self, part: EventPartition, order: EventsCommand, said: EventsReport) -> None:
         plan = self.plan
@@ -188,3 +197,11 @@ class EventTask:
         for row, p in zip(rows, places([r[1] for r in rows], count), strict=True):
             sent[p].append(row)
         return [(p, EDGES + pickle.dumps(x, 5)) for p, x in enumerate(sent) if x]
+
+
+def _sent(part: EventPartition, said: EventsReport) -> list[tuple[int, bytes]]:
+    """What a partition has for others, which is on its way from now on."""
+    blocks = part.blocks()
+    part.outgoing = {}
+    said.bytes = sum(len(b) for _, b in blocks)
+    return blocks

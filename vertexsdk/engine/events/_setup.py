@@ -70,7 +70,8 @@ def events_engine(
         loop=loop or program.name, store=backend, max_iterations=max_iterations,
     )  # fmt: skip
     initial = None if nodes else graph.initial_state(program)
-    plan = replace(plan, kinds=tuple(number[n] for n in kinds), initial=initial)
+    stays = graph.workers.resident
+    plan = replace(plan, kinds=tuple(number[n] for n in kinds), initial=initial, resident=stays)
     task = EventTask(plan, strings=names is not None, undirected=graph.undirected)
     make = graph.workers.exchange
     family = VersionPool(plan, task, make, graph.forget)

@@ -1,0 +1,56 @@
+"""The end of a superstep: what partitions tell each other, so that all of them decide alike."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vertexsdk.engine._master import IterationStats, Master
+from vertexsdk.errors import VertexError
+from vertexsdk.transport.transport import PEERS, Blocks
+
+__all__ = ["SuperstepEnd", "end_superstep", "total"]
+
+
+@dataclass(slots=True)
+class SuperstepEnd:
+    """What a partition tells all others.
+
+    Attributes:
+        progress: of its iteration.
+        vertices: that it has now.
+        late: the time of the command is up; that of partition 0 counts.
+        failure: why its iteration failed.
+    """
+
+    progress: IterationStats = field(default_factory=IterationStats)
+    vertices: int = 0
+    late: bool = False
+    failure: VertexError | None = None
+
+
+def end_superstep(
+    blocks: Blocks, end: SuperstepEnd, alone: bool
+) -> Generator[tuple[int, bytes], Any, tuple[Blocks, list[SuperstepEnd]]]:
+    """Send blocks to other partitions; return what came, and what each partition tells.
+
+    Args:
+        blocks: (destination, block).
+        end: what this partition tells.
+        alone: there is no other one.
+    """
+    if alone:
+        return [], [end]
+    yield from blocks
+    received, reports = yield PEERS, pickle.dumps(end)
+    return received, [pickle.loads(report) for report in reports]
+
+
+def total(ends: Sequence[SuperstepEnd], master: Master) -> IterationStats:
+    """What an iteration did in all partitions."""
+    step = IterationStats(aggregates=master.identity())
+    for end in ends:
+        step.add(end.progress, master.algebras)
+    return step
