@@ -1,9 +1,16 @@
-"""Small functions which generated code calls: checked conversions, ids of targets, logs."""
+"""Small functions which generated code calls: checked conversions, ids of targets, logs.
+
+Those of arithmetic define what Numba does not; interpreted methods call them as Python.
+"""
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -11,8 +18,29 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
 from vertexsdk.arrays.jit import njit
+from vertexsdk.program.algebra import to_int64
 
-__all__ = ["as_bool", "as_float", "as_int", "log_change", "log_emit", "prefetch", "target_id"]
+__all__ = [
+    "add",
+    "as_bool",
+    "as_float",
+    "as_int",
+    "as_whole",
+    "ceil",
+    "floor",
+    "floor_divide",
+    "log_change",
+    "log_emit",
+    "mul",
+    "power",
+    "prefetch",
+    "rounded",
+    "shift_left",
+    "shift_right",
+    "sub",
+    "target_id",
+    "trunc",
+]
 
 
 def as_int(x: Any) -> Any:
@@ -55,6 +83,168 @@ def _as_bool(x):  # type: ignore[no-untyped-def]
     if isinstance(x, (types.Boolean, types.BooleanLiteral)):
         return lambda x: x
     raise TypingError(f"a {x} is assigned to a bool; compare it first")
+
+
+_WHOLE = (types.Integer, types.Boolean, types.IntegerLiteral, types.BooleanLiteral)
+_END = 2.0**63  # the first float above all int64
+
+
+def as_whole(x: Any) -> Any:
+    """Return `int(x)`; NaN, infinities and floats beyond int64 raise OverflowError."""
+    if isinstance(x, (float, np.floating)) and not -_END <= x < _END:
+        raise OverflowError("a float that is NaN, infinite or too large becomes no int")
+    return to_int64(int(x))
+
+
+@overload(as_whole)
+def _as_whole(x):  # type: ignore[no-untyped-def]
+    if not isinstance(x, types.Float):
+        return lambda x: int(x)
+
+    def check(x):  # type: ignore[no-untyped-def]
+        if not (-_END <= x < _END):
+            raise OverflowError("a float that is NaN, infinite or too large becomes no int")
+        return int(x)
+
+    return check
+
+
+def _to_whole(name: str, scalar: Callable[[float], Any], ufunc: Any) -> Callable[[Any], Any]:
+    """Make a function that rounds a float to an int, and leaves other numbers."""
+
+    def apply(x: Any) -> Any:
+        if isinstance(x, (float, np.floating)):
+            return as_whole(float(ufunc(x)))
+        return to_int64(int(scalar(x)))
+
+    def compiled(x):  # type: ignore[no-untyped-def]
+        if isinstance(x, types.Float):
+            return lambda x: as_whole(ufunc(x))
+        return lambda x: int(x)
+
+    apply.__name__ = apply.__qualname__ = name
+    overload(apply)(compiled)
+    return apply
+
+
+floor = _to_whole("floor", math.floor, np.floor)
+ceil = _to_whole("ceil", math.ceil, np.ceil)
+trunc = _to_whole("trunc", math.trunc, np.trunc)
+rounded = _to_whole("rounded", round, np.rint)
+
+
+def _wrapping(name: str, instruction: str, operation: Callable[[Any, Any], Any]) -> Any:
+    """Make an operation of ints that wraps around: Numba's own lets LLVM assume it does not."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def whole(typing_context, a, b):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            return getattr(builder, instruction)(*arguments)
+
+        return types.int64(types.int64, types.int64), generate
+
+    def apply(a: Any, b: Any) -> Any:
+        x = operation(a, b)
+        return to_int64(x) if type(x) is int else x
+
+    def compiled(a, b):  # type: ignore[no-untyped-def]
+        if isinstance(a, _WHOLE) and isinstance(b, _WHOLE):
+            return lambda a, b: whole(a, b)
+        return lambda a, b: operation(a, b)
+
+    apply.__name__ = apply.__qualname__ = name
+    overload(apply)(compiled)
+    return apply
+
+
+add = _wrapping("add", "add", operator.add)
+sub = _wrapping("sub", "sub", operator.sub)
+mul = _wrapping("mul", "mul", operator.mul)
+
+
+def floor_divide(a: Any, b: Any) -> Any:
+    """Return `a // b`; INT_MIN // -1 wraps around."""
+    x = a // b
+    return to_int64(x) if type(x) is int else x
+
+
+@overload(floor_divide)
+def _floor_divide(a, b):  # type: ignore[no-untyped-def]
+    if isinstance(a, _WHOLE) and isinstance(b, _WHOLE):
+        return lambda a, b: sub(0, a) if b == -1 else a // b
+    return lambda a, b: a // b
+
+
+def power(a: Any, b: Any) -> Any:
+    """Return `a ** b`: of ints an int, and a negative power of an int raises."""
+    if isinstance(a, int) and isinstance(b, int):
+        if b < 0:
+            raise ArithmeticError("a negative power of an int; make it a float")
+        return to_int64(pow(a, b, 1 << 64))
+    try:
+        x = a**b
+    except (OverflowError, ZeroDivisionError):
+        x = math.inf if a > 0 or b % 2 != 1 else math.copysign(math.inf, a)
+    return math.nan if isinstance(x, complex) else x
+
+
+@overload(power)
+def _power(a, b):  # type: ignore[no-untyped-def]
+    if isinstance(a, _WHOLE) and isinstance(b, _WHOLE):
+
+        def whole(a, b):  # type: ignore[no-untyped-def]
+            if b < 0:
+                raise ArithmeticError("a negative power of an int; make it a float")
+            result, square = 1, mul(a, 1)
+            while b > 0:
+                if b & 1:
+                    result = mul(result, square)
+                square = mul(square, square)
+                b >>= 1
+            return result
+
+        return whole
+    return lambda a, b: a**b
+
+
+def shift_left(a: Any, b: Any) -> Any:
+    """Return `a << b` of ints: 0 once all bits are gone; a negative shift raises."""
+    if isinstance(b, int) and b < 0:
+        raise ArithmeticError("a shift by a negative number")
+    return to_int64(a << min(b, 64)) if type(b) is int and isinstance(a, int) else a << b
+
+
+@overload(shift_left)
+def _shift_left(a, b):  # type: ignore[no-untyped-def]
+    if not (isinstance(a, _WHOLE) and isinstance(b, _WHOLE)):
+        return lambda a, b: a << b
+
+    def shift(a, b):  # type: ignore[no-untyped-def]
+        if b < 0:
+            raise ArithmeticError("a shift by a negative number")
+        return a << b if b < 64 else 0
+
+    return shift
+
+
+def shift_right(a: Any, b: Any) -> Any:
+    """Return `a >> b` of ints: 0 or -1 once all bits are gone; a negative shift raises."""
+    if isinstance(b, int) and b < 0:
+        raise ArithmeticError("a shift by a negative number")
+    return a >> b
+
+
+@overload(shift_right)
+def _shift_right(a, b):  # type: ignore[no-untyped-def]
+    if not (isinstance(a, _WHOLE) and isinstance(b, _WHOLE)):
+        return lambda a, b: a >> b
+
+    def shift(a, b):  # type: ignore[no-untyped-def]
+        if b < 0:
+            raise ArithmeticError("a shift by a negative number")
+        return a >> min(b, 63)
+
+    return shift
 
 
 @intrinsic

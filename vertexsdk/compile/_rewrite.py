@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from vertexsdk.program.algebra import VertexId, dtype_of
+from vertexsdk.compile._arithmetic import CompiledArithmetic
+from vertexsdk.program.algebra import INT_MIN, VertexId, dtype_of, to_int64
 from vertexsdk.program.program import ClassSpec, declaration_line
 from vertexsdk.program.syntax import Method, target_loop_shape
 
@@ -89,7 +90,9 @@ class Globals:
                 raise CannotCompile(method, node, f"module {value.__name__} does not compile")
             self.lines[name] = f"import {value.__name__} as {name}"
         elif isinstance(value, (bool, int, str)) and not isinstance(value, VertexId):
-            self.lines[name] = f"{name} = {value!r}"
+            value = to_int64(value) if type(value) is int else value
+            text = f"np.int64({value})" if value == INT_MIN else repr(value)
+            self.lines[name] = f"{name} = {text}"
         elif isinstance(value, float):
             self.lines[name] = f"{name} = float({str(value)!r})"
         elif isinstance(value, np.generic) and value.dtype.kind in "ifb":
@@ -132,7 +135,11 @@ class Globals:
         inner = Method(name, function, tree, function.__code__.co_filename, method.line)
         for global_name, at in free_names(tree):
             self.bind(inner, at, global_name, lookup(inner, at, global_name))
-        _rename(tree, {g for g, _ in free_names(tree)})
+        names = {g for g, _ in free_names(tree)}
+        arithmetic = CompiledArithmetic()
+        arithmetic.resolve = lambda name: function.__globals__.get(name)
+        tree.body = [arithmetic.visit(s) for s in tree.body]
+        _rename(tree, names)
         tree.name = name
         tree.decorator_list = []
         _drop_annotations(tree)
@@ -211,7 +218,7 @@ def _drop_annotations(tree: ast.FunctionDef) -> None:
         a.annotation = None
 
 
-class _Rewriter(ast.NodeTransformer):
+class _Rewriter(CompiledArithmetic):
     def __init__(
         self,
         spec: ClassSpec,
@@ -232,6 +239,7 @@ class _Rewriter(ast.NodeTransformer):
         self.messages: list[tuple[str, str]] = []  # (edge, message at the last scatter)
         names = method.function.__code__.co_varnames
         self.delta = names[3] if method.name == "gather" else ""
+        self.resolve = lambda name: method.function.__globals__.get(name)
 
     def fail(self, node: ast.AST, reason: str) -> CannotCompile:
         return CannotCompile(self.method, node, reason)
@@ -256,6 +264,22 @@ class _Rewriter(ast.NodeTransformer):
                 return self.expr(f"A_{base.attr}")
             raise self.fail(node, f"self.{base.attr}.{node.attr}")
         return self.generic_visit(node)
+
+    def is_float(self, node: ast.AST) -> bool:
+        """See `CompiledArithmetic`; fields, parameters and messages have types."""
+        if not isinstance(node, ast.Attribute):
+            return super().is_float(node)
+        spec, base, name = self.spec, node.value, node.attr
+        if self.method.is_self(node):
+            kind = spec.params.get(name, (None,))[0]
+            return kind is float or (name in spec.states and spec.states[name].dtype.kind == "f")
+        if isinstance(base, ast.Name) and base.id in self.loops:
+            return name == "value" and spec.value_dtype == "float64"
+        if isinstance(base, ast.Name) and base.id == self.delta and self.delta:
+            return spec.algebra is not None and spec.algebra.dtype.kind == "f"
+        if self.method.is_self(base) and base.attr in spec.aggregators:
+            return spec.aggregators[base.attr].dtype.kind == "f"
+        return False
 
     def _self(self, node: ast.Attribute) -> ast.AST:
         name = node.attr
@@ -353,7 +377,7 @@ class _Rewriter(ast.NodeTransformer):
                 targets=[node.target], value=ast.BinOp(left=load, op=node.op, right=node.value)
             )
             return self.visit_Assign(ast.copy_location(plain, node))
-        return self.generic_visit(node)
+        return self.generic_visit(node) if name is not None else super().visit_AugAssign(node)
 
     def _typed(self, targets: list[ast.expr], value: ast.expr) -> ast.expr:
         """Refuse a float in an int field when it is compiled, instead of truncating it."""
@@ -465,7 +489,7 @@ class _Rewriter(ast.NodeTransformer):
             args = ", ".join(ast.unparse(self.visit(a)) for a in node.args)
             prefix = f"{args}, " if args else ""
             return self.expr(f"_{self.root}_{name}({prefix}_i, _b, ARGS_{name})")
-        return self.generic_visit(node)
+        return super().visit_Call(node)
 
     def _change(self, node: ast.Call) -> ast.AST:
         self.logs = True

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.compile._arithmetic import interpreted_class
 from vertexsdk.compile._method_kernels import BLOCK
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, LogEntry, MutationLog
@@ -192,7 +193,7 @@ class InterpretedMethods:
             old[name] = read_column(v.states[self.column(name)], todo, f, self.names)
             new[name] = []
         holders = {
-            name: Aggregator(a.combine, aggregates[name])
+            name: Aggregator(a.combined, aggregates[name])
             for name, a in self.spec.aggregators.items()
         }
         space.update(holders)
@@ -221,12 +222,13 @@ class InterpretedMethods:
         for name, holder in holders.items():
             algebra = self.spec.aggregators[name]
             if holder._partial is not None:
-                into[name] = algebra.combine(into[name], holder._partial)
+                into[name] = algebra.combined(into[name], holder._partial)
             holder._partial = algebra.identity
 
     def _guard(self, what: str, call: Callable[[], Any]) -> Any:
         try:
-            return call()
+            with np.errstate(all="ignore"):  # inf and NaN are values, as in compiled methods
+                return call()
         except VertexError:
             raise
         except Exception as error:
@@ -411,8 +413,8 @@ class InterpretedMethods:
 def combiner(algebra: Algebra) -> Callable[[Any, Any], Any]:
     """Return combine for whole messages: element by element where they are vectors."""
     if algebra.size is None:
-        return algebra.combine
-    combine = algebra.combine
+        return algebra.combined
+    combine = algebra.combined
 
     def elements(a: Any, b: Any) -> Any:
         pairs = zip(np.asarray(a).tolist(), np.asarray(b).tolist(), strict=True)
@@ -434,7 +436,7 @@ def new_cursor(
     spec: ClassSpec, params: dict[str, Any], num_vertices: int, loop: str, names: IdCodec | None
 ) -> Vertex:
     """Return the one object of the user's class whose methods run for every vertex in turn."""
-    vertex: Vertex = object.__new__(spec.cls)
+    vertex: Vertex = object.__new__(interpreted_class(spec))
     for name, (kind, _) in spec.params.items():
         value = params[name]
         if kind is VertexId and names is not None and isinstance(value, int):

@@ -23,6 +23,7 @@ from types import ModuleType
 import numba
 
 from vertexsdk.arrays.private_files import NotPrivateError, make_private, open_file
+from vertexsdk.compile import _arithmetic as arithmetic
 from vertexsdk.compile import _delivery_kernels as delivery_kernels
 from vertexsdk.compile import _intrinsics as intrinsics
 from vertexsdk.compile import _method_kernels as method_kernels
@@ -33,7 +34,7 @@ __all__ = ["load_module", "load_python"]
 
 def _engine_digest() -> str:
     digest = hashlib.sha256(numba.__version__.encode())
-    for module in (delivery_kernels, method_kernels, rewrite, intrinsics):
+    for module in (arithmetic, delivery_kernels, method_kernels, rewrite, intrinsics):
         loader = getattr(module, "__loader__", None)
         name = module.__name__
         source = loader.get_source(name) if loader is not None else ""

@@ -116,7 +116,7 @@ class NativeMethods:
 
     def _reduce(self, blocks: dict[str, Array], into: dict[str, Any]) -> None:
         for name, values in blocks.items():
-            combine = self.spec.aggregators[name].combine
+            combine = self.spec.aggregators[name].combined
             for x in values.tolist():
                 into[name] = combine(into[name], x)
 

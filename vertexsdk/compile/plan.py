@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.compile._arithmetic import interpreted_code
 from vertexsdk.compile._delivery_kernels import deliver_source
 from vertexsdk.compile._method_kernels import KernelText
 from vertexsdk.compile._rewrite import CannotCompile
@@ -114,10 +115,10 @@ class Plan:
 
 
 def shippable(program: Program) -> Program:
-    """Return the program without syntax trees and sources, which no worker needs."""
+    """Return the program without syntax trees and sources, but with code to interpret."""
     light = object.__new__(Program)
     light.__dict__.update(program.__dict__)
-    classes = tuple(replace(s, methods={}) for s in program.classes)
+    classes = tuple(replace(s, methods={}, code=interpreted_code(s)) for s in program.classes)
     light.__dict__["classes"] = classes
     return light
 

@@ -33,7 +33,7 @@ def combine_aggregates(
     a: Mapping[str, Any], b: Mapping[str, Any], algebras: Mapping[str, Algebra]
 ) -> dict[str, Any]:
     """Combine two partial values of every aggregator."""
-    return {name: f.combine(a[name], b[name]) for name, f in algebras.items()}
+    return {name: f.combined(a[name], b[name]) for name, f in algebras.items()}
 
 
 @dataclass

@@ -151,7 +151,7 @@ class Processor:
         if self.partition == 0:
             for name, algebra in plan.program.aggregators.items():
                 kept = plan.warm.aggregates[name]
-                self.partial[name] = algebra.combine(self.partial[name], kept)
+                self.partial[name] = algebra.combined(self.partial[name], kept)
         progress.updates = len(fresh)
         if plan.trims:
             self._fresh = fresh

@@ -31,11 +31,21 @@ __all__ = [
     "Sum",
     "VertexId",
     "inf",
+    "to_int64",
 ]
 
 inf = math.inf
 INT_MAX = int(np.iinfo(np.int64).max)
 INT_MIN = int(np.iinfo(np.int64).min)
+
+
+def to_int64(x: int) -> int:
+    """Return an int as int64 arithmetic has it, which wraps around.
+
+    >>> to_int64(INT_MAX + 1) == INT_MIN
+    True
+    """
+    return x if INT_MIN <= x <= INT_MAX else (x + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class VertexId(int):
@@ -92,6 +102,11 @@ class Algebra:
     def dtype(self) -> np.dtype[Any]:
         """The NumPy type of one message element; `object` where it is not a number."""
         return dtype_of(self.type)
+
+    def combined(self, a: Any, b: Any) -> Any:
+        """Return `combine(a, b)` as the type of messages has it: an int wraps around."""
+        x = self.combine(a, b)
+        return to_int64(x) if type(x) is int and self.dtype.kind == "i" else x
 
     def __repr__(self) -> str:
         name = getattr(getattr(self, "type", None), "__name__", "?")

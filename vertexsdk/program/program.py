@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.errors import InputError, ProgramError
-from vertexsdk.program.algebra import Algebra, Latest, VertexId, dtype_of
+from vertexsdk.program.algebra import Algebra, Latest, VertexId, dtype_of, to_int64
 from vertexsdk.program.facts import Facts, read_facts
 from vertexsdk.program.fields import StateField
 from vertexsdk.program.syntax import Method, reachable
@@ -45,6 +45,7 @@ class ClassSpec:
         algebra: of its messages; None at the events level.
         result: the state field that is written as `value`.
         facts: what its methods read, change and send.
+        code: of its methods where they are interpreted, see `compile._arithmetic`; by name.
     """
 
     cls: type[Vertex]
@@ -59,6 +60,7 @@ class ClassSpec:
     algebra: Algebra | None
     result: str
     facts: Facts
+    code: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def latest(self) -> bool:
@@ -232,6 +234,8 @@ def _convert(program: str, name: str, kind: Any, value: Any) -> Any:
             ]
         if kind in (int, float, str, bool):
             if kind is int and isinstance(value, float) and value != int(value):
+                raise ValueError
+            if kind is int and int(value) != to_int64(int(value)):
                 raise ValueError
             return kind(value)
     except (ValueError, KeyError, OverflowError, TypeError):
