@@ -7,6 +7,7 @@ compiled methods, and contributions are combined per block of the same size, so 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from functools import reduce
 from types import ModuleType
 from typing import Any
@@ -198,8 +199,8 @@ class InterpretedMethods:
         }
         space.update(holders)
         fields = [
-            # a method may write into a vector, and the old one is compared with it afterwards
-            (name, [x.copy() for x in old[name]] if f.size is not None else old[name],
+            # a method may change a vector or an object, which is compared with the old one then
+            (name, old[name] if f.size is None and f.dtype != object else deepcopy(old[name]),
              new[name].append)
             for name, f in self.spec.states.items()
         ]  # fmt: skip

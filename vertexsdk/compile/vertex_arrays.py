@@ -6,6 +6,7 @@ A version is immutable once saved: a hop loads version v, works on copies, and s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,7 +131,7 @@ def default_column(n: int, f: StateField) -> Array:
     column: Array = np.empty((n, *f.shape), f.dtype)
     if f.dtype == object:
         for k in range(n):
-            column[k] = f.default
+            column[k] = deepcopy(f.default)  # a vertex may change its own
     else:
         column[...] = f.default
     return column

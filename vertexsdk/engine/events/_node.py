@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, Protocol
 
 import numpy as np
@@ -148,7 +149,7 @@ def default_state(spec: ClassSpec, names: Namer | None) -> dict[str, Any]:
             default = row
         elif f.type is VertexId and names is not None and isinstance(default, int):
             default = None
-        state[name] = default
+        state[name] = deepcopy(default)  # a vertex may change its own
     state.update({name: {} for name in spec.producers})
     return state
 
