@@ -150,7 +150,6 @@ def test_random_expressions(kind: str, tmp_path: Path) -> None:
 class Divides(Vertex):
     x: float = state(1.0)
     k: int = state(1)
-    values: float = state(size=2)
     how: int = param()
     zero: float = param(0.0)
     none: int = param(0)
@@ -169,7 +168,7 @@ class Divides(Vertex):
         elif self.how == 4:
             self.k = self.id % self.none
         elif self.how == 5:
-            self.x = self.values[0] / self.values[1]
+            self.x /= self.zero
         elif self.how == 6:
             self.k = int(self.x * math.nan)
         elif self.how == 7:

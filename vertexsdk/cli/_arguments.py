@@ -192,6 +192,7 @@ def _how(command: argparse.ArgumentParser) -> None:
     add = command.add_argument_group("the run").add_argument
     add("--param", metavar="K=V", action="append", default=[], help="a parameter of the program")
     add("--max-iterations", type=_at_least(0), metavar="N", help="stop after N (default: its own)")
+    add("--seed", type=int, default=0, metavar="N", help="of random numbers (default: 0)")
     add("--tolerance", type=_at_least(0, float), metavar="X", help="do not send on smaller changes")
     add("--engine", choices=("spark", "local", "shuffle"), default="spark",
         help="on Spark; in this process, without Spark or Java; on Spark, all messages by its "

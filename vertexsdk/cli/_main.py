@@ -171,6 +171,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "backend": args.backend,
         "loop": args.loop,
         "max_iterations": args.max_iterations,
+        "seed": args.seed,
         "tolerance": args.tolerance,
         "commit_every": args.commit_every,
         "delay_bound": args.delay_bound,

@@ -16,6 +16,7 @@ import math
 import operator
 import sys
 import textwrap
+import types
 from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
@@ -423,4 +424,7 @@ def interpreted_class(spec: ClassSpec) -> type:
             members[name] = staticmethod(function) if static else function
     if not functions:
         return spec.cls
-    return type(spec.cls)(spec.cls.__name__, (spec.cls,), members, abstract=True)
+    new: type = types.new_class(
+        spec.cls.__name__, (spec.cls,), {"abstract": True}, lambda space: space.update(members)
+    )
+    return new

@@ -5,6 +5,7 @@ Those of arithmetic define what Numba does not; interpreted methods call them as
 
 from __future__ import annotations
 
+import hashlib
 import math
 import operator
 from collections.abc import Callable
@@ -27,6 +28,7 @@ __all__ = [
     "as_int",
     "as_whole",
     "ceil",
+    "draw",
     "floor",
     "floor_divide",
     "log_change",
@@ -34,6 +36,9 @@ __all__ = [
     "mul",
     "power",
     "prefetch",
+    "random_key",
+    "random_step",
+    "random_unit",
     "rounded",
     "shift_left",
     "shift_right",
@@ -86,6 +91,7 @@ def _as_bool(x):  # type: ignore[no-untyped-def]
 
 
 _WHOLE = (types.Integer, types.Boolean, types.IntegerLiteral, types.BooleanLiteral)
+_MASK = (1 << 64) - 1
 _END = 2.0**63  # the first float above all int64
 
 
@@ -136,7 +142,7 @@ rounded = _to_whole("rounded", round, np.rint)
 def _wrapping(name: str, instruction: str, operation: Callable[[Any, Any], Any]) -> Any:
     """Make an operation of ints that wraps around: Numba's own lets LLVM assume it does not."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def whole(typing_context, a, b):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
             return getattr(builder, instruction)(*arguments)
@@ -149,7 +155,7 @@ def _wrapping(name: str, instruction: str, operation: Callable[[Any, Any], Any])
 
     def compiled(a, b):  # type: ignore[no-untyped-def]
         if isinstance(a, _WHOLE) and isinstance(b, _WHOLE):
-            return lambda a, b: whole(a, b)
+            return lambda a, b: whole(a, b)  # type: ignore[call-arg]
         return lambda a, b: operation(a, b)
 
     apply.__name__ = apply.__qualname__ = name
@@ -245,6 +251,53 @@ def _shift_right(a, b):  # type: ignore[no-untyped-def]
         return a >> min(b, 63)
 
     return shift
+
+
+def random_unit(seed: int, key: int, step: int, call: int) -> float:
+    """Return a float in [0, 1) that follows from four numbers alone (SplitMix64's mixer)."""
+    x = seed
+    for part in (key, step, call):
+        x = (x + part) * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15 & _MASK
+        x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+        x = (x ^ x >> 27) * 0x94D049BB133111EB & _MASK
+        x ^= x >> 31
+    return (x >> 11) * 2.0**-53
+
+
+@overload(random_unit)
+def _random_unit(seed, key, step, call):  # type: ignore[no-untyped-def]
+    u = np.uint64
+
+    def unit(seed, key, step, call):  # type: ignore[no-untyped-def]
+        x = u(seed)
+        for part in (u(key), u(step), u(call)):
+            x = (x + part) * u(0x9E3779B97F4A7C15) + u(0x9E3779B97F4A7C15)
+            x = (x ^ (x >> u(30))) * u(0xBF58476D1CE4E5B9)
+            x = (x ^ (x >> u(27))) * u(0x94D049BB133111EB)
+            x ^= x >> u(31)
+        return float(x >> u(11)) * 2.0**-53
+
+    return unit
+
+
+@njit
+def draw(seed, key, step, calls, i):  # type: ignore[no-untyped-def]
+    """Return the next random number of vertex i in this step; `calls` counts them."""
+    calls[i] += 1
+    return random_unit(seed, key, step, calls[i])
+
+
+def random_step(method: str, iteration: int) -> int:
+    """Return the number of a method in an iteration."""
+    return 3 * iteration + ("init", "gather", "scatter").index(method)
+
+
+def random_key(vertex_id: Any) -> int:
+    """Return what random numbers of a vertex depend on: its id, or a digest of a string id."""
+    if isinstance(vertex_id, str):
+        digest = hashlib.blake2b(vertex_id.encode("utf-8", "surrogatepass"), digest_size=8)
+        return int.from_bytes(digest.digest(), "little", signed=True)
+    return int(vertex_id)
 
 
 @intrinsic

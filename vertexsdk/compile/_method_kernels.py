@@ -23,6 +23,7 @@ from vertexsdk.compile._rewrite import (
     rewrite_method,
 )
 from vertexsdk.program.algebra import Algebra, dtype_of
+from vertexsdk.program.facts import METHODS
 from vertexsdk.program.program import ClassSpec
 from vertexsdk.program.syntax import reachable
 
@@ -36,7 +37,7 @@ import numpy as np
 from vertexsdk.arrays.jit import {jit} as _jit
 from vertexsdk.compile._intrinsics import log_change as _log_change, log_emit as _log_emit
 from vertexsdk.compile._intrinsics import target_id as _target_id
-from vertexsdk.compile._intrinsics import {arithmetic}
+from vertexsdk.compile._intrinsics import draw as _draw, {arithmetic}
 _INT_MIN = np.int64(-9223372036854775808)
 '''
 _IMPORTS = ", ".join(f"{n} as _{n}" for n in ARITHMETIC)
@@ -52,6 +53,7 @@ class KernelText:
     logs: bool  # whether init, gather or scatter may change the graph or send by id
     tracked: bool  # whether the state at the last scatter is kept (T_ columns)
     places: Mapping[str, Place]  # of the user's functions, by their names in the module
+    loops: tuple[str, ...]  # names with which methods compare `self.loop`
 
 
 def kernel_text(
@@ -73,7 +75,8 @@ def kernel_text(
     assert spec.algebra is not None
 
     base = ["G_ids", "G_start", "G_stop", "G_target", "G_ghost_ids", "G_value", "G_reverse"]
-    base += ["G_vertices"]
+    base += ["G_vertices", "G_loops", "G_forked"]
+    base += ["G_seed", "G_keys", "G_step", "G_calls"] if spec.facts.draws else []
     base += [f"S_{n}" for n in spec.states]
     base += [f"P_{n}" for n, (t, _) in spec.params.items() if dtype_of(t) != object]
     base += [f"A_{n}" for n in spec.aggregators] + [f"C_{n}" for n in spec.aggregators]
@@ -87,7 +90,8 @@ def kernel_text(
     places: dict[str, Place] = {}
     logs = False
     message: tuple[str, str] | None = None
-    for root, args in (("init", plain), ("gather", plain), ("scatter", sending)):
+    for root in METHODS:
+        args = sending if root == "scatter" else plain
         parts = [
             rewrite_method(spec, method, root, shape, globals_, strings)
             for method in reversed(reachable(spec.methods, root))
@@ -108,7 +112,7 @@ def kernel_text(
         globals_.text(),
         _emission(shape, spec.algebra),
         *texts,
-        _init(plain, own["init"]),
+        _init(plain, own["init"], own["adapt"] if spec.facts.adapts else None),
         _gather(spec, plain, own["gather"], logs, tolerance),
         _scatter_derived(spec, sending, own["scatter"])
         if shape == "derived"
@@ -116,7 +120,8 @@ def kernel_text(
         _repair_derived(spec, plain, message) + _offers(spec, plain, message) if message else "",
     ]
     places |= globals_.places
-    return KernelText("\n".join(body), shape, tuple(plain), logs, tolerance, places)
+    loops = tuple(globals_.loops)
+    return KernelText("\n".join(body), shape, tuple(plain), logs, tolerance, places, loops)
 
 
 def _contribution(name: str, algebra: Algebra, globals_: Globals) -> None:
@@ -207,8 +212,11 @@ def _emit_id(i, vertex, x, start, stop, target, ids, ghost_ids, SX, SH, LK, LV, 
     return ""
 
 
-def _init(args: list[str], own: str) -> str:
+def _init(args: list[str], own: str, adapt: str | None) -> str:
     call = ", ".join(args)
+    adaptation = (
+        "" if adapt is None else f"if G_forked:\n            _adapt_adapt(_i, k >> 12{adapt})"
+    )
     return f"""
 @_jit
 def init(todo, lo, hi, {call}):
@@ -216,6 +224,7 @@ def init(todo, lo, hi, {call}):
         _i = todo[k]
         before = L_n[0]
         _init_init(_i, k >> 12{own})
+        {adaptation}
         if L_n[0] > L_k.shape[0]:
             L_n[0] = before
             return k

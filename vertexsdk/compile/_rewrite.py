@@ -76,6 +76,7 @@ class Globals:
     functions: dict[str, str] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
+    loops: list[str] = field(default_factory=list)  # with which `self.loop` is compared
 
     def bind(self, method: Method, node: ast.AST, name: str, value: Any) -> None:
         """Make `value` available to the generated code as U_`name`, or say why that cannot be."""
@@ -305,7 +306,9 @@ class _Rewriter(CompiledArithmetic):
             return self.expr("G_ids[_i]")
         if name == "num_vertices":
             return self.expr("G_vertices")
-        if name in ("addedTargets", "removedTargets", "retainedTargets", "loop"):
+        if name == "loop":
+            raise self.fail(node, "self.loop other than compared with a string by == or !=")
+        if name in ("addedTargets", "removedTargets", "retainedTargets"):
             raise self.fail(node, f"self.{name} is interpreted")
         if name == "targets":
             raise self.fail(node, "self.targets other than in a for loop or len()")
@@ -316,6 +319,21 @@ class _Rewriter(CompiledArithmetic):
                 self.globals.bind(self.method, node, alias, value)
                 return self.expr(alias)
         raise self.fail(node, f"self.{name}")
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        """Replace `self.loop == "name"` by an element of `G_loops`, which says whether it is."""
+        sides = [node.left, *node.comparators]
+        if len(sides) != 2 or not any(self.method.is_self(x, "loop") for x in sides):
+            return self.generic_visit(node)
+        other = sides[1] if self.method.is_self(sides[0], "loop") else sides[0]
+        name = self.resolve(other.id) if isinstance(other, ast.Name) else None
+        name = other.value if isinstance(other, ast.Constant) else name
+        if not isinstance(name, str) or not isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            return self.generic_visit(node)
+        if name not in self.globals.loops:
+            self.globals.loops.append(name)
+        text = f"G_loops[{self.globals.loops.index(name)}]"
+        return self.expr(text if isinstance(node.ops[0], ast.Eq) else f"(not {text})")
 
     def _check_opaque(self, node: ast.AST) -> None:
         parent = self.parents.get(id(node))
@@ -472,6 +490,8 @@ class _Rewriter(CompiledArithmetic):
             self.logs = True
             vertex = ast.unparse(self.visit(to))
             return self.expr(f"_emit_id(_i, {vertex}, {x}, {', '.join(ROW_ARGS)}, LOG_ARGS)")
+        if method.is_call(node, "random"):
+            return self.expr("_draw(G_seed, G_keys[_i], G_step, G_calls, _i)")
         if method.is_call(node, "addTarget", "removeTarget"):
             return self._change(node)
         if isinstance(node.func, ast.Attribute) and method.is_self(node.func.value):
@@ -550,7 +570,7 @@ def rewrite_method(
         raise CannotCompile(method, tree, "default arguments do not compile")
     if method.name == "gather":
         own = [own[0], own[1], "_delta"]
-    elif method.name == "init":
+    elif method.name in ("init", "adapt"):
         own = []
     inner = ast.Module(body=body or [ast.Pass()], type_ignores=[])
     free = {n: at for n, at in free_names(tree) if n not in own and n != rewriter.delta}

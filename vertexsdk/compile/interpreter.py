@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.compile._arithmetic import interpreted_class
+from vertexsdk.compile._intrinsics import random_key, random_step, random_unit
 from vertexsdk.compile._method_kernels import BLOCK
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, LogEntry, MutationLog
@@ -28,7 +29,8 @@ from vertexsdk.program.fields import StateField
 from vertexsdk.program.program import ClassSpec
 from vertexsdk.program.vertex import Aggregator, Delta, Target, Vertex
 
-__all__ = ["Cursor", "InterpretedMethods", "combiner", "equal", "read_column", "write_column"]
+__all__ = ["Cursor", "InterpretedMethods", "combiner", "equal", "random_key", "random_step",
+           "random_unit", "read_column", "write_column"]  # fmt: skip
 
 Array = NDArray[Any]
 
@@ -55,11 +57,17 @@ class Cursor:
         self.combine: Callable[[Any, Any], Any] | None = None
         self.uniform = False
         self._targets: list[Target] | None = None
+        self.seed, self.step, self.calls = 0, 0, 0  # of random numbers
 
     def move(self, index: int) -> None:
         """Make the vertex with this local index the current one."""
-        self.index = index
+        self.index, self.calls = index, 0
         self._targets = None
+
+    def random(self, vertex_id: Any) -> float:
+        """Return the next random number of the current vertex."""
+        self.calls += 1
+        return random_unit(self.seed, random_key(vertex_id), self.step, self.calls)
 
     def targets(self) -> list[Target]:
         """The consumers of the current vertex, in ascending order of ids."""
@@ -154,6 +162,8 @@ class InterpretedMethods:
         tolerance: within which a vertex does not scatter.
         names: of string ids; None where ids are integers.
         loop: what `self.loop` is.
+        forked: `adapt` is called after `init`.
+        seed: of random numbers.
     """
 
     def __init__(
@@ -167,7 +177,11 @@ class InterpretedMethods:
         tolerance: float,
         names: IdCodec | None,
         loop: str,
+        forked: bool,
+        seed: int,
     ) -> None:
+        self.seed = seed
+        self.forked = forked
         self.spec, self.module, self.shape, self.column = spec, module, shape, column
         self.tolerance = tolerance
         self.names = names
@@ -181,10 +195,12 @@ class InterpretedMethods:
         into: dict[str, Any],
         cursor: Cursor,
         call: Callable[[int, int], None],
+        step: int,
     ) -> dict[str, tuple[list[Any], list[Any]]]:
         """Run `call(k, i)` with the cursor on every vertex; return old and new state lists."""
         vertex, space = self.vertex, self.vertex.__dict__
         vertex._runtime = cursor
+        cursor.seed, cursor.step = self.seed, step
         ids = v.topology.ids[todo].tolist()
         if self.names is not None:
             ids = [self.names.decode(i) for i in ids]
@@ -246,10 +262,14 @@ class InterpretedMethods:
         """Initialise the vertices of `todo` (int32, ascending)."""
         vertex = self.vertex
         cursor = Cursor(v, self.names, log, self.spec.value_dtype)
-        self._guard(
-            "init",
-            lambda: self._each(v, todo, aggregates, into, cursor, lambda k, i: vertex.init()),
-        )
+
+        def call(k: int, i: int) -> None:
+            vertex.init()
+            if self.forked:
+                vertex.adapt()
+
+        step = random_step("init", 0)
+        self._guard("init", lambda: self._each(v, todo, aggregates, into, cursor, call, step))
 
     def gather(
         self,
@@ -308,7 +328,10 @@ class InterpretedMethods:
                 delta.value = inputs[k]
                 vertex.gather(iteration, -1, delta)
 
-        lists = self._guard("gather", lambda: self._each(v, todo, aggregates, into, cursor, call))
+        step = random_step("gather", iteration)
+        lists = self._guard(
+            "gather", lambda: self._each(v, todo, aggregates, into, cursor, call, step)
+        )
         if self.spec.facts.volatile:
             return todo
         result: Array = todo[self._changed(v, todo, lists)]
@@ -380,7 +403,8 @@ class InterpretedMethods:
             else:
                 vertex.scatter(iteration)
 
-        self._guard("scatter", lambda: self._each(v, todo, aggregates, into, cursor, call))
+        step = random_step("scatter", iteration)
+        self._guard("scatter", lambda: self._each(v, todo, aggregates, into, cursor, call, step))
         if self.tolerance > 0:
             for name in self.spec.states:
                 column = self.column(name)

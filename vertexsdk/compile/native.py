@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.buffers import ScratchBuffers
+from vertexsdk.arrays.packed_strings import unpack_strings
 from vertexsdk.arrays.threads import run_all
+from vertexsdk.compile._intrinsics import random_key, random_step
 from vertexsdk.compile._method_kernels import BLOCK
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.mutation_log import MutationLog
@@ -54,6 +56,9 @@ class NativeMethods:
         threads: that kernels may use.
         logs: a method changes the graph, or sends by id.
         tracked: the state at the last scatter is kept, for the tolerance.
+        loops: for each name with which methods compare `self.loop` whether it is that.
+        forked: `adapt` is called after `init`.
+        seed: of random numbers.
     """
 
     def __init__(
@@ -68,7 +73,12 @@ class NativeMethods:
         threads: int,
         logs: bool,
         tracked: bool,
+        loops: Sequence[bool],
+        forked: bool,
+        seed: int,
     ) -> None:
+        self.seed, self._step = seed, 0
+        self._keys: tuple[Array, Array] = (NO_BOOLS, NO_BOOLS)  # ids, keys
         self.spec, self.module, self.shape = spec, module, shape
         self.column = column
         self.params = params
@@ -77,6 +87,7 @@ class NativeMethods:
         self.threads = 1 if logs else threads
         self.logs = logs
         self.tracked = tracked
+        self.loops, self.forked = np.array(loops, np.bool_), forked
         self.space = ScratchBuffers()
         nothing = no_values(0, spec.value_dtype or "float64")
         nothing.flags.writeable = False  # as a topology's arrays, or kernels would compile twice
@@ -97,8 +108,11 @@ class NativeMethods:
             t.ids, t.start, t.stop, t.target, t.ghost_ids,
             self._no_values if along is None else records(along, spec.value_dtype),
             t.reverse if t.reverse is not None else NO_BOOLS,
-            self.num_vertices,
+            self.num_vertices, self.loops, self.forked,
         ]  # fmt: skip
+        if spec.facts.draws:
+            keys = self._random_keys(v)
+            arguments += [self.seed, keys, self._step, np.zeros(len(keys), np.int32)]
         arguments += [v.states[self.column(name)] for name in spec.states]
         for name, (kind, _) in spec.params.items():
             dtype = dtype_of(kind)
@@ -107,6 +121,18 @@ class NativeMethods:
         arguments += [aggregates[name] for name in spec.aggregators]
         arguments += [blocks[name] for name in spec.aggregators]
         return (*arguments, *log.arrays())
+
+    def _random_keys(self, v: VertexArrays) -> Array:
+        """The keys of the vertices' random numbers; see `random_key`."""
+        t = v.topology
+        if self._keys[0] is not t.ids:
+            keys = t.ids
+            if t.names is not None:
+                names = unpack_strings(*t.names)
+                keys = np.array([random_key(name) for name in names], np.int64)
+                keys.flags.writeable = False
+            self._keys = (t.ids, keys)
+        return self._keys[1]
 
     def _partial(self, count: int) -> dict[str, Array]:
         parts = count // BLOCK + 1
@@ -140,6 +166,7 @@ class NativeMethods:
         log: MutationLog,
     ) -> None:
         """Initialise the vertices of `todo` (int32, ascending)."""
+        self._step = random_step("init", 0)
         blocks = self._partial(len(todo))
 
         def part(lo: int, hi: int) -> None:
@@ -172,6 +199,7 @@ class NativeMethods:
             into: to which contributions are added, by aggregator.
             log: takes messages by id, and changes of the graph.
         """
+        self._step = random_step("gather", iteration)
         blocks = self._partial(len(todo))
         out = self.space.take(len(todo), _INDEX)
         tracked = self._tracked(v)
@@ -221,6 +249,7 @@ class NativeMethods:
 
         The arguments are those of `gather`.
         """
+        self._step = random_step("scatter", iteration)
         if self.shape == "derived":
             return self._scatter_derived(v, delivery, todo, iteration, aggregates, log)
         if self.shape == "uniform":

@@ -17,6 +17,7 @@ from vertexsdk.compile._rewrite import CannotCompile
 from vertexsdk.compile.module_cache import load_module, load_python
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.program import ClassSpec, Program
+from vertexsdk.program.vertex import MAIN_LOOP
 from vertexsdk.state.address import Address
 
 __all__ = ["Plan", "ResidentAnswer", "delivery_module", "shape_of", "shippable"]
@@ -50,7 +51,10 @@ class Plan:
         threads: that kernels may use in each partition.
         topologies: the key in shared memory of each partition's topology.
         run: the prefix of the run's keys in shared memory.
-        loop: what `self.loop` is.
+        loop: under whose name segments are written.
+        sees: what `self.loop` is.
+        seed: of `self.random()`.
+        forked: it is a branch, so `adapt` is called after `init`.
         store: where versions are written; None if nowhere.
         max_iterations: after which the run ends; None for no limit.
         each: a ghost per remote edge, instead of one per remote vertex.
@@ -80,6 +84,9 @@ class Plan:
     warm: ResidentAnswer | None = None
     resident: bool = False
     initial: Any = None
+    sees: str = MAIN_LOOP
+    forked: bool = False
+    seed: int = 0
 
     def fill(self, states: Mapping[str, NDArray[Any]], ids: NDArray[np.int64]) -> None:
         """Write vertex attributes into state columns of vertices `ids` (int64[n], ascending)."""

@@ -536,13 +536,14 @@ def methods_of(plan: Plan, num_vertices: int, module: Any) -> list[Methods]:
                 NativeMethods(
                     spec, column, load_module(text.source), plan.shape, plan.params,
                     num_vertices, plan.tolerance, plan.threads, text.logs, text.tracked,
+                    [name == plan.sees for name in text.loops], plan.forked, plan.seed,
                 )
             )  # fmt: skip
         else:
             made.append(
                 InterpretedMethods(
                     spec, column, module, plan.shape, plan.params, num_vertices,
-                    plan.tolerance, names_of(plan), plan.loop,
+                    plan.tolerance, names_of(plan), plan.sees, plan.forked, plan.seed,
                 )
             )  # fmt: skip
     return made

@@ -15,11 +15,20 @@ from typing import Any
 from vertexsdk.compile.plan import ResidentAnswer
 from vertexsdk.engine._trimming import MESSAGES_WORSE
 from vertexsdk.engine.batch_run import PendingVersion, Run
-from vertexsdk.engine.engine import Budget, Command, CommandResult, Engine, Setting, WorkDone
+from vertexsdk.engine.engine import (
+    Budget,
+    CanReadLoop,
+    Command,
+    CommandResult,
+    Engine,
+    Setting,
+    WorkDone,
+)
 from vertexsdk.graph.edge_set import EdgeSet
 from vertexsdk.graph.vertex_file import integer_id, with_ids
 from vertexsdk.program.analysis.convergence import residual_of
 from vertexsdk.program.analysis.warm_start import why_from_init
+from vertexsdk.program.vertex import MAIN_LOOP
 from vertexsdk.state import SegmentRef
 
 __all__ = ["RecomputeEngine"]
@@ -27,7 +36,7 @@ __all__ = ["RecomputeEngine"]
 _FIRST = "it is the first query"
 
 
-class RecomputeEngine:
+class RecomputeEngine(CanReadLoop):
     """Any program, any number of partitions; see `Engine`.
 
     Raises:
@@ -36,6 +45,9 @@ class RecomputeEngine:
 
     def __init__(self, setting: Setting) -> None:
         self.setting, self.program = setting, setting.program
+        facts = [spec.facts for spec in self.program.classes]
+        self.reads_loop = any(f.reads_loop or f.adapts for f in facts)
+        self.loop = MAIN_LOOP
         graph, options = setting.graph, setting.options
         bound = self.program.bind(setting.params)
         first = self.program.classes[0].cls
@@ -113,6 +125,7 @@ class RecomputeEngine:
             self.program, graph, setting.options, params=setting.params, backend=setting.backend,
             loop=setting.loop, warm=warm, keep=keep,
         )  # fmt: skip
+        run.sees, run.forked = self.loop, self.loop != MAIN_LOOP
         limits = [k for k in (run.max_iterations, budget.iterations) if k is not None]
         run.max_iterations = min(limits) if limits else None
         _limit(run, budget)
@@ -172,13 +185,18 @@ class RecomputeEngine:
             self.edges.keys.hold(self._kept.key)
         return other
 
+    def enter(self, loop: str) -> None:
+        """See `CanReadLoop`."""
+        if self.reads_loop:
+            self.loop, self._before = loop, None
+
     def adopt(self, fork: Engine) -> None:
         """See `Engine`."""
         assert isinstance(fork, RecomputeEngine)
-        iteration = self.iteration
+        iteration, loop = self.iteration, self.loop
         self.close()
         self.__dict__.update(fork.fork().__dict__)
-        self.iteration = max(iteration, self.iteration)
+        self.iteration, self.loop = max(iteration, self.iteration), loop
 
     def checkpoint(self) -> list[SegmentRef]:
         """See `Engine`."""

@@ -47,6 +47,8 @@ class Run:
 
     Attributes:
         stop: asked between hops, given the iteration and the work done; a reason ends it.
+        sees: what `self.loop` is.
+        forked: it is a branch's, see `Vertex.adapt`.
         slice: seconds for which one hop goes on by itself, where there is one partition.
     """
 
@@ -77,6 +79,7 @@ class Run:
         self.committed: Manifest | None = None  # by this run, and so by a try that was lost too
         self.stop: Stop | None = None
         self.slice = 1.0
+        self.sees, self.forked = self.loop, False
         self._collects = False
         self._collected: PendingVersion | None = None
 
@@ -198,6 +201,9 @@ class Run:
             topologies=tuple(info.keys),
             run=f"{transport.application}/run-{run_id}",
             loop=self.loop,
+            sees=self.sees,
+            forked=self.forked,
+            seed=self.options.seed,
             store=store.backend.address,
             max_iterations=self.max_iterations,
             each=algebra is not None and algebra.kind == "latest" and partitions > 1,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from vertexsdk.errors import InputError
+from vertexsdk.program.algebra import to_int64
 from vertexsdk.program.analysis.delay_bound import checked_bound
 from vertexsdk.program.program import Program
 
@@ -26,6 +27,7 @@ class RunOptions:
     exchange: Literal["auto", "driver", "shuffle"] = "auto"
     delay_bound: int | Literal["auto"] = 1
     progress: bool | None = None
+    seed: int = 0
 
     @classmethod
     def checked(cls, program: Program, params: Mapping[str, Any], **options: Any) -> RunOptions:
@@ -49,6 +51,8 @@ class RunOptions:
             value = getattr(self, name)
             if value is not None and value < least:
                 raise InputError(f"{name} is {value}; it must not be negative or zero")
+        if not isinstance(self.seed, int) or self.seed != to_int64(self.seed):
+            raise InputError(f"seed is {self.seed!r}; it must be an int64")
         tolerance = self.tolerance_of(program)
         if not tolerance >= 0 or math.isinf(tolerance):
             raise InputError(f"tolerance is {tolerance}; it must be zero or more")

@@ -24,6 +24,7 @@ def _events(setting: Setting) -> Engine | None:
         backend=setting.backend,
         loop=setting.loop,
         max_iterations=setting.options.max_iterations,
+        seed=setting.options.seed,
         nodes=setting.nodes,
     )
 

@@ -364,7 +364,7 @@ class MainLoop(ReadableLoop):
             RunError: the iterations failed, or met a limit; the changes stay ingested.
         """
         history = self._history
-        if self._sees_loop and not self.shared:
+        if self._sees_loop and not self.shared and self.from_init is None:
             history.execute(budget=Budget(max_iterations, timeout))  # what it does here alone
         if self._sees_loop or self.shared or not history.lock.acquire(blocking=False):
             return self._answer_beside(timeout, max_iterations)

@@ -32,6 +32,7 @@ def run(
     delay_bound: int | Literal["auto"] = 1,
     progress: bool | None = None,
     trusted: bool = False,
+    seed: int = 0,
 ) -> Result:
     """Run a program on a graph until it converges, and commit the result.
 
@@ -54,6 +55,7 @@ def run(
         progress: show a progress bar; by default on a terminal only.
         trusted: unpickle the result's fields that are Python objects. A pickle can run code, so
             whoever can write to the store must be trusted.
+        seed: of the random numbers that `self.random()` returns, an int64.
 
     Returns:
         The result, for the caller to close; any process that opens the backend can read it too.
@@ -74,7 +76,7 @@ def run(
     options = RunOptions.checked(
         program, params or {}, max_iterations=max_iterations, tolerance=tolerance,
         commit_every=commit_every, compiled=compiled, threads=threads, exchange=exchange,
-        delay_bound=delay_bound, progress=progress,
+        delay_bound=delay_bound, progress=progress, seed=seed,
     )  # fmt: skip
     execution = Run(program, graph, options, params=params, backend=backend, loop=loop)
     version, store = execution.go()

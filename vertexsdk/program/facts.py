@@ -18,7 +18,7 @@ from vertexsdk.program.vertex import Vertex
 
 __all__ = ["METHODS", "Facts", "read_facts"]
 
-METHODS = ("init", "gather", "scatter")
+METHODS = ("init", "gather", "scatter", "adapt")
 GRAPH_CHANGES = ("addTarget", "removeTarget")
 
 
@@ -43,6 +43,8 @@ class Facts:
         reads_value: a method reads the values of edges.
         reads_reverse: a method asks whether an edge is followed against its direction.
         reads_loop: a method reads `self.loop`.
+        draws: which methods call `self.random()`.
+        adapts: the class has a method `adapt`, for branches.
         reads_iteration: the first of gather and scatter that reads the iteration.
         reads_num_vertices: which of init, gather and scatter read `self.num_vertices`.
         reads_targets: a method uses targets otherwise than to send each its message.
@@ -66,6 +68,8 @@ class Facts:
     reads_value: bool = True
     reads_reverse: bool = True
     reads_loop: bool = True
+    adapts: bool = False  # known without a source
+    draws: frozenset[str] = frozenset(METHODS)
     reads_iteration: str | None = "gather"
     reads_num_vertices: frozenset[str] = frozenset(METHODS)
     reads_targets: bool = True
@@ -103,6 +107,7 @@ def read_facts(
         return Facts(
             source_missing=f"the source of {missing.name} cannot be read",
             always=cls.always or bool(aggregators),
+            adapts="adapt" in methods,
             **of_class,
         )
     nodes = {
@@ -116,7 +121,10 @@ def read_facts(
         for root in ("gather", "scatter")
         if any(m.name == root and m.reads_argument(n, 1) for m, n in nodes[root])
     ]
-    volatile = "scatter" in iteration or bool(attributes["scatter"] & aggregators.keys())
+    draws = frozenset(root for root in METHODS if "random" in attributes[root])
+    volatile = bool({"scatter"} & {*iteration, *draws}) or bool(
+        attributes["scatter"] & aggregators.keys()
+    )
     constants = _constants(states, methods)
     changing = {name: f for name, f in states.items() if name not in constants}
     changes_graph = algebra is None or bool(anywhere & set(GRAPH_CHANGES))
@@ -141,6 +149,8 @@ def read_facts(
             isinstance(n, ast.Attribute) and n.attr == "reverse" for _, n in every_node
         ),
         reads_loop="loop" in anywhere,
+        draws=draws,
+        adapts="adapt" in methods,
         reads_iteration=next(iter(iteration), None),
         reads_num_vertices=frozenset(r for r in METHODS if "num_vertices" in attributes[r]),
         reads_targets=any(

@@ -281,11 +281,15 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
     for needed in ("gather", "scatter") if cls.messages is not None else ("scatter",):
         if needed not in methods:
             raise ProgramError(f"{where}: has no method {needed}(); write one")
-    for name, count in (("init", 1), ("gather", 4), ("scatter", 2)):
+    for name, count in (("init", 1), ("adapt", 1), ("gather", 4), ("scatter", 2)):
         if name in methods:
             actual = methods[name].function.__code__.co_argcount
             if actual != count:
-                expected = {"init": "self", "gather": "self, iteration, source, delta"}
+                expected = {
+                    "init": "self",
+                    "adapt": "self",
+                    "gather": "self, iteration, source, delta",
+                }
                 raise ProgramError(
                     f"{_at(methods[name])}: {cls.__name__}.{name} takes "
                     f"({expected.get(name, 'self, iteration')}), this one has {actual} arguments"
@@ -297,7 +301,7 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
     if result not in states and (cls.result or result not in maps):
         raise ProgramError(f"{where}: result = {result!r} is no state field")
     _check_names(cls, methods, states, params, aggregators, maps)
-    for root in ("init", "gather", "converged"):
+    for root in ("init", "adapt", "gather", "converged"):
         for method in reachable(methods, root):
             for node in method.nodes():
                 if method.is_self(node, "emit", "emitAll"):

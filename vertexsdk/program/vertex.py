@@ -277,7 +277,7 @@ class Vertex:
     result: ClassVar[str | None] = None
 
     id: Any
-    loop: str  # MAIN_LOOP, or the name of a branch or run
+    loop: str  # MAIN_LOOP, or the name of a branch or run; compiled if compared with a string
     num_vertices: int
     _runtime: Any
 
@@ -293,6 +293,14 @@ class Vertex:
 
     def init(self) -> None:
         """Set the state of a new vertex; without this method fields have their defaults."""
+
+    def adapt(self) -> None:
+        """Change the state of a vertex when a branch forks; called once there, on each vertex.
+
+        It is `A` of the Tornado paper (section 3.2). A branch of an events program goes on from
+        the state of the main loop; every other branch of a class with this method begins with
+        `init`, after which it is called.
+        """
 
     def gather(self, iteration: int, source: Any, delta: Any) -> None:
         """Compute the state from what producers sent.
@@ -347,6 +355,16 @@ class Vertex:
         """Consumers that are unchanged since the last scatter (events level)."""
         targets: list[Target] = self._runtime.retained_targets()
         return targets
+
+    def random(self) -> float:
+        """Return a random float in [0, 1).
+
+        It follows from the run's `seed`, the vertex's id, the iteration, and how many numbers the
+        vertex drew in this method before: so it is the same for any number of partitions,
+        compiled and interpreted, and after any retry.
+        """
+        x: float = self._runtime.random(self.id)
+        return x
 
     def emit(self, target: Any, value: Any) -> None:
         """Send `value` to a `Target`, or to any vertex by id; only in `scatter`."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays import shared_memory
-from vertexsdk.compile.interpreter import new_cursor, user_error
+from vertexsdk.compile.interpreter import new_cursor, random_step, user_error
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import load_topology, names_of, with_classes
@@ -71,6 +71,7 @@ class EventPartition:
     ) -> None:
         self.plan, self.partition = plan, partition
         self.cursor = EventCursor(names)
+        self.cursor.seed = plan.seed
         namer: Any = names  # `new_cursor` only decodes
         self.vertices = [
             new_cursor(s, plan.params, num_vertices, loop, namer) for s in plan.program.classes
@@ -88,6 +89,7 @@ class EventPartition:
         self.moved = True  # vertices have come or gone since it was written last
         self.layers: DeltaLayers | None = None  # what was written; None for nothing yet
         self.born: list[Any] = []  # vertices which messages made, in this task
+        self.adapting = False  # `adapt` is to be called
         if chain:
             self._open(chain)
 
@@ -129,6 +131,14 @@ class EventPartition:
     def wake(self) -> None:
         """Let every vertex scatter in the next iteration."""
         self.fresh |= set(self.everyone())
+        self.adapting = True
+
+    def _adapt(self) -> None:
+        """Call `adapt` on every vertex, when a branch has forked."""
+        if self.adapting:
+            for i in sorted(self.everyone()):
+                self._call(self.nodes[i], "adapt")
+        self.adapting = False
 
     def _name(self, node: Node) -> None:
         if not node.present:
@@ -160,6 +170,7 @@ class EventPartition:
             for i in senders:
                 self._call(self.nodes[i], "init")
             self.unborn = set()
+            self._adapt()
         else:
             senders = self._gather(iteration, progress)
             self.mail = {}
@@ -191,6 +202,7 @@ class EventPartition:
             self._call(self.nodes[i], "init")
         self.fresh |= self.unborn
         self.unborn = set()
+        self._adapt()
         names = self.cursor.names
         delta = Delta()
         everyone = set(self.everyone()) if self.plan.always else set()
@@ -236,7 +248,8 @@ class EventPartition:
         names = self.cursor.names
         space["id"] = node.id if names is None else names.decode(node.id)
         space.update(node.state)
-        self.cursor.node = node
+        name = "init" if method == "adapt" else method
+        self.cursor.at(node, random_step(name, args[0] if args else 0))
         try:
             getattr(vertex, method)(*args)
         except VertexError:
@@ -394,7 +407,7 @@ class EventPartition:
     def of_run(cls, plan: Plan, partition: int, num_vertices: int) -> EventPartition:
         """Return the partition of a loaded graph; string ids are their codes."""
         self = cls(
-            plan, partition, num_vertices, plan.loop, (), names=names_of(plan), undirected=False
+            plan, partition, num_vertices, plan.sees, (), names=names_of(plan), undirected=False
         )
         self.nodes.as_objects = True
         t = self.topology = with_classes(load_topology(plan.topologies[partition], partition), plan)

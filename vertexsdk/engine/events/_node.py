@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from vertexsdk.compile.interpreter import random_key, random_unit
 from vertexsdk.errors import ProgramError, RunError, excerpt
 from vertexsdk.graph.id_codec import BOTTOM, TOP
 from vertexsdk.program.algebra import INT_MAX, INT_MIN, VertexId
@@ -84,6 +85,19 @@ class EventCursor:
         self.sent: list[tuple[Any, Any]] = []
         self.changes: list[tuple[Any, bool, Any]] = []
         self.announced: tuple[Any, Any] | None = None
+        self.seed = 0
+        self.drawn: tuple[Any, int] = (None, 0)  # by whom and when random numbers are drawn
+        self.calls = 0  # how many of them were
+
+    def at(self, node: Node, step: int) -> None:
+        """Make a vertex the current one, in a method of an iteration."""
+        self.node = node
+        if self.drawn != (node.id, step):
+            self.drawn, self.calls = (node.id, step), 0
+
+    def random(self, vertex_id: Any) -> float:
+        self.calls += 1
+        return random_unit(self.seed, random_key(vertex_id), self.drawn[1], self.calls)
 
     def _show(self, rows: Mapping[Any, Any]) -> list[Target]:
         name = self.names.decode if self.names is not None else int

@@ -35,6 +35,7 @@ def events_engine(
     backend: str | Address | None = None,
     loop: str | None = None,
     max_iterations: int | None = None,
+    seed: int = 0,
     nodes: Sequence[SegmentRef] = (),
 ) -> EventsEngine:
     """Return the engine of a main loop which begins with a graph.
@@ -71,7 +72,9 @@ def events_engine(
     )  # fmt: skip
     initial = None if nodes else graph.initial_state(program)
     stays = graph.workers.resident
-    plan = replace(plan, kinds=tuple(number[n] for n in kinds), initial=initial, resident=stays)
+    plan = replace(
+        plan, kinds=tuple(number[n] for n in kinds), initial=initial, resident=stays, seed=seed
+    )
     task = EventTask(plan, strings=names is not None, undirected=graph.undirected)
     make = graph.workers.exchange
     family = VersionPool(plan, task, make, graph.forget)
@@ -104,6 +107,7 @@ def plan_for(
         topologies=topologies,
         run=run,
         loop=loop,
+        sees=loop,
         store=store,
         max_iterations=limit,
         each=False,
@@ -128,7 +132,7 @@ def begin(
         names = StringIds.of(names.sorted, named)
     at = Position(chains=((),) * partitions, names=names)
     engine = EventsEngine(
-        family, at, reads_loop=any(spec.facts.reads_loop for spec in program.classes)
+        family, at, reads_loop=any(s.facts.reads_loop or s.facts.adapts for s in program.classes)
     )
     try:
         engine.load(named, nodes)

@@ -55,6 +55,12 @@ def why_from_init(
         (spec.cls.asynchronous is False, f"{name} says asynchronous = False"),
         (facts.source_missing, f"{facts.source_missing}"),
         (facts.changes_graph, f"{name} changes the graph itself"),
+        (
+            facts.draws - {"init"},
+            f"{name} draws random numbers, which follow from the iteration",
+        ),
+        (facts.adapts, f"{name}.adapt changes the state when a branch forks"),
+        (facts.reads_loop, f"{name} reads self.loop, so a branch may do other work"),
         (tolerance > 0, f"{name} stops short of its fixed point, by its tolerance"),
         (facts.reads_iteration, f"{name}.{facts.reads_iteration} reads the iteration"),
         (facts.gather_reads, f"{name}.gather reads self.{facts.gather_reads} of before"),
