@@ -202,25 +202,24 @@ class Limits(Vertex):
     max_iterations = 2
 
     def gather(self, iteration, source, delta):
-        r = self.results
-        r[0] = 1e308 * (10.0 + self.zero)
-        r[1] = r[0] - r[0]
-        r[2] = math.sqrt(self.zero - 1.0)
-        r[3] = math.log(self.zero)
-        r[4] = math.exp(self.zero + 1000.0)
-        r[5] = (self.zero + 2.0) ** 1e4
-        r[6] = self.zero**-1.0
-        r[7] = (self.zero - 8.0) ** 0.5
-        r[8] = np.log(self.zero)
-        r[9] = np.sqrt(self.zero - 1.0)
-        r[10] = (delta.values / self.zero).sum()
-        r[11] = math.pow(self.zero - 10.0, 5001.0)
-        r[12] = math.acos(self.zero + 2.0)
-        r[13] = max(self.zero, math.nan) + min(math.inf, self.zero)
-        r[14] = 1.0 if math.nan == r[1] else 2.0
-        r[15] = (self.zero - 10.0) ** 5001.0
-        r[16] = math.inf % (self.zero + 2.0)
-        r[17] = -1.0 // (self.zero + math.inf)
+        self.results[0] = 1e308 * (10.0 + self.zero)
+        self.results[1] = self.results[0] - self.results[0]
+        self.results[2] = math.sqrt(self.zero - 1.0)
+        self.results[3] = math.log(self.zero)
+        self.results[4] = math.exp(self.zero + 1000.0)
+        self.results[5] = (self.zero + 2.0) ** 1e4
+        self.results[6] = self.zero**-1.0
+        self.results[7] = (self.zero - 8.0) ** 0.5
+        self.results[8] = np.log(self.zero)
+        self.results[9] = np.sqrt(self.zero - 1.0)
+        self.results[10] = (delta.values / self.zero).sum()
+        self.results[11] = math.pow(self.zero - 10.0, 5001.0)
+        self.results[12] = math.acos(self.zero + 2.0)
+        self.results[13] = max(self.zero, math.nan) + min(math.inf, self.zero)
+        self.results[14] = 1.0 if math.nan == self.results[1] else 2.0
+        self.results[15] = (self.zero - 10.0) ** 5001.0
+        self.results[16] = math.inf % (self.zero + 2.0)
+        self.results[17] = -1.0 // (self.zero + math.inf)
 
     def scatter(self, iteration):
         self.emitAll(1.0)

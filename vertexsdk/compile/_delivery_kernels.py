@@ -18,6 +18,7 @@ import inspect
 import textwrap
 from typing import Any
 
+from vertexsdk.compile._arithmetic import ARITHMETIC
 from vertexsdk.compile._rewrite import CannotCompile, Globals
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.syntax import Method
@@ -28,7 +29,9 @@ _HEAD = """
 import numpy as np
 from vertexsdk.compile._intrinsics import as_bool as _as_bool, as_float as _as_float
 from vertexsdk.compile._intrinsics import as_int as _as_int
-"""
+from vertexsdk.compile._intrinsics import {arithmetic}
+_INT_MIN = np.int64(-9223372036854775808)
+""".format(arithmetic=", ".join(f"{n} as _{n}" for n in ARITHMETIC))
 
 AHEAD = 48  # messages between asking for an aggregate and comparing it
 _PULL_AHEAD = 128  # in-edges between asking for a message and reading it, in a pull

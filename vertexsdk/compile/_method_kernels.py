@@ -11,7 +11,6 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vertexsdk.compile._arithmetic import ARITHMETIC
 from vertexsdk.compile._delivery_kernels import AHEAD, deliver_source, user_function
 from vertexsdk.compile._rewrite import (
     EMIT_ARGS,
@@ -37,10 +36,8 @@ import numpy as np
 from vertexsdk.arrays.jit import {jit} as _jit
 from vertexsdk.compile._intrinsics import log_change as _log_change, log_emit as _log_emit
 from vertexsdk.compile._intrinsics import target_id as _target_id
-from vertexsdk.compile._intrinsics import draw as _draw, {arithmetic}
-_INT_MIN = np.int64(-9223372036854775808)
+from vertexsdk.compile._intrinsics import draw as _draw
 '''
-_IMPORTS = ", ".join(f"{n} as _{n}" for n in ARITHMETIC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +102,7 @@ def kernel_text(
     for name, algebra in spec.aggregators.items():
         _contribution(name, algebra, globals_)
     body = [
-        _HEAD.format(
-            name=spec.name, jit="njit_without_refcounts" if light else "njit", arithmetic=_IMPORTS
-        ),
+        _HEAD.format(name=spec.name, jit="njit_without_refcounts" if light else "njit"),
         deliver_source(spec.algebra),
         globals_.text(),
         _emission(shape, spec.algebra),
