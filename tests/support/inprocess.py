@@ -344,6 +344,8 @@ class InProcess:
             for destination, block in hop(p, command, blocks):
                 if destination == DRIVER:
                     reports.append(pickle.loads(block))
+                    if reports[-1].failure is not None:
+                        raise reports[-1].failure
                 else:
                     sent[destination].append((p, bytes(block)))
         inbox[:] = sent

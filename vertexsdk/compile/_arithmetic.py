@@ -27,10 +27,10 @@ from vertexsdk.compile import _intrinsics as intrinsics
 from vertexsdk.program.algebra import INT_MIN, to_int64
 from vertexsdk.program.program import ClassSpec
 
-__all__ = ["ARITHMETIC", "CompiledArithmetic", "interpreted_class", "interpreted_code"]
+__all__ = ["CompiledArithmetic", "arithmetic_imports", "interpreted_class", "interpreted_code"]
 
-ARITHMETIC = ["add", "as_whole", "ceil", "floor", "floor_divide", "mul", "power", "rounded",
-              "shift_left", "shift_right", "sub", "trunc"]  # fmt: skip
+_FUNCTIONS = ("add", "as_whole", "ceil", "draw", "floor", "floor_divide", "mul", "power", "rounded",
+              "shift_left", "shift_right", "sub", "trunc")  # fmt: skip
 _OPERATORS = "__int64__"  # what interpreted methods call the operators below
 _FUNCTION = "int64_of_"  # how the names of functions start that methods call
 _COMPILED: dict[type[ast.operator], str] = {
@@ -126,6 +126,14 @@ def _value(node: ast.AST) -> int | None:
     return None
 
 
+def arithmetic_imports(text: str) -> str:
+    """Return the lines of a module that define what the methods in its text call here."""
+    names = [n for n in _FUNCTIONS if f"_{n}(" in text]
+    lines = [f"from vertexsdk.compile._intrinsics import {n} as _{n}\n" for n in names]
+    lines += [f"_INT_MIN = np.int64({INT_MIN})\n"] if "_INT_MIN" in text else []
+    return "".join(lines)
+
+
 class CompiledArithmetic(_Arithmetic):
     """Replaces what Numba leaves undefined by the functions of `_intrinsics`."""
 
@@ -166,16 +174,23 @@ class CompiledArithmetic(_Arithmetic):
 
     def is_float(self, node: ast.AST) -> bool:
         """Whether an expression is a float for certain; its operators are Numba's then."""
-        if isinstance(node, ast.BinOp):
-            parts = self.is_float(node.left) or self.is_float(node.right)
-            return parts or isinstance(node.op, ast.Div)
-        if isinstance(node, ast.UnaryOp):
-            return self.is_float(node.operand)
-        if isinstance(node, ast.Call):
-            function = self.function(node.func)
-            whole = function in _CONVERSIONS or function in (math.gcd,)
-            return not whole and getattr(function, "__module__", "") == "math"
-        return isinstance(node, ast.Constant) and type(node.value) is float
+        match node:
+            case ast.BinOp():
+                parts = self.is_float(node.left) or self.is_float(node.right)
+                return parts or isinstance(node.op, ast.Div)
+            case ast.UnaryOp(operand=part) | ast.Subscript(value=part):
+                return self.is_float(part)
+            case ast.Call():
+                function = self.function(node.func)
+                if function in (abs, min, max):
+                    return any(map(self.is_float, node.args))
+                whole = function in _CONVERSIONS or function is math.gcd
+                return not whole and getattr(function, "__module__", "") == "math"
+            case ast.Constant():
+                return type(node.value) is float
+            case ast.Name():
+                return type(self.resolve(node.id)) is float
+        return False
 
     def call(self, name: str, *arguments: ast.expr) -> ast.Call:
         """See `_Arithmetic`."""
@@ -291,7 +306,7 @@ def _invert(x: Any) -> Any:
 
 
 def _operators() -> SimpleNamespace:
-    functions: dict[str, Any] = {name: getattr(intrinsics, name) for name in ARITHMETIC}
+    functions: dict[str, Any] = {name: getattr(intrinsics, name) for name in _FUNCTIONS}
     functions |= {f"i{n}": _wrapping(getattr(operator, f"i{n}")) for n in ("add", "sub", "mul")}
     for name in ("truediv", "floordiv", "mod"):
         functions |= {n: _dividing(getattr(operator, n)) for n in (name, f"i{name}")}

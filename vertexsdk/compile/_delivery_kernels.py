@@ -18,7 +18,7 @@ import inspect
 import textwrap
 from typing import Any
 
-from vertexsdk.compile._arithmetic import ARITHMETIC
+from vertexsdk.compile._arithmetic import arithmetic_imports
 from vertexsdk.compile._rewrite import CannotCompile, Globals
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.syntax import Method
@@ -29,9 +29,7 @@ _HEAD = """
 import numpy as np
 from vertexsdk.compile._intrinsics import as_bool as _as_bool, as_float as _as_float
 from vertexsdk.compile._intrinsics import as_int as _as_int
-from vertexsdk.compile._intrinsics import {arithmetic}
-_INT_MIN = np.int64(-9223372036854775808)
-""".format(arithmetic=", ".join(f"{n} as _{n}" for n in ARITHMETIC))
+"""
 
 AHEAD = 48  # messages between asking for an aggregate and comparing it
 _PULL_AHEAD = 128  # in-edges between asking for a message and reading it, in a pull
@@ -425,4 +423,5 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
         pull = pull.replace("{ahead}", str(_PULL_AHEAD)).replace("{rows}", str(_ROWS))
         # An unsigned index saves the test for a negative one, a quarter of a pull's time.
         body += pull.replace("_u(", "(" if python else "np.uint64(")
-    return "\n".join([_HEAD, globals_.text(), body])
+    own = globals_.text()
+    return "\n".join([_HEAD + arithmetic_imports(own), own, body])

@@ -106,6 +106,7 @@ def _arguments(text: str) -> list[str]:
 
 def _python_type(type_: str) -> str:
     """A type of Numba's as Python calls it."""
+    type_ = re.sub(r"^OptionalType\((.*)\)$", r"\1", type_)
     literal = re.match(r"Literal\[(\w+)\]", type_)
     if literal:
         return literal.group(1)

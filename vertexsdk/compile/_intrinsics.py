@@ -9,6 +9,7 @@ import hashlib
 import math
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, lower_builtin, overload, type_callable
 
 from vertexsdk.arrays.jit import njit
 from vertexsdk.program.algebra import to_int64
@@ -139,33 +140,44 @@ trunc = _to_whole("trunc", math.trunc, np.trunc)
 rounded = _to_whole("rounded", round, np.rint)
 
 
-def _wrapping(name: str, instruction: str, operation: Callable[[Any, Any], Any]) -> Any:
-    """Make an operation of ints that wraps around: Numba's own lets LLVM assume it does not."""
+def _wrapping(instruction: str, operation: Callable[[Any, Any], Any]) -> Any:
+    """Make an operation of ints that wraps around: Numba's own lets LLVM assume it does not.
 
-    @intrinsic
-    def whole(typing_context, a, b):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            return getattr(builder, instruction)(*arguments)
-
-        return types.int64(types.int64, types.int64), generate
+    It is typed and lowered in place, as operators are, because compiling an overload takes longer.
+    """
 
     def apply(a: Any, b: Any) -> Any:
         x = operation(a, b)
         return to_int64(x) if type(x) is int else x
 
-    def compiled(a, b):  # type: ignore[no-untyped-def]
-        if isinstance(a, _WHOLE) and isinstance(b, _WHOLE):
-            return lambda a, b: whole(a, b)  # type: ignore[call-arg]
-        return lambda a, b: operation(a, b)
+    apply.__name__ = operation.__name__  # in messages of the compiler
 
-    apply.__name__ = apply.__qualname__ = name
-    overload(apply)(compiled)
+    @type_callable(apply)
+    def of_types(context):  # type: ignore[no-untyped-def]
+        def result(a, b):  # type: ignore[no-untyped-def]
+            if isinstance(a, _WHOLE) and isinstance(b, _WHOLE):
+                return types.int64
+            return context.resolve_function_type(operation, (a, b), {}).return_type
+
+        return result
+
+    @lower_builtin(apply, types.Any, types.Any)
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        whole = all(isinstance(t, _WHOLE) for t in signature.args)
+        own = None if whole else context.typing_context.resolve_function_type(
+            operation, signature.args, {})  # fmt: skip
+        wanted = (types.int64, types.int64) if own is None else own.args
+        a, b = map(partial(context.cast, builder), arguments, signature.args, wanted)
+        if own is None:
+            return getattr(builder, instruction)(a, b)
+        return context.get_function(operation, own)(builder, (a, b))
+
     return apply
 
 
-add = _wrapping("add", "add", operator.add)
-sub = _wrapping("sub", "sub", operator.sub)
-mul = _wrapping("mul", "mul", operator.mul)
+add = _wrapping("add", operator.add)
+sub = _wrapping("sub", operator.sub)
+mul = _wrapping("mul", operator.mul)
 
 
 def floor_divide(a: Any, b: Any) -> Any:

@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vertexsdk.compile._arithmetic import arithmetic_imports
 from vertexsdk.compile._delivery_kernels import AHEAD, deliver_source, user_function
 from vertexsdk.compile._rewrite import (
     EMIT_ARGS,
@@ -36,7 +37,6 @@ import numpy as np
 from vertexsdk.arrays.jit import {jit} as _jit
 from vertexsdk.compile._intrinsics import log_change as _log_change, log_emit as _log_emit
 from vertexsdk.compile._intrinsics import target_id as _target_id
-from vertexsdk.compile._intrinsics import draw as _draw
 '''
 
 
@@ -72,7 +72,9 @@ def kernel_text(
     assert spec.algebra is not None
 
     base = ["G_ids", "G_start", "G_stop", "G_target", "G_ghost_ids", "G_value", "G_reverse"]
-    base += ["G_vertices", "G_loops", "G_forked"]
+    base += ["G_vertices"]
+    base += ["G_loops"] if spec.facts.reads_loop else []
+    base += ["G_forked"] if spec.facts.adapts else []
     base += ["G_seed", "G_keys", "G_step", "G_calls"] if spec.facts.draws else []
     base += [f"S_{n}" for n in spec.states]
     base += [f"P_{n}" for n, (t, _) in spec.params.items() if dtype_of(t) != object]
@@ -87,7 +89,7 @@ def kernel_text(
     places: dict[str, Place] = {}
     logs = False
     message: tuple[str, str] | None = None
-    for root in METHODS:
+    for root in METHODS if spec.facts.adapts else METHODS[:-1]:
         args = sending if root == "scatter" else plain
         parts = [
             rewrite_method(spec, method, root, shape, globals_, strings)
@@ -101,8 +103,9 @@ def kernel_text(
         message = next((p.message for p in parts if p.message), message)
     for name, algebra in spec.aggregators.items():
         _contribution(name, algebra, globals_)
+    head = _HEAD.format(name=spec.name, jit="njit_without_refcounts" if light else "njit")
     body = [
-        _HEAD.format(name=spec.name, jit="njit_without_refcounts" if light else "njit"),
+        head + arithmetic_imports("\n".join([globals_.text(), *texts])),
         deliver_source(spec.algebra),
         globals_.text(),
         _emission(shape, spec.algebra),
@@ -209,17 +212,14 @@ def _emit_id(i, vertex, x, start, stop, target, ids, ghost_ids, SX, SH, LK, LV, 
 
 def _init(args: list[str], own: str, adapt: str | None) -> str:
     call = ", ".join(args)
-    adaptation = (
-        "" if adapt is None else f"if G_forked:\n            _adapt_adapt(_i, k >> 12{adapt})"
-    )
+    adapt = "" if adapt is None else f"\n        if G_forked: _adapt_adapt(_i, k >> 12{adapt})"
     return f"""
 @_jit
 def init(todo, lo, hi, {call}):
     for k in range(lo, hi):
         _i = todo[k]
         before = L_n[0]
-        _init_init(_i, k >> 12{own})
-        {adaptation}
+        _init_init(_i, k >> 12{own}){adapt}
         if L_n[0] > L_k.shape[0]:
             L_n[0] = before
             return k

@@ -108,7 +108,9 @@ class NativeMethods:
             t.ids, t.start, t.stop, t.target, t.ghost_ids,
             self._no_values if along is None else records(along, spec.value_dtype),
             t.reverse if t.reverse is not None else NO_BOOLS,
-            self.num_vertices, self.loops, self.forked,
+            self.num_vertices,
+            *([self.loops] if spec.facts.reads_loop else []),
+            *([self.forked] if spec.facts.adapts else []),
         ]  # fmt: skip
         if spec.facts.draws:
             keys = self._random_keys(v)
