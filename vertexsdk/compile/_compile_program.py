@@ -13,7 +13,7 @@ from vertexsdk.compile._rewrite import CannotCompile
 from vertexsdk.compile.plan import Plan, shape_of
 from vertexsdk.errors import ProgramError, VertexError
 from vertexsdk.program.algebra import dtype_of
-from vertexsdk.program.program import ClassSpec
+from vertexsdk.program.program import ClassSpec, compiled_params
 
 __all__ = ["InterpretedWarning", "compile_program"]
 
@@ -95,5 +95,6 @@ def _text(spec: ClassSpec, plan: Plan, strings: bool, light: bool) -> KernelText
         if a.dtype == object or a.size is not None:
             raise CannotCompile.in_class(spec, f"aggregator {name} is no number", name)
     return kernel_text(
-        spec, shape=plan.shape, strings=strings, tolerance=plan.tolerance > 0, light=light
-    )
+        spec, params=compiled_params(spec, plan.params).keys(), shape=plan.shape, strings=strings,
+        tolerance=plan.tolerance > 0, light=light,
+    )  # fmt: skip

@@ -79,6 +79,8 @@ def _reason(error: Exception) -> str:
         name, types = match.group(1), [_python_type(t) for t in _arguments(match.group(2))]
         element = re.search(r"array\((\w+)", match.group(2))
         if name in ("setitem", "static_setitem") and element:
+            if "readonly" in match.group(2):
+                return "a read-only array is written to"
             return f"a {types[-1]} is assigned to a {_python_type(element.group(1))}"
         if name in _OPERATORS:
             return f"{_OPERATORS[name]} of {' and '.join(types)} does not compile"

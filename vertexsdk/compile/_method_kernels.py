@@ -8,7 +8,7 @@ that they do not depend on the number of threads.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from vertexsdk.compile._arithmetic import arithmetic_imports
@@ -22,7 +22,7 @@ from vertexsdk.compile._rewrite import (
     functions_text,
     rewrite_method,
 )
-from vertexsdk.program.algebra import Algebra, dtype_of
+from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.facts import METHODS
 from vertexsdk.program.program import ClassSpec
 from vertexsdk.program.syntax import reachable
@@ -54,12 +54,19 @@ class KernelText:
 
 
 def kernel_text(
-    spec: ClassSpec, *, shape: str, strings: bool, tolerance: bool, light: bool = False
+    spec: ClassSpec,
+    *,
+    params: Collection[str],
+    shape: str,
+    strings: bool,
+    tolerance: bool,
+    light: bool = False,
 ) -> KernelText:
     """Return the module text for a class.
 
     Args:
         spec: the class.
+        params: those of its parameters that compile.
         shape: the message layout of the program.
         strings: vertex ids are codes of strings, so arithmetic on them is refused.
         light: compile without reference counts, several times faster; does not compile where a
@@ -77,13 +84,13 @@ def kernel_text(
     base += ["G_forked"] if spec.facts.adapts else []
     base += ["G_seed", "G_keys", "G_step", "G_calls"] if spec.facts.draws else []
     base += [f"S_{n}" for n in spec.states]
-    base += [f"P_{n}" for n, (t, _) in spec.params.items() if dtype_of(t) != object]
+    base += [f"P_{n}" for n in spec.params if n in params]
     base += [f"A_{n}" for n in spec.aggregators] + [f"C_{n}" for n in spec.aggregators]
     plain = [*base, *LOG_ARGS]
     sending = [*plain, "E_out", "E_has", "E_sx", "E_sh", *EMIT_ARGS[1:]]
     if shape == "derived":
         sending = [*plain, *(f"T_{n}" for n in spec.states), "E_first", *EMIT_ARGS[1:]]
-    globals_ = Globals()
+    globals_ = Globals(params=frozenset(params))
     texts: list[str] = []
     own: dict[str, str] = {}
     places: dict[str, Place] = {}

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.compile._arithmetic import CompiledArithmetic
-from vertexsdk.program.algebra import INT_MIN, VertexId, dtype_of, to_int64
+from vertexsdk.program.algebra import INT_MIN, VertexId, to_int64
 from vertexsdk.program.program import ClassSpec, declaration_line
 from vertexsdk.program.syntax import Method, target_loop_shape
 
@@ -76,6 +76,7 @@ class Globals:
     functions: dict[str, str] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
+    params: frozenset[str] = frozenset()  # that compile
     loops: list[str] = field(default_factory=list)  # with which `self.loop` is compared
 
     def bind(self, method: Method, node: ast.AST, name: str, value: Any) -> None:
@@ -275,7 +276,8 @@ class _Rewriter(CompiledArithmetic):
             kind = spec.params.get(name, (None,))[0]
             return kind is float or (name in spec.states and spec.states[name].dtype.kind == "f")
         if isinstance(base, ast.Name) and base.id in self.loops:
-            return name == "value" and spec.value_dtype == "float64"
+            own = isinstance(spec.cls.edge, Mapping) and spec.cls.edge.get(name) is float
+            return own or (name == "value" and spec.value_dtype == "float64")
         if isinstance(base, ast.Name) and base.id == self.delta and self.delta:
             return spec.algebra is not None and spec.algebra.dtype.kind == "f"
         if self.method.is_self(base) and base.attr in spec.aggregators:
@@ -296,9 +298,10 @@ class _Rewriter(CompiledArithmetic):
                 node,
             )
         if name in self.spec.params:
-            kind = self.spec.params[name][0]
-            if dtype_of(kind) == object:
-                raise self.fail(node, f"parameter {name} is no number")
+            if name not in self.globals.params:
+                raise self.fail(
+                    node, f"parameter {name} is no number, nor a tuple or array of them"
+                )
             return self.expr(f"P_{name}")
         if name == "id":
             if self.strings:

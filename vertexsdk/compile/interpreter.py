@@ -26,7 +26,7 @@ from vertexsdk.graph.edge_attributes import attribute_types, records
 from vertexsdk.graph.id_codec import IdCodec
 from vertexsdk.program.algebra import Algebra, VertexId
 from vertexsdk.program.fields import StateField
-from vertexsdk.program.program import ClassSpec
+from vertexsdk.program.program import ClassSpec, constant_of
 from vertexsdk.program.vertex import Aggregator, Delta, Target, Vertex
 
 __all__ = ["Cursor", "InterpretedMethods", "combiner", "equal", "random_key", "random_step",
@@ -466,7 +466,8 @@ def new_cursor(
         value = params[name]
         if kind is VertexId and names is not None and isinstance(value, int):
             value = names.decode(value)
-        vertex.__dict__[name] = value
+        constant = constant_of(value)
+        vertex.__dict__[name] = value if constant is None else constant
     vertex.num_vertices = num_vertices
     vertex.loop = loop
     return vertex

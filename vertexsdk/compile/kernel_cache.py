@@ -14,11 +14,12 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
+from numba import typeof
 
 from vertexsdk.compile._compile_program import Compiled, compile_program
 from vertexsdk.compile._method_kernels import KernelText
 from vertexsdk.compile.plan import Plan
-from vertexsdk.program.program import ClassSpec
+from vertexsdk.program.program import ClassSpec, compiled_params
 
 __all__ = ["compiled_plan"]
 
@@ -43,6 +44,8 @@ def compiled_plan(
         *(id(spec) for spec in plan.program.classes), plan.program.mixed,
         plan.shape, plan.tolerance > 0, plan.threads, len(plan.topologies), plan.each, plan.trims,
         plan.warm is None, strings, bool(compiled),
+        *(str(typeof(x)) for s in plan.program.classes
+          for x in compiled_params(s, plan.params).values()),
         *(part for spec in plan.program.classes for part in _environment(spec, alive)),
     )  # fmt: skip
     cached = _known.get(key)

@@ -21,8 +21,7 @@ from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.graph.edge_attributes import no_values, records
-from vertexsdk.program.algebra import dtype_of
-from vertexsdk.program.program import ClassSpec
+from vertexsdk.program.program import ClassSpec, compiled_params
 
 __all__ = ["NativeMethods"]
 
@@ -81,7 +80,7 @@ class NativeMethods:
         self._keys: tuple[Array, Array] = (NO_BOOLS, NO_BOOLS)  # ids, keys
         self.spec, self.module, self.shape = spec, module, shape
         self.column = column
-        self.params = params
+        self.params = list(compiled_params(spec, params).values())
         self.num_vertices = num_vertices
         self.tolerance = tolerance
         self.threads = 1 if logs else threads
@@ -116,10 +115,7 @@ class NativeMethods:
             keys = self._random_keys(v)
             arguments += [self.seed, keys, self._step, np.zeros(len(keys), np.int32)]
         arguments += [v.states[self.column(name)] for name in spec.states]
-        for name, (kind, _) in spec.params.items():
-            dtype = dtype_of(kind)
-            if dtype != object:
-                arguments.append(dtype.type(self.params[name]).item())
+        arguments += self.params
         arguments += [aggregates[name] for name in spec.aggregators]
         arguments += [blocks[name] for name in spec.aggregators]
         return (*arguments, *log.arrays())

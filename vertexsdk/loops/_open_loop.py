@@ -212,7 +212,7 @@ def _check_params(
     """Refuse parameters that differ from those of the loop."""
     own = program.bind(ledger.params)
     for name, value in program.bind({**ledger.params, **(params or {})}).items():
-        if value != own[name]:
+        if not np.array_equal(value, own[name]):
             raise InputError(
                 f"loop {loop!r} was opened with {name}={own[name]!r}, not {value!r}: resume it "
                 "with that, or open another loop"

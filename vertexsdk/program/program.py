@@ -25,7 +25,8 @@ from vertexsdk.program.fields import StateField
 from vertexsdk.program.syntax import Method, reachable
 from vertexsdk.program.vertex import MISSING, Vertex, declared_fields, on_definition
 
-__all__ = ["ClassSpec", "Program", "analyse", "declaration_line", "new_driver", "spec_of"]
+__all__ = ["ClassSpec", "Program", "analyse", "compiled_params", "constant_of", "declaration_line",
+           "new_driver", "spec_of"]  # fmt: skip
 
 DIRECTIONS = ("out", "in", "both", "undirected")
 READ_ONLY = ("id", "loop", "num_vertices", "targets")
@@ -232,6 +233,8 @@ def _convert(program: str, name: str, kind: Any, value: Any) -> Any:
             return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[
                 value.lower()
             ]
+        if (typing.get_origin(kind) or kind) is tuple and isinstance(value, list):
+            return tuple(value)
         if kind in (int, float, str, bool):
             if kind is int and isinstance(value, float) and value != int(value):
                 raise ValueError
@@ -243,6 +246,30 @@ def _convert(program: str, name: str, kind: Any, value: Any) -> Any:
             f"{program}: parameter {name} takes {kind.__name__}, not {value!r}"
         ) from None
     return value
+
+
+def constant_of(value: Any) -> Any:
+    """Return a parameter that is a tuple or array of numbers as methods get it; else None.
+
+    Its ints wrap around, and an array is a copy that cannot be written to.
+    """
+    if isinstance(value, tuple) and value and all(isinstance(x, (int, float)) for x in value):
+        return tuple(to_int64(x) if type(x) is int else x for x in value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "bif":
+        array = np.array(value, order="C")
+        array.flags.writeable = False
+        return array
+    return None
+
+
+def compiled_params(spec: ClassSpec, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that compiled methods take, as they get them."""
+    kinds = {name: dtype_of(kind) for name, (kind, _) in spec.params.items()}
+    values = {
+        n: constant_of(params[n]) if t == object else t.type(params[n]).item()
+        for n, t in kinds.items()
+    }
+    return {n: x for n, x in values.items() if x is not None}
 
 
 _SPECS: dict[type, ClassSpec] = {}

@@ -61,7 +61,8 @@ def param(default: Any = MISSING) -> Any:
         default: where a run gives no value; without a default every run must give one.
 
     Returns:
-        The declaration; in a method `self.NAME` is the value.
+        The declaration; in a method `self.NAME` is the value. Numbers compile, and so do tuples
+        and NumPy arrays of numbers, which methods can only read.
 
     >>> class Reach(Vertex, abstract=True):
     ...     origin: int = param()
