@@ -19,6 +19,7 @@ from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import RunError
 from vertexsdk.graph._id_index import Index
 from vertexsdk.graph._placement import Placement
+from vertexsdk.graph.edge_attributes import no_values
 from vertexsdk.graph.load._radix_sort import (
     BACKWARD,
     BOTH,
@@ -261,7 +262,7 @@ def build_topology(
         ids, start = _to_local(own, inbound_ids, variant, partition, owners, vertices)
     value = rows.value
     if value is None and variant.value is not None and not len(rows.target):
-        value = np.empty(0, variant.value)  # edges may come
+        value = no_values(0, variant.value)  # edges may come
     inbound = [np.searchsorted(ids, some).astype(np.int32) for some in inbound_ids]
     all_inbound = np.concatenate(inbound)
     slots = len(ids) + len(own.ghost)
