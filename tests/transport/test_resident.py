@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import random
 import signal
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +23,9 @@ from pyspark.sql import SparkSession
 from tests.support.clusters import Driver
 from vertexsdk import Graph, MainLoop, Program, run
 from vertexsdk.algorithms import ConnectedComponents, PageRank, ShortestPaths
+from vertexsdk.errors import InputError
+from vertexsdk.transport._channels import CHUNK, join, local_address, split
+from vertexsdk.transport.transport import DRIVER, PEERS, Blocks
 
 pytestmark = pytest.mark.cluster
 
@@ -46,7 +55,8 @@ def rows(result: Any) -> dict[str, float]:
 def taken(spark: SparkSession) -> int:
     from vertexsdk.transport import resident
 
-    return resident._taken[spark.sparkContext.applicationId]
+    of_session = spark.sparkContext.applicationId
+    return sum(x.partitions for x in resident._launches if x.application == of_session and x.alive)
 
 
 def same_answers(spark: SparkSession, seed: int, partitions: int, text: bool) -> list[Any]:
@@ -183,3 +193,265 @@ def test_a_method_that_fails_leaves_the_processors_alive(driver: Driver) -> None
     assert "vertex 7 is wrong" in first
     assert first == second
     assert reason == "converged"
+
+
+def run_again(spark: SparkSession, partitions: int) -> list[Any]:
+    """What a task reports of blocks, when the hop in which one failed is run again."""
+    from vertexsdk.transport.spark import SparkTransport
+
+    def task(
+        partition: int, order: tuple[int, bool], blocks: Blocks
+    ) -> Iterator[tuple[int, bytes]]:
+        number, bad = order
+        if bad and partition == partitions - 1:
+            raise InputError("wrong")
+        for other in range(partitions):
+            yield other, b"%d-%d" % (number, partition)
+        yield DRIVER, b" ".join(block for _, block in blocks)
+
+    workers = SparkTransport(spark).workers(partitions)
+    assert workers.resident
+    exchange = workers.exchange(task)
+    said = [exchange.hop((0, False))]
+    for _ in range(2):
+        with contextlib.suppress(InputError):
+            exchange.hop((1, True))
+            said.append([b"no failure"])
+    said += [exchange.hop((k, False)) for k in (1, 2)]
+    exchange.close()
+    workers.close()
+    return said
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_hop_that_failed_can_be_run_again(driver: Driver, partitions: int) -> None:
+    came = [b" ".join(b"%d-%d" % (k, p) for p in range(partitions)) for k in (0, 1)]
+    each = [[block] * partitions for block in (b"", *came)]
+    assert driver.run(run_again, partitions) == each
+
+
+def send_much(spark: SparkSession, size: int) -> list[bytes]:
+    from vertexsdk.transport import _channels
+    from vertexsdk.transport.spark import SparkTransport
+
+    def task(partition: int, _: Any, blocks: Blocks) -> Iterator[tuple[int, Any]]:
+        block = bytes(range(256)) * (size // 256)
+        yield 1 - partition, block
+        blocks, _ = yield PEERS, b""  # type: ignore[misc]
+        yield DRIVER, b"equal" if blocks == [(1 - partition, block)] else b"different"
+        yield 1 - partition, block
+
+    assert size > 2 * _channels.CHUNK
+    workers = SparkTransport(spark).workers(2)
+    assert workers.resident
+    try:
+        return workers.exchange(task).hop(bytes(size))
+    finally:
+        workers.close()
+
+
+def test_long_blocks_go_in_frames(driver: Driver) -> None:
+    assert driver.run(send_much, 40 << 20) == [b"equal", b"equal"]
+
+
+def test_messages_are_cut_into_frames() -> None:
+    parts = [b"", b"a", bytes(CHUNK), bytes(2 * CHUNK + 3)]
+    frames = [bytes(frame) for frame in split(parts)]
+    assert [len(frame) for frame in frames[1:]] == [0, 1, CHUNK, CHUNK, CHUNK, 3]
+    assert join(frames) == parts
+
+
+def cut_off(spark: SparkSession) -> tuple[int, bool, float]:
+    """Answers before and after the connection between two processors is cut."""
+    graph = Graph.from_arrays(*edges(1), spark=spark, partitions=2)
+
+    def answer() -> dict[str, float]:
+        return rows(run(PageRank, graph, params={"iterations": 5}, backend="memory://"))
+
+    def cut(partition: int) -> int:
+        import gc
+
+        import zmq
+
+        from vertexsdk.transport._resident_worker import _Worker
+
+        worker = next(x for x in gc.get_objects() if isinstance(x, _Worker))
+        port = worker.inbox.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2]
+        cuts = 0
+        for name in os.listdir("/proc/self/fd") if partition == 0 else []:
+            with (
+                contextlib.suppress(OSError, IndexError),
+                socket.socket(fileno=os.dup(int(name))) as end,
+            ):
+                if str(end.getsockname()[1]) == port and end.getpeername():
+                    end.shutdown(socket.SHUT_RDWR)
+                    cuts += 1
+        return cuts
+
+    before = answer()
+    cuts = sum(graph.workers.run(cut))
+    began = time.monotonic()
+    same = answer() == before
+    seconds = time.monotonic() - began
+    graph.unpersist()
+    return cuts, same, seconds
+
+
+def test_a_cut_between_processors_is_noticed(driver: Driver) -> None:
+    cuts, same, seconds = driver.run(cut_off)
+    assert cuts == 1
+    assert same
+    assert seconds < 60.0
+
+
+def idle(spark: SparkSession) -> list[Any]:
+    """Slots that are taken, before and after the idle timeout, and whether an answer is equal."""
+    from vertexsdk.transport import resident
+
+    graph = Graph.from_arrays(*edges(1), spark=spark, partitions=2)
+    usual, resident.IDLE_SECONDS = resident.IDLE_SECONDS, 1.0
+    try:
+        first = rows(run(PageRank, graph, params={"iterations": 5}, backend="memory://"))
+        slots = [taken(spark)]
+        end = time.monotonic() + 20
+        while taken(spark) and time.monotonic() < end:
+            time.sleep(0.1)
+        slots.append(taken(spark))
+    finally:
+        resident.IDLE_SECONDS = usual
+    again = run(PageRank, graph, params={"iterations": 5}, backend="memory://")
+    slots.append(taken(spark))
+    same = rows(again) == first
+    graph.unpersist()
+    return [*slots, same]
+
+
+def test_idle_processors_end_and_start_again(driver: Driver) -> None:
+    assert driver.run(idle) == [2, 0, 2, True]
+
+
+def in_threads(spark: SparkSession) -> tuple[int, int, int]:
+    """Launches and slots of a graph that three threads use first at the same time."""
+    from vertexsdk.transport import resident
+
+    before = len(resident._launches)
+    graph = Graph.from_arrays(*edges(1), spark=spark, partitions=2)
+
+    def answer(k: int) -> dict[str, float]:
+        given: Any = {"params": {"iterations": 5}, "backend": "memory://", "loop": f"t{k}"}
+        return rows(run(PageRank, graph, **given))
+
+    with ThreadPoolExecutor(3) as pool:
+        answers = list(pool.map(answer, range(3)))
+    assert answers[0] == answers[1] == answers[2]
+    slots, launches = taken(spark), len(resident._launches) - before
+    graph.unpersist()
+    return launches, slots, taken(spark)
+
+
+def test_threads_share_the_processors_of_a_graph(driver: Driver) -> None:
+    assert driver.run(in_threads) == (1, 2, 0)
+
+
+def forked(spark: SparkSession) -> tuple[str, bool, int]:
+    """What a forked process is told, and whether its parent's processors answer after it."""
+    graph = Graph.from_arrays(*edges(1), spark=spark, partitions=2)
+    first = rows(run(PageRank, graph, params={"iterations": 5}, backend="memory://"))
+    processes = graph.workers.run(lambda partition: os.getpid())
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        try:
+            graph.workers.run(lambda partition: partition)
+        except BaseException as error:
+            os.write(writer, str(error).encode())
+        graph.workers.close()
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    alive = graph.workers.run(lambda partition: os.getpid()) == processes
+    same = rows(run(PageRank, graph, params={"iterations": 5}, backend="memory://")) == first
+    graph.unpersist()
+    return said, same and alive, taken(spark)
+
+
+def test_a_forked_process_leaves_the_processors_alone(driver: Driver) -> None:
+    said, same, slots = driver.run(forked)
+    assert "forked" in said
+    assert same
+    assert slots == 0
+
+
+def not_started(spark: SparkSession) -> tuple[bool, str, bool]:
+    """A launch whose workers cannot register in time: every hop is a job, and one line says so."""
+    from vertexsdk.transport import resident
+
+    lines = StringIO()
+    handler = logging.StreamHandler(lines)
+    logging.getLogger("vertexsdk").addHandler(handler)
+    usual, resident.START_SECONDS = resident.START_SECONDS, -1.0
+    try:
+        graph = Graph.from_arrays(*edges(1), spark=spark, partitions=2)
+        jobs = rows(run(PageRank, graph, params={"iterations": 5}, backend="memory://"))
+    finally:
+        resident.START_SECONDS = usual
+        logging.getLogger("vertexsdk").removeHandler(handler)
+    local = Graph.from_arrays(*edges(1), partitions=2)
+    same = jobs == pytest.approx(
+        rows(run(PageRank, local, params={"iterations": 5}, backend="memory://"))
+    )
+    stays = graph.workers.resident
+    graph.unpersist()
+    return stays, lines.getvalue(), same
+
+
+def test_processors_that_do_not_start_are_replaced_by_jobs(driver: Driver) -> None:
+    stays, lines, same = driver.run(not_started)
+    assert not stays
+    assert "processors did not start, so each iteration is a Spark job: 0 of 2" in lines
+    assert same
+
+
+STOPPED = """
+import time
+from vertexsdk import Graph, RunError, run, session
+from vertexsdk.algorithms import Degree
+
+spark = session("local[3]")
+graph = Graph.from_arrays([1, 2, 3], [2, 3, 1], spark=spark)
+run(Degree, graph, backend="memory://", progress=False).close()
+assert graph.workers.resident
+spark.stop()
+time.sleep(1)
+try:
+    run(Degree, graph, backend="memory://", progress=False)
+except RunError as error:
+    print("said:", error)
+graph.unpersist()
+again = Graph.from_arrays([1, 2, 3], [2, 3, 1], spark=session("local[3]"))
+run(Degree, again, backend="memory://", progress=False).close()
+print("resident:", again.workers.resident)
+"""
+
+
+def test_a_session_that_stops_takes_its_processors_along() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED], capture_output=True, text=True, timeout=180, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    first, second = done.stdout.splitlines()
+    assert "session was stopped; start one, and make the graph with it" in first
+    assert second == "resident: True"
+
+
+def test_addresses_are_those_of_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert local_address("127.0.0.1") == "127.0.0.1"
+    assert local_address("[::1]") == "[::1]"
+    both = [
+        (socket.AF_INET6, socket.SOCK_DGRAM, 17, "", ("::1", 9, 0, 0)),
+        (socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.0.1", 9)),
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
+    assert local_address("localhost") == "127.0.0.1"

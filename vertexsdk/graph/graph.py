@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -157,6 +158,7 @@ class Graph:
         self._infos: dict[Variant, VariantInfo] = {}
         self.string_table: StringIds | None = None
         self.string_broadcast: Any = None
+        self._lock = threading.RLock()  # what several threads use is loaded once
         self._workers: Workers | None = None
         self._borrows = False  # the workers are another graph's
         self._initial: dict[tuple[type, ...], Any] = {}
@@ -370,10 +372,11 @@ class Graph:
         """
         if not isinstance(variant, Variant):
             variant = Variant(*variant)
-        workers = self.workers
-        if variant not in self._infos:
-            self._infos[variant] = self._load(variant, workers)
-        return self._infos[variant]
+        with self._lock:
+            workers = self.workers
+            if variant not in self._infos:
+                self._infos[variant] = self._load(variant, workers)
+            return self._infos[variant]
 
     def use_workers(self, workers: Workers) -> None:
         """Have partitions where those of another graph are, which outlives this one."""
@@ -385,12 +388,13 @@ class Graph:
 
         If an executor was lost, there are new ones, and the graph is loaded again when needed.
         """
-        if self._workers is not None and not self._borrows and not self._workers.whole():
-            self.unpersist()
-        if self._workers is None:
-            self._workers = self.transport.workers(self.partitions)
-            weakref.finalize(self, self._workers.close)
-        return self._workers
+        with self._lock:
+            if self._workers is not None and not self._borrows and not self._workers.whole():
+                self.unpersist()
+            if self._workers is None:
+                self._workers = self.transport.workers(self.partitions)
+                weakref.finalize(self, self._workers.close)
+            return self._workers
 
     def initial_state(self, program: Program) -> Any:
         """Return a broadcast of the `VertexAttributes` that fill fields of a program.

@@ -7,16 +7,20 @@ heartbeats of ZMTP, which ZeroMQ's own threads answer, however long a task compu
 
 from __future__ import annotations
 
+import pickle
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import zmq
 from zmq.auth.thread import ThreadAuthenticator
 
-__all__ = ["Keys", "Lost", "context", "disconnected", "local_address"]
+__all__ = ["Keys", "Lost", "context", "disconnected", "join", "local_address", "split"]
 
 HEARTBEAT_MS, SILENT_MS = 2_000, 10_000  # between beats; after which a silent peer is gone
+CHUNK = 16 << 20  # bytes of a frame: heartbeats go between frames, so a longer one looks silent
 _DOMAIN = "vertexsdk"
 
 
@@ -65,6 +69,7 @@ class Keys:
 def context(keys: Keys) -> tuple[zmq.Context[zmq.Socket[bytes]], ThreadAuthenticator]:
     """Return a context whose servers admit the workers of a launch, and what admits them."""
     made = zmq.Context()
+    made.setsockopt(zmq.IPV6, 1)
     authenticator = ThreadAuthenticator(made)
     authenticator.start()
     authenticator.configure_curve_callback(_DOMAIN, credentials_provider=keys)
@@ -76,6 +81,28 @@ def _beat(sock: zmq.Socket[bytes]) -> None:
     sock.sndhwm = sock.rcvhwm = 0  # a superstep's blocks; their number says nothing of their size
     sock.heartbeat_ivl, sock.heartbeat_timeout = HEARTBEAT_MS, SILENT_MS
     sock.handshake_ivl = 3 * SILENT_MS
+
+
+def split(parts: Sequence[bytes]) -> list[bytes | memoryview]:
+    """Cut the parts of a message into frames of at most `CHUNK` bytes, for `join`.
+
+    >>> join([bytes(frame) for frame in split([b"a", b""])])
+    [b'a', b'']
+    """
+    counts = [max(1, -(-len(part) // CHUNK)) for part in parts]
+    frames: list[bytes | memoryview] = [pickle.dumps(counts)]
+    for part, count in zip(parts, counts, strict=True):
+        whole = memoryview(part)
+        cut = [whole[k * CHUNK : (k + 1) * CHUNK] for k in range(count)]
+        frames += cut if count > 1 else [part]
+    return frames
+
+
+def join(frames: list[bytes]) -> list[bytes]:
+    """Return the parts of a message from a peer of the launch."""
+    rest = iter(frames[1:])
+    counts = pickle.loads(frames[0])
+    return [next(rest) if n == 1 else b"".join(islice(rest, n)) for n in counts]
 
 
 def disconnected(monitor: zmq.Socket[bytes]) -> bool:
@@ -90,8 +117,10 @@ def disconnected(monitor: zmq.Socket[bytes]) -> bool:
 
 
 def local_address(peer: str) -> str:
-    """The address of this host on the network by which it reaches another host."""
-    family, _, _, _, where = socket.getaddrinfo(peer, 9, type=socket.SOCK_DGRAM)[0]
+    """The address of this host on the network by which it reaches another host, as in a URL."""
+    found = socket.getaddrinfo(peer.strip("[]"), 9, type=socket.SOCK_DGRAM)
+    family, _, _, _, where = min(found, key=lambda one: one[0] != socket.AF_INET)
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(where)
-        return str(probe.getsockname()[0])
+        address = str(probe.getsockname()[0])
+    return f"[{address}]" if family == socket.AF_INET6 else address

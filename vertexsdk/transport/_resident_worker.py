@@ -7,6 +7,7 @@ so a worker knows when it has all of them.
 
 from __future__ import annotations
 
+import math
 import pickle
 import time
 from collections.abc import Iterable, Iterator
@@ -14,14 +15,23 @@ from typing import Any
 
 import zmq
 
-from vertexsdk.transport._channels import Keys, Lost, context, disconnected, local_address
+from vertexsdk.transport._channels import (
+    Keys,
+    Lost,
+    context,
+    disconnected,
+    join,
+    local_address,
+    split,
+)
 from vertexsdk.transport.task_times import Clock
 from vertexsdk.transport.transport import DRIVER, PEERS, Blocks, Task
 from vertexsdk.transport.wire import ABORTED, FAILURE, describe
 
 __all__ = ["serve"]
 
-_READY_SECONDS = 60.0  # for all peers of a launch to be there
+READY_SECONDS = 30.0  # for the workers of a launch to connect to each other
+_POLL_MS = 500  # between looks at whether the driver or a peer is gone
 
 
 class Aborted(Exception):
@@ -33,12 +43,20 @@ class _Hops:
 
     def __init__(self, task: Task) -> None:
         self.task = task
+        self.attempt = 0
         self.superstep = 0  # the next one that ends
+        self.input: Blocks = []  # of the last hop, in case it is run again
         self.came: dict[int, dict[int, list[bytes]]] = {}  # by superstep, by source
 
-    def put(self, superstep: int, source: int, parts: list[bytes]) -> None:
+    def restart(self) -> None:
+        """Prepare to run the last hop again; what its failed attempt sent is ignored."""
+        self.attempt, self.superstep = self.attempt + 1, 0
+        self.came.clear()
+
+    def put(self, attempt: int, superstep: int, source: int, parts: list[bytes]) -> None:
         """Take in what a peer sent in a superstep: a report and blocks; nothing if it failed."""
-        self.came.setdefault(superstep, {})[source] = parts
+        if attempt == self.attempt:
+            self.came.setdefault(superstep, {})[source] = parts
 
 
 class _Worker:
@@ -61,16 +79,16 @@ class _Worker:
         host = driver.removeprefix("tcp://").rpartition(":")[0].strip("[]")
         self.inbox = self.context.socket(zmq.ROUTER)
         keys.serve(self.inbox, keys.secret)
+        self.lost_peer = self.inbox.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         port = self.inbox.bind_to_random_port(f"tcp://{local_address(host)}")
         self.driver = self.context.socket(zmq.DEALER)
         keys.connect(self.driver, keys.driver)
         self.monitor = self.driver.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self.driver.connect(driver)
         address = f"tcp://{local_address(host)}:{port}"
-        self.driver.send_multipart([b"register", pickle.dumps((partition, address))])
+        self.driver.send_multipart(split([b"register", pickle.dumps((partition, address))]))
         self.peers: dict[int, zmq.Socket[bytes]] = {}
         self.exchanges: dict[bytes, _Hops] = {}
-        self.early: list[list[bytes]] = []  # blocks of exchanges that are not known yet
 
     def run(self) -> None:
         """Serve until the driver says so, is gone, or has been silent for too long."""
@@ -80,7 +98,7 @@ class _Worker:
         while True:
             ready = dict(poller.poll(int(self.idle * 1000)))
             if self.driver in ready:
-                number, kind, *parts = self.driver.recv_multipart()
+                number, kind, *parts = join(self.driver.recv_multipart())
                 if kind == b"end":
                     return
                 self._answer(number, kind, parts)
@@ -94,48 +112,47 @@ class _Worker:
             if kind == b"peers":
                 self._connect(pickle.loads(parts[0]))
             elif kind == b"task":
-                self._begin(*parts)
+                self.exchanges[parts[0]] = _Hops(pickle.loads(parts[1]))
             elif kind == b"drop":
                 self.exchanges.pop(parts[0], None)
                 return
             elif kind == b"call":
                 report = pickle.dumps(pickle.loads(parts[0])(self.partition))
             else:
-                report = self._hop(parts[0], parts[1], clock)
+                report = self._hop(clock, *parts)
         except Lost:
             raise
         except Exception as error:
             code = ABORTED if isinstance(error, Aborted) else FAILURE
             report = describe(error)
         stamped = clock.stamp().before(report)
-        self.driver.send_multipart([number, pickle.dumps(code), stamped], copy=False)
+        self.driver.send_multipart(split([number, pickle.dumps(code), stamped]), copy=False)
 
     def _connect(self, addresses: list[str]) -> None:
+        """Connect to every peer, and wait until every peer has connected to this worker."""
         for p, address in enumerate(addresses):
             if p != self.partition:
                 self.peers[p] = sock = self.context.socket(zmq.DEALER)
                 self.keys.connect(sock, self.keys.public)
                 sock.connect(address)
+        hello = self.exchanges[b""] = _Hops(lambda *_: ())
+        self._send(b"", hello, [[b""] for _ in range(self.partitions)])
+        self._receive(hello, time.monotonic() + READY_SECONDS)
+        del self.exchanges[b""]
 
-    def _begin(self, exchange: bytes, task: bytes) -> None:
-        self.exchanges[exchange] = hops = _Hops(pickle.loads(task))
-        early, self.early = self.early, []
-        for message in early:
-            if message[0] == exchange:
-                hops.put(*_read(message))
-            else:
-                self.early.append(message)
-
-    def _hop(self, exchange: bytes, command: bytes, clock: Clock) -> bytes:
+    def _hop(self, clock: Clock, exchange: bytes, again: bytes, command: bytes) -> bytes:
         hops = self.exchanges[exchange]
-        received, _ = self._receive(hops)
-        order = pickle.loads(command)
-        clock.decoded = time.time()
+        if again:
+            hops.restart()
+        else:
+            hops.input, _ = self._receive(hops)
         reports: list[bytes] = []
         sent = self._nothing()
-        task: Any = iter(hops.task(self.partition, order, received))
         answer: Any = None
         try:
+            order = pickle.loads(command)
+            clock.decoded = time.time()
+            task: Any = iter(hops.task(self.partition, order, list(hops.input)))
             while True:
                 destination, block = next(task) if answer is None else task.send(answer)
                 answer = None
@@ -156,27 +173,32 @@ class _Worker:
 
     def _send(self, exchange: bytes, hops: _Hops, parts: list[list[bytes]]) -> None:
         """End a superstep."""
-        head = pickle.dumps((hops.superstep, self.partition))
+        head = pickle.dumps((hops.attempt, hops.superstep, self.partition))
         for p, sock in self.peers.items():
-            sock.send_multipart([exchange, head, *parts[p]], copy=False)
-        hops.put(hops.superstep, self.partition, parts[self.partition])
+            sock.send_multipart(split([exchange, head, *parts[p]]), copy=False)
+        hops.put(hops.attempt, hops.superstep, self.partition, parts[self.partition])
         hops.superstep += 1
 
-    def _receive(self, hops: _Hops) -> tuple[Blocks, list[bytes]]:
-        """Wait for what was sent in the superstep before: blocks, and the reports of all."""
+    def _receive(self, hops: _Hops, end: float = math.inf) -> tuple[Blocks, list[bytes]]:
+        """Wait for what was sent in the superstep before: blocks, and the reports of all.
+
+        Raises:
+            Aborted: the task of another partition failed.
+            Lost: the driver or another worker is gone, or has sent nothing by the time `end`.
+        """
         if hops.superstep == 0:
             return [], []
         came = hops.came.setdefault(hops.superstep - 1, {})
         while len(came) < self.partitions:
-            if not self.inbox.poll(1_000):
-                if disconnected(self.monitor):
+            if not self.inbox.poll(_POLL_MS):
+                gone = disconnected(self.monitor) or disconnected(self.lost_peer)
+                if gone or time.monotonic() > end:
                     raise Lost
                 continue
-            message = self.inbox.recv_multipart()[1:]  # without the sender's routing id
-            if (other := self.exchanges.get(message[0])) is not None:
-                other.put(*_read(message))
-            else:
-                self.early.append(message)
+            exchange, head, *parts = join(self.inbox.recv_multipart()[1:])
+            if (other := self.exchanges.get(exchange)) is not None:  # else it was dropped
+                attempt, superstep, source = pickle.loads(head)
+                other.put(attempt, superstep, source, parts)
         del hops.came[hops.superstep - 1]
         if not all(came.values()):
             raise Aborted
@@ -186,13 +208,9 @@ class _Worker:
     def close(self) -> None:
         """Let go of the sockets."""
         self.driver.disable_monitor()
+        self.inbox.disable_monitor()
         self.authenticator.stop()
         self.context.destroy(linger=1_000)
-
-
-def _read(message: list[bytes]) -> tuple[int, int, list[bytes]]:
-    hop, source = pickle.loads(message[1])
-    return hop, source, message[2:]
 
 
 def serve(

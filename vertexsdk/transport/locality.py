@@ -11,6 +11,7 @@ then for its host, while that lives; see `vertexsdk.transport._host_watch`.
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import re
 from collections import Counter
@@ -51,7 +52,12 @@ class Anchor:
         if partitions < 1:
             raise InputError(f"partitions is {partitions}; it must be at least 1")
         self.sc = spark.sparkContext
+        if self.sc._jsc is None:
+            raise RunError(
+                "the graph's Spark session was stopped; start one, and make the graph with it"
+            )
         self.partitions = partitions
+        self._process = os.getpid()
         self.jvm = Jvm(self.sc)
         self.one_process = (self.sc.master or "").split("[")[0] == "local"
         self._places: list[str] = []
@@ -67,6 +73,11 @@ class Anchor:
         # A place is `executor_HOST_ID`, or empty if the record was lost already.
         matches = [re.fullmatch("executor_(.+)_.+", place) for place in self._places]
         self._hosts = frozenset(match[1] for match in matches if match)
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a copy in a forked process, whose Spark session is its parent's."""
+        return os.getpid() != self._process
 
     def whole(self) -> bool:
         """Whether each partition is still where it was at first, as far as Spark knows."""
@@ -160,8 +171,9 @@ class Anchor:
 
     def close(self) -> None:
         """Unpin the partitions; may be called twice."""
-        with contextlib.suppress(Py4JError, ConnectionError):  # Spark may have stopped
-            self.rdd.unpersist(False)
+        if not self.forked:
+            with contextlib.suppress(Py4JError, ConnectionError):  # Spark may have stopped
+                self.rdd.unpersist(False)
 
 
 def _counted(

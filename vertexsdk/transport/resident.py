@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 import weakref
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -24,7 +24,7 @@ import zmq
 from py4j.protocol import Py4JError
 
 from vertexsdk.errors import RunError
-from vertexsdk.transport._channels import Keys, context, disconnected, local_address
+from vertexsdk.transport._channels import Keys, context, disconnected, join, local_address, split
 from vertexsdk.transport._resident_worker import serve
 from vertexsdk.transport._shared_value import pickled_by_value
 from vertexsdk.transport.exchange import JobExchange
@@ -46,7 +46,8 @@ START_SECONDS = 60.0
 _POLL_MS = 100  # between looks at whether the stage has failed
 _LOST = "an executor was lost with the partition it held"
 _log = logging.getLogger("vertexsdk")
-_taken: Counter[str] = Counter()  # slots that processors have, by application
+_launches: weakref.WeakSet[Launch] = weakref.WeakSet()
+_starting = threading.RLock()  # free slots are counted, and a launch starts, one at a time
 
 
 class Launch:
@@ -56,7 +57,7 @@ class Launch:
         anchor: where the partitions are.
 
     Attributes:
-        alive: none of them is lost, and the launch is not closed.
+        application: the id of the Spark application whose slots they have.
 
     Raises:
         RunError: they did not start.
@@ -64,7 +65,8 @@ class Launch:
 
     def __init__(self, anchor: Anchor) -> None:
         self.partitions, self._anchor = anchor.partitions, anchor
-        self.alive = True
+        self.application = anchor.sc.applicationId
+        self._closed = False
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
         self._failure: RunError | None = None
@@ -90,6 +92,12 @@ class Launch:
         except BaseException:
             self.close()
             raise
+        _launches.add(self)
+
+    @property
+    def alive(self) -> bool:
+        """Whether none of the processors is lost, as far as is known, and they are not closed."""
+        return not self._closed and not self._ended.is_set()
 
     def _run(self, task: Any) -> None:
         """Run the stage; in a thread, as it ends with the launch only."""
@@ -100,8 +108,8 @@ class Launch:
                 Anchor.records(self._anchor).mapPartitionsWithIndex(task).collect()
         except RunError as error:
             self._failure = error
-        except Exception as error:  # Spark stopped meanwhile
-            self._failure = RunError(f"{type(error).__name__}: {error}")
+        except Exception:  # of PySpark's own cleaning up: Spark was stopped
+            self._failure = RunError("Spark was stopped")
         finally:
             self._ended.set()
 
@@ -118,8 +126,8 @@ class Launch:
                         f"{START_SECONDS:.0f} s; does the cluster have as many free slots?"
                     )
                 continue
-            route, _, message = self._socket.recv_multipart()
-            partition, address = pickle.loads(message)
+            route, *frames = self._socket.recv_multipart()
+            partition, address = pickle.loads(join(frames)[1])
             found[partition] = route, address
         self._routes = [found[p][0] for p in range(self.partitions)]
         self._addresses = [found[p][1] for p in range(self.partitions)]
@@ -137,7 +145,7 @@ class Launch:
         if self._ended.is_set() and self._failure is None:
             reason = f"it had no command for {IDLE_SECONDS:.0f} s"
         self.close(wait=0.0)
-        return RunError(f"{_LOST}: {reason}")
+        return RunError(f"{_LOST}: {reason}" if self._routes else reason)
 
     def ask(self, kind: bytes, *parts: bytes) -> list[tuple[Any, bytes]]:
         """Send a message to every processor; return the stamp and the report of each.
@@ -146,8 +154,13 @@ class Launch:
             RunError: one of them is lost; the launch is over then. What a task raised is raised
                 when all have answered.
         """
+        if self._anchor.forked:
+            raise RunError(
+                "a process that was forked cannot use the graphs of its parent that are on Spark; "
+                "run the program in the parent, or make the graph without Spark"
+            )
         with self._lock:
-            if not self.alive:
+            if self._closed:
                 raise RunError(f"{_LOST}: its launch has ended")
             while self._dropped:
                 self._send([b"0", b"drop", self._dropped.popleft()])
@@ -155,7 +168,9 @@ class Launch:
             try:
                 self._send([number, kind, *parts])
                 return self._collect(number)
-            except KeyboardInterrupt:  # the tasks may take long still
+            except Exception:
+                raise
+            except BaseException:  # Ctrl-C, or an exit from a signal: tasks may take long still
                 self.close()
                 raise
 
@@ -165,8 +180,9 @@ class Launch:
 
     def _send(self, message: Sequence[bytes]) -> None:
         try:
+            frames = split(message)
             for route in self._routes:
-                self._socket.send_multipart([route, *message], copy=False)
+                self._socket.send_multipart([route, *frames], copy=False)
         except zmq.ZMQError:
             raise self._lost() from None
 
@@ -176,9 +192,10 @@ class Launch:
             if not self._socket.poll(_POLL_MS):
                 self._check()
                 continue
-            route, answered, *reply = self._socket.recv_multipart()
-            if answered == b"register":  # Spark has started a lost one again, which holds nothing
-                raise self._lost()
+            route, *frames = self._socket.recv_multipart()
+            answered, *reply = join(frames)
+            if answered == b"register":  # of one that holds nothing: Spark has started a task again
+                self._check()
             if answered == number:
                 replies[route] = pickle.loads(reply[0]), reply[1]
         codes = [replies[route][0] for route in self._routes]
@@ -191,13 +208,15 @@ class Launch:
         Args:
             wait: seconds for them to end by themselves, after which Spark ends them.
         """
+        if self._anchor.forked:
+            return  # the sockets are the parent's
         with self._lock:
-            if not self.alive:
+            if self._closed:
                 return
-            self.alive = False
+            self._closed = True
             for route in self._routes:
                 with contextlib.suppress(zmq.ZMQError):  # it is gone already
-                    self._socket.send_multipart([route, b"0", b"end"])
+                    self._socket.send_multipart([route, *split([b"0", b"end"])])
             if not self._ended.wait(wait):
                 # Spark may have stopped.
                 with contextlib.suppress(Py4JError, ConnectionError, AttributeError):
@@ -214,6 +233,7 @@ class ResidentExchange:
         self.partitions, self._launch = launch.partitions, launch
         self.times: HopTimes | None = None
         self._name = uuid.uuid4().hex.encode()
+        self._again = b""  # whether the last hop failed
         launch.ask(b"task", self._name, pickled_by_value(task))
         self._finalizer = weakref.finalize(self, launch.drop, self._name)
 
@@ -222,7 +242,9 @@ class ResidentExchange:
         began = time.time()
         pickled = pickled_by_value(command)
         submitted = time.time()
-        stamped = self._launch.ask(b"hop", self._name, pickled)
+        again, self._again = self._again, b"again"
+        stamped = self._launch.ask(b"hop", self._name, again, pickled)
+        self._again = b""
         self.times = HopTimes(began, submitted, time.time(), [stamp for stamp, _ in stamped])
         return [report for _, report in stamped]
 
@@ -287,25 +309,34 @@ class ResidentWorkers(Anchor):
 
     def __init__(self, spark: SparkSession, partitions: int) -> None:
         super().__init__(spark, partitions)
-        self._spark, self._application = spark, self.sc.applicationId
+        self._spark = spark
         self._launch: Launch | None = None
         self._refused = False
 
     @property
     def resident(self) -> bool:
         """See `Workers`; where the cluster has too few free slots, every hop is a Spark job."""
-        if self._launch is None and not self._refused:
-            slots, taken = self._slots(), _taken[self._application]
-            if taken + self.partitions + 1 > slots:
-                self._refused = True
-                _log.info(
-                    "%d partitions need %d free slots to stay in, and one more; there are %d: each "
-                    "iteration is a Spark job", self.partitions, self.partitions, slots - taken,
-                )  # fmt: skip
-            else:
-                self._launch = Launch(self)
-                _taken[self._application] += self.partitions
+        with _starting:
+            if self._launch is None and not self._refused:
+                self._start()
         return self._launch is not None
+
+    def _start(self) -> None:
+        """Start processors, or say why every hop is a job."""
+        application = self.sc.applicationId
+        taken = sum(x.partitions for x in _launches if x.application == application and x.alive)
+        self._refused = taken + self.partitions + 1 > (slots := self._slots())
+        if self._refused:
+            _log.info(
+                "%d partitions need %d free slots to stay in, and one more; there are %d: each "
+                "iteration is a Spark job", self.partitions, self.partitions, slots - taken,
+            )  # fmt: skip
+            return
+        try:
+            self._launch = Launch(self)
+        except RunError as error:
+            self._refused = True
+            _log.warning("processors did not start, so each iteration is a Spark job: %s", error)
 
     def _slots(self) -> int:
         """How many tasks run at a time on the executors that are there."""
@@ -349,6 +380,5 @@ class ResidentWorkers(Anchor):
         """See `Workers`."""
         if self._launch is not None:
             self._launch.close()
-            _taken[self._application] -= self.partitions
             self._launch, self._refused = None, True
         super().close()
