@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("page", ["attributes", "changing-graphs", "delay-bound"])
+@pytest.mark.parametrize("page", ["attributes", "changing-graphs", "delay-bound", "processors"])
 def test_page(page: str, tmp_path: Path) -> None:
     told = (ROOT / "docs" / f"{page}.md").read_text()
     blocks = re.findall(r"^```(python|text)\n(.*?)^```", told, re.M | re.S)

@@ -15,7 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-PROGRAM, FROM_PYTHON, CHANGING, STREAM = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
+PROGRAM, WITHOUT_SPARK, ON_SPARK, CHANGING, STREAM = re.findall(
+    r"^```python\n(.*?)^```", README, re.M | re.S
+)
 COMMANDS = re.findall(r"^vertexsdk (run examples/.*|query distance .*)$", README, re.M)
 
 
@@ -67,7 +69,8 @@ def test_from_python(checkout: Path) -> None:
     inbox = checkout / "examples" / "inbox"
     inbox.mkdir()
     (inbox / "1.csv").write_text("+,json,re\n-,asyncio,asyncio.events\n")
-    script.write_text(FROM_PYTHON.replace("spark.stop()", CHANGING + STREAM + "spark.stop()"))
+    on_spark = ON_SPARK.replace("spark.stop()", CHANGING + STREAM + "spark.stop()")
+    script.write_text(WITHOUT_SPARK + on_spark)
     printed = python(script, cwd=checkout / "examples")
     expected = distances(ROOT / "examples" / "data" / "stdlib-imports.txt", "asyncio")
     assert str(expected["sys"]) in printed
@@ -75,3 +78,11 @@ def test_from_python(checkout: Path) -> None:
     assert "{'json': {'steps': 1.0}}" in printed
     assert "asyncio" in printed
     assert re.search(r"^2 changes .* 0 behind \{'re': \{'steps': 2.0\}\}$", printed, re.M)
+
+
+def test_without_spark_and_java(checkout: Path) -> None:
+    script = checkout / "examples" / "script.py"
+    script.write_text(WITHOUT_SPARK + "import sys\nprint('pyspark' in sys.modules)\n")
+    printed = python(script, cwd=checkout / "examples").splitlines()
+    expected = distances(ROOT / "examples" / "data" / "stdlib-imports.txt", "asyncio")
+    assert printed == [str({"sys": {"steps": expected["sys"]}}), "False"]
