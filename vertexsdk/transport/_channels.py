@@ -1,8 +1,10 @@
 """ZeroMQ sockets of one launch: encrypted, and open to who has the launch's key only.
 
 The key pairs are made for each launch and travel by Spark's own channels, so that no earlier launch
-and nobody else completes the handshake. A peer that is gone, stopped or cut off is noticed by the
-heartbeats of ZMTP, which ZeroMQ's own threads answer, however long a task computes.
+and nobody else completes the handshake. Between workers of one host sockets are files in a directory
+of this user alone instead, as encryption takes longer than all the rest. A peer that is gone,
+stopped or cut off is noticed by the heartbeats of ZMTP, which ZeroMQ's own threads answer, however
+long a task computes.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any
 import zmq
 from zmq.auth.thread import ThreadAuthenticator
 
-__all__ = ["Keys", "Lost", "context", "disconnected", "join", "local_address", "split"]
+__all__ = ["Keys", "Lost", "beat", "context", "disconnected", "join", "local_address", "split"]
 
 HEARTBEAT_MS, SILENT_MS = 2_000, 10_000  # between beats; after which a silent peer is gone
 CHUNK = 16 << 20  # bytes of a frame: heartbeats go between frames, so a longer one looks silent
@@ -50,13 +52,13 @@ class Keys:
 
     def serve(self, sock: zmq.Socket[bytes], secret: bytes) -> None:
         """Have a socket take connections from workers of the launch only; before it is bound."""
-        _beat(sock)
+        beat(sock)
         sock.curve_secretkey, sock.curve_server = secret, True
         sock.zap_domain = _DOMAIN.encode()
 
     def connect(self, sock: zmq.Socket[bytes], server: bytes) -> None:
         """Have a worker's socket connect to who has the secret of the public key `server`."""
-        _beat(sock)
+        beat(sock)
         sock.curve_publickey, sock.curve_secretkey = self.public, self.secret
         sock.curve_serverkey = server
         sock.reconnect_ivl = -1  # a lost connection is a lost peer
@@ -76,7 +78,8 @@ def context(keys: Keys) -> tuple[zmq.Context[zmq.Socket[bytes]], ThreadAuthentic
     return made, authenticator
 
 
-def _beat(sock: zmq.Socket[bytes]) -> None:
+def beat(sock: zmq.Socket[bytes]) -> None:
+    """Have the other end of a socket noticed as gone when it is silent."""
     sock.linger = 1_000
     sock.sndhwm = sock.rcvhwm = 0  # a superstep's blocks; their number says nothing of their size
     sock.heartbeat_ivl, sock.heartbeat_timeout = HEARTBEAT_MS, SILENT_MS

@@ -8,16 +8,20 @@ so a worker knows when it has all of them.
 from __future__ import annotations
 
 import math
+import os
 import pickle
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import zmq
 
+from vertexsdk.arrays import shared_memory
 from vertexsdk.transport._channels import (
     Keys,
     Lost,
+    beat,
     context,
     disconnected,
     join,
@@ -31,6 +35,7 @@ from vertexsdk.transport.wire import ABORTED, FAILURE, describe
 __all__ = ["serve"]
 
 READY_SECONDS = 30.0  # for the workers of a launch to connect to each other
+_LONGEST_PATH = 100  # of a socket's file
 _POLL_MS = 500  # between looks at whether the driver or a peer is gone
 
 
@@ -68,10 +73,17 @@ class _Worker:
         driver: where the driver's socket is bound.
         keys: of the launch.
         idle: seconds without a command after which it ends.
+        place: shared-memory key of the sockets of the launch.
     """
 
     def __init__(
-        self, partition: int, partitions: int, driver: str, keys: Keys, idle: float
+        self,
+        partition: int,
+        partitions: int,
+        driver: str,
+        keys: Keys,
+        idle: float,
+        place: str,
     ) -> None:
         self.partition, self.partitions, self.idle = partition, partitions, idle
         self.context, self.authenticator = context(keys)
@@ -81,12 +93,22 @@ class _Worker:
         keys.serve(self.inbox, keys.secret)
         self.lost_peer = self.inbox.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         port = self.inbox.bind_to_random_port(f"tcp://{local_address(host)}")
+        self.nearby = self.context.socket(zmq.ROUTER)  # for peers on this host
+        beat(self.nearby)
+        self.lost_neighbour = self.nearby.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        path = str(shared_memory.directory(f"{place}-{partition}") / "inbox")
+        if len(path) <= _LONGEST_PATH:
+            self.nearby.bind(f"ipc://{path}")
+        self.inboxes = zmq.Poller()
+        for sock in (self.inbox, self.nearby):
+            self.inboxes.register(sock, zmq.POLLIN)
         self.driver = self.context.socket(zmq.DEALER)
         keys.connect(self.driver, keys.driver)
         self.monitor = self.driver.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self.driver.connect(driver)
         address = f"tcp://{local_address(host)}:{port}"
-        self.driver.send_multipart(split([b"register", pickle.dumps((partition, address))]))
+        where = pickle.dumps((partition, (address, path)))
+        self.driver.send_multipart(split([b"register", where]))
         self.peers: dict[int, zmq.Socket[bytes]] = {}
         self.exchanges: dict[bytes, _Hops] = {}
 
@@ -128,11 +150,17 @@ class _Worker:
         stamped = clock.stamp().before(report)
         self.driver.send_multipart(split([number, pickle.dumps(code), stamped]), copy=False)
 
-    def _connect(self, addresses: list[str]) -> None:
+    def _connect(self, addresses: list[tuple[str, str]]) -> None:
         """Connect to every peer, and wait until every peer has connected to this worker."""
-        for p, address in enumerate(addresses):
-            if p != self.partition:
-                self.peers[p] = sock = self.context.socket(zmq.DEALER)
+        for p, (address, path) in enumerate(addresses):
+            if p == self.partition:
+                continue
+            self.peers[p] = sock = self.context.socket(zmq.DEALER)
+            if _is_own_socket(path):
+                beat(sock)
+                sock.reconnect_ivl = -1
+                sock.connect(f"ipc://{path}")
+            else:
                 self.keys.connect(sock, self.keys.public)
                 sock.connect(address)
         hello = self.exchanges[b""] = _Hops(lambda *_: ())
@@ -190,15 +218,16 @@ class _Worker:
             return [], []
         came = hops.came.setdefault(hops.superstep - 1, {})
         while len(came) < self.partitions:
-            if not self.inbox.poll(_POLL_MS):
-                gone = disconnected(self.monitor) or disconnected(self.lost_peer)
-                if gone or time.monotonic() > end:
+            ready = self.inboxes.poll(_POLL_MS)
+            if not ready:
+                monitors = self.monitor, self.lost_peer, self.lost_neighbour
+                if any(map(disconnected, monitors)) or time.monotonic() > end:
                     raise Lost
-                continue
-            exchange, head, *parts = join(self.inbox.recv_multipart()[1:])
-            if (other := self.exchanges.get(exchange)) is not None:  # else it was dropped
-                attempt, superstep, source = pickle.loads(head)
-                other.put(attempt, superstep, source, parts)
+            for inbox, _ in ready:
+                exchange, head, *parts = join(inbox.recv_multipart()[1:])
+                if (other := self.exchanges.get(exchange)) is not None:  # else it was dropped
+                    attempt, superstep, source = pickle.loads(head)
+                    other.put(attempt, superstep, source, parts)
         del hops.came[hops.superstep - 1]
         if not all(came.values()):
             raise Aborted
@@ -209,17 +238,34 @@ class _Worker:
         """Let go of the sockets."""
         self.driver.disable_monitor()
         self.inbox.disable_monitor()
+        self.nearby.disable_monitor()
         self.authenticator.stop()
         self.context.destroy(linger=1_000)
 
 
+def _is_own_socket(path: str) -> bool:
+    """Whether a path is a socket on this host, in a directory of this user alone."""
+    try:
+        found, above = os.stat(path, follow_symlinks=False), os.stat(os.path.dirname(path))
+    except OSError:
+        return False
+    private = above.st_uid == os.getuid() and not stat.S_IMODE(above.st_mode) & 0o077
+    return private and stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid()
+
+
 def serve(
-    partitions: int, driver: str, keys: Keys, idle: float, partition: int, records: Iterable[bytes]
+    partitions: int,
+    driver: str,
+    keys: Keys,
+    idle: float,
+    place: str,
+    partition: int,
+    records: Iterable[bytes],
 ) -> Iterator[int]:
     """Hold a partition until the launch ends; what Spark runs as its task."""
     for _ in records:
         pass  # Spark ends a worker which has not read its input
-    worker = _Worker(partition, partitions, driver, keys, idle)
+    worker = _Worker(partition, partitions, driver, keys, idle, place)
     try:
         worker.run()
     except Lost:

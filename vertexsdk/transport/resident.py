@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import zmq
 from py4j.protocol import Py4JError
 
+from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import RunError
 from vertexsdk.transport._channels import Keys, context, disconnected, join, local_address, split
 from vertexsdk.transport._resident_worker import serve
@@ -80,7 +81,9 @@ class Launch:
         port = self._socket.bind_to_random_port(f"tcp://{host}")
         self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self._routes: list[bytes] = []
-        task = partial(serve, self.partitions, f"tcp://{host}:{port}", keys, IDLE_SECONDS)
+        self._place = f"{shared_memory.application(self.application)}/sockets-{self._tag[-8:]}"
+        where = f"tcp://{host}:{port}"
+        task = partial(serve, self.partitions, where, keys, IDLE_SECONDS, self._place)
         self._ended = threading.Event()
         self._dropped: deque[bytes] = deque()  # exchanges that were closed
         thread = threading.Thread(target=self._run, args=(task,), daemon=True, name=self._tag)
@@ -115,7 +118,7 @@ class Launch:
 
     def _register(self) -> None:
         """Wait until every processor has said where it is, and tell them of each other."""
-        found: dict[int, tuple[bytes, str]] = {}
+        found: dict[int, tuple[bytes, Any]] = {}
         end = time.monotonic() + START_SECONDS
         while len(found) < self.partitions:
             if not self._socket.poll(_POLL_MS):
