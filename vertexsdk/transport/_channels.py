@@ -1,8 +1,8 @@
 """ZeroMQ sockets of one launch: encrypted, and open to who has the launch's key only.
 
 The key pairs are made for each launch and travel by Spark's own channels, so that no earlier launch
-and nobody else completes the handshake. Between workers of one host sockets are files in a directory
-of this user alone instead, as encryption takes longer than all the rest. A peer that is gone,
+and nobody else completes the handshake. Between workers of one host sockets are files instead, in a
+directory of this user alone, as encryption takes longer than all the rest. A peer that is gone,
 stopped or cut off is noticed by the heartbeats of ZMTP, which ZeroMQ's own threads answer, however
 long a task computes.
 """
