@@ -121,13 +121,13 @@ class Launch:
         found: dict[int, tuple[bytes, Any]] = {}
         end = time.monotonic() + START_SECONDS
         while len(found) < self.partitions:
+            if time.monotonic() > end:
+                raise RunError(
+                    f"{len(found)} of {self.partitions} processors started in "
+                    f"{START_SECONDS:.0f} s; does the cluster have as many free slots?"
+                )
             if not self._socket.poll(_POLL_MS):
                 self._check()
-                if time.monotonic() > end:
-                    raise RunError(
-                        f"{len(found)} of {self.partitions} processors started in "
-                        f"{START_SECONDS:.0f} s; does the cluster have as many free slots?"
-                    )
                 continue
             route, *frames = self._socket.recv_multipart()
             partition, address = pickle.loads(join(frames)[1])
