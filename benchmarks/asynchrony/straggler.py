@@ -21,7 +21,7 @@ from unittest import mock
 
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine import batch_run
-from vertexsdk.engine.task import HopTask, RunCommand
+from vertexsdk.engine.task import HopTask
 
 __all__ = ["SlowTask", "Spell", "Straggler", "idle", "read_log", "straggling"]
 
@@ -54,35 +54,30 @@ class Spell:
 
 
 class SlowTask(HopTask):
-    """The task of a hop whose own work takes longer where its partition is the straggler."""
+    """A task whose iterations take longer where its partition is the straggler."""
 
     def __init__(self, straggler: Straggler, plan: Plan) -> None:
         super().__init__(plan)
         self.straggler = straggler
 
-    def __call__(
-        self, partition: int, command: RunCommand, blocks: list[tuple[int, bytes]]
-    ) -> Iterator[tuple[int, bytes]]:
-        began = time.monotonic()
-        yield from super().__call__(partition, command, blocks)
-        with Path(self.straggler.log).open("a") as log:
-            log.write(json.dumps([partition, began, time.monotonic()]) + "\n")
-
-    def _run(self, processor: Any, *args: Any) -> None:
-        began = time.monotonic()
-        super()._run(processor, *args)
-        self._wait(processor, began)
+    def _step(self, processor: Any, *args: Any) -> Any:
+        with self._slowed(processor):
+            return super()._step(processor, *args)
 
     def _sweep(self, processor: Any, *args: Any) -> list[tuple[int, bytes]]:
-        began = time.monotonic()
-        sent = super()._sweep(processor, *args)
-        self._wait(processor, began)
-        return sent
+        with self._slowed(processor):
+            return super()._sweep(processor, *args)
 
-    def _wait(self, processor: Any, began: float) -> None:
+    @contextlib.contextmanager
+    def _slowed(self, processor: Any) -> Iterator[None]:
+        """Log the work of a partition, which takes longer if it is the straggler."""
+        began = time.monotonic()
+        yield
         if processor.partition == self.straggler.partition:
             own = max(time.monotonic() - began, self.straggler.least)
             time.sleep((self.straggler.times - 1) * own)
+        with Path(self.straggler.log).open("a") as log:
+            log.write(json.dumps([processor.partition, began, time.monotonic()]) + "\n")
 
 
 @contextlib.contextmanager

@@ -51,11 +51,12 @@ def test_a_straggler_takes_longer_and_what_it_says_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def hop(self: HopTask, partition: int, command: Any, blocks: Any) -> Any:
-        self._run(SimpleNamespace(partition=partition), command)
+        master: Any = None
+        self._step(SimpleNamespace(partition=partition), master)
         yield partition, b"said"
 
     monkeypatch.setattr(HopTask, "__call__", hop)
-    monkeypatch.setattr(HopTask, "_run", lambda self, processor, command: time.sleep(0.05))
+    monkeypatch.setattr(HopTask, "_step", lambda self, processor, master: time.sleep(0.05))
     plan: Any = None
     command: Any = None
     log = str(tmp_path / "log")

@@ -56,7 +56,7 @@ ARGUMENTS = {
     "run wcc --edges E --stats no/s.json": r"--stats no/s\.json: there is no directory",
     "run wcc --edges E --stats .": r"--stats \.: cannot write a file there",
     "run wcc --edges E --field rank": r"no field 'rank'; wcc has: component",
-    "run wcc --edges E --master spark://127.0.0.1:1": r"Spark runs on local\[2\] already",
+    "run wcc --edges E --master spark://127.0.0.1:1": r"Spark runs on local\[6\] already",
     "run wcc --edges E --backend state": r"'state' is not a backend URL: write lmdb:///",
     "run wcc --edges E --backend redos://u:secret@h": r"no backend for redos://",
     "run wcc --edges E --backend @absent": r"@absent cannot be read: No such file .* one URL",

@@ -180,7 +180,9 @@ class RunDriver:
                 raise LostPartitionError(r.lost)
         if self.exchange.times is not None:
             self.tally.spent.hop(self.exchange.times, [r.seconds for r in reports])
-        self.tally.hops += command.step
+        # With one partition nothing is exchanged after an iteration.
+        iterations = 1 if self.exchange.partitions == 1 else max(len(reports[0].history), 1)
+        self.tally.hops += (1 if command.bound else iterations) * command.step
         self.tally.take(reports)
         return reports
 

@@ -193,7 +193,8 @@ class EventsEngine(CanReadLoop):
         if lost is not None:
             raise RunError(f"{lost}; {_GONE}")
         self._sent = sum(r.bytes for r in reports)
-        self._counted["hops"] += 1
+        alone = len(at.chains) == 1
+        self._counted["hops"] += 1 if alone else max(len(reports[0].history), 1)
         self._counted["bytes"] += self._sent + sum(r.exchanged for r in reports)
         for name in reports[0].seconds:
             spent = sum(r.seconds.get(name, 0.0) for r in reports) / len(reports)
