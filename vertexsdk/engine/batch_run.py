@@ -210,7 +210,7 @@ class Run:
             kinds=_kinds(self.program, info),
             keep=self.keep,
             warm=self.warm,
-            resident=self.graph.workers.resident and self.options.exchange == "auto",
+            resident=self.options.exchange == "auto" and self.graph.workers.resident,
             initial=self.graph.initial_state(self.program),
         )
         began = time.perf_counter()

@@ -25,6 +25,7 @@ def _events(setting: Setting) -> Engine | None:
         loop=setting.loop,
         max_iterations=setting.options.max_iterations,
         seed=setting.options.seed,
+        resident=setting.options.exchange == "auto",
         nodes=setting.nodes,
     )
 

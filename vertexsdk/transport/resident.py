@@ -336,10 +336,16 @@ class ResidentWorkers(Anchor):
             )  # fmt: skip
             return
         try:
-            self._launch = Launch(self)
+            launch = Launch(self)
         except RunError as error:
             self._refused = True
             _log.warning("processors did not start, so each iteration is a Spark job: %s", error)
+            return
+        self._refused = taken + self.partitions + 1 > self._slots()  # an executor may have gone
+        if self._refused:
+            launch.close()
+        else:
+            self._launch = launch
 
     def _slots(self) -> int:
         """How many tasks run at a time on the executors that are there."""

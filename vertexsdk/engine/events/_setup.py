@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +37,7 @@ def events_engine(
     loop: str | None = None,
     max_iterations: int | None = None,
     seed: int = 0,
+    resident: bool = True,
     nodes: Sequence[SegmentRef] = (),
 ) -> EventsEngine:
     """Return the engine of a main loop which begins with a graph.
@@ -45,6 +47,7 @@ def events_engine(
         backend: URL of the store to which segments are written; None if none are.
         loop: the name under which they are.
         max_iterations: instead of the class's own, each time that something came in.
+        resident: partitions may stay in processes between hops.
         nodes: of a checkpoint, to stand there; the graph says only where partitions are.
 
     Raises:
@@ -71,12 +74,12 @@ def events_engine(
         loop=loop or program.name, store=backend, max_iterations=max_iterations,
     )  # fmt: skip
     initial = None if nodes else graph.initial_state(program)
-    stays = graph.workers.resident
+    stays = resident and graph.workers.resident
     plan = replace(
         plan, kinds=tuple(number[n] for n in kinds), initial=initial, resident=stays, seed=seed
     )
     task = EventTask(plan, strings=names is not None, undirected=graph.undirected)
-    make = graph.workers.exchange
+    make = partial(graph.workers.exchange, resident=stays)
     family = VersionPool(plan, task, make, graph.forget)
     ids = named_ids(program, params or {}, strings=names is not None)
     if graph.vertex_input is not None:

@@ -74,7 +74,7 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
             origin._forks.add(self._key)
             origin = origin._origin
         task = IncrementalTask(plan, layout, self._key)
-        self._exchange = graph.workers.exchange(task)
+        self._exchange = graph.workers.exchange(task, resident=plan.resident)
         self._closed = False
         self.phases = PhaseTimer()
 
