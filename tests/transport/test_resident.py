@@ -84,8 +84,7 @@ def same_answers(spark: SparkSession, seed: int, partitions: int, text: bool) ->
     return found
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 5])
-@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize(("partitions", "text"), [(1, True), (2, False), (5, True)])
 def test_answers_of_other_transports(driver: Driver, partitions: int, text: bool) -> None:
     print("seed", SEED)
     for stays, jobs, local in driver.run(same_answers, SEED, partitions, text):
@@ -118,8 +117,7 @@ def stream(spark: SparkSession, store: str, partitions: int, hurt: str) -> tuple
     return found, slowest
 
 
-@pytest.mark.parametrize("partitions", [1, 2])
-@pytest.mark.parametrize("hurt", ["SIGKILL", "SIGSTOP"])
+@pytest.mark.parametrize(("partitions", "hurt"), [(1, "SIGKILL"), (2, "SIGSTOP")])
 def test_a_lost_processor_is_restored(
     driver: Driver, partitions: int, hurt: str, tmp_path: Path
 ) -> None:
@@ -223,7 +221,7 @@ def run_again(spark: SparkSession, partitions: int) -> list[Any]:
     return said
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("partitions", [3])
 def test_a_hop_that_failed_can_be_run_again(driver: Driver, partitions: int) -> None:
     came = [b" ".join(b"%d-%d" % (k, p) for p in range(partitions)) for k in (0, 1)]
     each = [[block] * partitions for block in (b"", *came)]
