@@ -274,14 +274,15 @@ def cut_off(spark: SparkSession) -> tuple[int, bool, float]:
         from vertexsdk.transport._resident_worker import _Worker
 
         worker = next(x for x in gc.get_objects() if isinstance(x, _Worker))
-        port = worker.inbox.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2]
+        path = worker.nearby.getsockopt_string(zmq.LAST_ENDPOINT).removeprefix("ipc://")
         cuts = 0
         for name in os.listdir("/proc/self/fd") if partition == 0 else []:
             with (
                 contextlib.suppress(OSError, IndexError),
                 socket.socket(fileno=os.dup(int(name))) as end,
             ):
-                if str(end.getsockname()[1]) == port and end.getpeername():
+                if end.getsockname() == path.rstrip("\0"):
+                    end.getpeername()  # not of the socket that listens
                     end.shutdown(socket.SHUT_RDWR)
                     cuts += 1
         return cuts
