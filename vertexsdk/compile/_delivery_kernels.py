@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from types import CodeType
 from typing import Any
 
 from vertexsdk.compile._arithmetic import arithmetic_imports
@@ -158,6 +159,17 @@ def apply_each(targets, old, new, AGG, CH, LIST, LC):
     for k in range(targets.shape[0]):
         t = targets[k]
         _mark(t, _apply(t, old[k], new[k], AGG), LC.shape[0] - 1, CH, LIST, LC, CH.shape[0])
+
+@_jit
+def differing(slots, AGG, SEEN, out):
+    """Write those of `slots` whose aggregate is not what SEEN has; return how many."""
+    count = 0
+    for k in range(slots.shape[0]):
+        s = slots[k]
+        if not _same(AGG[s], SEEN[s]):
+            out[count] = s
+            count += 1
+    return count
 
 @_jit
 def apply_buckets(r, T, AGG, CH, LIST, LC, BT, BO, BN, BC):
@@ -334,9 +346,9 @@ def user_function(function: object, name: str, globals_: Globals) -> None:
     globals_.bind(method, ast.Pass(), name, function)
 
 
-def _lambda_in(source: str, code: object) -> ast.Lambda | None:
-    """Find the lambda whose bytecode is `code` in a possibly incomplete piece of source."""
-    bytecode = getattr(code, "co_code", b"")
+def _lambda_in(source: str, code: CodeType) -> ast.Lambda | None:
+    """Find the lambda that compiles to `code` in a possibly incomplete piece of source."""
+    parts = ("co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "co_argcount")
     for begin in range(len(source)):
         if not source.startswith("lambda", begin):
             continue
@@ -347,8 +359,7 @@ def _lambda_in(source: str, code: object) -> ast.Lambda | None:
                 continue
             if isinstance(node, ast.Lambda):
                 compiled = eval(compile(ast.Expression(node), "<lambda>", "eval"))
-                same = compiled.__code__.co_code == bytecode
-                if same and compiled.__code__.co_consts == getattr(code, "co_consts", None):
+                if all(getattr(compiled.__code__, p) == getattr(code, p) for p in parts):
                     return node
     return None
 

@@ -116,6 +116,17 @@ class Plan:
         return self.tolerance > 0 or self.shape == "derived"
 
     @property
+    def compares(self) -> bool:
+        """Whether vertices with the aggregate that they gathered last do not gather again.
+
+        Where that would change nothing, nobody compares.
+        """
+        algebra = self.program.algebra
+        if algebra is None or algebra.kind == "latest" or self.always:
+            return False
+        return not all(s.facts.repeatable for s in self.program.classes)
+
+    @property
     def always(self) -> bool:
         """Whether every vertex gathers in every iteration."""
         return any(s.facts.always for s in self.program.classes)

@@ -31,7 +31,8 @@ class VertexArrays:
 
     `states` has a column per state field ((n,) or (n, k)); `msg` the latest message per vertex
     or per edge, then per inbound ghost; `agg` the aggregate per slot (none for Latest).
-    `pending` are the vertices (int32, ascending) which gather in the next iteration.
+    `pending` are the vertices (int32, ascending) which gather in the next iteration, where their
+    aggregate is not the one in `gathered` by then.
     """
 
     topology: Topology
@@ -46,6 +47,7 @@ class VertexArrays:
     created: Array = field(default_factory=lambda: np.empty(0, np.int32))  # not yet initialised
     moved: Array = field(default_factory=lambda: np.empty(0, np.int32))  # to scatter once more
     producers: Array | None = None  # Latest: ids behind inbound ghosts
+    gathered: Array | None = None  # per slot, the aggregate last gathered, or sent by a ghost
     level: Array | None = None  # int32: where values are trimmed, when each last changed
 
     @classmethod
@@ -85,6 +87,8 @@ class VertexArrays:
         columns["created"], columns["moved"] = self.created, self.moved
         if self.producers is not None:
             columns["producers"] = self.producers
+        if self.gathered is not None:
+            columns["gathered"] = self.gathered
         if self.level is not None:
             columns["level"] = self.level
         if self.once and algebra is not None:
@@ -122,6 +126,7 @@ class VertexArrays:
             created=columns["created"].copy(),
             moved=columns["moved"].copy(),
             producers=columns["producers"].copy() if "producers" in columns else None,
+            gathered=columns["gathered"].copy() if "gathered" in columns else None,
             level=columns["level"].copy() if "level" in columns else None,
         )
 

@@ -17,6 +17,7 @@ from vertexsdk.compile.delivery import filled
 from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, LogEntry
 from vertexsdk.compile.vertex_arrays import VertexArrays, default_column
 from vertexsdk.graph.topology import Topology
+from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.program import Program
 
 __all__ = ["GraphMutations", "restructure"]
@@ -344,13 +345,20 @@ def _carry(
                 for x in (v.producers[int(cuts[p]) : int(cuts[p + 1])], learnt.get(p, empty))
             ]
         )
-    agg = filled(0 if algebra.kind == "latest" else t.n + t.ghosts, algebra)
-    if len(agg):
-        agg[moved] = v.agg[: old.n]
-        shift = _ghost_shift(old, t.ghost_start)
-        agg[t.n + shift] = v.agg[old.n :]
+    agg = v.agg if algebra.kind == "latest" else _carry_slots(v.agg, old, t, moved, algebra)
     return VertexArrays(
         t, states, msg, agg, np.sort(moved[v.pending]), tracked,
         {int(moved[k]): x for k, x in v.once.items()}, dict(v.extra), v.all_pending,
         moved[v.created], moved[v.moved], producers,
+        None if v.gathered is None else _carry_slots(v.gathered, old, t, moved, algebra),
     )  # fmt: skip
+
+
+def _carry_slots(
+    values: Array, old: Topology, t: Topology, moved: Array, algebra: Algebra
+) -> Array:
+    """Move a value per slot to the new numbering; new slots have the identity."""
+    result = filled(t.n + t.ghosts, algebra)
+    result[moved] = values[: old.n]
+    result[t.n + _ghost_shift(old, t.ghost_start)] = values[old.n :]
+    return result

@@ -106,6 +106,8 @@ def _delivery_kernels(delivery: Delivery, v: Any) -> None:
     if delivery.shape == "uniform" and delivery.ordered:
         delivery.module.better(some, old, v.msg, old, 0)
         delivery.read_better(old, 0, v.msg, v.agg)
+    if v.gathered is not None:
+        delivery.module.differing(none, v.agg, v.gathered, none.copy())
     arguments = delivery.arguments(v.msg, v.agg, 1, 0)
     t = delivery.topology
     if delivery.shape == "uniform":

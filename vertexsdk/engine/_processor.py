@@ -56,6 +56,8 @@ class Processor:
         self.v = VertexArrays.fresh(topology, plan.program, plan.shape, plan.tracked, plan.fill)
         if plan.each:
             self.v.producers = np.zeros(len(topology.inbound), np.int64)
+        if plan.compares:
+            self.v.gathered = self.v.agg.copy()
         if plan.trims:
             self.v.level = np.full(topology.n, plan.level, np.int32)
         self.boundary: Boundary | None = None  # where the delay bound is above 1
@@ -112,18 +114,23 @@ class Processor:
                 self.v, self.delivery, part, iteration, read, self.partial, log
             )
         self._follow(log, progress)
-        n = self.v.topology.n
+        v, n = self.v, self.v.topology.n
         if self.delivery.due:  # and so everybody gathers, and nobody is elsewhere
             progress.pending = n
         else:
             changed = self.delivery.finish(self.v.msg, self.v.agg)
             cut = int(np.searchsorted(changed, n))
             self._schedule(changed[:cut])
+            ghosts = self._differing(changed[cut:])
+            if v.gathered is not None:
+                v.gathered[ghosts] = v.agg[ghosts]
+                if v.topology.partitions == 1:  # else more messages come before they gather
+                    v.pending = self._differing(v.pending)
             if len(self._fresh):
                 if len(unsupported(self.v, self.delivery, self.methods[0], self._fresh, log)):
                     self.delivery.worse = True  # than what a vertex without messages comes to
                 self._fresh = self._fresh[:0]
-            progress.sent = self._send(changed[cut:])
+            progress.sent = self._send(ghosts)
             progress.pending = len(self.v.pending) + len(self.v.created) + len(self.v.moved)
         progress.aggregates = self.partial
         return progress
@@ -174,7 +181,7 @@ class Processor:
                 methods.init(v, part, read, self.partial, log)
             v.created = created[:0]
         moved, v.moved = v.moved, v.moved[:0]
-        todo = v.pending
+        todo = self._differing(v.pending)
         if v.all_pending or self.plan.always:
             todo = self._everyone()
         elif len(created) or len(moved) or v.once:
@@ -188,6 +195,8 @@ class Processor:
                 for methods, part in self.by_class(todo)
             ]
             senders = found[0] if len(found) == 1 else np.concatenate(found)
+            if v.gathered is not None:
+                v.gathered[todo] = v.agg[todo]
         progress.updates = len(todo)
         self._schedule(np.array(again, np.int32))
         if len(created) or len(moved):
@@ -201,6 +210,13 @@ class Processor:
             v.extra.pop("senders", senders) if self.v is v else self.v.extra.pop("senders")
         )
         return result.astype(np.int32, copy=False)
+
+    def _differing(self, slots: Array) -> Array:
+        """Those of `slots` (int32) that have another aggregate than they gathered or sent last."""
+        if self.v.gathered is None or len(slots) == 0:
+            return slots
+        out = np.empty_like(slots)
+        return out[: self.module.differing(slots, self.v.agg, self.v.gathered, out)]
 
     def _everyone(self) -> Array:
         """All vertices; not to be written to."""

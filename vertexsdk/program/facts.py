@@ -39,6 +39,7 @@ class Facts:
         float_state: all state fields are float.
         always: every vertex gathers in every iteration.
         volatile: scatter may send something else although the state is the same.
+        repeatable: to gather the same aggregate once more changes neither state nor messages.
         changes_graph: a method adds or removes targets.
         reads_value: a method reads the values of edges.
         reads_reverse: a method asks whether an edge is followed against its direction.
@@ -64,6 +65,7 @@ class Facts:
     float_state: bool = False
     always: bool = True
     volatile: bool = True
+    repeatable: bool = False
     changes_graph: bool = True
     reads_value: bool = True
     reads_reverse: bool = True
@@ -129,6 +131,9 @@ def read_facts(
     changing = {name: f for name, f in states.items() if name not in constants}
     changes_graph = algebra is None or bool(anywhere & set(GRAPH_CHANGES))
     shape = "many" if changes_graph else _message_shape(reachable(methods, "scatter"))
+    gather_reads = next(
+        (x for m in reachable(methods, "gather") if (x := _reads_before_set(m, changing))), None
+    )
     return Facts(
         message_shape=shape,
         derivable=(
@@ -141,6 +146,8 @@ def read_facts(
         ),
         always=cls.always or bool(attributes["gather"] & aggregators.keys()),
         volatile=volatile,
+        repeatable=not (volatile or changes_graph or iteration or gather_reads)
+        and "gather" not in draws,
         changes_graph=changes_graph,
         reads_value="edge" in vars(cls)
         or isinstance(cls.edge, Mapping)
@@ -157,10 +164,7 @@ def read_facts(
             _reads_targets(m, root) for root in METHODS for m in reachable(methods, root)
         ),
         scatter_reads_state=bool(attributes["scatter"] & states.keys()),
-        gather_reads=next(
-            (x for m in reachable(methods, "gather") if (x := _reads_before_set(m, changing))),
-            None,
-        ),
+        gather_reads=gather_reads,
         gather_leaves=_left_unset(methods.get("gather"), changing),
         nonlinear=None
         if algebra is None
