@@ -3,9 +3,10 @@
 Each partition's segment (group "") has columns `source` and `target`, and `value` where the
 program reads edge values: no pair twice, and where edges have both directions each once, with
 source <= target. Or, in half the room, it has columns `ids` and `count` (of edges out of each), and
-`target` as places in `ids`. String ids are codes, the names' ranks, and the names are in a segment
-of group "names". Vertices named apart from the edges are in one of group "vertices", and those of
-an events program, with all they hold, in group "nodes" (see `_node_segments`).
+`target` as places in `ids`. String ids are codes, and the names are in a segment of group "names",
+in order; it has a column `codes` where these are not the names' ranks. Vertices named apart from
+the edges are in one of group "vertices", and those of an events program, with all they hold, in
+group "nodes" (see `_node_segments`).
 """
 
 from __future__ import annotations
@@ -66,10 +67,18 @@ def put_adjacency(
     return store.put_segment(loop, 0, iteration, "topology", columns)
 
 
-def put_names(store: Store, loop: str, iteration: int, names: StringIds) -> SegmentRef:
-    """Write the names of string ids in the order of their codes; called by the driver."""
-    offsets, data = pack_arrow(names.sorted)
+def put_names(
+    store: Store,
+    loop: str,
+    iteration: int,
+    names: pa.LargeStringArray,
+    codes: NDArray[np.int64] | None = None,
+) -> SegmentRef:
+    """Write the names of string ids, sorted, and their codes if these are not the ranks."""
+    offsets, data = pack_arrow(names)
     columns: dict[str, NDArray[Any]] = {"names.offsets": offsets, "names.bytes": data}
+    if codes is not None:
+        columns["codes"] = codes
     return store.put_segment(loop, 0, iteration, "topology", columns, group="names")
 
 
@@ -105,11 +114,12 @@ def stored_graph(
     vertices = None
     if groups["vertices"]:
         vertices = _vertices(store.segment(groups["vertices"][0]))
-    edges = StoredEdges(store.backend.address, tuple(groups[""]))
+    names = groups["names"][0] if groups["names"] else None
+    edges = StoredEdges(store.backend.address, tuple(groups[""]), names)
     graph = Graph(spark, edges, vertices, undirected=undirected, partitions=partitions)
     graph.may_be_empty = True
-    if groups["names"]:
-        columns = store.segment(groups["names"][0])
+    if names is not None:
+        columns = store.segment(names)
         graph.use_string_ids(
             StringIds.of(unpack_arrow(columns["names.offsets"], columns["names.bytes"]))
         )
@@ -137,6 +147,7 @@ class StoredEdges(Edges):
 
     address: Address
     refs: tuple[SegmentRef, ...]
+    names: SegmentRef | None = None
 
     def local(self) -> StoredEdges:
         """See `Edges`."""
@@ -146,25 +157,35 @@ class StoredEdges(Edges):
         """See `LocalEdges`."""
         with open_store(self.address, create=False) as store:
             for ref in self.refs:
-                yield from _chunks(store, ref, spec)
+                yield from _chunks(store, ref, self.names, spec)
 
     def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> Any:
         """See `Edges`."""
         refs = list(enumerate(self.refs))
-        task = partial(_blocks, self.address, spec)
+        task = partial(_blocks, self.address, self.names, spec)
         return transport.parallelize(refs).mapPartitions(task)
 
 
 def _blocks(
-    address: Address, spec: LoadSpec, refs: Iterable[tuple[int, SegmentRef]]
+    address: Address,
+    names: SegmentRef | None,
+    spec: LoadSpec,
+    refs: Iterable[tuple[int, SegmentRef]],
 ) -> Iterator[Block]:
     with open_store(address, create=False) as store:
         for number, ref in refs:
-            yield from edge_blocks(number, _chunks(store, ref, spec), spec.placement, spec.mode)
+            chunks = _chunks(store, ref, names, spec)
+            yield from edge_blocks(number, chunks, spec.placement, spec.mode)
 
 
-def _chunks(store: Store, ref: SegmentRef, spec: LoadSpec) -> Iterator[Chunk]:
-    columns = store.segment(ref)
+def _chunks(
+    store: Store, ref: SegmentRef, names: SegmentRef | None, spec: LoadSpec
+) -> Iterator[Chunk]:
+    columns = dict(store.segment(ref))
+    codes = None if names is None else store.segment(names).get("codes")
+    if codes is not None:  # edges are of ranks from here on
+        for name in ("ids",) if "ids" in columns else ("source", "target"):
+            columns[name] = np.searchsorted(codes, columns[name])
     target = columns["target"]
     value = columns.get("value") if spec.variant.value is not None else None
     ids = columns.get("ids")

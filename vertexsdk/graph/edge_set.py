@@ -190,7 +190,7 @@ class EdgeSet:
         refs = self.workers.run(task)
         if self.names is not None:
             with open_store(address, create=False) as store:
-                refs.append(put_names(store, loop, iteration, self.names))
+                refs.append(put_names(store, loop, iteration, self.names.sorted))
         return refs
 
 

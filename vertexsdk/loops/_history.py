@@ -27,7 +27,7 @@ from vertexsdk.engine.engine import (
     WorkDone,
 )
 from vertexsdk.engine.phases import PhaseTimer
-from vertexsdk.errors import InputError, RunError, StateError
+from vertexsdk.errors import InputError, LostError, RunError, StateError, first_line
 from vertexsdk.graph.changes.cast import cast_changes
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import edges_only
@@ -341,9 +341,11 @@ class LoopHistory:
                 raise
             except BaseException as error:
                 self._stale = True
-                if not retries or not isinstance(error, RunError) or _LOST not in str(error):
+                lost = isinstance(error, LostError)
+                lost |= isinstance(error, RunError) and _LOST in str(error)
+                if not retries or not lost:
                     raise
-                _log.warning("%s: %s; restoring from the store", self.loop, _LOST)
+                _log.warning("%s: %s; restoring from the store", self.loop, first_line(error))
                 self.recover()
         raise AssertionError("unreachable")
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vertexsdk.engine.batch_run import Run
 from vertexsdk.engine.engine import Setting
 from vertexsdk.engine.incremental._incremental_engine import IncrementalEngine
 from vertexsdk.graph.graph import Graph
-from vertexsdk.graph.vertex_file import VertexInput, with_ids
+from vertexsdk.graph.name_codes import NameCodes, code_step
+from vertexsdk.graph.vertex_file import VertexInput, last_rows, with_ids
 from vertexsdk.program.analysis.incremental_rules import layout_of, why_not_incremental
 from vertexsdk.program.analysis.warm_start import why_from_init
 from vertexsdk.program.program import Program
@@ -33,15 +34,10 @@ def incremental_engine(setting: Setting) -> IncrementalEngine | None:
         return None
     if why_from_init(program, program.bind(setting.params), tolerance, 1) is not None:
         return None
-    given: dict[str, Any] = {
-        "partitions": 1, "undirected": graph.undirected, "compiled": bool(options.compiled),
-    }  # fmt: skip
     layout = layout_of(program, undirected=graph.undirected)
-    if layout is None or why_not_incremental(program, strings=False, **given) is not None:
+    if layout is None or _why_not(setting, strings=False) is not None:
         return None
     vertices = _named(setting)
-    if vertices is not None and not _all_integers(vertices):
-        return None
     loaded = graph.with_vertices(vertices)
     engine = None
     try:
@@ -58,7 +54,9 @@ def _taken_over(
     """Load the graph and have an engine take it over; None where the program does not compile."""
     program = setting.program
     info = graph.materialise(("out", program.value_dtype, "combined"))
-    if info.string_ids or info.kinds:
+    if info.string_ids and _integers_but_for_parameters(setting, graph):
+        return None  # a parameter names no vertex of the graph
+    if info.kinds or _why_not(setting, strings=info.string_ids) is not None:
         return None
     run = Run(
         program, graph, replace(setting.options, progress=False), params=setting.params,
@@ -69,10 +67,16 @@ def _taken_over(
         return None
     if plan.initial is not None and plan.initial.value.changing is not None:
         return None
-    engine = IncrementalEngine(graph, plan, layout, _residual(program))
+    names = None
+    if graph.string_table is not None:
+        names = NameCodes(graph.string_table.sorted)
+        plan = replace(plan, params=_spread_codes(setting, plan.params, len(names)))
+    engine = IncrementalEngine(graph, plan, layout, _residual(program), names)
     try:
-        ids = np.zeros(0, np.int64) if vertices is None else _integers(vertices)
-        engine.create(info.keys[0], info.num_edges, np.unique(ids))
+        ids = np.zeros(0, np.int64)
+        if vertices is not None:
+            ids = last_rows(vertices, graph.string_table)[0]
+        engine.create(info.keys[0], info.num_edges, ids)
     except BaseException:
         engine.close()
         raise
@@ -87,16 +91,30 @@ def _named(setting: Setting) -> VertexInput | None:
     return with_ids(setting.graph.vertex_input, list(ids))
 
 
-def _integers(vertices: VertexInput) -> NDArray[np.int64]:
-    return np.asarray(vertices.column.cast("int64"))
-
-
-def _all_integers(vertices: VertexInput) -> bool:
-    try:
-        _integers(vertices)
-    except (ValueError, TypeError):
+def _integers_but_for_parameters(setting: Setting, loaded: Graph) -> bool:
+    """Whether ids are integers in the graph itself, and strings only where parameters name some."""
+    given = {str(x) for x in setting.program.named_vertices(setting.params).values()}
+    table = loaded.string_table
+    assert table is not None
+    if len(table) - table.integers > len(given):
         return False
-    return True
+    info = setting.graph.materialise(("out", setting.program.value_dtype, "combined"))
+    return not info.string_ids
+
+
+def _why_not(setting: Setting, *, strings: bool) -> str | None:
+    return why_not_incremental(
+        setting.program, partitions=setting.graph.partitions, strings=strings,
+        undirected=setting.graph.undirected, compiled=bool(setting.options.compiled),
+    )  # fmt: skip
+
+
+def _spread_codes(setting: Setting, params: Mapping[str, Any], names: int) -> dict[str, Any]:
+    """The parameters, with codes of `NameCodes` in place of the ranks of so many names."""
+    program, given = setting.program, setting.params
+    bound = program.named_vertices(program.bind(given))
+    ranks = [n for n, x in bound.items() if x is not None and (n in given or isinstance(x, str))]
+    return {**params, **{n: (params[n] + 1) * code_step(names) for n in ranks}}
 
 
 def _residual(program: Program) -> str | None:

@@ -6,6 +6,7 @@ import itertools
 import pickle
 import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,10 @@ from vertexsdk.engine.incremental._incremental_task import (
 )
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.errors import InputError, RunError
+from vertexsdk.graph.checkpoint import put_names
 from vertexsdk.graph.graph import Graph
-from vertexsdk.state import SegmentRef
+from vertexsdk.graph.name_codes import NameCodes, code_step
+from vertexsdk.state import SegmentRef, open_store
 
 __all__ = ["IncrementalEngine"]
 
@@ -47,10 +50,10 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         plan: of the loop; see `incremental_rules`.
         layout: of the adjacency.
         residual: the aggregate by which the program's rule ends the loop, if there is one.
+        names: where ids are strings, their codes; forks share them.
         origin: of which this is a fork.
     """
 
-    integers = True
     from_init: str | None = None
     copies_while_forked = True
 
@@ -60,11 +63,15 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         plan: Plan,
         layout: str,
         residual: str | None,
+        names: NameCodes | None = None,
         origin: IncrementalEngine | None = None,
     ) -> None:
         self.graph, self.plan, self.layout = graph, plan, layout
         self.value = plan.program.value_dtype
         self._residual = residual
+        self.names, self.integers = names, names is None
+        self._told = 0 if names is None else len(names)  # how many names the partition knows,
+        self._untold = np.zeros(0, np.int64)  # but for those at these places
         self._key = f"{graph.key}/live-{next(_numbers)}"
         self._version = 0
         self._forks: set[str] = set()
@@ -85,7 +92,14 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
             edges: how many it has.
             named: ids (ascending) of the vertices which are there without edges too.
         """
-        self._job(IncrementalCommand(0, create=CreatePartition(topology, edges, named)))
+        step = None if self.names is None else code_step(self._told)
+        report = self._job(
+            IncrementalCommand(0, create=CreatePartition(topology, edges, named, step))
+        )
+        there = np.zeros(self._told, np.bool_)
+        if self.names is not None:
+            there[report.ranks] = True
+        self._untold = np.flatnonzero(~there)  # of vertices that went before
 
     def execute(self, command: Command) -> CommandResult:
         """See `Engine.execute`."""
@@ -166,18 +180,34 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         changes = command.changes
         if changes is None or not len(changes):
             return None
+        columns: dict[str, NDArray[Any]] = {"kind": changes.kind, "value": changes.value}
+        if self.names is not None:
+            columns["source"], columns["target"] = (self.names.of(x) for x in changes.strings())
+            return encode_bytes(columns | self._new_names())
         if not changes.are_integers:
             raise InputError("the graph's ids are integers; so must be those of its changes")
         if command.ref is not None and command.ref.bytes > BY_SEGMENT:
             return command.ref
-        source, target = (np.asarray(x, np.int64) for x in (changes.source, changes.target))
-        return encode_bytes(
-            {"kind": changes.kind, "source": source, "target": target, "value": changes.value}
+        columns["source"], columns["target"] = (
+            np.asarray(x, np.int64) for x in (changes.source, changes.target)
         )
+        return encode_bytes(columns)
+
+    def _new_names(self) -> dict[str, NDArray[Any]]:
+        """The names that the partition does not know yet, as columns."""
+        assert self.names is not None
+        known, self._told = self._told, len(self.names)
+        places = np.concatenate([self._untold, np.arange(known, self._told)])
+        codes, (offsets, data) = self.names.at(places)
+        self._untold = places[:0]
+        return {"name.code": codes, "name.offsets": offsets, "name.bytes": data}
 
     def fork(self) -> IncrementalEngine:
         """See `Engine.fork`."""
-        other = IncrementalEngine(self.graph, self.plan, self.layout, self._residual, self)
+        other = IncrementalEngine(
+            self.graph, self.plan, self.layout, self._residual, self.names, self
+        )
+        other._told, other._untold = self._told, self._untold
         self._job(IncrementalCommand(self._version, fork=other._key))
         other._version = 1
         return other
@@ -186,10 +216,16 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         """See `Engine.adopt`."""
         assert isinstance(fork, IncrementalEngine)
         self._job(IncrementalCommand(self._version, adopt=fork._key))
+        self._told, self._untold = fork._told, fork._untold
 
     def checkpoint(self) -> list[SegmentRef]:
         """See `Engine.checkpoint`."""
-        return self._job(IncrementalCommand(self._version, topology=True)).segments
+        report = self._job(IncrementalCommand(self._version, topology=True))
+        if self.names is None or self.plan.store is None:
+            return report.segments
+        with open_store(self.plan.store, create=False) as store:
+            names = put_names(store, self.plan.loop, report.clock, *self.names.sorted())
+        return [*report.segments, names]
 
     def close(self) -> None:
         """See `Engine.close`; what forks still read stays until they are closed too."""

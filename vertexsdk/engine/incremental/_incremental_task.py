@@ -6,7 +6,7 @@ import pickle
 import resource
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ class CreatePartition:
     topology: str
     edges: int
     named: NDArray[np.int64]  # ids, ascending
+    code_step: int | None = None  # between the codes of names; None where ids are integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ class IncrementalReport:
     failure: VertexError | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     memory: int = 0
+    ranks: NDArray[np.int64] | None = None  # of a new partition's names
 
 
 _held: dict[str, IncrementalPartition] = {}  # by key; what another process did since is noticed
@@ -116,6 +118,8 @@ class IncrementalTask:
         live = self._partition(command)
         arena = live.arena
         report.seconds["load"] = time.perf_counter() - clock
+        if command.create is not None and command.create.code_step is not None:
+            report.ranks = arena["ids"] // command.create.code_step - 1
         arena.begin()
         if command.thaw:
             arena.meta |= {"frozen": [0, 0], "shared": []}
@@ -126,6 +130,8 @@ class IncrementalTask:
         if command.changes is not None:
             clock = time.perf_counter()
             columns = self._columns(command.changes)
+            if "name.code" in columns:
+                live.names.add(*(columns[f"name.{n}"] for n in ("code", "offsets", "bytes")))
             report.counts, report.absent, report.work.touched = live.take(
                 columns["kind"], columns["source"], columns["target"], columns["value"],
                 strict=command.strict,
@@ -185,8 +191,10 @@ class IncrementalTask:
         each = 16 if t.value is not None else 8
         path = shared_memory.directory(self.key, 2 * each * t.m + 100 * t.n)
         made = IncrementalPartition(self.plan, self.layout, Arena(path, fresh=True))
-        named = np.isin(t.ids, create.named)
-        made.create(t, create.edges, named)
+        ranks, named = t.ids, np.isin(t.ids, create.named)
+        if create.code_step is not None:
+            t = replace(t, ids=(ranks + 1) * create.code_step)
+        made.create(t, create.edges, named, ranks)
         return made
 
     def _columns(self, changes: bytes | SegmentRef) -> dict[str, NDArray[Any]]:

@@ -34,8 +34,9 @@ from vertexsdk.engine.incremental._local_index import VertexIndex
 from vertexsdk.engine.incremental._restart_policy import RestartPolicy
 from vertexsdk.engine.incremental._row_edits import Edits, distinct
 from vertexsdk.engine.incremental._row_kernels import INSERT
+from vertexsdk.engine.incremental._vertex_names import VertexNames
 from vertexsdk.graph.topology import Topology
-from vertexsdk.state.reading import TOMBSTONE
+from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE
 from vertexsdk.state.version_writer import DeltaLayers
 
 __all__ = ["IncrementalPartition"]
@@ -59,21 +60,25 @@ class IncrementalPartition:
         self.algebra = plan.program.algebra
         self.adjacency = Adjacency(arena, layout, plan.threads)
         self.index = VertexIndex(arena, plan.threads)
+        self.names = VertexNames(arena)
         self.module = delivery_module(self.algebra)
         methods = methods_of(plan, 0, self.module)[0]
         assert isinstance(methods, NativeMethods)
         self.methods = methods
         self.comparing = self.algebra.kind != "sum"  # and so values are trimmed
 
-    def create(self, t: Topology, edges: int, named: Array) -> None:
+    def create(self, t: Topology, edges: int, named: Array, ranks: Array) -> None:
         """Begin with a graph, before iteration 0.
 
         Args:
             t: the graph in the direction of its edges.
             edges: how many it has.
             named: bool[n], the vertices which are there without edges too.
+            ranks: int64[n], by what the vertices' attributes are known: ids, or ranks of names.
         """
         self.index.create(t.ids)
+        if t.names is not None:
+            self.names.create(t.ids, *t.names)
         self.adjacency.create(t, edges)
         self.arena.put("named", named)
         for name, f in self.plan.program.states().items():
@@ -94,7 +99,7 @@ class IncrementalPartition:
         self._grow(0)
         for kept in ("state", "tracked"):
             columns = {n: self.arena[f"{kept}.{n}"] for n in self.plan.program.states()}
-            self.plan.fill(columns, t.ids)  # only constant fields, see `Facts`
+            self.plan.fill(columns, ranks)  # only constant fields, see `Facts`
         alive = self.arena["alive"]
         alive[...] = (self._degrees(np.arange(t.n)) > 0) | named
         self.arena.meta["vertices"] = int(alive.sum())
@@ -549,6 +554,8 @@ class IncrementalPartition:
         meta |= {"whole": False, "layers": layers or DeltaLayers()}
         dirty[...] = 0
         columns = {"id": a["ids"][rows], **{n: x[rows] for n, x in self.v.states.items()}}
+        if "name.code" in a:
+            columns |= dict(zip(NAME_COLUMNS, self.names.packed(columns["id"]), strict=True))
         if not whole and not alive[rows].all():
             columns[TOMBSTONE] = alive[rows] == 0
         return ("base" if whole else "delta"), columns

@@ -27,7 +27,7 @@ def why_not_incremental(program: Program, *, partitions: int, undirected: bool, 
     counting = {"scatter"} if facts.message_kind == "sum" else {"init", "gather", "scatter"}
     return first_reason(
         (partitions > 1, "there are several partitions"),
-        (strings, "vertex ids are strings"),
+        (strings and facts.draws, "random numbers follow from names, and vertex ids are strings"),
         (not compiled, "the program runs interpreted"),
         (isinstance(spec.cls.edge, Mapping), "edges have several attributes"),
         (

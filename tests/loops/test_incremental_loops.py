@@ -1,0 +1,108 @@
+"""Main loops whose graph is edited in place: random histories in this process, without Spark."""
+
+from __future__ import annotations
+
+import random
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vertexsdk import Graph, MainLoop, run
+from vertexsdk.algorithms import BreadthFirstSearch, ConnectedComponents, PageRank, ShortestPaths
+from vertexsdk.program.vertex import Vertex
+from vertexsdk.testing.oracles import near
+
+Edges = dict[tuple[Any, Any], float]
+PROGRAMS: list[tuple[type[Vertex], dict[str, Any]]] = [
+    (ShortestPaths, {"origin": 0}),
+    (BreadthFirstSearch, {"origin": 0}),
+    (ConnectedComponents, {}),
+    (PageRank, {"epsilon": 1e-10, "iterations": 10_000}),
+]
+ROUNDS = 8
+
+
+class History:
+    """A main loop and the edges that it must have."""
+
+    def __init__(self, program: type[Vertex], params: dict[str, Any], url: str, seed: int) -> None:
+        rng = self.rng = random.Random(seed)
+        self.strings, self.undirected = rng.random() < 0.5, rng.random() < 0.5
+        self.program, self.url = program, url
+        self.params = {n: self.id(x) if n == "origin" else x for n, x in params.items()}
+        self.edges: Edges = {self.pair(30): float(rng.randint(1, 9)) for _ in range(60)}
+        self.main = MainLoop(
+            program, self.graph(), params=self.params, backend=url, loop="m", compiled="require"
+        )
+
+    def id(self, number: int) -> Any:
+        """A vertex id; strings do not order as the numbers that they are made from."""
+        return f"n{number * 7919 % 1009}é" if self.strings else number
+
+    def pair(self, n: int) -> tuple[Any, Any]:
+        a, b = self.id(self.rng.randrange(n)), self.id(self.rng.randrange(n))
+        return (b, a) if self.undirected and b < a else (a, b)
+
+    def graph(self) -> Graph:
+        ends = [[edge[k] for edge in self.edges] for k in (0, 1)]
+        named = [self.params["origin"]] if "origin" in self.params else None
+        values = list(self.edges.values())
+        return Graph.from_arrays(*ends, values, undirected=self.undirected, vertices=named)
+
+    def changes(self, count: int, n: int) -> list[Any]:
+        batch: list[Any] = []
+        for _ in range(count):
+            a, b = self.pair(n)
+            x = float(self.rng.randint(1, 9))
+            if (a, b) in self.edges and self.rng.random() < 0.8:
+                batch.append(("-", a, b))
+                del self.edges[a, b]
+            else:
+                batch += [("+", a, b, x)] if (a, b) not in self.edges else [("~", a, b, x)]
+                self.edges[a, b] = x
+        return batch
+
+    def check(self) -> str:
+        with closing(self.main.query()) as answer:
+            got, start = answer.to_dict(), answer.statistics["start"]
+        graph = self.graph()
+        with closing(run(self.program, graph, params=self.params, backend="memory://o")) as result:
+            wanted = result.to_dict()
+        graph.unpersist()
+        assert got.keys() == wanted.keys()
+        close = 1e-8 if self.program is PageRank else 0.0
+        assert all(near(got[v], wanted[v], close) for v in wanted), (got, wanted)
+        return str(start)
+
+    def step(self, number: int) -> None:
+        rng, main = self.rng, self.main
+        main.ingest(self.changes(rng.randint(1, 7), 30 + 3 * number))
+        if rng.random() < 0.2:
+            main.close()
+            self.main = MainLoop.resume(None, self.program, backend=self.url, loop="m")
+        elif rng.random() < 0.3:
+            with main.fork() as branch:  # names of a branch are no vertices of the main loop
+                branch.apply([("+", self.id(500), self.id(501))])
+                branch.result().close()
+        elif rng.random() < 0.2:
+            with main.fork() as branch:
+                branch.apply(self.changes(3, 40))
+                branch.result().close()
+                branch.merge()
+
+
+@pytest.mark.parametrize(("program", "params"), PROGRAMS)
+def test_every_answer_is_that_of_a_run(
+    program: type[Vertex], params: dict[str, Any], tmp_path: Path
+) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    history = History(program, params, f"lmdb://{tmp_path}/state", seed)
+    starts = [history.check()]
+    for number in range(ROUNDS):
+        history.step(number)
+        starts.append(history.check())
+    history.main.close()
+    assert program is PageRank or "warm" in starts
