@@ -13,6 +13,7 @@ __all__ = [
     "graph",
     "id_codec",
     "load",
+    "name_codes",
     "partitioners",
     "string_ids",
     "topology",
