@@ -29,7 +29,7 @@ from vertexsdk.transport._channels import (
     split,
 )
 from vertexsdk.transport.task_times import Clock
-from vertexsdk.transport.transport import DRIVER, PEERS, Blocks, Task
+from vertexsdk.transport.transport import DRIVER, Blocks, Task, run_superstep
 from vertexsdk.transport.wire import ABORTED, FAILURE, describe
 
 __all__ = ["serve"]
@@ -175,29 +175,20 @@ class _Worker:
         else:
             hops.input, _ = self._receive(hops)
         reports: list[bytes] = []
-        sent = self._nothing()
         answer: Any = None
         try:
             order = pickle.loads(command)
             clock.decoded = time.time()
-            task: Any = iter(hops.task(self.partition, order, list(hops.input)))
+            task = iter(hops.task(self.partition, order, list(hops.input)))
             while True:
-                destination, block = next(task) if answer is None else task.send(answer)
-                answer = None
-                if destination == PEERS:
-                    self._send(exchange, hops, [[block, *blocks] for blocks in sent])
-                    sent, answer = self._nothing(), self._receive(hops)
-                else:
-                    (reports if destination == DRIVER else sent[destination]).append(block)
-        except StopIteration:
-            self._send(exchange, hops, [[b"", *blocks] for blocks in sent])
-            return b"".join(reports)
+                end, sent = run_superstep(task, answer, self.partitions, reports)
+                self._send(exchange, hops, [[end or b"", *blocks] for blocks in sent])
+                if end is None:
+                    return b"".join(reports)
+                answer = self._receive(hops)
         except BaseException:
-            self._send(exchange, hops, self._nothing())
+            self._send(exchange, hops, [[] for _ in range(self.partitions)])
             raise
-
-    def _nothing(self) -> list[list[bytes]]:
-        return [[] for _ in range(self.partitions)]
 
     def _send(self, exchange: bytes, hops: _Hops, parts: list[list[bytes]]) -> None:
         """End a superstep."""

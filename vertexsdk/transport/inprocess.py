@@ -15,7 +15,7 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.threads import default_threads
 from vertexsdk.errors import InputError, RunError, VertexError
 from vertexsdk.transport.task_times import HopTimes
-from vertexsdk.transport.transport import DRIVER, PEERS, Blocks, Task
+from vertexsdk.transport.transport import Blocks, Task, run_superstep
 
 __all__ = ["InProcessTransport"]
 
@@ -125,34 +125,20 @@ class InProcessExchange:
             reports: list[list[bytes]] = [[] for _ in tasks]
             answers: list[Any] = [None] * len(tasks)
             while True:
-                sent: list[Blocks] = [[] for _ in tasks]
-                told = [
-                    self._advance(p, task, answers[p], reports[p], sent)
+                ends = [
+                    run_superstep(task, answers[p], self.partitions, reports[p])
                     for p, task in enumerate(tasks)
+                ]
+                told = [report for report, _ in ends]
+                received: list[Blocks] = [
+                    [(source, block) for source, (_, sent) in enumerate(ends) for block in sent[p]]
+                    for p in range(self.partitions)
                 ]
                 if all(report is None for report in told):
                     break
-                answers = [(blocks, told) for blocks in sent]
-        self._inbox = sent
+                answers = [(blocks, told) for blocks in received]
+        self._inbox = received
         return [b"".join(own) for own in reports]
-
-    @staticmethod
-    def _advance(
-        partition: int, task: Any, answer: Any, reports: list[bytes], sent: list[Blocks]
-    ) -> bytes | None:
-        """Run a task to the end of a superstep; return its report to the others, or None."""
-        try:
-            while True:
-                destination, block = next(task) if answer is None else task.send(answer)
-                answer = None
-                if destination == PEERS:
-                    return bytes(block)
-                if destination == DRIVER:
-                    reports.append(block)
-                else:
-                    sent[destination].append((partition, block))
-        except StopIteration:
-            return None
 
     def close(self) -> None:
         """See `Exchange`."""

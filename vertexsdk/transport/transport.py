@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeGuard, TypeVar
 
+from vertexsdk.errors import RunError
 from vertexsdk.transport.task_times import HopTimes
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = [
     "Transport",
     "Workers",
     "is_dataframe",
+    "run_superstep",
 ]
 
 DRIVER = -1  # the destination of a task's report
@@ -141,6 +143,42 @@ class Transport(Protocol):
 
     def other_hosts(self) -> list[str]:
         """The hosts, other than this one, on which tasks run."""
+
+
+def run_superstep(
+    task: Any, answer: Any, partitions: int, reports: list[bytes]
+) -> tuple[bytes | None, list[list[bytes]]]:
+    """Run a task to the end of a superstep.
+
+    Args:
+        task: the iterator that a `Task` returned.
+        answer: what its last `PEERS` returns; None where it starts.
+        partitions: number of partitions.
+        reports: takes its reports to the driver.
+
+    Returns:
+        Its report to all partitions, None where the task has ended, and the blocks for each.
+
+    Raises:
+        RunError: it sends a block to a partition that does not exist.
+    """
+    sent: list[list[bytes]] = [[] for _ in range(partitions)]
+    try:
+        while True:
+            destination, block = next(task) if answer is None else task.send(answer)
+            answer = None
+            if destination == PEERS:
+                return block, sent
+            if destination == DRIVER:
+                reports.append(block)
+            elif 0 <= destination < partitions:
+                sent[destination].append(block)
+            else:
+                raise RunError(
+                    f"a task sent a block to partition {destination}, which does not exist"
+                )
+    except StopIteration:
+        return None, sent
 
 
 def is_dataframe(value: object) -> TypeGuard[DataFrame]:
