@@ -17,7 +17,7 @@ from typing import Any
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import IterationStats, Master
 from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
-from vertexsdk.engine.supersteps import SuperstepEnd, end_superstep, total
+from vertexsdk.engine.supersteps import SuperstepEnd, end_superstep
 from vertexsdk.errors import LostError, RunError, VertexError
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.program import new_driver
@@ -224,7 +224,7 @@ class HopTask:
                 writer.add(master.iteration, processor.result())
             if single:
                 return
-            more = master.advance(total(ends, master))
+            more = master.advance(master.total(e.progress for e in ends))
             if not alone:
                 report.received = True
                 if more:

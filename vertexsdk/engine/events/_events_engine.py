@@ -23,16 +23,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine.engine import Budget, CanReadLoop, Command, CommandResult, Engine, WorkDone
 from vertexsdk.engine.events._commands import EventsCommand, EventsReport, master_at
 from vertexsdk.engine.events._event_changes import EventBatch, sorted_names
-from vertexsdk.engine.events._node_segments import put_names
 from vertexsdk.engine.events._records import Chain
 from vertexsdk.engine.events._resident_versions import Hops, Position, VersionPool
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes.changes import ADD
 from vertexsdk.graph.changes.deltas import Deltas
+from vertexsdk.graph.checkpoint import put_names
 from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.program.vertex import MAIN_LOOP
 from vertexsdk.state import SegmentRef, open_store
@@ -287,12 +286,9 @@ class EventsEngine(CanReadLoop):
         self, at: Position, reports: Sequence[EventsReport], limit: int | None, work: WorkDone
     ) -> None:
         """Follow what the tasks ran."""
-        plan = self.family.plan
-        master = master_at(plan, at.iteration, at.aggregates, self.at.vertices, limit)
+        master = master_at(self.family.plan, at.iteration, at.aggregates, self.at.vertices, limit)
         for k in range(len(reports[0].history)):
-            step = IterationStats(aggregates=master.identity())
-            for r in reports:
-                step.add(r.history[k], plan.program.aggregators)
+            step = master.total(r.history[k] for r in reports)
             work.iterations += master.iteration > 0
             work.updates += step.updates
             work.messages += step.messages
