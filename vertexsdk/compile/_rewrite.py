@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.compile._arithmetic import CompiledArithmetic
-from vertexsdk.program.algebra import INT_MIN, VertexId, to_int64
+from vertexsdk.program.algebra import INT_MIN, VertexId, wrapped
 from vertexsdk.program.program import ClassSpec, declaration_line
 from vertexsdk.program.syntax import Method, target_loop_shape
 
@@ -92,7 +92,7 @@ class Globals:
                 raise CannotCompile(method, node, f"module {value.__name__} does not compile")
             self.lines[name] = f"import {value.__name__} as {name}"
         elif isinstance(value, (bool, int, str)) and not isinstance(value, VertexId):
-            value = to_int64(value) if type(value) is int else value
+            value = wrapped(value)
             text = f"np.int64({value})" if value == INT_MIN else repr(value)
             self.lines[name] = f"{name} = {text}"
         elif isinstance(value, float):
