@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.threads import default_threads
-from vertexsdk.errors import InputError, RunError, VertexError
+from vertexsdk.errors import InputError, RunError, VertexError, typed_line
 from vertexsdk.transport.task_times import HopTimes
 from vertexsdk.transport.transport import Blocks, Task, run_superstep
 
@@ -153,9 +153,7 @@ def _one_line() -> Iterator[None]:
     except VertexError:
         raise
     except Exception as error:
-        text = str(error).strip().splitlines()
-        line = f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
-        failure = RunError(line)
+        failure = RunError(typed_line(error))
         failure.add_note("".join(traceback.format_exception(error)))
         raise failure from error
 

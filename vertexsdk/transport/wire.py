@@ -26,7 +26,7 @@ from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.core.broadcast import Broadcast
 from pyspark.serializers import Serializer
 
-from vertexsdk.errors import RunError, VertexError
+from vertexsdk.errors import RunError, VertexError, typed_line
 from vertexsdk.transport.task_times import Clock, Stamp
 from vertexsdk.transport.transport import DRIVER, Task, run_superstep
 
@@ -265,16 +265,14 @@ class HopFunction:
 
 
 def describe(error: Exception) -> bytes:
-    """Pickle a task's exception (if it is a VertexError), its last line, and its traceback."""
+    """Pickle a task's exception (if it is a VertexError), its first line, and its traceback."""
     own: Exception | None = error if isinstance(error, VertexError) else None
     try:
         if own is not None:
             pickle.loads(pickle.dumps(own))
     except Exception:
         own = None
-    text = str(error).strip().splitlines()
-    line = f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
-    return pickle.dumps((own, line, "".join(traceback.format_exception(error))))
+    return pickle.dumps((own, typed_line(error), "".join(traceback.format_exception(error))))
 
 
 def outcome(kind: int, stamped: bytes) -> tuple[Stamp, bytes]:
