@@ -96,7 +96,8 @@ class _Worker:
         self.nearby = self.context.socket(zmq.ROUTER)  # for peers on this host
         beat(self.nearby)
         self.lost_neighbour = self.nearby.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        path = str(shared_memory.directory(f"{place}-{partition}") / "inbox")
+        self.sockets = f"{place}-{partition}"
+        path = str(shared_memory.directory(self.sockets) / "inbox")
         if len(path) <= _LONGEST_PATH:
             self.nearby.bind(f"ipc://{path}")
         self.inboxes = zmq.Poller()
@@ -226,12 +227,13 @@ class _Worker:
         return blocks, [came[source][0] for source in sorted(came)]
 
     def close(self) -> None:
-        """Let go of the sockets."""
+        """Close the sockets, and delete the directory that they are in."""
         self.driver.disable_monitor()
         self.inbox.disable_monitor()
         self.nearby.disable_monitor()
         self.authenticator.stop()
         self.context.destroy(linger=1_000)
+        shared_memory.drop(self.sockets)
 
 
 def _is_own_socket(path: str) -> bool:

@@ -15,7 +15,7 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.threads import default_threads
 from vertexsdk.errors import InputError, RunError, VertexError, typed_line
 from vertexsdk.transport.task_times import HopTimes
-from vertexsdk.transport.transport import Blocks, Task, run_superstep
+from vertexsdk.transport.transport import Blocks, Dataset, Task, run_superstep
 
 __all__ = ["InProcessTransport"]
 
@@ -27,8 +27,8 @@ class _Broadcast:
     value: Any
 
 
-class LocalDataset:
-    """A list of parts, computed when they are collected; has the methods of an RDD that are used.
+class LocalDataset(Dataset):
+    """A list of parts, computed when they are collected.
 
     >>> LocalDataset.of([[1, 2], [3]]).mapPartitions(lambda part: [sum(part)]).collect()
     [3, 3]
@@ -45,23 +45,15 @@ class LocalDataset:
     def mapPartitionsWithIndex(
         self, function: Callable[[int, Iterator[Any]], Iterable[Any]]
     ) -> LocalDataset:
-        """Apply a function to the number and the records of every part."""
+        """See `Dataset`."""
 
         def call(k: int, part: Callable[[], Iterable[Any]]) -> Iterable[Any]:
             return function(k, iter(part()))
 
         return LocalDataset([partial(call, k, part) for k, part in enumerate(self._parts)])
 
-    def mapPartitions(self, function: Callable[[Iterator[Any]], Iterable[Any]]) -> LocalDataset:
-        """Apply a function to the records of every part."""
-        return self.mapPartitionsWithIndex(lambda _, records: function(records))
-
-    def map(self, function: Callable[[Any], Any]) -> LocalDataset:
-        """Apply a function to every record."""
-        return self.mapPartitions(lambda records: map(function, records))
-
     def collect(self) -> list[Any]:
-        """Return the records of all parts in order."""
+        """See `Dataset`."""
         return [record for part in self._parts for record in part()]
 
 

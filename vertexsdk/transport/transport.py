@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeGuard, TypeVar
 
@@ -17,6 +18,7 @@ __all__ = [
     "DRIVER",
     "PEERS",
     "Blocks",
+    "Dataset",
     "Exchange",
     "Task",
     "Transport",
@@ -37,6 +39,28 @@ report, as the tasks of all other partitions do, and the `yield` returns the blo
 and the reports of all partitions.
 """
 Returned = TypeVar("Returned")
+
+
+class Dataset(ABC):
+    """A part of records for each partition, with the methods of an RDD that are used."""
+
+    @abstractmethod
+    def mapPartitionsWithIndex(
+        self, function: Callable[[int, Iterator[Any]], Iterable[Any]]
+    ) -> Any:
+        """Apply a function to the number and the records of every part."""
+
+    @abstractmethod
+    def collect(self) -> list[Any]:
+        """Return the records of all parts in order."""
+
+    def mapPartitions(self, function: Callable[[Iterator[Any]], Iterable[Any]]) -> Any:
+        """Apply a function to the records of every part."""
+        return self.mapPartitionsWithIndex(lambda _, records: function(records))
+
+    def map(self, function: Callable[[Any], Any]) -> Any:
+        """Apply a function to every record."""
+        return self.mapPartitions(lambda records: map(function, records))
 
 
 class Exchange(Protocol):
@@ -68,8 +92,7 @@ class Exchange(Protocol):
 class Workers(Protocol):
     """The workers that have the partitions of one graph, until they are closed.
 
-    A dataset that `records` or `route` returns has the methods `map`, `mapPartitions`,
-    `mapPartitionsWithIndex` and `collect` of an RDD.
+    A dataset that `records` or `route` returns is a `Dataset`, or an RDD, which has its methods.
     """
 
     partitions: int
