@@ -132,9 +132,8 @@ class Run:
                 self._iterate(plan, info, store)
                 return
             except RunError as error:
-                if not isinstance(error, LostPartitionError) and "executor was lost" not in str(
-                    error
-                ):
+                lost = isinstance(error, LostPartitionError) or "executor was lost" in str(error)
+                if not lost:
                     raise
                 if attempt == TRIES - 1:
                     raise RunError(

@@ -154,9 +154,8 @@ class HopTask:
         before = command.committed[partition] if command.committed else None
         with Writer(plan.run, plan.store, plan.loop, partition, before) as writer:
             if command.step:
-                self.kept.pop(
-                    (plan.run, partition), None
-                )  # an attempt that fails leaves it changed
+                # An attempt that fails leaves it changed.
+                self.kept.pop((plan.run, partition), None)
                 processor.set_vertices(command.num_vertices)
                 if command.bound:
                     outgoing = self._sweep(processor, command, report, blocks)
