@@ -42,7 +42,7 @@ def excerpt(value: object) -> str:
 
 def first_line(error: BaseException) -> str:
     """Return what another library says of an error as one line of at most 200 characters."""
-    return shorten(next(iter(str(error).splitlines()), "") or type(error).__name__, 200)
+    return shorten(next(iter(str(error).strip().splitlines()), type(error).__name__), 200)
 
 
 def typed_line(error: BaseException) -> str:
