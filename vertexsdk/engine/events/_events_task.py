@@ -93,8 +93,7 @@ class EventTask:
             part.wake()
         if order.batch is not None:
             said.taken = part.take(order.batch)
-            said.refused = order.strict and bool(said.taken.absent)
-            if said.refused:
+            if order.strict and said.taken.absent:
                 return []
         said.seconds["ingest"] = time.perf_counter() - clock
         clock = time.perf_counter()
