@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from vertexsdk.backends._server import Conflict, ConnectionLost, Server, retry_seconds
+from vertexsdk.errors import first_line
 from vertexsdk.state.address import redacted
 from vertexsdk.state.errors import FullError, StateError, StateInputError
 
@@ -106,7 +107,7 @@ class PostgresServer(Server):
         )
 
     def _explained(self, error: psycopg.Error) -> Exception:
-        message = _first_line(error)
+        message = first_line(error)
         kinds = psycopg.errors
         if isinstance(error, kinds.DiskFull | kinds.OutOfMemory):
             return FullError(
@@ -146,8 +147,3 @@ def _advice(settings: dict[str, Any], location: str) -> str:
         f"{location}: a password goes there by sslmode=prefer, which takes any certificate or "
         "none: set sslmode=verify-full&sslrootcert=FILE in the URL, or the sslmode that you want"
     )
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:200]

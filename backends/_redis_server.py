@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from vertexsdk.backends._server import ConnectionLost, Server, retry_seconds
+from vertexsdk.errors import first_line
 from vertexsdk.state.address import redacted
 from vertexsdk.state.errors import FullError, StateError, StateInputError
 
@@ -107,7 +108,7 @@ class RedisServer(Server):
             return redis.Redis(**settings, lib_name=None, lib_version=None)
 
     def _explained(self, error: RedisError) -> Exception:
-        message = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        message = first_line(error)
         kinds = redis.exceptions
         if isinstance(error, kinds.AuthenticationError) or message.startswith(
             ("WRONGPASS", "NOAUTH")

@@ -13,6 +13,7 @@ those of libpq, such as `sslmode=verify-full` and `sslrootcert=FILE`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any, TypeVar
 
 import numpy as np
@@ -105,16 +106,15 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         self._may_write = True
 
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
-        place = [key.loop, key.partition, key.iteration, key.attempt]
         size = sum(map(len, pieces))
 
         def work(link: Any) -> None:
             with link.transaction():
-                _delete_segment(link, place)
+                _delete_segment(link, key)
                 row = link.execute(
                     "INSERT INTO vertex_segments (loop, partition, iteration, attempt, bytes) "
                     "VALUES (%s, %s, %s, %s, %s) RETURNING number",
-                    [*place, size],
+                    [*astuple(key), size],
                 ).fetchone()
                 command = "COPY vertex_pieces FROM STDIN (FORMAT BINARY)"
                 with link.cursor() as cursor, cursor.copy(command) as copy:
@@ -125,14 +125,12 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         self._run(work)
 
     def get_segment(self, key: SegmentKey) -> list[NDArray[np.uint8]] | None:
-        place = [key.loop, key.partition, key.iteration, key.attempt]
-
         def work(link: Any) -> list[NDArray[np.uint8]] | None:
             with link.cursor(binary=True) as cursor:
                 rows = cursor.execute(
                     "SELECT s.bytes, p.data FROM vertex_segments s "
                     f"LEFT JOIN vertex_pieces p USING (number) WHERE {_KEY} ORDER BY p.piece",
-                    place,
+                    astuple(key),
                 ).fetchall()
             if not rows:
                 return None
@@ -147,8 +145,7 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         return self._run(work)
 
     def open_segment(self, key: SegmentKey) -> Parts | None:
-        place = (key.loop, key.partition, key.iteration, key.attempt)
-        rows = self._all(f"SELECT number FROM vertex_segments WHERE {_KEY}", *place)
+        rows = self._all(f"SELECT number FROM vertex_segments WHERE {_KEY}", *astuple(key))
         if not rows:
             return None
 
@@ -189,14 +186,14 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         return read
 
     def delete_segments(self, keys: Iterable[SegmentKey]) -> None:
-        places = [[key.loop, key.partition, key.iteration, key.attempt] for key in keys]
+        gone = list(keys)
 
         def work(link: Any) -> None:
             with link.transaction():
-                for place in places:
-                    _delete_segment(link, place)
+                for key in gone:
+                    _delete_segment(link, key)
 
-        if places:
+        if gone:
             self._run(work)
 
     def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
@@ -213,7 +210,7 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
                 attempts = {target for (target,) in needed}
                 gone = [key for key in wanted if key.attempt not in attempts]
                 for key in gone:
-                    _delete_segment(link, [key.loop, key.partition, key.iteration, key.attempt])
+                    _delete_segment(link, key)
                 return gone
 
         return self._run(work) if wanted else []
@@ -468,19 +465,15 @@ def _require(link: Any, keys: Sequence[SegmentKey]) -> None:
 
 
 def _key_columns(keys: Sequence[SegmentKey]) -> list[list[Any]]:
-    return [
-        [key.loop for key in keys],
-        [key.partition for key in keys],
-        [key.iteration for key in keys],
-        [key.attempt for key in keys],
-    ]
+    """The loops, partitions, iterations and attempts of one key or more."""
+    return [list(column) for column in zip(*map(astuple, keys), strict=True)]
 
 
-def _delete_segment(link: Any, place: list[Any]) -> None:
+def _delete_segment(link: Any, key: SegmentKey) -> None:
     link.execute(
         f"WITH gone AS (DELETE FROM vertex_segments WHERE {_KEY} RETURNING number) "
         "DELETE FROM vertex_pieces USING gone WHERE vertex_pieces.number = gone.number",
-        place,
+        astuple(key),
     )
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "excerpt",
     "first_line",
     "shorten",
+    "typed_line",
 ]
 
 _excerpts = reprlib.Repr()
@@ -41,7 +42,13 @@ def excerpt(value: object) -> str:
 
 def first_line(error: BaseException) -> str:
     """Return what another library says of an error as one line of at most 200 characters."""
-    return shorten(next(iter(str(error).splitlines()), "") or type(error).__name__, 200)
+    return shorten(next(iter(str(error).strip().splitlines()), type(error).__name__), 200)
+
+
+def typed_line(error: BaseException) -> str:
+    """Return the type and the first line of an error, as in "KeyError: 'a'"."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
 
 def shorten(text: str, most: int = 80) -> str:

@@ -6,6 +6,7 @@ import math
 import pickle
 import sys
 import types
+from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,13 +125,13 @@ def test_metis_is_given_the_graph_and_the_slack(monkeypatch: pytest.MonkeyPatch)
         return 0, [k % partitions for k in range(len(given["xadj"]) - 1)]
 
     fake.part_graph, fake.Options = part_graph, lambda **o: o  # type: ignore[attr-defined]
+    fake.__spec__ = ModuleSpec("pymetis", None)
     monkeypatch.setitem(sys.modules, "pymetis", fake)
-    monkeypatch.setattr(by_metis, "_installed", lambda name: name == "pymetis")
     assert by_metis.metis(graph, 3, SLACK).tolist() == [k % 3 for k in range(12)]
     assert seen["options"] == {"ufactor": 50}
     assert seen["vweights"].tolist() == graph.weight.tolist()
     assert Partitioner.of("metis", SLACK).name == "metis"
-    monkeypatch.setattr(by_metis, "_installed", lambda name: False)
+    monkeypatch.setitem(sys.modules, "pymetis", None)
     with pytest.raises(InputError, match=r"METIS is not installed: pip install 'vertexsdk"):
         Partitioner.of("metis", SLACK)
 

@@ -248,7 +248,7 @@ class InProcess:
         hop = HopTask(plan)
         vertices = len(self.rows)
         master = make_master(replace(plan, program=self.program), vertices)
-        total = IterationStats(aggregates=master.identity())
+        total = master.total([])
         inbox: list[list[tuple[int, bytes]]] = [[] for _ in range(partitions)]
         version, self.worse = 0, False
         while master.reason is None:
@@ -257,9 +257,7 @@ class InProcess:
             )
             reports = self._hop(hop, command, inbox, forget)
             for k in range(len(reports[0].history)):
-                step = IterationStats(aggregates=master.identity())
-                for report in reports:
-                    step.add(report.history[k], self.program.aggregators)
+                step = master.total(report.history[k] for report in reports)
                 master.advance(step)
                 total.add(step, self.program.aggregators)
             version = reports[0].version
@@ -323,7 +321,7 @@ class InProcess:
                 if self.trace is not None:
                     self.trace(report)
             if blocks:
-                end_block(master, done, self.program.aggregators, rounds.iteration)
+                end_block(master, done, rounds.iteration)
         self.versions = versions
         self.kept = plan.kept(rounds.iteration, master.aggregates) or self.kept
         return self._state(plan, partitions, versions), total, rounds.iteration

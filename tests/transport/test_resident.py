@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from tests.support.clusters import Driver
 from vertexsdk import Graph, MainLoop, Program, run
 from vertexsdk.algorithms import ConnectedComponents, PageRank, ShortestPaths
+from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError
 from vertexsdk.transport._channels import CHUNK, join, local_address, split
 from vertexsdk.transport.transport import DRIVER, PEERS, Blocks
@@ -90,6 +91,28 @@ def test_answers_of_other_transports(driver: Driver, partitions: int, text: bool
     for stays, jobs, local in driver.run(same_answers, SEED, partitions, text):
         assert stays == local  # bit for bit
         assert stays == pytest.approx(jobs)
+
+
+def socket_directories(spark: SparkSession) -> tuple[int, int]:
+    """The number of them while two processors live, and after these have ended."""
+    graph = Graph.from_arrays(*edges(3), spark=spark, partitions=2)
+    graph.workers.run(lambda partition: partition)
+    assert graph.workers.resident
+
+    def count() -> int:
+        run = f"vertexsdk-{shared_memory.application(spark.sparkContext.applicationId)}"
+        return sum(len([*root.glob(f"{run}/sockets-*")]) for root in shared_memory._roots())
+
+    before = count()
+    graph.unpersist()
+    end = time.monotonic() + 20.0
+    while count() and time.monotonic() < end:
+        time.sleep(0.1)
+    return before, count()
+
+
+def test_the_directories_of_sockets_are_deleted(driver: Driver) -> None:
+    assert driver.run(socket_directories) == (2, 0)
 
 
 def stream(spark: SparkSession, store: str, partitions: int, hurt: str) -> tuple[list[Any], float]:

@@ -37,7 +37,7 @@ from vertexsdk.arrays.raw_columns import map_file, write_file
 from vertexsdk.errors import RunError
 
 __all__ = ["application", "claim", "directory", "drop", "load", "release", "release_at_exit"]
-__all__ += ["save"]
+__all__ += ["save", "start_time"]
 
 Columns = dict[str, NDArray[Any]]
 _T = TypeVar("_T")
@@ -277,7 +277,7 @@ def _lock(place: Path) -> int:
                 continue  # it was swept, and has been renamed
             owner, role = _owner(), "driver"
             if owner != os.getpid():
-                role = f"executor{_start_time(owner)}"
+                role = f"executor{start_time(owner)}"
                 if _is_owned(folder, "driver"):
                     return -1
             name = f"lock-{owner}-{role}-{_namespace()}"
@@ -362,7 +362,7 @@ def _namespace() -> int:
         return 0
 
 
-def _start_time(pid: int) -> int:
+def start_time(pid: int) -> int:
     """Start of a process in clock ticks since boot; -1 if it does not run, 0 if unknown."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])

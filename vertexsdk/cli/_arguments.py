@@ -153,12 +153,8 @@ def _stream_arguments(command: argparse.ArgumentParser) -> None:
         help="files, directories or globs, in order")  # fmt: skip
     add("--query-every", type=_at_least(1), metavar="N", help="changes (default: at the end only)")
     add("--follow", action="store_true", help="wait for more, until Ctrl-C")
-    add(
-        "--idle",
-        type=_at_least(0, float),
-        metavar="S",
-        help="with --follow, stop after S seconds without input",
-    )
+    add("--idle", type=_at_least(0, float), metavar="S",
+        help="with --follow, stop after S seconds without input")  # fmt: skip
     add("--resume", action="store_true", help="continue the loop in the store")
     add("--time-column", type=_at_least(1), metavar="K", default=0,
         help="field K of a line is its time; count changes whose time runs backwards")  # fmt: skip
@@ -178,11 +174,8 @@ def _program_and_graph(command: argparse.ArgumentParser) -> Callable[..., object
     )
     add = command.add_argument_group("the graph").add_argument
     add("--edges", metavar="FILE", required=True, action="append", help="file, directory or glob")
-    add(
-        "--vertices",
-        metavar="FILE",
-        help="one vertex id per line, and perhaps its class; or CSV `id,...`",
-    )
+    add("--vertices", metavar="FILE",
+        help="one vertex id per line, and perhaps its class; or CSV `id,...`")  # fmt: skip
     add("--undirected", action="store_true", help="each edge stands for both directions")
     add("--format", choices=("text", "csv", "parquet"), help="of the edge file (default: look)")
     return add
@@ -202,12 +195,9 @@ def _how(command: argparse.ArgumentParser) -> None:
         help="how vertices are placed; all but hash keep neighbours together")  # fmt: skip
     add("--delay-bound", type=_number_or("auto", "auto"), default=1, metavar="B",
         help="how far partitions may be apart, plus one; or auto (default: 1)")  # fmt: skip
-    add(
-        "--compiled",
-        choices=("auto", "require", "no"),
-        default="auto",
-        help="interpret what does not compile, refuse it, or interpret all (default: auto)",
-    )
+    add("--compiled", choices=("auto", "require", "no"), default="auto",
+        help="interpret what does not compile, refuse it, or interpret all "
+        "(default: auto)")  # fmt: skip
     add = command.add_argument_group("results").add_argument
     add("--loop", metavar="NAME", help="its name in the store (default: the program's)")
     add("--commit-every", type=_at_least(1), metavar="N", help="commit every N iterations too")

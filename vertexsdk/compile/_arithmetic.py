@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.compile import _intrinsics as intrinsics
-from vertexsdk.program.algebra import INT_MIN, to_int64
+from vertexsdk.program.algebra import INT_MIN, to_int64, wrapped
 from vertexsdk.program.program import ClassSpec
 
 __all__ = ["CompiledArithmetic", "arithmetic_imports", "interpreted_class", "interpreted_code"]
@@ -254,36 +254,37 @@ def _at(node: Any, place: ast.AST) -> Any:
 
 def _wrapping(op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def apply(a: Any, b: Any) -> Any:
-        x = op(a, b)
-        return to_int64(x) if type(x) is int else x
+        return wrapped(op(a, b))
 
     return apply
+
+
+def _scalar(x: Any) -> Any:
+    """Return a number of NumPy as Python's."""
+    return x.item() if isinstance(x, np.generic) else x
 
 
 def _dividing(op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """An operator that raises where it divides a NumPy scalar by zero, as it does others."""
 
     def apply(a: Any, b: Any) -> Any:
-        a = a.item() if isinstance(a, np.generic) else a
-        b = b.item() if isinstance(b, np.generic) else b
+        a, b = _scalar(a), _scalar(b)
         if type(a) is int and type(b) is int and op in (operator.truediv, operator.itruediv):
             return float(a) / float(b)  # as it is compiled: not rounded once, but twice
-        x = op(a, b)
-        return to_int64(x) if type(x) is int else x
+        return wrapped(op(a, b))
 
     return apply
 
 
 def _scalars(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def apply(a: Any, b: Any) -> Any:
-        return function(*(x.item() if isinstance(x, np.generic) else x for x in (a, b)))
+        return function(_scalar(a), _scalar(b))
 
     return apply
 
 
 def _called(function: Callable[..., Any], *arguments: Any) -> Any:
-    x = function(*arguments)
-    return to_int64(x) if type(x) is int else x
+    return wrapped(function(*arguments))
 
 
 _UFUNCS = {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
@@ -293,12 +294,11 @@ _UFUNCS = {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arc
 def _math(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function of `math`, which raises where compiled ones return inf or NaN."""
     try:
-        x = function(*arguments)
+        return wrapped(function(*arguments))
     except (ValueError, OverflowError):
         name = function.__name__
         ufunc = getattr(np, _UFUNCS.get(name, name), None)
         return math.nan if ufunc is None else float(ufunc(*(float(a) for a in arguments)))
-    return to_int64(x) if type(x) is int else x
 
 
 def _invert(x: Any) -> Any:
@@ -419,7 +419,7 @@ def interpreted_class(spec: ClassSpec) -> type:
         space = spaces.get(id(original.__globals__))
         if space is None:
             space = spaces[id(original.__globals__)] = {
-                n: to_int64(x) if type(x) is int else x for n, x in original.__globals__.items()
+                n: wrapped(x) for n, x in original.__globals__.items()
             }
             space[_OPERATORS] = _namespace
         cells = dict(zip(original.__code__.co_freevars, original.__closure__ or (), strict=True))

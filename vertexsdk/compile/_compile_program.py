@@ -49,7 +49,10 @@ def compile_program(
     for light in (True, False):
         try:
             if plan.program.algebra is None:
-                raise _no_algebra(plan.program.classes[0])
+                raise CannotCompile.in_class(
+                    plan.program.classes[0],
+                    "programs without messages = ... (events level) are interpreted",
+                )
             if plan.program.mixed:
                 raise CannotCompile.in_class(
                     plan.program.classes[0],
@@ -72,12 +75,6 @@ def compile_program(
         raise ProgramError(f'{reason}; compiled="require" forbids to interpret it')
     warnings.warn(f"{reason}; this program runs interpreted", InterpretedWarning, stacklevel=6)
     return replace(plan, kernels=tuple(None for _ in plan.program.classes))
-
-
-def _no_algebra(spec: ClassSpec) -> CannotCompile:
-    return CannotCompile.in_class(
-        spec, "programs without messages = ... (events level) are interpreted"
-    )
 
 
 def _text(spec: ClassSpec, plan: Plan, strings: bool, light: bool) -> KernelText:

@@ -20,7 +20,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, lower_builtin, overload, type_callable
 
 from vertexsdk.arrays.jit import njit
-from vertexsdk.program.algebra import to_int64
+from vertexsdk.program.algebra import to_int64, wrapped
 
 __all__ = [
     "add",
@@ -147,8 +147,7 @@ def _wrapping(instruction: str, operation: Callable[[Any, Any], Any]) -> Any:
     """
 
     def apply(a: Any, b: Any) -> Any:
-        x = operation(a, b)
-        return to_int64(x) if type(x) is int else x
+        return wrapped(operation(a, b))
 
     apply.__name__ = operation.__name__  # in messages of the compiler
 
@@ -182,8 +181,7 @@ mul = _wrapping("mul", operator.mul)
 
 def floor_divide(a: Any, b: Any) -> Any:
     """Return `a // b`; INT_MIN // -1 wraps around."""
-    x = a // b
-    return to_int64(x) if type(x) is int else x
+    return wrapped(a // b)
 
 
 @overload(floor_divide)

@@ -139,16 +139,21 @@ def _contribution(name: str, algebra: Algebra, globals_: Globals) -> None:
     if combine is None:
         user_function(algebra.combine, f"_combine_{name}", globals_)
         combine = f"_combine_{name}(a, b)"
-    cast = {"f": "_as_float", "i": "_as_int", "b": "_as_bool"}[algebra.dtype.kind]
     globals_.functions[f"_contribute_{name}"] = (
         f"@_jit(inline='always')\ndef _contribute_{name}(C, block, x):\n"
-        f"    a = C[block]\n    b = {cast}(x)\n    C[block] = {combine}"
+        f"    a = C[block]\n    b = {_cast(algebra, 'x')}\n    C[block] = {combine}"
     )
+
+
+def _cast(algebra: Algebra, x: str) -> str:
+    """An expression as a message of the algebra, or a contribution to it."""
+    function = {"f": "_as_float", "i": "_as_int", "b": "_as_bool"}[algebra.dtype.kind]
+    return f"{function}({x})"
 
 
 def _emission(shape: str, algebra: Algebra) -> str:
     row = ", :" if algebra.size is not None else ""
-    cast = {"f": "_as_float(x)", "i": "_as_int(x)", "b": "_as_bool(x)"}[algebra.dtype.kind]
+    cast = _cast(algebra, "x")
     if algebra.kind == "latest":
         again = "OUT[k{row}] = v"
     elif algebra.size is not None:
@@ -180,7 +185,7 @@ def _emit_uniform(x, OUT, HAS):
 @_jit(inline='always')
 def _emit_derived(e, x, y, first, target, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
     new = {cast}
-    old = {cast.replace("(x)", "(y)")}
+    old = {_cast(algebra, "y")}
     if first:
         old = {_literal(algebra)}
     if not first:  # when few messages are to be looked at
@@ -403,8 +408,7 @@ def _offers(spec: ClassSpec, args: list[str], message: tuple[str, str]) -> str:
     call = ", ".join([*args, *(f"T_{n}" for n in spec.states)])
     edge, expression = message
     assert spec.algebra is not None
-    x = {"f": "_as_float", "i": "_as_int", "b": "_as_bool"}[spec.algebra.dtype.kind]
-    x += f"({expression})"
+    x = _cast(spec.algebra, expression)
     return f"""
 @_jit
 def offers(sources, out, {call}):
@@ -446,7 +450,6 @@ def _repair_derived(spec: ClassSpec, args: list[str], message: tuple[str, str]) 
     call = ", ".join([*args, *(f"T_{n}" for n in spec.states)])
     edge, expression = message
     assert spec.algebra is not None
-    cast = {"f": "_as_float", "i": "_as_int", "b": "_as_bool"}[spec.algebra.dtype.kind]
     return f"""
 @_jit
 def repair(slots, in_start, in_stop, in_source, in_index, direct, MSG, AGG, identity, {call}):
@@ -458,7 +461,7 @@ def repair(slots, in_start, in_stop, in_source, in_index, direct, MSG, AGG, iden
             _i = in_source[q]
             if _i < n:
                 {edge} = q if direct else in_index[q]
-                acc = _combine(acc, {cast}({expression}))
+                acc = _combine(acc, {_cast(spec.algebra, expression)})
             else:
                 acc = _combine(acc, MSG[_i - n])
         AGG[s] = acc

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.compile._arithmetic import CompiledArithmetic
-from vertexsdk.program.algebra import INT_MIN, VertexId, to_int64
+from vertexsdk.program.algebra import INT_MIN, VertexId, wrapped
 from vertexsdk.program.program import ClassSpec, declaration_line
 from vertexsdk.program.syntax import Method, target_loop_shape
 
@@ -92,7 +92,7 @@ class Globals:
                 raise CannotCompile(method, node, f"module {value.__name__} does not compile")
             self.lines[name] = f"import {value.__name__} as {name}"
         elif isinstance(value, (bool, int, str)) and not isinstance(value, VertexId):
-            value = to_int64(value) if type(value) is int else value
+            value = wrapped(value)
             text = f"np.int64({value})" if value == INT_MIN else repr(value)
             self.lines[name] = f"{name} = {text}"
         elif isinstance(value, float):
@@ -247,8 +247,7 @@ class _Rewriter(CompiledArithmetic):
         return CannotCompile(self.method, node, reason)
 
     def expr(self, text: str) -> ast.expr:
-        node = ast.parse(text, mode="eval").body
-        return node
+        return ast.parse(text, mode="eval").body
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         base = node.value
@@ -289,14 +288,7 @@ class _Rewriter(CompiledArithmetic):
         if name in self.spec.states:
             if self.spec.states[name].dtype == object:
                 raise self.fail(node, f"self.{name} is no number")
-            return ast.copy_location(
-                ast.Subscript(
-                    value=ast.Name(id=f"S_{name}", ctx=ast.Load()),
-                    slice=ast.Name(id="_i", ctx=ast.Load()),
-                    ctx=node.ctx,
-                ),
-                node,
-            )
+            return self.expr(f"S_{name}[_i]")
         if name in self.spec.params:
             if name not in self.globals.params:
                 raise self.fail(
@@ -377,27 +369,16 @@ class _Rewriter(CompiledArithmetic):
                 store.value = value
                 return ast.copy_location(store, node)
             if isinstance(to, ast.Name) and self._vector_state(node.value) is not None:
-                value = ast.Call(
-                    ast.Attribute(value=value, attr="copy", ctx=ast.Load()), args=[], keywords=[]
-                )
+                value = ast.Call(ast.Attribute(value, "copy", ast.Load()), [], [])
         value = self._typed(node.targets, value)
-        return ast.copy_location(
-            ast.Assign(targets=[self.visit(t) for t in node.targets], value=value), node
-        )
+        return ast.copy_location(ast.Assign([self.visit(t) for t in node.targets], value), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         name = self._state_name(node.target)
         if name is not None and self.spec.states[name].size is None:
-            load = ast.copy_location(
-                ast.Attribute(
-                    value=ast.Name(id=self.me, ctx=ast.Load()), attr=name, ctx=ast.Load()
-                ),
-                node,
-            )
-            plain = ast.Assign(
-                targets=[node.target], value=ast.BinOp(left=load, op=node.op, right=node.value)
-            )
-            return self.visit_Assign(ast.copy_location(plain, node))
+            load = ast.copy_location(self.expr(f"{self.me}.{name}"), node)
+            value = ast.BinOp(load, node.op, node.value)
+            return self.visit_Assign(ast.copy_location(ast.Assign([node.target], value), node))
         return self.generic_visit(node) if name is not None else super().visit_AugAssign(node)
 
     def _typed(self, targets: list[ast.expr], value: ast.expr) -> ast.expr:
@@ -408,7 +389,7 @@ class _Rewriter(CompiledArithmetic):
                 kind = self.spec.states[name].dtype.kind
                 if kind in "ib":
                     cast = "_as_int" if kind == "i" else "_as_bool"
-                    return ast.Call(ast.Name(cast, ctx=ast.Load()), args=[value], keywords=[])
+                    return self.call(cast, value)
         return value
 
     def _state_name(self, node: ast.AST) -> str | None:
@@ -472,12 +453,8 @@ class _Rewriter(CompiledArithmetic):
 
     def visit_Call(self, node: ast.Call) -> Any:
         method, spec = self.method, self.spec
-        if (
-            isinstance(node.func, ast.Name)
-            and node.func.id == "len"
-            and len(node.args) == 1
-            and method.is_self(node.args[0], "targets")
-        ):
+        length = isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1
+        if length and method.is_self(node.args[0], "targets"):
             return self.expr("(G_stop[_i] - G_start[_i])")
         if method.is_call(node, "emit"):
             if len(node.args) != 2 or node.keywords:

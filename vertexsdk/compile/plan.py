@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
@@ -15,12 +15,13 @@ from vertexsdk.compile._delivery_kernels import deliver_source
 from vertexsdk.compile._method_kernels import KernelText
 from vertexsdk.compile._rewrite import CannotCompile
 from vertexsdk.compile.module_cache import load_module, load_python
+from vertexsdk.errors import InputError
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.program import ClassSpec, Program
 from vertexsdk.program.vertex import MAIN_LOOP
 from vertexsdk.state.address import Address
 
-__all__ = ["Plan", "ResidentAnswer", "delivery_module", "shape_of", "shippable"]
+__all__ = ["Plan", "ResidentAnswer", "class_numbers", "delivery_module", "shape_of", "shippable"]
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,21 @@ def shippable(program: Program) -> Program:
     classes = tuple(replace(s, methods={}, code=interpreted_code(s)) for s in program.classes)
     light.__dict__["classes"] = classes
     return light
+
+
+def class_numbers(program: Program, kinds: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers of the classes that a vertex file names.
+
+    Raises:
+        InputError: the program has no such class.
+    """
+    number = {s.name: k for k, s in enumerate(program.classes)}
+    for name in kinds:
+        if name not in number:
+            raise InputError(
+                f"the vertex file names class {name!r}; {program.name} has: {', '.join(number)}"
+            )
+    return tuple(number[name] for name in kinds)
 
 
 def shape_of(specs: tuple[ClassSpec, ...], *, native: bool = False) -> str:

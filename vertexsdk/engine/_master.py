@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +58,13 @@ class Master:
     def identity(self) -> dict[str, Any]:
         """What aggregators read when nobody has contributed."""
         return {name: a.identity for name, a in self.algebras.items()}
+
+    def total(self, parts: Iterable[IterationStats]) -> IterationStats:
+        """Return what an iteration did in all partitions."""
+        step = IterationStats(aggregates=self.identity())
+        for part in parts:
+            step.add(part, self.algebras)
+        return step
 
     def advance(self, progress: IterationStats) -> bool:
         """Take in a finished iteration; return whether there is another one to run."""

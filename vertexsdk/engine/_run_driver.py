@@ -67,7 +67,7 @@ class RunDriver:
     def synchronous(self, last: int | None = None, version: int = 0) -> int:
         """Iterate from a version to the end, or to iteration `last`; return the version reached."""
         master, tally = self.master, self.tally
-        step = self._sum([])
+        step = master.total([])
         while master.reason is None or self.done != master.iteration - 1:
             if last is not None and master.iteration > last and master.reason is None:
                 break
@@ -80,7 +80,7 @@ class RunDriver:
             version = reports[0].version
             for k in range(max(len(reports[0].history), 1)):
                 if command.step:
-                    step = self._sum([r.history[k] for r in reports])
+                    step = master.total(r.history[k] for r in reports)
                     master.advance(step)
                     tally.work.add(step)
                 if master.iteration - 1 in reports[0].segments:
@@ -130,10 +130,10 @@ class RunDriver:
 
     def _count(self, rounds: Rounds, reports: list[RunReport], blocks: bool) -> IterationStats:
         """Take in what asynchronous hops did; return the sum of it."""
-        step = self._sum([p for r in reports for p in r.history])
+        step = self.master.total(p for r in reports for p in r.history)
         self.tally.work.add(step)
         if blocks:
-            end_block(self.master, reports, self.master.algebras, rounds.iteration)
+            end_block(self.master, reports, rounds.iteration)
         if self.master.reason is None:
             self.master.iteration, self.master.reason = rounds.iteration + 1, rounds.reason
         self.tally.statistics |= {
@@ -152,12 +152,6 @@ class RunDriver:
             version, iteration, dict(self.master.aggregates), self.tally.vertices,
             self.commit_every, self.slice, after=self.after, committed=tuple(self.tally.attempts),
         )  # fmt: skip
-
-    def _sum(self, parts: list[IterationStats]) -> IterationStats:
-        step = IterationStats(aggregates=self.master.identity())
-        for part in parts:
-            step.add(part, self.master.algebras)
-        return step
 
     def _hop(self, command: RunCommand) -> list[RunReport]:
         """Run one hop on all partitions.

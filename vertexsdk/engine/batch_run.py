@@ -12,7 +12,7 @@ from typing import Any
 
 from vertexsdk.arrays.json_values import as_json
 from vertexsdk.compile.kernel_cache import compiled_plan
-from vertexsdk.compile.plan import Plan, ResidentAnswer, shape_of, shippable
+from vertexsdk.compile.plan import Plan, ResidentAnswer, class_numbers, shape_of, shippable
 from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine._run_driver import LostPartitionError, RunDriver, Stop
 from vertexsdk.engine._statistics import PendingVersion, RunStatistics
@@ -132,9 +132,8 @@ class Run:
                 self._iterate(plan, info, store)
                 return
             except RunError as error:
-                if not isinstance(error, LostPartitionError) and "executor was lost" not in str(
-                    error
-                ):
+                lost = isinstance(error, LostPartitionError) or "executor was lost" in str(error)
+                if not lost:
                     raise
                 if attempt == TRIES - 1:
                     raise RunError(
@@ -207,7 +206,7 @@ class Run:
             store=store.backend.address,
             max_iterations=self.max_iterations,
             each=algebra is not None and algebra.kind == "latest" and partitions > 1,
-            kinds=_kinds(self.program, info),
+            kinds=class_numbers(self.program, info.kinds),
             keep=self.keep,
             warm=self.warm,
             resident=self.options.exchange == "auto" and self.graph.workers.resident,
@@ -307,16 +306,6 @@ class Run:
 def _threads(transport: Transport, partitions: int) -> int:
     """The cores which one partition's kernels may use."""
     return transport.cores if transport.spark is None else max(1, transport.cores // partitions)
-
-
-def _kinds(program: Program, info: VariantInfo) -> tuple[int, ...]:
-    number = {s.name: k for k, s in enumerate(program.classes)}
-    for name in info.kinds:
-        if name not in number:
-            raise InputError(
-                f"the vertex file names class {name!r}; {program.name} has: {', '.join(number)}"
-            )
-    return tuple(number[name] for name in info.kinds)
 
 
 def refuse_other_hosts(transport: Transport, store: Store) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
-from vertexsdk.engine._master import IterationStats, Master
+from vertexsdk.engine._master import IterationStats
 from vertexsdk.errors import VertexError
 from vertexsdk.transport.transport import PEERS, Blocks
 
-__all__ = ["SuperstepEnd", "end_superstep", "total"]
+__all__ = ["SuperstepEnd", "end_superstep"]
 
 
 @dataclass(slots=True)
@@ -46,11 +46,3 @@ def end_superstep(
     yield from blocks
     received, reports = yield PEERS, pickle.dumps(end)
     return received, [pickle.loads(report) for report in reports]
-
-
-def total(ends: Sequence[SuperstepEnd], master: Master) -> IterationStats:
-    """What an iteration did in all partitions."""
-    step = IterationStats(aggregates=master.identity())
-    for end in ends:
-        step.add(end.progress, master.algebras)
-    return step

@@ -17,7 +17,7 @@ from typing import Any
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import IterationStats, Master
 from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
-from vertexsdk.engine.supersteps import SuperstepEnd, end_superstep, total
+from vertexsdk.engine.supersteps import SuperstepEnd, end_superstep
 from vertexsdk.errors import LostError, RunError, VertexError
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.program import new_driver
@@ -154,9 +154,8 @@ class HopTask:
         before = command.committed[partition] if command.committed else None
         with Writer(plan.run, plan.store, plan.loop, partition, before) as writer:
             if command.step:
-                self.kept.pop(
-                    (plan.run, partition), None
-                )  # an attempt that fails leaves it changed
+                # An attempt that fails leaves it changed.
+                self.kept.pop((plan.run, partition), None)
                 processor.set_vertices(command.num_vertices)
                 if command.bound:
                     outgoing = self._sweep(processor, command, report, blocks)
@@ -224,7 +223,7 @@ class HopTask:
                 writer.add(master.iteration, processor.result())
             if single:
                 return
-            more = master.advance(total(ends, master))
+            more = master.advance(master.total(e.progress for e in ends))
             if not alone:
                 report.received = True
                 if more:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vertexsdk.errors import InputError, excerpt, first_line
+from vertexsdk.graph.changes.table import is_text
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.vertex_file import UNUSABLE, VertexInput, last_rows
 from vertexsdk.program.algebra import VertexId
@@ -64,8 +65,6 @@ class VertexAttributes:
                     ids, rows = last_rows(vertices, names)
                     classes = _classes(vertices, program)[rows]
                 column = table[name].take(pa.array(rows)).combine_chunks()
-                if isinstance(column, pa.ChunkedArray):
-                    column = pa.concat_arrays(column.chunks)
                 there = np.asarray(column.is_valid()) & (classes == kind)
                 f, place = spec.states[name], f"{vertices.place}, column {name}"
                 owner = f"{spec.name}.{name} is {_type_name(f)}; cast or rename the column"
@@ -134,9 +133,10 @@ def _values(
 
 def _numbers(column: pa.Array, f: StateField, place: str, owner: str) -> NDArray[Any]:
     kind, t = column.type, pa.types
-    text = t.is_string(kind) or t.is_large_string(kind)
     number = t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind)
-    if not (text or t.is_null(kind) or (t.is_boolean(kind) if f.dtype.kind == "b" else number)):
+    if not (
+        is_text(kind) or t.is_null(kind) or (t.is_boolean(kind) if f.dtype.kind == "b" else number)
+    ):
         raise InputError(f"{place}: {kind}, but {owner}")
     wanted = {"f": pa.float64(), "i": pa.int64(), "b": pa.bool_()}[f.dtype.kind]
     try:

@@ -129,17 +129,12 @@ def _of_table(table: pa.Table, place: str) -> VertexInput:
     by_name = {n.lower(): n for n in table.column_names}
     if "id" not in by_name:
         raise InputError(f"{place}: columns are {', '.join(table.column_names)}; name one `id`")
-    ids = _whole(table[by_name["id"]])
+    ids = table[by_name["id"]].combine_chunks()
     if ids.null_count:
         raise InputError(f"{place}, column id: an id is null; drop these rows")
-    kinds = _whole(table[by_name["kind"]]) if "kind" in by_name else None
+    kinds = table[by_name["kind"]].combine_chunks() if "kind" in by_name else None
     attributes = table.drop_columns([by_name[n] for n in ("id", "kind") if n in by_name])
     return VertexInput(ids, kinds, place, attributes if attributes.num_columns else None)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks()
-    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
 
 
 def _arrow_column(name: str, values: Any) -> tuple[pa.Field, pa.Array]:

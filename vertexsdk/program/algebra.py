@@ -32,6 +32,7 @@ __all__ = [
     "VertexId",
     "inf",
     "to_int64",
+    "wrapped",
 ]
 
 inf = math.inf
@@ -46,6 +47,11 @@ def to_int64(x: int) -> int:
     True
     """
     return x if INT_MIN <= x <= INT_MAX else (x + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def wrapped(x: Any) -> Any:
+    """Return an int as `to_int64` does, and every other value (a bool too) as it is."""
+    return x if type(x) is not int or INT_MIN <= x <= INT_MAX else to_int64(x)
 
 
 class VertexId(int):

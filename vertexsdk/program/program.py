@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.errors import InputError, ProgramError
-from vertexsdk.program.algebra import Algebra, Latest, VertexId, dtype_of, to_int64
+from vertexsdk.program.algebra import Algebra, Latest, VertexId, dtype_of, to_int64, wrapped
 from vertexsdk.program.facts import Facts, read_facts
 from vertexsdk.program.fields import StateField
 from vertexsdk.program.syntax import Method, reachable
@@ -254,7 +254,7 @@ def constant_of(value: Any) -> Any:
     Its ints wrap around, and an array is a copy that cannot be written to.
     """
     if isinstance(value, tuple) and value and all(isinstance(x, (int, float)) for x in value):
-        return tuple(to_int64(x) if type(x) is int else x for x in value)
+        return tuple(map(wrapped, value))
     if isinstance(value, np.ndarray) and value.dtype.kind in "bif":
         array = np.array(value, order="C")
         array.flags.writeable = False

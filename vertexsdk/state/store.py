@@ -271,9 +271,7 @@ class Store(VersionReader):
         if not self.backend.swap_head(name, None, head):
             raise StateInputError(f"there is a loop {name!r} already: choose another name")
         retained = self.backend.floor(source, manifest.iteration)
-        if (
-            retained is None or retained[1] != manifest.name
-        ):  # a sweep may not have seen the new head
+        if retained != (manifest.iteration, manifest.name):  # a sweep may not have seen the head
             self.backend.drop_head(name, head)
             return self.fork(source, name, at)
         return manifest
@@ -511,9 +509,7 @@ class Store(VersionReader):
         lease = Lease.take(self.backend, seconds, [manifest.name])
         try:
             retained = self.backend.floor(loop, manifest.iteration)
-            if (
-                retained is None or retained[1] != manifest.name
-            ):  # a sweep may not have seen the lease
+            if retained != (manifest.iteration, manifest.name):  # a sweep may have missed the lease
                 raise MissingError(f"version {manifest.iteration} of {loop!r} was just dropped")
             yield manifest
         finally:

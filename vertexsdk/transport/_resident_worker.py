@@ -29,7 +29,7 @@ from vertexsdk.transport._channels import (
     split,
 )
 from vertexsdk.transport.task_times import Clock
-from vertexsdk.transport.transport import DRIVER, PEERS, Blocks, Task
+from vertexsdk.transport.transport import DRIVER, Blocks, Task, run_superstep
 from vertexsdk.transport.wire import ABORTED, FAILURE, describe
 
 __all__ = ["serve"]
@@ -96,7 +96,8 @@ class _Worker:
         self.nearby = self.context.socket(zmq.ROUTER)  # for peers on this host
         beat(self.nearby)
         self.lost_neighbour = self.nearby.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        path = str(shared_memory.directory(f"{place}-{partition}") / "inbox")
+        self.sockets = f"{place}-{partition}"
+        path = str(shared_memory.directory(self.sockets) / "inbox")
         if len(path) <= _LONGEST_PATH:
             self.nearby.bind(f"ipc://{path}")
         self.inboxes = zmq.Poller()
@@ -175,29 +176,20 @@ class _Worker:
         else:
             hops.input, _ = self._receive(hops)
         reports: list[bytes] = []
-        sent = self._nothing()
         answer: Any = None
         try:
             order = pickle.loads(command)
             clock.decoded = time.time()
-            task: Any = iter(hops.task(self.partition, order, list(hops.input)))
+            task = iter(hops.task(self.partition, order, list(hops.input)))
             while True:
-                destination, block = next(task) if answer is None else task.send(answer)
-                answer = None
-                if destination == PEERS:
-                    self._send(exchange, hops, [[block, *blocks] for blocks in sent])
-                    sent, answer = self._nothing(), self._receive(hops)
-                else:
-                    (reports if destination == DRIVER else sent[destination]).append(block)
-        except StopIteration:
-            self._send(exchange, hops, [[b"", *blocks] for blocks in sent])
-            return b"".join(reports)
+                end, sent = run_superstep(task, answer, self.partitions, reports)
+                self._send(exchange, hops, [[end or b"", *blocks] for blocks in sent])
+                if end is None:
+                    return b"".join(reports)
+                answer = self._receive(hops)
         except BaseException:
-            self._send(exchange, hops, self._nothing())
+            self._send(exchange, hops, [[] for _ in range(self.partitions)])
             raise
-
-    def _nothing(self) -> list[list[bytes]]:
-        return [[] for _ in range(self.partitions)]
 
     def _send(self, exchange: bytes, hops: _Hops, parts: list[list[bytes]]) -> None:
         """End a superstep."""
@@ -235,12 +227,13 @@ class _Worker:
         return blocks, [came[source][0] for source in sorted(came)]
 
     def close(self) -> None:
-        """Let go of the sockets."""
+        """Close the sockets, and delete the directory that they are in."""
         self.driver.disable_monitor()
         self.inbox.disable_monitor()
         self.nearby.disable_monitor()
         self.authenticator.stop()
         self.context.destroy(linger=1_000)
+        shared_memory.drop(self.sockets)
 
 
 def _is_own_socket(path: str) -> bool:

@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeVar
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.threads import default_threads
-from vertexsdk.errors import InputError, RunError, VertexError
+from vertexsdk.errors import InputError, RunError, VertexError, typed_line
 from vertexsdk.transport.task_times import HopTimes
-from vertexsdk.transport.transport import DRIVER, PEERS, Blocks, Task
+from vertexsdk.transport.transport import Blocks, Dataset, Task, run_superstep
 
 __all__ = ["InProcessTransport"]
 
@@ -27,8 +27,8 @@ class _Broadcast:
     value: Any
 
 
-class LocalDataset:
-    """A list of parts, computed when they are collected; has the methods of an RDD that are used.
+class LocalDataset(Dataset):
+    """A list of parts, computed when they are collected.
 
     >>> LocalDataset.of([[1, 2], [3]]).mapPartitions(lambda part: [sum(part)]).collect()
     [3, 3]
@@ -45,23 +45,15 @@ class LocalDataset:
     def mapPartitionsWithIndex(
         self, function: Callable[[int, Iterator[Any]], Iterable[Any]]
     ) -> LocalDataset:
-        """Apply a function to the number and the records of every part."""
+        """See `Dataset`."""
 
         def call(k: int, part: Callable[[], Iterable[Any]]) -> Iterable[Any]:
             return function(k, iter(part()))
 
         return LocalDataset([partial(call, k, part) for k, part in enumerate(self._parts)])
 
-    def mapPartitions(self, function: Callable[[Iterator[Any]], Iterable[Any]]) -> LocalDataset:
-        """Apply a function to the records of every part."""
-        return self.mapPartitionsWithIndex(lambda _, records: function(records))
-
-    def map(self, function: Callable[[Any], Any]) -> LocalDataset:
-        """Apply a function to every record."""
-        return self.mapPartitions(lambda records: map(function, records))
-
     def collect(self) -> list[Any]:
-        """Return the records of all parts in order."""
+        """See `Dataset`."""
         return [record for part in self._parts for record in part()]
 
 
@@ -125,34 +117,20 @@ class InProcessExchange:
             reports: list[list[bytes]] = [[] for _ in tasks]
             answers: list[Any] = [None] * len(tasks)
             while True:
-                sent: list[Blocks] = [[] for _ in tasks]
-                told = [
-                    self._advance(p, task, answers[p], reports[p], sent)
+                ends = [
+                    run_superstep(task, answers[p], self.partitions, reports[p])
                     for p, task in enumerate(tasks)
+                ]
+                told = [report for report, _ in ends]
+                received: list[Blocks] = [
+                    [(source, block) for source, (_, sent) in enumerate(ends) for block in sent[p]]
+                    for p in range(self.partitions)
                 ]
                 if all(report is None for report in told):
                     break
-                answers = [(blocks, told) for blocks in sent]
-        self._inbox = sent
+                answers = [(blocks, told) for blocks in received]
+        self._inbox = received
         return [b"".join(own) for own in reports]
-
-    @staticmethod
-    def _advance(
-        partition: int, task: Any, answer: Any, reports: list[bytes], sent: list[Blocks]
-    ) -> bytes | None:
-        """Run a task to the end of a superstep; return its report to the others, or None."""
-        try:
-            while True:
-                destination, block = next(task) if answer is None else task.send(answer)
-                answer = None
-                if destination == PEERS:
-                    return bytes(block)
-                if destination == DRIVER:
-                    reports.append(block)
-                else:
-                    sent[destination].append((partition, block))
-        except StopIteration:
-            return None
 
     def close(self) -> None:
         """See `Exchange`."""
@@ -167,9 +145,7 @@ def _one_line() -> Iterator[None]:
     except VertexError:
         raise
     except Exception as error:
-        text = str(error).strip().splitlines()
-        line = f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
-        failure = RunError(line)
+        failure = RunError(typed_line(error))
         failure.add_note("".join(traceback.format_exception(error)))
         raise failure from error
 

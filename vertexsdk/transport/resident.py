@@ -32,7 +32,7 @@ from vertexsdk.transport.exchange import JobExchange
 from vertexsdk.transport.jvm import spark_failure
 from vertexsdk.transport.locality import Anchor
 from vertexsdk.transport.task_times import HopTimes
-from vertexsdk.transport.transport import DRIVER, Blocks, Exchange, Task
+from vertexsdk.transport.transport import DRIVER, Blocks, Dataset, Exchange, Task
 from vertexsdk.transport.wire import FAILURE, outcome
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ class Launch:
         port = self._socket.bind_to_random_port(f"tcp://{host}")
         self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self._routes: list[bytes] = []
-        self._place = f"{shared_memory.application(self.application)}/sockets-{self._tag[-8:]}"
+        place = f"{shared_memory.application(self.application)}/sockets-{self._tag[-8:]}"
         where = f"tcp://{host}:{port}"
-        task = partial(serve, self.partitions, where, keys, IDLE_SECONDS, self._place)
+        task = partial(serve, self.partitions, where, keys, IDLE_SECONDS, place)
         self._ended = threading.Event()
         self._dropped: deque[bytes] = deque()  # exchanges that were closed
         thread = threading.Thread(target=self._run, args=(task,), daemon=True, name=self._tag)
@@ -256,8 +256,8 @@ class ResidentExchange:
         self._finalizer()
 
 
-class ResidentDataset:
-    """A part for each processor, computed where it is; has the methods of an RDD that are used.
+class ResidentDataset(Dataset):
+    """A part for each processor, computed where it is.
 
     Args:
         exchange: brings the blocks from which the parts are computed.
@@ -274,7 +274,7 @@ class ResidentDataset:
     def mapPartitionsWithIndex(
         self, function: Callable[[int, Iterator[Any]], Iterable[Any]]
     ) -> ResidentDataset:
-        """Apply a function to the number and the records of every part."""
+        """See `Dataset`."""
         before = self._function
 
         def call(partition: int, blocks: Iterator[bytes]) -> Iterable[Any]:
@@ -282,17 +282,13 @@ class ResidentDataset:
 
         return ResidentDataset(self._exchange, call)
 
-    def mapPartitions(self, function: Callable[[Iterator[Any]], Iterable[Any]]) -> ResidentDataset:
-        """Apply a function to the records of every part."""
-        return self.mapPartitionsWithIndex(lambda _, records: function(records))
-
     def route(self) -> ResidentDataset:
         """Bring each (destination, block) to that part."""
         self._exchange.hop(self._function)
         return ResidentDataset(self._exchange)
 
     def collect(self) -> list[Any]:
-        """Return the records of all parts in order."""
+        """See `Dataset`."""
         function = self._function
 
         def report(partition: int, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -312,7 +308,6 @@ class ResidentWorkers(Anchor):
 
     def __init__(self, spark: SparkSession, partitions: int) -> None:
         super().__init__(spark, partitions)
-        self._spark = spark
         self._launch: Launch | None = None
         self._refused = False
 

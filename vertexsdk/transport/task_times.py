@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from vertexsdk.arrays.shared_memory import start_time
+
 __all__ = ["Clock", "HopTimes", "Stamp"]
 
 _FORM = struct.Struct(">5d")
@@ -100,15 +102,10 @@ def _born() -> float:
         return 0.0
     _ran = True
     try:
-        me, parent = (_stat(name) for name in ("self", str(os.getppid())))
+        me, parent = start_time(os.getpid()), start_time(os.getppid())
         daemon = b"pyspark" in Path(f"/proc/{os.getppid()}/cmdline").read_bytes()
         up = float(Path("/proc/uptime").read_text().split()[0])
         ticks = min(me, parent) if daemon else me
         return time.time() - up + ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):  # no Linux
         return 0.0
-
-
-def _stat(process: str) -> int:
-    """When a process started, in clock ticks since boot."""
-    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeGuard, TypeVar
 
+from vertexsdk.errors import RunError
 from vertexsdk.transport.task_times import HopTimes
 
 if TYPE_CHECKING:
@@ -16,11 +18,13 @@ __all__ = [
     "DRIVER",
     "PEERS",
     "Blocks",
+    "Dataset",
     "Exchange",
     "Task",
     "Transport",
     "Workers",
     "is_dataframe",
+    "run_superstep",
 ]
 
 DRIVER = -1  # the destination of a task's report
@@ -35,6 +39,28 @@ report, as the tasks of all other partitions do, and the `yield` returns the blo
 and the reports of all partitions.
 """
 Returned = TypeVar("Returned")
+
+
+class Dataset(ABC):
+    """A part of records for each partition, with the methods of an RDD that are used."""
+
+    @abstractmethod
+    def mapPartitionsWithIndex(
+        self, function: Callable[[int, Iterator[Any]], Iterable[Any]]
+    ) -> Any:
+        """Apply a function to the number and the records of every part."""
+
+    @abstractmethod
+    def collect(self) -> list[Any]:
+        """Return the records of all parts in order."""
+
+    def mapPartitions(self, function: Callable[[Iterator[Any]], Iterable[Any]]) -> Any:
+        """Apply a function to the records of every part."""
+        return self.mapPartitionsWithIndex(lambda _, records: function(records))
+
+    def map(self, function: Callable[[Any], Any]) -> Any:
+        """Apply a function to every record."""
+        return self.mapPartitions(lambda records: map(function, records))
 
 
 class Exchange(Protocol):
@@ -66,8 +92,7 @@ class Exchange(Protocol):
 class Workers(Protocol):
     """The workers that have the partitions of one graph, until they are closed.
 
-    A dataset that `records` or `route` returns has the methods `map`, `mapPartitions`,
-    `mapPartitionsWithIndex` and `collect` of an RDD.
+    A dataset that `records` or `route` returns is a `Dataset`, or an RDD, which has its methods.
     """
 
     partitions: int
@@ -141,6 +166,42 @@ class Transport(Protocol):
 
     def other_hosts(self) -> list[str]:
         """The hosts, other than this one, on which tasks run."""
+
+
+def run_superstep(
+    task: Any, answer: Any, partitions: int, reports: list[bytes]
+) -> tuple[bytes | None, list[list[bytes]]]:
+    """Run a task to the end of a superstep.
+
+    Args:
+        task: the iterator that a `Task` returned.
+        answer: what its last `PEERS` returns; None where it starts.
+        partitions: number of partitions.
+        reports: takes its reports to the driver.
+
+    Returns:
+        Its report to all partitions, None where the task has ended, and the blocks for each.
+
+    Raises:
+        RunError: it sends a block to a partition that does not exist.
+    """
+    sent: list[list[bytes]] = [[] for _ in range(partitions)]
+    try:
+        while True:
+            destination, block = next(task) if answer is None else task.send(answer)
+            answer = None
+            if destination == PEERS:
+                return block, sent
+            if destination == DRIVER:
+                reports.append(block)
+            elif 0 <= destination < partitions:
+                sent[destination].append(block)
+            else:
+                raise RunError(
+                    f"a task sent a block to partition {destination}, which does not exist"
+                )
+    except StopIteration:
+        return None, sent
 
 
 def is_dataframe(value: object) -> TypeGuard[DataFrame]:

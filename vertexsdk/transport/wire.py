@@ -26,9 +26,9 @@ from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.core.broadcast import Broadcast
 from pyspark.serializers import Serializer
 
-from vertexsdk.errors import RunError, VertexError
+from vertexsdk.errors import RunError, VertexError, typed_line
 from vertexsdk.transport.task_times import Clock, Stamp
-from vertexsdk.transport.transport import DRIVER, Task
+from vertexsdk.transport.transport import DRIVER, Task, run_superstep
 
 __all__ = ["ABORTED", "FAILURE", "Bundle", "HopFunction", "Reports", "describe", "outcome"]
 
@@ -232,10 +232,9 @@ class HopFunction:
         if [source for source, _ in received] != list(range(self.partitions)):
             raise EOFError(f"partition {partition} did not get one bundle from each partition")
         kind, report = DRIVER, b""
-        sent: list[list[bytes]] = [[] for _ in range(self.partitions)]
         bundles_out: list[tuple[int, Bundle]] = []
         try:
-            report = self._run(partition, received, sent, clock)
+            report, sent = self._run(partition, received, clock)
             bundles_out = [(q, Bundle(partition, blocks)) for q, blocks in enumerate(sent)]
         except Exception as error:
             kind, report = FAILURE, describe(error)
@@ -249,12 +248,9 @@ class HopFunction:
         yield from bundles_out
 
     def _run(
-        self,
-        partition: int,
-        received: list[tuple[int, list[bytes]]],
-        sent: list[list[bytes]],
-        clock: Clock,
-    ) -> bytes:
+        self, partition: int, received: list[tuple[int, list[bytes]]], clock: Clock
+    ) -> tuple[bytes, list[list[bytes]]]:
+        """Return the task's report and the blocks for each partition."""
         with clock.importing():
             task = _task(self.exchange, self.task)
         pickled = self.command if isinstance(self.command, bytes) else self.command.value
@@ -262,29 +258,21 @@ class HopFunction:
         reports: list[bytes] = []
         command = pickle.loads(pickled)
         clock.decoded = time.time()
-        for destination, block in task(partition, command, blocks):
-            if destination == DRIVER:
-                reports.append(block)
-            elif 0 <= destination < self.partitions:
-                sent[destination].append(block)
-            else:
-                raise RunError(
-                    f"a task sent a block to partition {destination}, which does not exist"
-                )
-        return b"".join(reports)
+        running = iter(task(partition, command, blocks))
+        end, sent = run_superstep(running, None, self.partitions, reports)
+        assert end is None, "a job is one superstep"
+        return b"".join(reports), sent
 
 
 def describe(error: Exception) -> bytes:
-    """Pickle a task's exception (if it is a VertexError), its last line, and its traceback."""
+    """Pickle a task's exception (if it is a VertexError), its first line, and its traceback."""
     own: Exception | None = error if isinstance(error, VertexError) else None
     try:
         if own is not None:
             pickle.loads(pickle.dumps(own))
     except Exception:
         own = None
-    text = str(error).strip().splitlines()
-    line = f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
-    return pickle.dumps((own, line, "".join(traceback.format_exception(error))))
+    return pickle.dumps((own, typed_line(error), "".join(traceback.format_exception(error))))
 
 
 def outcome(kind: int, stamped: bytes) -> tuple[Stamp, bytes]:

@@ -10,16 +10,14 @@ what it takes for the bound's last iteration is the last one for all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.engine._master import IterationStats, Master, combine_aggregates
+from vertexsdk.engine._master import Master, combine_aggregates
 from vertexsdk.engine.bounded._frontier import Frontier
 from vertexsdk.engine.bounded._sweeps import SweepReport
-from vertexsdk.program.algebra import Algebra
 
 __all__ = ["Rounds", "delay_table", "end_block"]
 
@@ -96,20 +94,16 @@ class Rounds:
         self.delays += swept.delays
 
 
-def end_block(
-    master: Master, reports: list[Any], algebras: Mapping[str, Algebra], iteration: int
-) -> None:
+def end_block(master: Master, reports: list[Any], iteration: int) -> None:
     """Take in a block of sweeps of all partitions.
 
     The rule of convergence sees the first sweep, which is as a synchronous iteration is;
     aggregators read the last one.
     """
-    first = IterationStats(aggregates=master.identity())
     reading: dict[str, Any] = master.identity()
     for report in reports:
-        first.add(report.history[0], algebras)
-        reading = combine_aggregates(reading, report.swept.reading, algebras)
-    master.advance(first)
+        reading = combine_aggregates(reading, report.swept.reading, master.algebras)
+    master.advance(master.total(report.history[0] for report in reports))
     master.aggregates, master.iteration = reading, iteration + 1
 
 

@@ -69,7 +69,6 @@ class EventsReport:
     partition: int
     chain: Chain = ()
     taken: AppliedChanges = field(default_factory=AppliedChanges)
-    refused: bool = False
     history: list[IterationStats] = field(default_factory=list)
     reason: str | None = None
     vertices: int = 0

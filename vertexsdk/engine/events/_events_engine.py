@@ -21,21 +21,21 @@ import pickle
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
-from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine.engine import Budget, CanReadLoop, Command, CommandResult, Engine, WorkDone
 from vertexsdk.engine.events._commands import EventsCommand, EventsReport, master_at
 from vertexsdk.engine.events._event_changes import EventBatch, sorted_names
-from vertexsdk.engine.events._node_segments import put_names
 from vertexsdk.engine.events._records import Chain
-from vertexsdk.engine.events._resident_versions import Hops, Position, VersionPool
+from vertexsdk.engine.events._resident_versions import Position, VersionPool
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes.changes import ADD
 from vertexsdk.graph.changes.deltas import Deltas
+from vertexsdk.graph.checkpoint import put_names
 from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.program.vertex import MAIN_LOOP
 from vertexsdk.state import SegmentRef, open_store
+from vertexsdk.transport.transport import Exchange
 
 __all__ = ["EventsEngine"]
 
@@ -72,7 +72,7 @@ class EventsEngine(CanReadLoop):
         self.family, self.at, self.loop = family, at, loop
         self.integers = not family.task.strings
         self.value = family.plan.program.value_dtype
-        self._hops: Hops | None = None
+        self._hops: Exchange | None = None
         self._open = True
         self._sent = 0  # bytes in the last hop
         self._counted = {"hops": 0, "bytes": 0}
@@ -187,7 +187,7 @@ class EventsEngine(CanReadLoop):
             f"{family.plan.run}/{next(family.numbers)}", at.chains, self.loop,
             at.iteration, at.aggregates, at.vertices, drop=family.garbage(), **wanted,
         )  # fmt: skip
-        via = "shuffle" if self._sent > SHUFFLE else "driver"
+        via: Literal["driver", "shuffle"] = "shuffle" if self._sent > SHUFFLE else "driver"
         reports: list[EventsReport] = [pickle.loads(r) for r in self._hops.hop(order, via=via)]
         lost = next((r.lost for r in reports if r.lost), None)
         if lost is not None:
@@ -287,12 +287,9 @@ class EventsEngine(CanReadLoop):
         self, at: Position, reports: Sequence[EventsReport], limit: int | None, work: WorkDone
     ) -> None:
         """Follow what the tasks ran."""
-        plan = self.family.plan
-        master = master_at(plan, at.iteration, at.aggregates, self.at.vertices, limit)
+        master = master_at(self.family.plan, at.iteration, at.aggregates, self.at.vertices, limit)
         for k in range(len(reports[0].history)):
-            step = IterationStats(aggregates=master.identity())
-            for r in reports:
-                step.add(r.history[k], plan.program.aggregators)
+            step = master.total(r.history[k] for r in reports)
             work.iterations += master.iteration > 0
             work.updates += step.updates
             work.messages += step.messages

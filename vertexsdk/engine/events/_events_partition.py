@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -209,7 +210,7 @@ class EventPartition:
         active = sorted(self.fresh | set(self.mail) | everyone)
         for i in active:
             node = self.nodes[i]
-            for source, kind, value, edge in sorted(self.mail.get(i, ()), key=_by_source):
+            for source, kind, value, edge in sorted(self.mail.get(i, ()), key=itemgetter(0)):
                 delta.kind, delta.value = kind, value
                 self.cursor.announced = (value, edge) if kind == ADD_TARGET else None
                 shown: Any = source
@@ -493,7 +494,3 @@ def _stored(f: StateField, value: Any, encode: Any) -> Any:
     if value is None and f.dtype != object:
         return 0
     return value
-
-
-def _by_source(letter: Letter) -> Any:
-    return letter[0]

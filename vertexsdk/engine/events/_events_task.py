@@ -20,7 +20,7 @@ from vertexsdk.engine.events._event_changes import places
 from vertexsdk.engine.events._events_partition import EDGES, EventPartition, attributes_of
 from vertexsdk.engine.events._node import Strings
 from vertexsdk.engine.events._node_segments import put_checkpoint, restore
-from vertexsdk.engine.supersteps import SuperstepEnd, end_superstep, total
+from vertexsdk.engine.supersteps import SuperstepEnd, end_superstep
 from vertexsdk.errors import LostError
 from vertexsdk.state import open_store
 from vertexsdk.state.version_writer import DeltaLayers
@@ -93,8 +93,7 @@ class EventTask:
             part.wake()
         if order.batch is not None:
             said.taken = part.take(order.batch)
-            said.refused = order.strict and bool(said.taken.absent)
-            if said.refused:
+            if order.strict and said.taken.absent:
                 return []
         said.seconds["ingest"] = time.perf_counter() - clock
         clock = time.perf_counter()
@@ -137,7 +136,7 @@ class EventTask:
             part.receive(received)
             if not alone:
                 said.exchanged += said.bytes
-            if not master.advance(total(ends, master)):
+            if not master.advance(master.total(e.progress for e in ends)):
                 said.reason = master.reason
                 return
             if ends[0].late:

@@ -22,7 +22,7 @@ from vertexsdk.state.stored_pickles import unpickle
 if TYPE_CHECKING:
     from vertexsdk.engine.events._events_partition import EventPartition
 
-__all__ = ["NODES", "put_checkpoint", "put_names", "restore"]
+__all__ = ["NODES", "put_checkpoint", "restore"]
 
 NODES = "nodes"
 
@@ -54,13 +54,6 @@ def put_checkpoint(
         store.put_segment(loop, *at, "topology", columns),
         store.put_segment(loop, *at, "topology", pickled, group=NODES),
     ]
-
-
-def put_names(store: Store, loop: str, iteration: int, names: StringIds) -> SegmentRef:
-    """Write the names of string ids in the order of their codes. Called by the driver."""
-    offsets, data = names.packed(np.arange(len(names)))
-    columns: dict[str, NDArray[Any]] = {"names.offsets": offsets, "names.bytes": data}
-    return store.put_segment(loop, 0, iteration, "topology", columns, group="names")
 
 
 def restore(part: EventPartition, address: str | Address, refs: Sequence[SegmentRef]) -> Any:

@@ -7,7 +7,7 @@ kept. So a version costs what was touched since the one before, and versions sha
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,8 +22,8 @@ Chain: TypeAlias = tuple[tuple[str, int], ...]  # resident keys, and records in 
 _DEEPEST = 24  # layers over a base
 
 
-class Records(MutableMapping[Any, Node]):
-    """Vertices by id; what is read may be changed in place, and is then `unwritten`.
+class Records(Mapping[Any, Node]):
+    """Vertices by id, which stay; what is read may be changed in place, and is then `unwritten`.
 
     Attributes:
         as_objects: keep vertices as objects when a version is kept, not as bytes only: for loops
@@ -55,9 +55,6 @@ class Records(MutableMapping[Any, Node]):
         self._live[key] = node
         self._records.setdefault(key, b"")
         self.unwritten.add(key)
-
-    def __delitem__(self, key: Any) -> None:
-        raise NotImplementedError("vertices stay")
 
     def __contains__(self, key: Any) -> bool:
         return key in self._records

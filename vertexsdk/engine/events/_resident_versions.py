@@ -7,24 +7,15 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.events._events_task import EventTask
 from vertexsdk.engine.events._records import Chain
 from vertexsdk.graph.string_ids import StringIds
+from vertexsdk.transport.transport import Exchange
 
-__all__ = ["Hops", "Position", "VersionPool"]
-
-
-class Hops(Protocol):
-    """What carries hops out: an `Exchange`, or something like it."""
-
-    def hop(self, command: Any, *, via: Any = "driver") -> list[bytes]:
-        """Run the task on every partition; return their reports."""
-
-    def close(self) -> None:
-        """Free what is held for it."""
+__all__ = ["Position", "VersionPool"]
 
 
 @dataclass(frozen=True)
@@ -67,7 +58,7 @@ class VersionPool:
         self,
         plan: Plan,
         task: EventTask,
-        make: Callable[[EventTask], Hops],
+        make: Callable[[EventTask], Exchange],
         forget: Callable[[str], None],
     ) -> None:
         self.plan, self.task, self._make, self._forget = plan, task, make, forget
@@ -77,7 +68,7 @@ class VersionPool:
         self._lock = threading.Lock()
         self.engines = 0
 
-    def hops(self) -> Hops:
+    def hops(self) -> Exchange:
         """Make an exchange of one's own."""
         return self._make(self.task)
 

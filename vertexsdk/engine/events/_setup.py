@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vertexsdk.compile.plan import Plan, shippable
+from vertexsdk.compile.plan import Plan, class_numbers, shippable
 from vertexsdk.engine.events._events_engine import EventsEngine
 from vertexsdk.engine.events._events_task import EventTask
 from vertexsdk.engine.events._resident_versions import Position, VersionPool
@@ -60,24 +59,16 @@ def events_engine(
         info = graph.materialise(("out", program.value_dtype, "combined"))
         keys, kinds = info.keys, info.kinds
     names = graph.string_table
-    number = {s.name: k for k, s in enumerate(program.classes)}
-    unknown = next((n for n in kinds if n not in number), None)
-    if unknown is not None:
-        raise InputError(
-            f"the vertex file names class {unknown!r}; {program.name} has: {', '.join(number)}"
-        )
+    numbers = class_numbers(program, kinds)
     bound = bound_params(program, params or {}, strings=names is not None)
     ship_by_value(program)
     run = f"{graph.transport.application}/events-{uuid.uuid4().hex}"
-    plan = plan_for(
-        program, bound, run=run, topologies=keys,
-        loop=loop or program.name, store=backend, max_iterations=max_iterations,
-    )  # fmt: skip
     initial = None if nodes else graph.initial_state(program)
     stays = resident and graph.workers.resident
-    plan = replace(
-        plan, kinds=tuple(number[n] for n in kinds), initial=initial, resident=stays, seed=seed
-    )
+    plan = plan_for(
+        program, bound, run=run, topologies=keys, loop=loop or program.name, store=backend,
+        max_iterations=max_iterations, kinds=numbers, initial=initial, resident=stays, seed=seed,
+    )  # fmt: skip
     task = EventTask(plan, strings=names is not None, undirected=graph.undirected)
     make = partial(graph.workers.exchange, resident=stays)
     family = VersionPool(plan, task, make, graph.forget)
@@ -97,8 +88,9 @@ def plan_for(
     loop: str,
     store: str | Address | None,
     max_iterations: int | None = None,
+    **more: Any,
 ) -> Plan:
-    """The plan of an events program."""
+    """The plan of an events program; `more` are other attributes of it."""
     limit = program.classes[0].cls.max_iterations if max_iterations is None else max_iterations
     return Plan(
         program=shippable(program),
@@ -114,6 +106,7 @@ def plan_for(
         store=store,
         max_iterations=limit,
         each=False,
+        **more,
     )
 
 

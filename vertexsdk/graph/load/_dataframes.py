@@ -78,8 +78,7 @@ class ArrowBatches:
         schema = pa.ipc.read_schema(pa.BufferReader(self.schema))
         with spark_failure():
             batches = list(self.reader()(self.rdd.collect()))
-        table = pa.Table.from_batches(batches, schema).combine_chunks()
-        return [pa.concat_arrays(c.chunks) if c.chunks else pa.array([], c.type) for c in table]
+        return [c.combine_chunks() for c in pa.Table.from_batches(batches, schema)]
 
     def reader(self) -> Any:
         """Return a picklable function that decodes a partition's records in a task, as `read`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,8 +23,8 @@ from vertexsdk.graph.load._lines import DistinctIds, LineError, lines_of, parse_
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load._splits import Split
 
-__all__ = ["distinct_in_split", "expand", "file_format", "local_path", "plain_header", "plan"]
-__all__ += ["read_chunks"]
+__all__ = ["distinct_in_split", "expand", "file_format", "local_path", "names_ends"]
+__all__ += ["plain_header", "plan", "read_chunks"]
 
 CHUNK = 4 << 20  # bytes of text that a thread parses at a time
 _DENSEST = 1000  # rows, or unpacked bytes, that a byte of a Parquet file may stand for
@@ -113,8 +113,13 @@ def _lines(file: BinaryIO, path: str) -> Iterator[bytes]:
 def _header(path: str) -> list[str]:
     """Return the lower-case column names in a file's header, or [] if it has none."""
     names = [n.lower() for line in _first_lines(path, 1) for n in line]
-    known = {"source", "target"} <= set(names) or {"src", "dst"} <= set(names)
-    return names if known else []
+    return names if names_ends(names) else []
+
+
+def names_ends(names: Iterable[str]) -> bool:
+    """Whether lower-case column names have those of the source and the target of an edge."""
+    columns = {*names}
+    return {"source", "target"} <= columns or {"src", "dst"} <= columns
 
 
 _FOREIGN = re.compile(

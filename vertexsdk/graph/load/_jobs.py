@@ -308,15 +308,21 @@ def _finish_one(
     spec: LoadSpec, vertices: Any, names: Any, chunks: list[Chunk], valued: int, threads: int
 ) -> bytes:
     table: VertexTable | None = vertices.value if vertices is not None else None
-    own = sort_edges(
-        chunks,
-        spec.variant,
-        extra=[] if table is None else [table.ids],
-        undirected=spec.undirected,
-        multi=spec.multi,
-        threads=threads,
-    )
+    own = _sorted(spec, chunks, 0, threads, [] if table is None else [table.ids])
     return _store_topology(spec, 0, own, [np.empty(0, np.int64)], table, names, valued, threads)
+
+
+def _sorted(
+    spec: LoadSpec,
+    chunks: list[Chunk],
+    partition: int,
+    threads: int,
+    extra: Sequence[NDArray[np.int64]] = (),
+) -> LocalRows:
+    return sort_edges(
+        chunks, spec.variant, partition=partition, placement=spec.placement, extra=extra,
+        undirected=spec.undirected, multi=spec.multi, threads=threads,
+    )  # fmt: skip
 
 
 def _sort_rows(spec: LoadSpec, partition: int, blocks: Iterable[bytes]) -> Iterator[Block]:
@@ -325,15 +331,7 @@ def _sort_rows(spec: LoadSpec, partition: int, blocks: Iterable[bytes]) -> Itera
     except Fault as fault:
         yield fault_block(fault.order, fault.error)
         return
-    own = sort_edges(
-        chunks,
-        spec.variant,
-        partition=partition,
-        placement=spec.placement,
-        undirected=spec.undirected,
-        multi=spec.multi,
-        threads=spec.threads or 1,
-    )
+    own = _sorted(spec, chunks, partition, spec.threads or 1)
     yield from row_blocks(partition, own, spec.partitions, valued)
 
 

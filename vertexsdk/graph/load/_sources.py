@@ -224,8 +224,7 @@ def _without_spark(paths: Sequence[str], names: Sequence[str] | None) -> Edges:
             tables.append(pq.read_table(name))
             continue
         head = _unpacked(name).lstrip().split(b"\n", 1)[0].decode("utf-8", "replace").lower()
-        columns = {n.strip("\"' \r") for n in head.split(",")}
-        if not ({"source", "target"} <= columns or {"src", "dst"} <= columns):
+        if not files.names_ends(n.strip("\"' \r") for n in head.split(",")):
             return PackedText(tuple(names))
         try:
             tables.append(csv.read_csv(name))

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from vertexsdk.arrays.buffers import allocate
 from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import InputError, excerpt, first_line
+from vertexsdk.graph.changes.table import is_text
 from vertexsdk.graph.edge_attributes import attribute_types, pack
 from vertexsdk.graph.load._lines import NotIntegers
 from vertexsdk.graph.load._radix_sort import Chunk
@@ -86,7 +87,7 @@ def parquet_chunks(
         columns = [n for n in names if n is not None]
         more = attribute_columns(file.schema_arrow.names, value, split.path)
         columns = [*dict.fromkeys([*columns, *more])]
-        texts = [n for n in columns if _is_string(file.schema_arrow.field(n).type)]
+        texts = [n for n in columns if is_text(file.schema_arrow.field(n).type)]
 
     def read(group: int) -> list[Chunk]:
         try:
@@ -216,10 +217,10 @@ def as_strings(column: pa.Array, place: str) -> pa.Array:
     Raises:
         InputError: another type, or an id of more than `LINE_BYTES`.
     """
-    if not (_is_string(column.type) or pa.types.is_integer(column.type)):
+    if not (is_text(column.type) or pa.types.is_integer(column.type)):
         raise InputError(f"{place}: {column.type}; ids are integers or strings, cast the column")
     _check_text(column, place)
-    if _is_string(column.type) and (pc.max(pc.binary_length(column)).as_py() or 0) > LINE_BYTES:
+    if is_text(column.type) and (pc.max(pc.binary_length(column)).as_py() or 0) > LINE_BYTES:
         raise InputError(f"{place}: an id is longer than {LINE_BYTES:,} bytes; shorten it")
     return pc.cast(column, pa.large_string())
 
@@ -246,10 +247,6 @@ def _check_text(column: pa.Array, place: str) -> None:
         raise InputError(f"{place}: an id is not UTF-8 text; write the column in UTF-8") from None
 
 
-def _is_string(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
 def id_array(column: pa.Array, place: str) -> NDArray[np.int64]:
     """Return a column of ids as int64.
 
@@ -257,7 +254,7 @@ def id_array(column: pa.Array, place: str) -> NDArray[np.int64]:
         NotIntegers: strings that are not all integers.
         InputError: another type, or an id beyond int64.
     """
-    if _is_string(column.type):
+    if is_text(column.type):
         _check_text(column, place)
         digits = pc.match_substring_regex(column, r"^-?[0-9]+$")
         if not pc.all(digits).as_py() and len(column):
@@ -277,10 +274,10 @@ def _values(column: pa.Array, value: str | None, place: str) -> NDArray[Any]:
         column, indices = _in_use(column)
     kind = column.type
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if not (numeric or pa.types.is_null(kind) or _is_string(kind)):
+    if not (numeric or pa.types.is_null(kind) or is_text(kind)):
         raise InputError(f"{place}: {kind}; values are numbers, cast the column")
     try:
-        if _is_string(kind):
+        if is_text(kind):
             column = pc.cast(pc.utf8_trim_whitespace(column), pa.float64())
         if value == "int64":
             column = pc.cast(column, pa.int64())

@@ -1,4 +1,4 @@
-"""METIS (Karypis and Kumar, SIAM J. Sci. Comput. 1998), where a module for it is installed."""
+"""METIS (Karypis and Kumar, SIAM J. Sci. Comput. 1998), where `pymetis` is installed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,10 @@ def require_metis() -> None:
     """Find out that METIS can be used.
 
     Raises:
-        InputError: neither `pymetis` nor `metis` is installed.
+        InputError: `pymetis` is not installed.
     """
-    if not any(map(_installed, ("pymetis", "metis"))):
+    if importlib.util.find_spec("pymetis") is None:
         raise InputError(_MISSING)
-
-
-def _installed(name: str) -> bool:
-    return importlib.util.find_spec(name) is not None
 
 
 def metis(graph: Structure, partitions: int, slack: float) -> NDArray[np.int32]:
@@ -42,24 +38,17 @@ def metis(graph: Structure, partitions: int, slack: float) -> NDArray[np.int32]:
         slack: how much fuller than its share a partition may be, as 0.05.
 
     Raises:
-        InputError: neither `pymetis` nor `metis` is installed.
+        InputError: `pymetis` is not installed.
     """
     require_metis()
     more = max(1, round(slack * 1000))  # in thousandths
-    if _installed("pymetis"):
-        pymetis: Any = importlib.import_module("pymetis")
-        _, partition = pymetis.part_graph(
-            partitions,
-            xadj=graph.start,
-            adjncy=graph.target,
-            vweights=graph.weight,
-            options=pymetis.Options(ufactor=more),
-            recursive=False,
-        )
-    else:
-        module: Any = importlib.import_module("metis")
-        start = graph.start.tolist()
-        rows = [graph.target[a:z].tolist() for a, z in zip(start, start[1:], strict=False)]
-        adjacency = module.adjlist_to_metis(rows, nodew=graph.weight.tolist())
-        _, partition = module.part_graph(adjacency, partitions, recursive=False, ufactor=more)
+    pymetis: Any = importlib.import_module("pymetis")
+    _, partition = pymetis.part_graph(
+        partitions,
+        xadj=graph.start,
+        adjncy=graph.target,
+        vweights=graph.weight,
+        options=pymetis.Options(ufactor=more),
+        recursive=False,
+    )
     return np.asarray(partition, np.int32)
