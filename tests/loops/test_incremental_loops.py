@@ -19,7 +19,7 @@ PROGRAMS: list[tuple[type[Vertex], dict[str, Any]]] = [
     (ShortestPaths, {"origin": 0}),
     (BreadthFirstSearch, {"origin": 0}),
     (ConnectedComponents, {}),
-    (PageRank, {"epsilon": 1e-10, "iterations": 10_000}),
+    (PageRank, {"epsilon": 1e-10}),
 ]
 ROUNDS = 8
 
@@ -30,7 +30,7 @@ class History:
     def __init__(self, program: type[Vertex], params: dict[str, Any], url: str, seed: int) -> None:
         rng = self.rng = random.Random(seed)
         self.strings, self.undirected = rng.random() < 0.5, rng.random() < 0.5
-        self.program, self.url = program, url
+        self.program, self.url, self.partitions = program, url, rng.choice([1, 2, 7])
         self.params = {n: self.id(x) if n == "origin" else x for n, x in params.items()}
         self.edges: Edges = {self.pair(30): float(rng.randint(1, 9)) for _ in range(60)}
         self.main = MainLoop(
@@ -49,7 +49,9 @@ class History:
         ends = [[edge[k] for edge in self.edges] for k in (0, 1)]
         named = [self.params["origin"]] if "origin" in self.params else None
         values = list(self.edges.values())
-        return Graph.from_arrays(*ends, values, undirected=self.undirected, vertices=named)
+        return Graph.from_arrays(
+            *ends, values, undirected=self.undirected, vertices=named, partitions=self.partitions
+        )
 
     def changes(self, count: int, n: int) -> list[Any]:
         batch: list[Any] = []

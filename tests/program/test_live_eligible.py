@@ -87,8 +87,7 @@ class Weighed(Shared):
 
 
 def why(cls: type[Vertex]) -> str | None:
-    given = {"partitions": 1, "undirected": False, "strings": False, "compiled": True}
-    return why_not_incremental(Program(cls), **given)  # type: ignore[arg-type]
+    return why_not_incremental(Program(cls), undirected=False, strings=False, compiled=True)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ __all__ = ["LiveInProcess"]
 
 _numbers = itertools.count()
 _turns = itertools.count()
-_held: list[dict[str, IncrementalPartition]] = [{}, {}, {}]  # by worker
+_held: list[dict[tuple[str, int], IncrementalPartition]] = [{}, {}, {}]  # by worker
 
 
 class LiveInProcess:
@@ -65,9 +65,7 @@ class LiveInProcess:
         threads: int = 1,
         workers: int = 1,
     ) -> None:
-        why = why_not_incremental(
-            program, partitions=1, undirected=undirected, strings=False, compiled=True
-        )
+        why = why_not_incremental(program, undirected=undirected, strings=False, compiled=True)
         assert why is None, why
         layout = layout_of(program, undirected=undirected)
         assert layout is not None
@@ -83,7 +81,7 @@ class LiveInProcess:
         self.layout, self.workers = layout, workers
         key = f"inprocess-{os.getpid()}/live-{next(_numbers)}"
         self._begin(key, 0)
-        create = CreatePartition(plan.topologies[0], len(edges), np.array(names, np.int64))
+        create = CreatePartition(plan.topologies, np.array(names, np.int64))
         self.job(create=create)
         shared_memory.drop(plan.run)
 
@@ -115,7 +113,7 @@ class LiveInProcess:
     def answer(self, iterations: int | None = None) -> dict[int, dict[str, Any]]:
         """Iterate, to the end or so often; return the state by vertex."""
         self.job(iterate=True, iterations=iterations, seconds=20.0)
-        live = incremental_task._held[self.key]
+        live = incremental_task._held[self.key, 0]
         order = live.arena["order"]
         rows = order[live.arena["alive"][order] != 0]
         ids = live.arena["ids"][rows].tolist()
@@ -134,5 +132,5 @@ class LiveInProcess:
     def close(self) -> None:
         """Free its memory."""
         for held in _held:
-            held.pop(self.key, None)
+            held.pop((self.key, 0), None)
         shared_memory.drop(self.key)

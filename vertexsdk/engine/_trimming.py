@@ -11,7 +11,7 @@ The levels do the work of the dependence trees in Vora, Gupta and Xu, "KickStart
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 import numpy as np
@@ -98,16 +98,23 @@ def trim(
         unmarked: Array = targets[mark[targets] == 0]
         return unmarked
 
-    withdrawn, gathers = withdraw(
-        v, delivery, methods, everyone, before, level, log, support, dependants
+    def no_mirrors(vertices: Array) -> Generator[tuple[int, bytes], Any, None]:
+        yield from ()
+
+    steps = withdraw(
+        v, delivery, methods, everyone, before, level, log, support, dependants, no_mirrors
     )
+    try:
+        next(steps)
+    except StopIteration as end:
+        withdrawn, gathers = end.value
     silence = withdrawn if delivery.shape == "uniform" else _edges(t.start, withdrawn)
     v.msg[silence] = delivery.algebra.identity  # a state of `init` need not be sent
     methods.scatter(v, delivery, withdrawn, 0, {}, {}, log)
     delivery.finish(v.msg, v.agg)
     delivery.pull(v.msg, v.agg)  # with the messages of all levels
     delivery.worse = False  # but for those which were withdrawn
-    return gathers
+    return int(gathers)
 
 
 def unsupported(
@@ -143,7 +150,8 @@ def withdraw(
     log: MutationLog,
     support: Callable[[Array, Array], Array],
     dependants: Callable[[Array, Array, Array], Array],
-) -> tuple[Array, int]:
+    tell: Callable[[Array], Generator[tuple[int, bytes], Any, Array | None]],
+) -> Generator[tuple[int, bytes], Any, tuple[Array, int]]:
     """Find the vertices whose value is not well founded, and give them the state of `init`.
 
     Args:
@@ -155,6 +163,8 @@ def withdraw(
             are not withdrawn give to each of the vertices.
         dependants: of vertices, `seen` and marks (uint8[n]): targets not marked, to which one of
             the vertices may have given their value.
+        tell: tells other partitions which values are withdrawn; returns vertices of others whose
+            values are, or None where nobody withdrew any.
 
     Returns:
         The vertices withdrawn (int32, ascending), which have not sent; and the number of gathers.
@@ -165,26 +175,33 @@ def withdraw(
     waves: list[Array] = []
     todo, gathers = np.sort(suspects).astype(np.int32), 0
     mark[todo] = 1
-    while len(todo):
-        gathers += len(todo)
-        mark[todo] = 0  # what loses its support later is looked at again
-        supported = support(todo, gone)
-        aggregates = v.agg[todo]
-        states = {name: column[todo] for name, column in v.states.items()}
-        v.agg[todo] = supported
-        changed = methods.gather(v, delivery, todo, 1, {}, {}, log)
-        v.agg[todo] = aggregates
-        was = seen[todo]
-        better = (supported != was) & (lesser(supported, was) == supported)
-        for name, column in v.states.items():
-            column[todo] = states[name]  # a better value is taken in its iteration
-        bad = changed[~better[np.searchsorted(todo, changed)]]
-        gone[bad] = 1
-        less = ~better & (gone[todo] == 0)
-        seen[todo[less]] = supported[less]
-        waves.append(bad)
-        mark[bad] = 1
-        todo = np.sort(dependants(bad, seen, mark))
+    while True:
+        before = len(waves)
+        while len(todo):
+            gathers += len(todo)
+            mark[todo] = 0  # what loses its support later is looked at again
+            supported = support(todo, gone)
+            aggregates = v.agg[todo]
+            states = {name: column[todo] for name, column in v.states.items()}
+            v.agg[todo] = supported
+            changed = methods.gather(v, delivery, todo, 1, {}, {}, log)
+            v.agg[todo] = aggregates
+            was = seen[todo]
+            better = (supported != was) & (lesser(supported, was) == supported)
+            for name, column in v.states.items():
+                column[todo] = states[name]  # a better value is taken in its iteration
+            bad = changed[~better[np.searchsorted(todo, changed)]]
+            gone[bad] = 1
+            less = ~better & (gone[todo] == 0)
+            seen[todo[less]] = supported[less]
+            waves.append(bad)
+            mark[bad] = 1
+            todo = np.sort(dependants(bad, seen, mark))
+        elsewhere = yield from tell(np.sort(np.concatenate([todo, *waves[before:]])))
+        if elsewhere is None:
+            break
+        gone[elsewhere] = mark[elsewhere] = 1
+        todo = np.sort(dependants(elsewhere, seen, mark))
     withdrawn: Array = np.sort(np.concatenate([*waves, todo]))
     v.level[withdrawn] = level
     methods.init(v, withdrawn, {}, {}, log)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.errors import VertexError
@@ -31,9 +31,12 @@ class SuperstepEnd:
     failure: VertexError | None = None
 
 
+End = TypeVar("End", bound=SuperstepEnd)
+
+
 def end_superstep(
-    blocks: Blocks, end: SuperstepEnd, alone: bool
-) -> Generator[tuple[int, bytes], Any, tuple[Blocks, list[SuperstepEnd]]]:
+    blocks: Blocks, end: End, alone: bool
+) -> Generator[tuple[int, bytes], Any, tuple[Blocks, list[End]]]:
     """Send blocks to other partitions; return what came, and what each partition tells.
 
     Args:

@@ -56,15 +56,16 @@ def put_edges(
 def put_adjacency(
     store: Store,
     loop: str,
+    partition: int,
     iteration: int,
     rows: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[Any] | None],
 ) -> SegmentRef:
-    """Write the edges of a graph with one partition: ids, edges of each, target places, values."""
+    """Write one partition's edges: ids, edges out of each, places of targets in ids, values."""
     ids, count, target, value = rows
     columns: dict[str, NDArray[Any]] = {"ids": ids, "count": count, "target": target}
     if value is not None:
         columns["value"] = value
-    return store.put_segment(loop, 0, iteration, "topology", columns)
+    return store.put_segment(loop, partition, iteration, "topology", columns)
 
 
 def put_names(

@@ -223,7 +223,7 @@ def test_places_of_vertices_that_went_are_given_again(monkeypatch: pytest.Monkey
     for k in range(1, 200):
         live.take([("+", k, k + 1), ("-", k - 1, k)])
     assert live.answer() == {199: {"component": 199}, 200: {"component": 199}}
-    assert incremental_task._held[live.key].index.n < 20
+    assert incremental_task._held[live.key, 0].index.n < 20
     live.close()
 
 

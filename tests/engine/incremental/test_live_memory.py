@@ -17,7 +17,7 @@ def test_pools_which_no_fork_reads_are_given_back(monkeypatch: pytest.MonkeyPatc
     live = LiveInProcess(Program(BreadthFirstSearch), edges, [0], params={"origin": 0})
 
     def files() -> int:
-        return len(list(incremental_task._held[live.key].arena.path.iterdir()))
+        return len(list(incremental_task._held[live.key, 0].arena.path.iterdir()))
 
     live.answer()
     alone = files()

@@ -172,12 +172,17 @@ class Adjacency:
         edits = Edits(a[at], b[at], what[:found], old[:found], new[:found])
         return edits, dict(zip(COUNTS, numbers.tolist(), strict=True)), absent
 
-    def edit(self, edits: Edits, frozen: tuple[int, int]) -> Edits:
-        """Make edits of edges; return the edits of out-rows that this comes to."""
+    def edit(self, edits: Edits, frozen: tuple[int, int], counted: Array) -> Edits:
+        """Make edits of edges; return the edits of out-rows that this comes to.
+
+        Args:
+            counted: bool[k], which of them count in `edges`.
+        """
         self._own()
         inserted = int((edits.what == kernels.INSERT).sum())
         removed = int((edits.what == DELETE).sum())
-        self.arena.meta["edges"] += inserted - removed
+        what = edits.what[counted]
+        self.arena.meta["edges"] += int((what == kernels.INSERT).sum() - (what == DELETE).sum())
         if self.layout == "neighbours":
             edits = self._net(edits)
         elif self.layout == "undirected":

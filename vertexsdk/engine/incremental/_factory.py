@@ -30,7 +30,7 @@ def incremental_engine(setting: Setting) -> IncrementalEngine | None:
     program, graph, options = setting.program, setting.graph, setting.options
     first = program.classes[0].cls
     tolerance = float(options.tolerance or first.tolerance)
-    if graph.partitions > 1 or options.max_iterations is not None:
+    if options.max_iterations is not None:
         return None
     if why_from_init(program, program.bind(setting.params), tolerance, 1) is not None:
         return None
@@ -63,6 +63,8 @@ def _taken_over(
         backend=setting.backend, loop=setting.loop,
     )  # fmt: skip
     plan = run.plan(info)
+    if graph.partitions > 1 and not plan.resident:
+        return None  # its partitions tell each other what they did several times a command
     if plan.kernels[0] is None:
         return None
     if plan.initial is not None and plan.initial.value.changing is not None:
@@ -76,7 +78,7 @@ def _taken_over(
         ids = np.zeros(0, np.int64)
         if vertices is not None:
             ids = last_rows(vertices, graph.string_table)[0]
-        engine.create(info.keys[0], info.num_edges, ids)
+        engine.create(info.keys, ids)
     except BaseException:
         engine.close()
         raise
@@ -104,7 +106,7 @@ def _integers_but_for_parameters(setting: Setting, loaded: Graph) -> bool:
 
 def _why_not(setting: Setting, *, strings: bool) -> str | None:
     return why_not_incremental(
-        setting.program, partitions=setting.graph.partitions, strings=strings,
+        setting.program, strings=strings,
         undirected=setting.graph.undirected, compiled=bool(setting.options.compiled),
     )  # fmt: skip
 

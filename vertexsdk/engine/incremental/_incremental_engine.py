@@ -1,10 +1,11 @@
-"""The engine of a loop with one partition and a compiled program: one Spark job per command."""
+"""The engine of a loop whose graph is edited in place: one command to all partitions."""
 
 from __future__ import annotations
 
 import itertools
 import pickle
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +44,7 @@ _numbers = itertools.count()
 
 
 class IncrementalEngine(CanForkLate, CanTimePhases):
-    """See `Engine`. Its graph is changed in place, on the executor which has it.
+    """See `Engine`. Its graph is changed in place, on the executors which have it.
 
     Args:
         graph: which is loaded; only to know where it is.
@@ -85,16 +86,15 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         self._closed = False
         self.phases = PhaseTimer()
 
-    def create(self, topology: str, edges: int, named: NDArray[np.int64]) -> None:
-        """Take the graph over from where it is loaded, under `topology`.
+    def create(self, topologies: Sequence[str], named: NDArray[np.int64]) -> None:
+        """Take the graph over from where it is loaded, under the keys of its topologies.
 
         Args:
-            edges: how many it has.
             named: ids (ascending) of the vertices which are there without edges too.
         """
         step = None if self.names is None else code_step(self._told)
         report = self._job(
-            IncrementalCommand(0, create=CreatePartition(topology, edges, named, step))
+            IncrementalCommand(0, create=CreatePartition(tuple(topologies), named, step))
         )
         there = np.zeros(self._told, np.bool_)
         if self.names is not None:
@@ -123,12 +123,13 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
             jobs += 1
             first = first or report
             work.add(report.work)
-            segments = [*([] if report.whole else segments), *report.segments]
+            bases = {s.key.partition for s in report.segments if s.kind == "base"}
+            segments = [*(s for s in segments if s.key.partition not in bases), *report.segments]
             for name, value in report.seconds.items():
                 seconds[name] = seconds.get(name, 0.0) + value
             if report.failure is not None:
                 raise report.failure
-            refused = command.strict and bool(report.absent)
+            refused = report.refused
             if budget is not None and budget.report is not None:
                 work.seconds = time.perf_counter() - began
                 budget.report(work)
@@ -152,7 +153,7 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         work.seconds = time.perf_counter() - began
         outcome.statistics = {
             "hops": jobs, "phases": seconds, "worker_memory": report.memory,
-            "partitions": 1, "compiled": True, "pending": report.pending,
+            "partitions": self.graph.partitions, "compiled": True, "pending": report.pending,
         }  # fmt: skip
         return outcome
 
@@ -250,12 +251,13 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
     def _job(self, command: IncrementalCommand) -> IncrementalReport:
         if self._thaw and not self._forks:
             command, self._thaw = replace(command, thaw=True), False
-        report: IncrementalReport = pickle.loads(self._exchange.hop(command)[0])
+        reports = [pickle.loads(report) for report in self._exchange.hop(command)]
+        report = IncrementalReport.total(reports)
         if report.lost:
             raise RunError(f"an executor was lost: {report.lost}; resume the loop from its store")
         self._version = report.version
         if self._exchange.times is not None:
-            self.phases.hop(self._exchange.times, [report.seconds])
+            self.phases.hop(self._exchange.times, [r.seconds for r in reports])
         return report
 
     def _outcome(

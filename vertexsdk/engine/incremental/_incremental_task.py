@@ -5,8 +5,9 @@ from __future__ import annotations
 import pickle
 import resource
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,15 @@ from numpy.typing import NDArray
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine._master import IterationStats, Master
+from vertexsdk.engine._master import Master
 from vertexsdk.engine._processor import load_topology
 from vertexsdk.engine._trimming import MESSAGES_WORSE
 from vertexsdk.engine.engine import WorkDone
+from vertexsdk.engine.incremental import _partition_copies as copies
 from vertexsdk.engine.incremental._arena import Arena
+from vertexsdk.engine.incremental._new_partition import partition_of
 from vertexsdk.engine.incremental._partition import IncrementalPartition
+from vertexsdk.engine.incremental._partition_end import Steps
 from vertexsdk.engine.incremental._restart_policy import RestartPolicy
 from vertexsdk.engine.task import arithmetic_of, make_master
 from vertexsdk.errors import LostError, RunError, VertexError
@@ -28,18 +32,17 @@ from vertexsdk.graph.checkpoint import put_adjacency
 from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import store_of_run
-from vertexsdk.transport.transport import DRIVER
+from vertexsdk.transport.transport import DRIVER, Blocks
 
 __all__ = ["CreatePartition", "IncrementalCommand", "IncrementalReport", "IncrementalTask"]
 
 
 @dataclass(frozen=True, slots=True)
 class CreatePartition:
-    """Make the partition of a graph which is loaded: its key, its edges, and who is named."""
+    """Make the partitions of a graph which is loaded: their keys, and who is named."""
 
-    topology: str
-    edges: int
-    named: NDArray[np.int64]  # ids, ascending
+    topologies: tuple[str, ...]
+    named: NDArray[np.int64]  # ids, or ranks of names, ascending
     code_step: int | None = None  # between the codes of names; None where ids are integers
 
 
@@ -81,7 +84,7 @@ class IncrementalReport:
     aggregates: dict[str, Any] = field(default_factory=dict)
     clock: int = 0
     segments: list[SegmentRef] = field(default_factory=list)
-    whole: bool = False
+    refused: bool = False  # the changes, because one of them met no edge
     vertices: int = 0
     edges: int = 0
     pending: int = 0
@@ -91,8 +94,30 @@ class IncrementalReport:
     memory: int = 0
     ranks: NDArray[np.int64] | None = None  # of a new partition's names
 
+    @classmethod
+    def total(cls, reports: Sequence[IncrementalReport]) -> IncrementalReport:
+        """What all partitions tell; what they decide alike is in the report of each."""
+        total = reports[0]
+        for report in reports[1:]:
+            for name, count in report.counts.items():
+                total.counts[name] += count
+            total.absent += report.absent
+            total.segments += report.segments
+            for name in ("vertices", "edges", "pending"):
+                setattr(total, name, getattr(total, name) + getattr(report, name))
+            for name in ("updates", "messages", "touched"):
+                setattr(total.work, name, getattr(total.work, name) + getattr(report.work, name))
+            total.lost = total.lost or report.lost
+            total.memory = max(total.memory, report.memory)
+            if total.ranks is not None and report.ranks is not None:
+                total.ranks = np.concatenate([total.ranks, report.ranks])
+            for name, value in report.seconds.items():
+                total.seconds[name] = max(total.seconds.get(name, 0.0), value)
+        total.absent.sort()
+        return total
 
-_held: dict[str, IncrementalPartition] = {}  # by key; what another process did since is noticed
+
+_held: dict[tuple[str, int], IncrementalPartition] = {}  # what other processes did is noticed
 _HELD = 8
 
 
@@ -102,44 +127,50 @@ class IncrementalTask:
     def __init__(self, plan: Plan, layout: str, key: str) -> None:
         self.plan, self.layout, self.key = plan, layout, key
 
-    def __call__(
-        self, partition: int, command: IncrementalCommand, blocks: list[tuple[int, bytes]]
-    ) -> Iterator[tuple[int, bytes]]:
+    def __call__(self, partition: int, command: IncrementalCommand, blocks: Blocks) -> Steps[None]:
         report = IncrementalReport(command.version + 1)
         try:
-            self._carry_out(command, report)
+            yield from self._carry_out(partition, command, report)
         except LostError as lost:
             report.lost = str(lost)
         report.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         yield DRIVER, pickle.dumps(report)
 
-    def _carry_out(self, command: IncrementalCommand, report: IncrementalReport) -> None:
+    def _carry_out(
+        self, partition: int, command: IncrementalCommand, report: IncrementalReport
+    ) -> Steps[None]:
         clock = time.perf_counter()
-        live = self._partition(command)
+        if command.create is not None:
+            live = yield from self._create(partition, command.create)
+        else:
+            live = self._partition(partition, command)
+        for key in list(_held)[:-_HELD]:
+            _held.pop(key).arena.close()
         arena = live.arena
         report.seconds["load"] = time.perf_counter() - clock
         if command.create is not None and command.create.code_step is not None:
-            report.ranks = arena["ids"] // command.create.code_step - 1
+            report.ranks = live.names.codes // command.create.code_step - 1
         arena.begin()
         if command.thaw:
             arena.meta |= {"frozen": [0, 0], "shared": []}
         arena.meta["restarted"] = ""
         report.warm = bool(arena.meta["begun"])
         if command.adopt is not None:
-            live.adopt(shared_memory.directory(command.adopt))
+            copies.adopt(live, shared_memory.directory(f"{command.adopt}/{partition}"))
         if command.changes is not None:
             clock = time.perf_counter()
             columns = self._columns(command.changes)
             if "name.code" in columns:
                 live.names.add(*(columns[f"name.{n}"] for n in ("code", "offsets", "bytes")))
-            report.counts, report.absent, report.work.touched = live.take(
+            report.counts, report.absent, report.work.touched = yield from live.take(
                 columns["kind"], columns["source"], columns["target"], columns["value"],
                 strict=command.strict,
             )  # fmt: skip
+            report.refused = command.strict and bool(live.refused)
             report.seconds["changes"] = time.perf_counter() - clock
-        if command.iterate and not (command.strict and report.absent):
+        if command.iterate and not report.refused:
             clock = time.perf_counter()
-            self._iterate(live, command, report)
+            yield from self._iterate(live, command, report)
             report.seconds["kernel"] = time.perf_counter() - clock
         if command.write and (command.last or report.work.quiet) and report.failure is None:
             clock = time.perf_counter()
@@ -147,8 +178,10 @@ class IncrementalTask:
             report.seconds["commit"] = time.perf_counter() - clock
         if command.topology and self.plan.store is not None:
             store = store_of_run(self.plan.run, self.plan.store)
-            edges = live.edges()
-            report.segments.append(put_adjacency(store, self.plan.loop, live.clock, edges))
+            edges = copies.edges(live)
+            report.segments.append(
+                put_adjacency(store, self.plan.loop, partition, live.clock, edges)
+            )
         report.restarted = str(arena.meta["restarted"])
         report.aggregates = dict(live.aggregates)
         report.clock, report.vertices = live.clock, live.vertices
@@ -157,45 +190,40 @@ class IncrementalTask:
         clock = time.perf_counter()
         live.keep()
         if command.fork is not None:
-            live.fork(shared_memory.directory(command.fork, 100 * live.index.n))
+            copies.fork(
+                live, shared_memory.directory(f"{command.fork}/{partition}", 100 * live.index.n)
+            )
         for path in arena.unused():
             if str(path) not in arena.meta["shared"]:  # forks may read it still
                 path.unlink()
         arena.commit(report.version)
         report.seconds["save"] = time.perf_counter() - clock
 
-    def _partition(self, command: IncrementalCommand) -> IncrementalPartition:
-        for key in list(_held)[:-_HELD]:
-            _held.pop(key).arena.close()
-        if command.create is not None:
-            made = self._create(command.create)
-        else:
-            found = _held.pop(self.key, None)
-            if found is None:
-                path = shared_memory.directory(self.key)
-                found = IncrementalPartition(self.plan, self.layout, Arena(path))
-                found.refresh()
-            elif found.arena.refresh():
-                found.refresh()
-            if found.arena.version != command.version:
-                raise LostError(
-                    f"the graph is at version {found.arena.version}, not {command.version}"
-                )
-            made = found
-        _held[self.key] = made
-        return made
+    def _partition(self, partition: int, command: IncrementalCommand) -> IncrementalPartition:
+        live = _held.pop((self.key, partition), None)
+        if live is None:
+            path = shared_memory.directory(f"{self.key}/{partition}")
+            live = IncrementalPartition(self.plan, self.layout, Arena(path), partition)
+            live.refresh()
+        elif live.arena.refresh():
+            live.refresh()
+        if live.arena.version != command.version:
+            raise LostError(f"the graph is at version {live.arena.version}, not {command.version}")
+        _held[self.key, partition] = live
+        return live
 
-    def _create(self, create: CreatePartition) -> IncrementalPartition:
-        t = load_topology(create.topology, 0)
-        shared_memory.drop(self.key)
+    def _create(self, partition: int, create: CreatePartition) -> Steps[IncrementalPartition]:
+        t = load_topology(create.topologies[partition], partition)
+        key = f"{self.key}/{partition}"
+        shared_memory.drop(key)
+        value = self.plan.program.value_dtype
+        part = yield from partition_of(t, self.layout, create.named, create.code_step, value)
         each = 16 if t.value is not None else 8
-        path = shared_memory.directory(self.key, 2 * each * t.m + 100 * t.n)
-        made = IncrementalPartition(self.plan, self.layout, Arena(path, fresh=True))
-        ranks, named = t.ids, np.isin(t.ids, create.named)
-        if create.code_step is not None:
-            t = replace(t, ids=(ranks + 1) * create.code_step)
-        made.create(t, create.edges, named, ranks)
-        return made
+        path = shared_memory.directory(key, 2 * each * part.topology.m + 100 * part.topology.n)
+        live = IncrementalPartition(self.plan, self.layout, Arena(path, fresh=True), partition)
+        live.create(part)
+        _held[self.key, partition] = live
+        return live
 
     def _columns(self, changes: bytes | SegmentRef) -> dict[str, NDArray[Any]]:
         if isinstance(changes, bytes):
@@ -207,12 +235,12 @@ class IncrementalTask:
 
     def _iterate(
         self, live: IncrementalPartition, command: IncrementalCommand, report: IncrementalReport
-    ) -> None:
+    ) -> Steps[None]:
         began = time.monotonic()
         meta, pace = live.arena.meta, RestartPolicy(live.arena.meta)
         work = report.work
-        rest = not (self.plan.always or live.arena.length("pending"))
-        if meta["begun"] and (meta["settled"] or rest):
+        waiting = yield from live.waiting()
+        if meta["begun"] and (meta["settled"] or not (self.plan.always or waiting)):
             work.reason, work.quiet = "quiet", True
             return
         if command.iterations == 0:
@@ -223,13 +251,17 @@ class IncrementalTask:
         master = self._master(live)
         warm = bool(meta["begun"])
         while True:
-            try:
-                progress = self._step(live, master)
-            except VertexError as error:
-                report.failure = error
+            ends = partial(_ends, master.iteration, master)
+            with arithmetic_of(self.plan):
+                progress, total = yield from live.step(
+                    max(master.iteration, 1), dict(master.aggregates), ends,
+                    lambda: time.monotonic() - began > command.seconds,
+                )  # fmt: skip
+            if total.failure is not None:
+                report.failure = total.failure
                 return
             work.add(progress)
-            more = master.advance(progress)
+            more = master.advance(total.progress)
             live.aggregates = dict(master.aggregates)
             fell = meta["falling"] and report.warm
             if fell or (more and sums and warm and pace.tired(1)):
@@ -244,30 +276,29 @@ class IncrementalTask:
                 return
             if command.iterations is not None and work.iterations >= command.iterations:
                 return
-            if time.monotonic() - began > command.seconds:
+            if total.late:
                 return
 
     def _master(self, live: IncrementalPartition) -> Master:
-        master = make_master(self.plan, live.vertices)
+        master = make_master(self.plan, live.all_vertices)
         if live.arena.meta["begun"]:
             # With sums the first iteration reads aggregates of the graph before, and ends nothing.
             master.aggregates = dict(live.aggregates)
             master.iteration = 1 if live.comparing else 0
         return master
 
-    def _step(self, live: IncrementalPartition, master: Master) -> IterationStats:
-        now, read = master.iteration, dict(master.aggregates)
-        with arithmetic_of(self.plan):
-            if not live.arena.meta["begun"]:
-                return live.begin()
-            return live.step(max(now, 1), read, lambda x: now > 0 and master.converged(now, x))
-
     def _write(self, live: IncrementalPartition, report: IncrementalReport) -> None:
-        found = live.written()
-        if found is None or self.plan.store is None:
+        written = copies.written(live)
+        if written is None or self.plan.store is None:
             return
-        kind, columns = found
+        kind, columns = written
         store = store_of_run(self.plan.run, self.plan.store)
         kind_: Any = kind
-        report.segments = [store.put_segment(self.plan.loop, 0, live.clock, kind_, columns)]
-        report.whole = kind == "base"
+        report.segments = [
+            store.put_segment(self.plan.loop, live.partition, live.clock, kind_, columns)
+        ]
+
+
+def _ends(iteration: int, master: Master, aggregates: dict[str, Any]) -> bool:
+    """Whether the loop ends with an iteration that contributed these aggregates."""
+    return iteration > 0 and master.converged(iteration, aggregates)

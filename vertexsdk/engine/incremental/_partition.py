@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,20 +23,24 @@ from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
-from vertexsdk.engine._master import IterationStats
+from vertexsdk.engine._master import IterationStats, combine_aggregates
 from vertexsdk.engine._processor import merged, methods_of
 from vertexsdk.engine._trimming import MESSAGES_WORSE, unsupported, withdraw
 from vertexsdk.engine.incremental._adjacency import Adjacency
 from vertexsdk.engine.incremental._arena import Arena
 from vertexsdk.engine.incremental._edge_messages import EdgeMessages
 from vertexsdk.engine.incremental._local_index import VertexIndex
+from vertexsdk.engine.incremental._mirrors import Mirrors
+from vertexsdk.engine.incremental._new_partition import NewPartition
+from vertexsdk.engine.incremental._partition_end import PartitionEnd, Steps
 from vertexsdk.engine.incremental._restart_policy import RestartPolicy
 from vertexsdk.engine.incremental._row_edits import Edits, distinct
 from vertexsdk.engine.incremental._row_kernels import INSERT
 from vertexsdk.engine.incremental._vertex_names import VertexNames
-from vertexsdk.graph.topology import Topology
-from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE
+from vertexsdk.engine.supersteps import end_superstep
+from vertexsdk.errors import VertexError
 from vertexsdk.state.version_writer import DeltaLayers
+from vertexsdk.transport.transport import Blocks
 
 __all__ = ["IncrementalPartition"]
 
@@ -52,10 +55,13 @@ class IncrementalPartition:
         plan: of the loop; one class, compiled, messages per vertex or derived.
         layout: of the adjacency.
         arena: where it is; `create` fills a new one.
+        partition: its number.
     """
 
-    def __init__(self, plan: Plan, layout: str, arena: Arena) -> None:
-        self.plan, self.arena = plan, arena
+    def __init__(self, plan: Plan, layout: str, arena: Arena, partition: int = 0) -> None:
+        self.plan, self.arena, self.partition = plan, arena, partition
+        self.mirrors = Mirrors(arena, partition, len(plan.topologies))
+        self.alone = self.mirrors.alone
         assert plan.program.algebra is not None
         self.algebra = plan.program.algebra
         self.adjacency = Adjacency(arena, layout, plan.threads)
@@ -66,21 +72,17 @@ class IncrementalPartition:
         assert isinstance(methods, NativeMethods)
         self.methods = methods
         self.comparing = self.algebra.kind != "sum"  # and so values are trimmed
+        self.refused = False  # the changes of the last batch
 
-    def create(self, t: Topology, edges: int, named: Array, ranks: Array) -> None:
-        """Begin with a graph, before iteration 0.
-
-        Args:
-            t: the graph in the direction of its edges.
-            edges: how many it has.
-            named: bool[n], the vertices which are there without edges too.
-            ranks: int64[n], by what the vertices' attributes are known: ids, or ranks of names.
-        """
+    def create(self, new: NewPartition) -> None:
+        """Begin with a graph, before iteration 0."""
+        t = new.topology
+        self.mirrors.create(new.placement)
         self.index.create(t.ids)
-        if t.names is not None:
-            self.names.create(t.ids, *t.names)
-        self.adjacency.create(t, edges)
-        self.arena.put("named", named)
+        if new.names is not None:
+            self.names.create(*new.names)
+        self.adjacency.create(t, new.edges)
+        self.arena.put("named", new.named)
         for name, f in self.plan.program.states().items():
             self.arena.resize(f"state.{name}", 0, f.dtype)
             self.arena.resize(f"tracked.{name}", 0, f.dtype)
@@ -91,7 +93,7 @@ class IncrementalPartition:
         self.arena.resize("pending", 0, np.int32)
         self.arena.meta |= {
             "clock": 0, "aggregates": {}, "due": False, "whole": True, "layers": DeltaLayers(),
-            "vertices": 0, "frozen": [0, 0], "shared": [],
+            "vertices": 0, "all": 0, "frozen": [0, 0], "shared": [],
             "begun": False, "unsure": False, "unsent": False, "falling": False,
             "restarted": "",
             "settled": False,
@@ -99,9 +101,10 @@ class IncrementalPartition:
         self._grow(0)
         for kept in ("state", "tracked"):
             columns = {n: self.arena[f"{kept}.{n}"] for n in self.plan.program.states()}
-            self.plan.fill(columns, ranks)  # only constant fields, see `Facts`
+            self.plan.fill(columns, new.ranks)  # only constant fields, see `Facts`
         alive = self.arena["alive"]
-        alive[...] = (self._degrees(np.arange(t.n)) > 0) | named
+        everyone = np.arange(t.n)
+        alive[...] = ((self._degrees(everyone) > 0) | new.named) & self.mirrors.are_local(everyone)
         self.arena.meta["vertices"] = int(alive.sum())
         self.refresh()
 
@@ -125,7 +128,7 @@ class IncrementalPartition:
                 self.v, self.delivery, slots, none
             )
         self.messages = EdgeMessages(plan.shape, self.methods, self.delivery)
-        self.methods.num_vertices = self.vertices
+        self.methods.num_vertices = self.all_vertices
         self.aggregates = {**none, **a.meta["aggregates"]}
         self.log = MutationLog(self.algebra, plan.program.value_dtype)
 
@@ -137,8 +140,13 @@ class IncrementalPartition:
 
     @property
     def vertices(self) -> int:
-        """How many vertices there are."""
+        """How many vertices the partition has."""
         return int(self.arena.meta["vertices"])
+
+    @property
+    def all_vertices(self) -> int:
+        """How many vertices all partitions have."""
+        return self.vertices if self.alone else int(self.arena.meta["all"])
 
     @property
     def clock(self) -> int:
@@ -159,6 +167,7 @@ class IncrementalPartition:
     def _grow(self, before: int) -> None:
         n = self.index.n
         self.adjacency.grow(n)
+        self.mirrors.grow(self.arena["ids"])
         for name, f in self.plan.program.states().items():
             for kept in ("state", "tracked"):
                 self.arena.resize(f"{kept}.{name}", n)[before:] = f.default
@@ -188,37 +197,135 @@ class IncrementalPartition:
         return np.flatnonzero(alive).astype(np.int32)
 
     def _schedule(self, places: Array) -> None:
+        places = self.mirrors.local(places)
         if len(places):
             self.arena.put("pending", merged(self.arena["pending"], places))
+
+    # Between partitions. --------------------------------------------------------------------------
+
+    def exchange(
+        self, end: PartitionEnd, blocks: Blocks | None = None
+    ) -> Steps[tuple[Blocks, PartitionEnd]]:
+        """End a superstep; return what came, and what all partitions say together."""
+        meta = self.arena.meta
+        end.vertices, end.falling, end.unsure = self.vertices, meta["falling"], meta["unsure"]
+        received, ends = yield from end_superstep(blocks or [], end, self.alone)
+        total = PartitionEnd.total(ends, self.plan.program.aggregators)
+        meta |= {"all": total.vertices, "falling": total.falling, "unsure": total.unsure}
+        self.methods.num_vertices = total.vertices
+        return received, total
+
+    def _end(self, **counts: int) -> PartitionEnd:
+        """What the partition tells at the end of a superstep; its progress is to be filled."""
+        aggregators = self.plan.program.aggregators
+        aggregates = {k: x.identity for k, x in aggregators.items()}
+        end = PartitionEnd(IterationStats(aggregates=aggregates))
+        for name, count in counts.items():
+            setattr(end, name, count)
+        return end
+
+    def _tell(self, senders: Array, end: PartitionEnd) -> Steps[PartitionEnd]:
+        """End a superstep in which vertices scattered; mirrors of others are told theirs."""
+        v = self.v
+        if self.plan.shape == "uniform":
+            columns = {"msg": v.msg}
+        else:
+            columns = {f"state.{name}": x for name, x in v.states.items()}
+        if self.comparing:
+            columns["level"] = self.arena["level"]
+        blocks = self.mirrors.blocks(senders, v.topology, self.arena["ids"], columns)
+        end.progress.sent += len(blocks)
+        received, total = yield from self.exchange(end, blocks)
+        told = Mirrors.read(received)
+        if told is not None:
+            self._hear(told)
+        return total
+
+    def _hear(self, told: dict[str, Array]) -> None:
+        """Have mirrors send what their vertices sent."""
+        v, delivery, a = self.v, self.delivery, self.arena
+        places = self.index.find(told["id"])
+        order = np.argsort(places)
+        places, told = places[order], {name: x[order] for name, x in told.items()}
+        if self.comparing:
+            a["level"][places] = told["level"]
+        heard = a["heard"][places]
+        a["heard"][places] = True
+        if self.plan.shape == "uniform":
+            old = v.msg[places]
+            v.msg[places] = told["msg"]
+            if not delivery.due:
+                changed = old != told["msg"]
+                delivery.push([(places[changed], old[changed])], v.msg, v.agg)
+        else:
+            for name, column in v.states.items():
+                column[places] = told[f"state.{name}"]
+            for iteration, some in ((0, places[~heard]), (1, places[heard])):
+                self._scatter(some, iteration)
+        if not delivery.due:
+            self._schedule(delivery.finish(v.msg, v.agg))
+
+    def waiting(self) -> Steps[bool]:
+        """Whether a vertex of any partition is to gather."""
+        end = self._end()
+        end.progress.pending = self.arena.length("pending")
+        _, total = yield from self.exchange(end)
+        return total.progress.pending > 0
 
     # Changes of the graph. ------------------------------------------------------------------------
 
     def take(
         self, kind: Array, source: Array, target: Array, value: Array, *, strict: bool
-    ) -> tuple[dict[str, int], list[int], int]:
+    ) -> Steps[tuple[dict[str, int], list[int], int]]:
         """Take in changes, in order; with `strict` none if one of them is absent.
 
         Args:
             kind, source, target, value: as those of `Changes`, ids as int64.
 
         Returns:
-            Counts (see `edge_kernels`), the changes which were absent, and vertices touched.
+            Counts (see `edge_kernels`), the changes which were absent, and vertices touched. A
+            change is counted by the partition of its source.
         """
+        meta, mirrors = self.arena.meta, self.mirrors
+        number, own = np.arange(len(kind)), mirrors.owns(source)
+        if not self.alone:
+            number = np.flatnonzero(own | mirrors.owns(target))
+            kind, source, target, value = (x[number] for x in (kind, source, target, value))
+            own = own[number]
         a, b = self._places(kind, source, target)
         edits, counts, absent = self.adjacency.resolve(kind, a, b, value)
-        missing = np.flatnonzero(absent).tolist()
-        if (strict and missing) or not len(edits):
+        if not self.alone:
+            counts = self.adjacency.resolve(kind[own], a[own], b[own], value[own])[1]
+            absent &= own
+        missing = number[absent].tolist()
+        self.refused = False
+        if strict:
+            _, total = yield from self.exchange(self._end(absent=len(missing)))
+            self.refused = total.absent > 0
+            if self.refused:
+                return counts, missing, 0
+        begun = bool(meta["begun"])
+        if self.alone and not len(edits):
             return counts, missing, 0
-        self.arena.meta["settled"] = False
-        RestartPolicy(self.arena.meta).changed(len(edits))
-        rows = self.adjacency.edit(edits, tuple(self.arena.meta["frozen"]))
-        if self.arena.meta["falling"] and self.arena.meta["begun"]:
-            self.restart(MESSAGES_WORSE)
+        counted = mirrors.are_local(edits.row)
+        rows = edits
+        if len(edits):
+            rows = self.adjacency.edit(edits, tuple(meta["frozen"]), counted)
+        fresh = self._update_presence(edits)
+        self.refresh_topology()
         touched = 0
-        if self.arena.meta["begun"]:
-            touched = self._propagate_edits(edits, rows)
-        else:
-            self._update_presence(edits)
+        if begun:
+            before = self.all_vertices
+            end = self._end(edits=int(counted.sum()), removed=int((edits.what != INSERT).sum()))
+            _, total = yield from self.exchange(end)
+            if not total.edits:
+                return counts, missing, 0
+            RestartPolicy(meta).changed(total.edits)
+            if meta["falling"]:
+                self.restart(MESSAGES_WORSE)
+            else:
+                touched = yield from self._propagate_edits(fresh, rows, total, before)
+        meta["settled"] = False
         self.adjacency.compact()
         if self._sparse():
             self._renumber()
@@ -241,6 +348,7 @@ class IncrementalPartition:
         """Note which vertices are there; return those which came (int32, ascending)."""
         a = self.arena
         places = distinct(np.concatenate([edits.row, edits.key]), self.index.n)
+        places = self.mirrors.local(places)
         there = (self._degrees(places) > 0) | a["named"][places]
         was = a["alive"][places] != 0
         fresh: Array = places[there & ~was]
@@ -250,24 +358,47 @@ class IncrementalPartition:
         a["dirty"][gone] = 1
         return fresh.astype(np.int32)
 
-    def _propagate_edits(self, edits: Edits, rows: Edits) -> int:
-        """Have messages and state follow changes of edges which have been made."""
-        before = self.vertices
-        fresh = self._update_presence(edits)
-        self.refresh_topology()
+    def _propagate_edits(
+        self, fresh: Array, rows: Edits, total: PartitionEnd, before: int
+    ) -> Steps[int]:
+        """Have messages and state follow changes of edges which have been made.
+
+        Args:
+            fresh: the vertices which came.
+            rows: edits of out-rows.
+            total: of the changes of all partitions.
+            before: how many vertices all partitions had.
+        """
         level = self._tick()
-        touched = self._begin(fresh, level)
+        end = self._end()
+        self._begin(fresh, level, end.progress)
+        unheard = self._unheard_mirrors(rows)
+        known = rows
+        if len(fresh) or len(unheard):
+            known = rows.where(~np.isin(rows.row, np.concatenate([fresh, unheard])))
         self.delivery.pulls = False  # what a pull finds, differences must not be added to
         if self.comparing:
-            touched += self._compare(fresh, rows, level)
+            touched = yield from self._compare(fresh, rows, known, level, total.removed > 0, end)
         else:
-            self._add(fresh, rows)
-            if self.vertices != before and not self.plan.always:
+            yield from self._add(fresh, rows, known, end)
+            touched = 0
+            if self.all_vertices != before and not self.plan.always:
                 self._schedule(self._everyone())
         self.delivery.pulls = True
-        return touched
+        return len(fresh) + touched
 
-    def _add(self, fresh: Array, rows: Edits) -> None:
+    def _unheard_mirrors(self, rows: Edits) -> Array:
+        """Mirrors which have targets again, all of them new: they will be told what to send."""
+        if self.alone:
+            return rows.row[:0]
+        sources = self._with_new_targets_only(rows)
+        unheard: Array = sources[~self.mirrors.are_local(sources)]
+        self.arena["heard"][unheard] = False
+        if self.plan.shape == "uniform":
+            self.v.msg[unheard] = self.algebra.identity
+        return unheard
+
+    def _add(self, fresh: Array, rows: Edits, known: Edits, end: PartitionEnd) -> Steps[None]:
         """Have sums follow edits of rows; whose edges changed sends again."""
         v, delivery = self.v, self.delivery
         moved = distinct(rows.row, self.index.n)  # a scatter may look at values too
@@ -277,20 +408,35 @@ class IncrementalPartition:
             delivery.pulls = delivery.due = True
             self._scatter(senders)
             delivery.forget()
-            return
-        known = rows.where(~np.isin(rows.row, fresh)) if len(fresh) else rows
-        self.messages.deliver(v, known, *self.messages.along(v, known), None)
-        self._scatter(senders)
-        self._schedule(merged(delivery.finish(v.msg, v.agg), moved))
+        else:
+            self.messages.deliver(v, known, *self.messages.along(v, known), None)
+            self._scatter(senders)
+            self._schedule(merged(delivery.finish(v.msg, v.agg), moved))
+        yield from self._tell_contributions(senders, end)
 
-    def _compare(self, fresh: Array, rows: Edits, level: int) -> int:
+    def _tell_contributions(self, senders: Array, end: PartitionEnd) -> Steps[PartitionEnd]:
+        """As `_tell`; aggregates take in what `init` of new vertices contributed."""
+        total = yield from self._tell(senders, end)
+        self.aggregates = combine_aggregates(
+            self.aggregates, total.progress.aggregates, self.plan.program.aggregators
+        )
+        return total
+
+    def _compare(
+        self,
+        fresh: Array,
+        rows: Edits,
+        known: Edits,
+        level: int,
+        removed: bool,
+        end: PartitionEnd,
+    ) -> Steps[int]:
         """Have Min or Max follow edits of rows, and trim; return the vertices touched."""
         a, v, delivery = self.arena, self.v, self.delivery
-        known = rows.where(~np.isin(rows.row, fresh)) if len(fresh) else rows
         old, new = self.messages.along(v, known)
         first = fresh
         if self.plan.shape == "uniform":
-            silent = self._unheard_sources(known)
+            silent = self.mirrors.local(self._with_new_targets_only(known))
             new[np.isin(known.row, silent)] = self.algebra.identity
             v.msg[silent] = self.algebra.identity
             first = merged(fresh, silent)
@@ -298,29 +444,49 @@ class IncrementalPartition:
             self._scatter(first)
             self._schedule(delivery.finish(v.msg, v.agg))
             self._check_init(fresh)
-        suspects = self.messages.deliver(v, known, old, new, a["seen"])
+        suspects = self.mirrors.local(self.messages.deliver(v, known, old, new, a["seen"]))
         self._schedule(delivery.finish(v.msg, v.agg))
-        if a.meta["unsure"] and bool((rows.what != INSERT).any()):
+        end.suspects = len(suspects)
+        inserted = self.mirrors.local(distinct(rows.row[rows.what == INSERT], self.index.n))
+        total = yield from self._tell_contributions(merged(inserted, first), end)
+        if a.meta["unsure"] and removed:
             self.restart("levels cannot tell which values support each other")
             return 0
-        if not len(suspects):
+        if not total.suspects:
             return 0
-        gone, gathers = withdraw(
+        gone, gathers = yield from withdraw(
             v, delivery, self.methods, suspects, a["seen"], level, self.log,
-            partial(self.messages.support, v, a["seen"]), partial(self.messages.dependants, v),
+            partial(self.messages.support, v, a["seen"]), self._dependants, self._withdrawn,
         )  # fmt: skip
         a["seen"][gone] = self.algebra.identity
         if self.plan.shape == "uniform":  # a state of `init` need not be sent
             old = v.msg[gone]
             v.msg[gone] = self.algebra.identity
             delivery.push([(gone, old)], v.msg, v.agg)
-        self.methods.scatter(v, delivery, gone, 1, {}, {}, self.log)
+        self._scatter(gone, 1)
         a["dirty"][gone] = 1
         self._schedule(delivery.finish(v.msg, v.agg))
         self._schedule(gone)
+        yield from self._tell(gone, self._end())
         return gathers
 
-    def _unheard_sources(self, rows: Edits) -> Array:
+    def _dependants(self, vertices: Array, seen: Array, mark: Array) -> Array:
+        return self.mirrors.local(self.messages.dependants(self.v, vertices, seen, mark))
+
+    def _withdrawn(self, vertices: Array) -> Steps[Array | None]:
+        """Tell mirrors of vertices whose value is withdrawn; return mirrors here that were told.
+
+        Returns:
+            Places (int32, ascending); None where nothing was withdrawn in any partition.
+        """
+        blocks = self.mirrors.blocks(vertices, self.v.topology, self.arena["ids"], {})
+        received, total = yield from self.exchange(self._end(suspects=len(vertices)), blocks)
+        if not total.suspects:
+            return None
+        told = Mirrors.read(received)
+        return np.zeros(0, np.int32) if told is None else np.sort(self.index.find(told["id"]))
+
+    def _with_new_targets_only(self, rows: Edits) -> Array:
         """Vertices which have targets again, all of them new; what they sent last is out of date.
 
         A vertex without targets is not heard when it scatters.
@@ -332,10 +498,10 @@ class IncrementalPartition:
         silent: Array = sources[t.stop[sources] - t.start[sources] == count]
         return silent
 
-    def _begin(self, fresh: Array, level: int) -> int:
-        """Initialise vertices which came to be."""
+    def _begin(self, fresh: Array, level: int, progress: IterationStats) -> None:
+        """Initialise vertices which came to be; `progress` takes what they contribute."""
         if not len(fresh):
-            return 0
+            return
         a, v = self.arena, self.v
         for name, f in self.plan.program.states().items():
             a[f"state.{name}"][fresh] = f.default
@@ -343,29 +509,27 @@ class IncrementalPartition:
             a[name][fresh] = self.algebra.identity
         v.level[fresh] = level  # type: ignore[index]
         a["dirty"][fresh] = 1
-        into = dict(self.aggregates)
-        self.methods.init(v, fresh, dict(self.aggregates), into, self.log)
-        self.aggregates = into
+        self.methods.init(v, fresh, dict(self.aggregates), progress.aggregates, self.log)
         self._schedule(fresh)
-        return len(fresh)
 
-    def _scatter(self, fresh: Array) -> int:
-        """Have vertices send for the first time."""
-        into = dict(self.aggregates)
-        return self.methods.scatter(
-            self.v, self.delivery, fresh, 0, dict(self.aggregates), into, self.log
-        )
+    def _scatter(self, vertices: Array, iteration: int = 0) -> None:
+        """Have vertices send; in iteration 0 for the first time."""
+        if len(vertices):
+            into, read = dict(self.aggregates), dict(self.aggregates)
+            self.methods.scatter(self.v, self.delivery, vertices, iteration, read, into, self.log)
 
     def _sparse(self) -> bool:
         """Whether most places are of vertices that went."""
-        return self.index.n > 2 * self.vertices + SPARE
+        places = self.index.n - int(self.arena.meta["mirrors"])
+        return places > 2 * self.vertices + SPARE
 
     def _renumber(self) -> None:
         """Give places to the vertices that are there, ascending by id, and to no others."""
         a = self.arena
         order = a["order"]
-        places = order[a["alive"][order] != 0]
+        places = order[(a["alive"][order] != 0) | self._used_mirrors()[order]]
         new = self.index.renumber(places)
+        self.mirrors.renumber(places)
         self.adjacency.renumber(places, new)
         for name in self.columns():
             a.put(name, a[name][places])
@@ -375,16 +539,51 @@ class IncrementalPartition:
         a.meta |= {"whole": True, "frozen": [0, 0]}
         self.refresh_topology()
 
+    def _used_mirrors(self) -> Array:
+        """Whether each place is a mirror with an edge (bool[n])."""
+        everyone = np.arange(self.index.n)
+        used: Array = (self._degrees(everyone) > 0) & ~self.mirrors.are_local(everyone)
+        return used
+
     # Iterations. ----------------------------------------------------------------------------------
 
-    def begin(self) -> IterationStats:
-        """Run iteration 0: `init` and the first scatter of every vertex."""
+    def step(
+        self,
+        iteration: int,
+        aggregates: dict[str, Any],
+        ends: Callable[[dict[str, Any]], bool],
+        late: Callable[[], bool],
+    ) -> Steps[tuple[IterationStats, PartitionEnd]]:
+        """Run an iteration in which the vertices pending gather; iteration 0 is `init`.
+
+        Args:
+            ends: whether the loop ends with an iteration that contributed these aggregates. Sums of
+                a program in which all gather again and again need not be sent then: what the last
+                iteration changed is sent when the loop goes on.
+            late: whether the time of the command is up.
+
+        Returns:
+            What the iteration did here, and what all partitions say of it.
+        """
+        end, senders = self._end(), self.v.pending[:0]
+        try:
+            if self.arena.meta["begun"]:
+                senders = self._gather_and_scatter(iteration, aggregates, ends, end.progress)
+            else:
+                senders = self._initialise(end.progress)
+        except VertexError as error:
+            end.failure = error
+        end.late = late()
+        total = yield from self._tell(senders, end)
+        self._note_worse()
+        return end.progress, total
+
+    def _initialise(self, progress: IterationStats) -> Array:
+        """Run iteration 0 of this partition, `init` and the first scatter; return all vertices."""
         a = self.arena
         everyone = self._everyone()
         self._tick()
-        progress = IterationStats()
-        read = dict(self.aggregates)
-        into = {k: x.identity for k, x in self.plan.program.aggregators.items()}
+        read, into = dict(self.aggregates), progress.aggregates
         self.methods.init(self.v, everyone, read, into, self.log)
         a["level"][everyone] = self.clock
         a["dirty"][everyone] = 1
@@ -396,22 +595,18 @@ class IncrementalPartition:
         self._check_init(everyone)
         self._schedule(everyone)
         progress.updates = progress.changed = len(everyone)
-        progress.aggregates = into
-        return progress
+        return everyone
 
-    def step(
-        self, iteration: int, aggregates: dict[str, Any], ends: Callable[[dict[str, Any]], bool]
-    ) -> IterationStats:
-        """Run an iteration in which the vertices pending gather.
-
-        Args:
-            ends: whether the loop ends with an iteration that contributed these aggregates. Sums of
-                a program in which all gather again and again need not be sent then: what the last
-                iteration changed is sent when the loop goes on.
-        """
+    def _gather_and_scatter(
+        self,
+        iteration: int,
+        aggregates: dict[str, Any],
+        ends: Callable[[dict[str, Any]], bool],
+        progress: IterationStats,
+    ) -> Array:
+        """Run an iteration of this partition; return the vertices that sent."""
         a, v, delivery = self.arena, self.v, self.delivery
-        read = dict(aggregates)
-        into = {k: x.identity for k, x in self.plan.program.aggregators.items()}
+        read, into = dict(aggregates), progress.aggregates
         delivery.settle(v.msg, v.agg)
         todo = self._everyone() if self.plan.always else a["pending"].copy()
         level = self._tick()
@@ -422,18 +617,18 @@ class IncrementalPartition:
             self._check_unsupported(todo, senders)
         a["dirty"][senders] = 1
         a.resize("pending", 0)
-        progress = IterationStats(updates=len(todo), changed=len(senders), aggregates=into)
+        progress.updates, progress.changed = len(todo), len(senders)
         if self.plan.always and not self.comparing:
             if a.meta["unsent"]:
                 senders = todo
-            a.meta["unsent"] = ends(into)
+            a.meta["unsent"] = self.alone and ends(into)  # else nobody knows yet
             if a.meta["unsent"]:
-                return progress
+                return senders[:0]
         progress.messages = self.methods.scatter(
             v, delivery, senders, iteration, read, into, self.log
         )
         self._finish(progress)
-        return progress
+        return senders
 
     def _check_unsupported(self, todo: Array, senders: Array) -> None:
         """Note whether a state stands on a message which came after it, which levels cannot tell.
@@ -486,76 +681,10 @@ class IncrementalPartition:
             progress.pending = self.vertices
         else:
             self._schedule(self.delivery.finish(self.v.msg, self.v.agg))
-            if self.comparing and self.delivery.worse:
-                self.arena.meta["falling"] = True  # no monotone program
+            self._note_worse()
             progress.pending = self.arena.length("pending")
 
-    # Forks, and the store. ------------------------------------------------------------------------
-
-    def fork(self, path: Path) -> None:
-        """Make a partition that stands here in another directory; both go their own way then.
-
-        Pools of edges are shared: what is in them now stays until nobody reads it any more.
-        """
-        other = Arena(path, fresh=True)
-        other.meta = {**self.arena.meta, "frozen": [0, 0], "shared": [], "whole": False}
-        pools = self.adjacency.pools()
-        shared = {str(self.arena.file(name)) for name in pools if name in self.arena}
-        for name in self.arena.names():
-            if name in pools:
-                other.share(self.arena, name)
-            else:
-                other.put(name, self.arena[name])
-        other.commit(1)
-        self.arena.meta["frozen"] = list(self.adjacency.frozen())
-        self.arena.meta["shared"] = sorted(shared.union(self.arena.meta["shared"]))
-
-    def adopt(self, path: Path) -> None:
-        """Stand where a fork of this partition stands."""
-        other = Arena(path)
-        pools = self.adjacency.pools()
-        kept = {name: self.arena.meta[name] for name in ("files", "frozen", "shared")}
-        for name in other.names():
-            if name not in pools:
-                self.arena.put(name, other[name])
-            elif other.owns(name):
-                values = other[name]
-                self.arena.replace(name, len(values))[...] = values
-        self.arena.meta = {**other.meta, **kept, "whole": True}
-        other.close()
-        self.refresh()
-
-    def edges(self) -> tuple[Array, Array, Array, Array | None]:
-        """Every edge: ids, how many are out of each, places of targets in the ids, values.
-
-        One without direction comes once.
-        """
-        t = self.v.topology
-        row, at = self.adjacency.entries()
-        count = np.bincount(row, minlength=t.n)
-        return self.arena["ids"], count, t.target[at], None if t.value is None else t.value[at]
-
-    def written(self) -> tuple[str, dict[str, Array]] | None:
-        """The columns of a base, or of a delta of what changed since the last call, if anything."""
-        a, meta = self.arena, self.arena.meta
-        alive, dirty = a["alive"], a["dirty"]
-        rows = np.flatnonzero(dirty)
-        if not (meta["whole"] or len(rows)):
-            return None
-        layers = (
-            None if meta["whole"] else DeltaLayers(*meta["layers"]).add(len(rows), self.vertices)
-        )
-        whole = layers is None
-        if whole:
-            rows = a["order"]
-            rows = rows[alive[rows] != 0]
-        else:
-            rows = rows[np.argsort(a["ids"][rows])]
-        meta |= {"whole": False, "layers": layers or DeltaLayers()}
-        dirty[...] = 0
-        columns = {"id": a["ids"][rows], **{n: x[rows] for n, x in self.v.states.items()}}
-        if "name.code" in a:
-            columns |= dict(zip(NAME_COLUMNS, self.names.packed(columns["id"]), strict=True))
-        if not whole and not alive[rows].all():
-            columns[TOMBSTONE] = alive[rows] == 0
-        return ("base" if whole else "delta"), columns
+    def _note_worse(self) -> None:
+        """Note that a message got worse in an iteration: the program is not monotone."""
+        if self.comparing and self.delivery.worse:
+            self.arena.meta["falling"] = True

@@ -28,6 +28,11 @@ class VertexNames:
         self.arena.put("name.offsets", offsets)
         self.arena.put("name.bytes", data)
 
+    @property
+    def codes(self) -> Array:
+        """The codes of all names, ascending."""
+        return self.arena["name.code"]
+
     def add(self, codes: Array, offsets: Array, data: Array) -> None:
         """Add names, each with a code that none has yet; in any order."""
         if not len(codes):

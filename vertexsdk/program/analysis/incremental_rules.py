@@ -10,13 +10,13 @@ from vertexsdk.program.program import Program
 __all__ = ["layout_of", "why_not_incremental"]
 
 
-def why_not_incremental(program: Program, *, partitions: int, undirected: bool, strings: bool,
-                 compiled: bool) -> str | None:  # fmt: skip
+def why_not_incremental(
+    program: Program, *, undirected: bool, strings: bool, compiled: bool
+) -> str | None:
     """Return why the graph of a program is rebuilt for every answer; None where it is not.
 
     Args:
         program: one that may go on from an earlier answer, see `warm_start`.
-        partitions: how many the graph has.
         undirected: the graph's edges have no direction.
         strings: vertex ids are strings.
         compiled: the program's methods are kernels.
@@ -26,7 +26,6 @@ def why_not_incremental(program: Program, *, partitions: int, undirected: bool, 
     both_ways = program.direction == "both" or layout_of(program, undirected=undirected) is None
     counting = {"scatter"} if facts.message_kind == "sum" else {"init", "gather", "scatter"}
     return first_reason(
-        (partitions > 1, "there are several partitions"),
         (strings and facts.draws, "random numbers follow from names, and vertex ids are strings"),
         (not compiled, "the program runs interpreted"),
         (isinstance(spec.cls.edge, Mapping), "edges have several attributes"),

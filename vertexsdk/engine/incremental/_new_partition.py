@@ -1,0 +1,143 @@
+"""The graph that a partition begins with: its vertices, all their edges, and mirrors of the rest.
+
+A loaded partition has the edges out of its own vertices. Where there are several, each sends the
+edges to vertices of others to their owners, so every partition has the edges into its vertices too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.packed_strings import take_strings
+from vertexsdk.arrays.raw_columns import decode, encode_bytes
+from vertexsdk.engine.incremental._partition_end import Steps
+from vertexsdk.engine.supersteps import SuperstepEnd, end_superstep
+from vertexsdk.graph._placement import Placement
+from vertexsdk.graph.edge_attributes import no_values
+from vertexsdk.graph.topology import Topology
+
+__all__ = ["NewPartition", "partition_of"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class NewPartition:
+    """What `IncrementalPartition.create` begins with.
+
+    Attributes:
+        topology: of one partition, mirrors and their edges too; ids are codes where names are ids.
+        edges: how many edges are out of vertices of this partition; those of an undirected graph
+            count at their smaller id.
+        named: bool[n], the vertices which are there without edges too.
+        ranks: int64[n], by what the vertices' attributes are known: ids, or ranks of names.
+        placement: of vertices; None is the hash.
+        names: codes (int64[k], ascending) and packed names; None where ids are integers.
+    """
+
+    topology: Topology
+    edges: int
+    named: Array
+    ranks: Array
+    placement: Placement | None
+    names: tuple[Array, Array, Array] | None
+
+
+def partition_of(
+    t: Topology, layout: str, named: Array, code_step: int | None, value: str | None
+) -> Steps[NewPartition]:
+    """Bring together what partition `t.partition` begins with.
+
+    Args:
+        t: as it was loaded.
+        layout: of the adjacency.
+        named: ids, or ranks of names, of the vertices which are there without edges too.
+        code_step: between the codes of names; None where ids are integers.
+        value: dtype of edge values, or None.
+    """
+    if value is not None and t.value is None:
+        t = replace(t, value=no_values(t.m, value))  # of a partition without edges
+    ranks, placement = t.ids, t.placement
+    names = t.names
+    if code_step is not None:
+        t = replace(t, ids=(t.ids + 1) * code_step, ghost_ids=(t.ghost_ids + 1) * code_step)
+        named = (named + 1) * code_step
+        if placement is not None and placement.ids is not None:
+            placement = replace(placement, ids=(placement.ids + 1) * code_step, key=None)
+    if t.partitions > 1:
+        t, names = yield from _with_mirrors(t, placement, names)
+        ranks = t.ids if code_step is None else t.ids // code_step - 1
+    source = np.repeat(t.ids, np.diff(t.start))
+    counted = np.ones(len(source), np.bool_)
+    own = np.ones(t.n, np.bool_)
+    if t.partitions > 1:
+        owners = Placement(t.partitions) if placement is None else placement
+        own = owners.of(t.ids) == t.partition
+        counted = np.repeat(own, np.diff(t.start))
+    if layout == "undirected":
+        counted &= source <= t.ids[t.target]
+    packed = None
+    if code_step is not None and names is not None:
+        packed = (t.ids[own], *names)
+    return NewPartition(
+        replace(t, names=None), int(counted.sum()), np.isin(t.ids, named) & own, ranks,
+        placement, packed,
+    )  # fmt: skip
+
+
+def _with_mirrors(
+    t: Topology, placement: Placement | None, names: tuple[Array, Array] | None
+) -> Steps[tuple[Topology, tuple[Array, Array] | None]]:
+    """The edges of a partition and those into its vertices, by places of all their ends.
+
+    Returns:
+        The topology, and the names of the vertices that are the partition's own, by id.
+    """
+    owners = Placement(t.partitions) if placement is None else placement
+    slots = np.concatenate([t.ids, t.ghost_ids])
+    columns: dict[str, Array] = {
+        "source": np.repeat(t.ids, np.diff(t.start)), "target": slots[t.target],
+    }  # fmt: skip
+    if t.value is not None:
+        columns["value"] = t.value
+    # codes of names may have other owners than the ranks by which the graph was loaded
+    owner = {name: owners.of(columns[name]) for name in ("source", "target")}
+    vertex_owner = owners.of(t.ids)
+    blocks = []
+    for p in range(t.partitions):
+        some = (owner["source"] == p) | (owner["target"] == p)
+        mine = np.flatnonzero(vertex_owner == p)
+        block = {n: x[some] for n, x in columns.items()} | {"id": t.ids[mine]}
+        if names is not None:
+            block["offsets"], block["bytes"] = take_strings(*names, mine)
+        blocks.append((p, encode_bytes(block)))
+    received, _ = yield from end_superstep(blocks, SuperstepEnd(), False)
+    parts = [decode(block, trusted=True)[0] for _, block in received]
+    edges = {n: np.concatenate([p[n] for p in parts]) for n in columns}
+    own = np.concatenate([p["id"] for p in parts])
+    ids = np.unique(np.concatenate([own, edges["source"], edges["target"]]))
+    source, target = (np.searchsorted(ids, edges[n]) for n in ("source", "target"))
+    n = len(ids)
+    out, into = np.lexsort((target, source)), np.lexsort((source, target))
+    start, in_start = (
+        np.concatenate([[0], np.cumsum(np.bincount(x, minlength=n))]).astype(np.int64)
+        for x in (source, target)
+    )
+    whole = Topology(
+        t.partition, t.partitions, ids, start, target[out].astype(np.int32),
+        t.ids[:0], np.zeros(t.partitions + 1, np.int64), np.zeros(0, np.int32),
+        np.zeros(t.partitions + 1, np.int64), in_start, source[into].astype(np.int32),
+        value=edges["value"][out] if "value" in edges else None,
+    )  # fmt: skip
+    return whole, None if names is None else _in_order(parts, own)
+
+
+def _in_order(parts: list[dict[str, Array]], ids: Array) -> tuple[Array, Array]:
+    """The names of all parts, packed, in the order of ids."""
+    lengths = np.concatenate([np.diff(p["offsets"]) for p in parts])
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return take_strings(offsets, np.concatenate([p["bytes"] for p in parts]), np.argsort(ids))

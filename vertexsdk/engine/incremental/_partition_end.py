@@ -1,0 +1,51 @@
+"""What the partitions of a graph that changes tell each other at the end of a superstep."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from vertexsdk.engine._master import IterationStats
+from vertexsdk.engine.supersteps import SuperstepEnd
+from vertexsdk.program.algebra import Algebra
+
+__all__ = ["PartitionEnd", "Steps"]
+
+_T = TypeVar("_T")
+Steps = Generator[tuple[int, bytes], Any, _T]  # a part of a task, see `Task`
+
+
+@dataclass(slots=True)
+class PartitionEnd(SuperstepEnd):
+    """What one partition tells, and, as `total`, what all of them do.
+
+    Attributes:
+        edits: edges that changes add, remove or give another value.
+        removed: how many of them are not added.
+        absent: changes which met no edge.
+        suspects: vertices whose value may have to be withdrawn.
+        falling: a message got worse in an iteration, or `init` is no fixed point.
+        unsure: levels do not tell which values support each other.
+    """
+
+    edits: int = 0
+    removed: int = 0
+    absent: int = 0
+    suspects: int = 0
+    falling: bool = False
+    unsure: bool = False
+
+    @classmethod
+    def total(cls, ends: Sequence[PartitionEnd], algebras: Mapping[str, Algebra]) -> PartitionEnd:
+        """What all partitions say together; whether it is late is for partition 0 to say."""
+        total = cls(IterationStats(aggregates={k: a.identity for k, a in algebras.items()}))
+        for end in ends:
+            for name in ("vertices", "edits", "removed", "absent", "suspects"):
+                setattr(total, name, getattr(total, name) + getattr(end, name))
+            total.falling |= end.falling
+            total.unsure |= end.unsure
+            total.failure = total.failure or end.failure
+            total.progress.add(end.progress, algebras)
+        total.late = ends[0].late
+        return total
