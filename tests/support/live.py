@@ -29,6 +29,7 @@ from vertexsdk.engine.incremental._partition import IncrementalPartition
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.program.analysis.incremental_rules import layout_of, why_not_incremental
 from vertexsdk.program.program import Program
+from vertexsdk.transport.inprocess import InProcessExchange
 
 __all__ = ["LiveInProcess"]
 
@@ -45,6 +46,7 @@ class LiveInProcess:
         edges: `(source, target[, value])`, no pair twice.
         named: vertices which are there without edges too.
         threads: of kernels.
+        partitions: of the graph.
         workers: processes which are given the tasks in turn, as far as what they hold goes; 0 is a
             new one for every task.
 
@@ -63,6 +65,7 @@ class LiveInProcess:
         params: Mapping[str, Any] | None = None,
         undirected: bool = False,
         threads: int = 1,
+        partitions: int = 1,
         workers: int = 1,
     ) -> None:
         why = why_not_incremental(program, undirected=undirected, strings=False, compiled=True)
@@ -75,10 +78,10 @@ class LiveInProcess:
         dtype = np.dtype(program.value_dtype or "float64")
         typed = [(s, t, dtype.type(x[0] if x else 1)) for s, t, *x in edges]
         whole.rows = adjacency(typed, whole.kinds, "out", undirected=undirected)
-        plan = whole._plan(params or {}, 1, threads)
+        plan = whole._plan(params or {}, partitions, threads)
         plan = compile_program(plan, "require", False, lambda text: None, compile_plan)
         self.plan: Plan = replace(plan, program=shippable(program))
-        self.layout, self.workers = layout, workers
+        self.layout, self.workers, self.partitions = layout, workers, partitions
         key = f"inprocess-{os.getpid()}/live-{next(_numbers)}"
         self._begin(key, 0)
         create = CreatePartition(plan.topologies, np.array(names, np.int64))
@@ -93,8 +96,9 @@ class LiveInProcess:
     def job(self, **orders: Any) -> IncrementalReport:
         """Run one task; see `IncrementalCommand`."""
         incremental_task._held = _held[next(_turns) % self.workers] if self.workers else {}
-        [(_, block)] = self.task(0, IncrementalCommand(self.version, **orders), [])
-        report: IncrementalReport = pickle.loads(block)
+        exchange = InProcessExchange(self.partitions, self.task)
+        told = exchange.hop(IncrementalCommand(self.version, **orders))
+        report = IncrementalReport.total([pickle.loads(block) for block in told])
         assert report.lost is None, report.lost
         if report.failure is not None:
             raise report.failure
@@ -113,12 +117,16 @@ class LiveInProcess:
     def answer(self, iterations: int | None = None) -> dict[int, dict[str, Any]]:
         """Iterate, to the end or so often; return the state by vertex."""
         self.job(iterate=True, iterations=iterations, seconds=20.0)
-        live = incremental_task._held[self.key, 0]
-        order = live.arena["order"]
-        rows = order[live.arena["alive"][order] != 0]
-        ids = live.arena["ids"][rows].tolist()
-        states = {name: column[rows].tolist() for name, column in live.v.states.items()}
-        return {v: {name: states[name][k] for name in states} for k, v in enumerate(ids)}
+        answer = {}
+        for p in range(self.partitions):
+            live = incremental_task._held[self.key, p]
+            order = live.arena["order"]
+            rows = order[live.arena["alive"][order] != 0]
+            ids = live.arena["ids"][rows].tolist()
+            states = {name: column[rows].tolist() for name, column in live.v.states.items()}
+            for k, v in enumerate(ids):
+                answer[v] = {name: states[name][k] for name in states}
+        return answer
 
     def fork(self) -> LiveInProcess:
         """Return one that stands here."""
@@ -126,11 +134,13 @@ class LiveInProcess:
         self.job(fork=key)
         made = object.__new__(LiveInProcess)
         made.plan, made.layout, made.workers = self.plan, self.layout, self.workers
+        made.partitions = self.partitions
         made._begin(key, 1)
         return made
 
     def close(self) -> None:
         """Free its memory."""
         for held in _held:
-            held.pop((self.key, 0), None)
+            for p in range(self.partitions):
+                held.pop((self.key, p), None)
         shared_memory.drop(self.key)

@@ -95,6 +95,7 @@ class History:
             params=params,
             undirected=undirected,
             threads=1 + seed % 2,
+            partitions=(1, 2, 7)[seed // 2 % 3],
             workers=seed % 3,
         )
 

@@ -373,14 +373,19 @@ class IncrementalPartition:
         end = self._end()
         self._begin(fresh, level, end.progress)
         unheard = self._unheard_mirrors(rows)
-        known = rows
-        if len(fresh) or len(unheard):
-            known = rows.where(~np.isin(rows.row, np.concatenate([fresh, unheard])))
+        known = rows.where(~np.isin(rows.row, fresh)) if len(fresh) else rows
+        if len(unheard):
+            known = known.where(~np.isin(known.row, unheard) | (known.what != INSERT))
+        messages = self.messages.along(self.v, known)
+        if self.plan.shape == "uniform":
+            self.v.msg[unheard] = self.algebra.identity
         self.delivery.pulls = False  # what a pull finds, differences must not be added to
         if self.comparing:
-            touched = yield from self._compare(fresh, rows, known, level, total.removed > 0, end)
+            touched = yield from self._compare(
+                fresh, rows, (known, *messages), level, total.removed > 0, end
+            )
         else:
-            yield from self._add(fresh, rows, known, end)
+            yield from self._add(fresh, rows, (known, *messages), end)
             touched = 0
             if self.all_vertices != before and not self.plan.always:
                 self._schedule(self._everyone())
@@ -394,11 +399,11 @@ class IncrementalPartition:
         sources = self._with_new_targets_only(rows)
         unheard: Array = sources[~self.mirrors.are_local(sources)]
         self.arena["heard"][unheard] = False
-        if self.plan.shape == "uniform":
-            self.v.msg[unheard] = self.algebra.identity
         return unheard
 
-    def _add(self, fresh: Array, rows: Edits, known: Edits, end: PartitionEnd) -> Steps[None]:
+    def _add(
+        self, fresh: Array, rows: Edits, known: tuple[Edits, Array, Array], end: PartitionEnd
+    ) -> Steps[None]:
         """Have sums follow edits of rows; whose edges changed sends again."""
         v, delivery = self.v, self.delivery
         moved = distinct(rows.row, self.index.n)  # a scatter may look at values too
@@ -409,7 +414,7 @@ class IncrementalPartition:
             self._scatter(senders)
             delivery.forget()
         else:
-            self.messages.deliver(v, known, *self.messages.along(v, known), None)
+            self.messages.deliver(v, *known, None)
             self._scatter(senders)
             self._schedule(merged(delivery.finish(v.msg, v.agg), moved))
         yield from self._tell_contributions(senders, end)
@@ -426,14 +431,18 @@ class IncrementalPartition:
         self,
         fresh: Array,
         rows: Edits,
-        known: Edits,
+        heard: tuple[Edits, Array, Array],
         level: int,
         removed: bool,
         end: PartitionEnd,
     ) -> Steps[int]:
-        """Have Min or Max follow edits of rows, and trim; return the vertices touched."""
+        """Have Min or Max follow edits of rows, and trim; return the vertices touched.
+
+        Args:
+            heard: edits whose sources have sent, and what the edges carried before and after.
+        """
         a, v, delivery = self.arena, self.v, self.delivery
-        old, new = self.messages.along(v, known)
+        known, old, new = heard
         first = fresh
         if self.plan.shape == "uniform":
             silent = self.mirrors.local(self._with_new_targets_only(known))
