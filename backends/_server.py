@@ -14,8 +14,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
+from vertexsdk.backends._publication import PublishingBackend
 from vertexsdk.state.address import Address
-from vertexsdk.state.contract import Backend, SegmentKey
+from vertexsdk.state.contract import SegmentKey
 from vertexsdk.state.errors import MissingError, StateError, StateInputError
 
 __all__ = ["Conflict", "ConnectionLost", "Server", "ServerBackend", "retry_seconds"]
@@ -118,7 +119,7 @@ class Server(ABC):
         """Return the error to raise for one of the client library's."""
 
 
-class ServerBackend(Backend):
+class ServerBackend(PublishingBackend):
     """A backend on a `Server`, shared between hosts; times are the server's."""
 
     shared = True

@@ -27,8 +27,9 @@ from vertexsdk.backends._environment import Environment, open_environment
 from vertexsdk.backends._files import LARGE, Files
 from vertexsdk.backends._format import check_format, write_format
 from vertexsdk.backends._lmdb_pages import has_tables
+from vertexsdk.backends._publication import Publication, PublishingBackend
 from vertexsdk.state.address import redacted
-from vertexsdk.state.contract import Backend, Head, SegmentKey
+from vertexsdk.state.contract import Head, SegmentKey
 from vertexsdk.state.errors import CorruptError, MissingError, StateInputError
 
 __all__ = ["LmdbBackend"]
@@ -38,7 +39,7 @@ SHARDS = 16
 _PLACE = struct.Struct(">IQ16sH")  # partition, iteration, attempt, piece
 
 
-class LmdbBackend(Backend):
+class LmdbBackend(PublishingBackend):
     """A store in a directory of this host.
 
     Args:
@@ -187,32 +188,17 @@ class LmdbBackend(Backend):
     def get_head(self, loop: str) -> Head | None:
         return self._read_catalog(lambda catalog: catalog.head(loop))
 
-    def swap_head(
-        self, loop: str, expected: Head | None, head: Head, *, restart: bool = False
+    def _swap(
+        self, loop: str, expected: Head | None, head: Head, restart: bool, new: Publication
     ) -> bool:
-        return self._write_catalog(lambda catalog: catalog.swap_head(loop, expected, head, restart))
-
-    def publish(
-        self,
-        name: str,
-        data: bytes,
-        loop: str,
-        expected: Head | None,
-        head: Head,
-        *,
-        restart: bool = False,
-        references: Iterable[str] = (),
-        requires: Iterable[SegmentKey] = (),
-    ) -> bool:
-        references, requires = list(references), list(requires)
-
         def work(catalog: Catalog) -> bool:
             moved = catalog.swap_head(loop, expected, head, restart)
             if moved:
-                for key in requires:
+                for key in new.requires:
                     if not self._has_segment(key):
                         raise MissingError.of_segment(key)
-                catalog.put_manifest(name, data, references)
+                if new.name:
+                    catalog.put_manifest(new.name, new.data, new.references)
             return moved
 
         return self._write_catalog(work)

@@ -12,9 +12,9 @@ those of libpq, such as `sslmode=verify-full` and `sslrootcert=FILE`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from vertexsdk.backends._format import earlier_format
 from vertexsdk.backends._postgres_rows import replace_rows
 from vertexsdk.backends._postgres_schema import LATEST, migrate, missing_rights, unusable
 from vertexsdk.backends._postgres_server import PostgresServer
+from vertexsdk.backends._publication import Publication
 from vertexsdk.backends._server import ServerBackend
 from vertexsdk.state.contract import (
     CanQuery,
@@ -37,7 +38,6 @@ from vertexsdk.state.errors import FormatError, MissingError, StateInputError
 
 __all__ = ["PostgresBackend"]
 
-T = TypeVar("T")
 PIECE = 1 << 18
 _KEY = "loop = %s AND partition = %s AND iteration = %s AND attempt = %s"
 
@@ -279,31 +279,6 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         )
         return Head(*rows[0]) if rows else None
 
-    def swap_head(
-        self, loop: str, expected: Head | None, head: Head, *, restart: bool = False
-    ) -> bool:
-        return self._swap(loop, expected, head, restart, lambda link: None)
-
-    def publish(
-        self,
-        name: str,
-        data: bytes,
-        loop: str,
-        expected: Head | None,
-        head: Head,
-        *,
-        restart: bool = False,
-        references: Iterable[str] = (),
-        requires: Iterable[SegmentKey] = (),
-    ) -> bool:
-        targets, keys = list(references), list(requires)
-
-        def put(link: Any) -> None:
-            _require(link, keys)
-            _put_manifest(link, name, data, targets)
-
-        return self._swap(loop, expected, head, restart, put)
-
     def drop_head(self, loop: str, expected: Head) -> bool:
         def work(link: Any) -> bool:
             with link.transaction():
@@ -386,15 +361,10 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         return True, "every acknowledged commit survives a power cut"
 
     def _swap(
-        self,
-        loop: str,
-        expected: Head | None,
-        head: Head,
-        restart: bool,
-        put: Callable[[Any], None],
+        self, loop: str, expected: Head | None, head: Head, restart: bool, new: Publication
     ) -> bool:
         token = new_attempt()
-        new = [head.manifest, head.iteration, head.epoch, token]
+        row = [head.manifest, head.iteration, head.epoch, token]
 
         def work(link: Any) -> bool:
             with link.transaction():
@@ -402,14 +372,14 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
                     done = link.execute(
                         "INSERT INTO vertex_heads VALUES (%s, %s, %s, %s, %s) "
                         "ON CONFLICT DO NOTHING",
-                        [loop, *new],
+                        [loop, *row],
                     )
                 else:
                     old = [loop, expected.manifest, expected.iteration, expected.epoch]
                     done = link.execute(
                         "UPDATE vertex_heads SET manifest = %s, iteration = %s, epoch = %s, "
                         f"token = %s WHERE {_HEAD}",
-                        [*new, *old],
+                        [*row, *old],
                     )
                 if not done.rowcount:  # or it was done by an attempt whose answer was lost
                     query = "SELECT 1 FROM vertex_heads WHERE loop = %s AND token = %s"
@@ -422,7 +392,9 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
                         "(loop, iteration) DO UPDATE SET manifest = EXCLUDED.manifest",
                         [loop, head.iteration, head.manifest],
                     )
-                put(link)
+                _require(link, new.requires)
+                if new.name:
+                    _put_manifest(link, new.name, new.data, new.references)
                 return True
 
         return self._run(work)

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.corruption import damaged
 from vertexsdk.backends import _redis_scripts as scripts
 from vertexsdk.backends._format import earlier_format
+from vertexsdk.backends._publication import Publication
 from vertexsdk.backends._redis_server import RedisServer, durability_of
 from vertexsdk.backends._server import ServerBackend
 from vertexsdk.state.contract import (
@@ -234,27 +235,6 @@ class RedisBackend(ServerBackend, CanReadParts):
         raw = self._command("hget", self._key("heads"), loop)
         return None if raw is None else Head.decode(raw)
 
-    def swap_head(
-        self, loop: str, expected: Head | None, head: Head, *, restart: bool = False
-    ) -> bool:
-        return self._swap(loop, expected, head, restart)
-
-    def publish(
-        self,
-        name: str,
-        data: bytes,
-        loop: str,
-        expected: Head | None,
-        head: Head,
-        *,
-        restart: bool = False,
-        references: Iterable[str] = (),
-        requires: Iterable[SegmentKey] = (),
-    ) -> bool:
-        return self._swap(
-            loop, expected, head, restart, name, data, list(references), list(requires)
-        )
-
     def drop_head(self, loop: str, expected: Head) -> bool:
         keys = [*map(self._key, ("heads", "tokens")), self._versions(loop), self._key("references")]
         arguments = [loop, _head(expected), new_attempt()]
@@ -336,15 +316,7 @@ class RedisBackend(ServerBackend, CanReadParts):
         return self._key("leases" if "." in name else "manifests")
 
     def _swap(
-        self,
-        loop: str,
-        expected: Head | None,
-        head: Head,
-        restart: bool,
-        name: str = "",
-        data: bytes = b"",
-        references: Sequence[str] = (),
-        requires: Sequence[SegmentKey] = (),
+        self, loop: str, expected: Head | None, head: Head, restart: bool, new: Publication
     ) -> bool:
         version = _version(head.iteration) if head.manifest else b""
         member = version + head.manifest.encode() if head.manifest else b""
@@ -352,14 +324,14 @@ class RedisBackend(ServerBackend, CanReadParts):
             *map(self._key, ("heads", "tokens")),
             self._versions(loop),
             *map(self._key, ("manifests", "references")),
-            *(self._segments(key.loop) for key in requires),
+            *(self._segments(key.loop) for key in new.requires),
         ]
         arguments: list[Any] = [loop, _head(expected), _head(head), new_attempt(), version, member]
-        arguments += ["1" if restart else "0", name, data, len(references), *references]
-        arguments += [_segment_field(key) for key in requires]
+        arguments += ["1" if restart else "0", new.name, new.data]
+        arguments += [len(new.references), *new.references, *map(_segment_field, new.requires)]
         done: int = self._command("eval", scripts.SWAP, len(places), *places, *arguments)
         if done < 0:
-            raise MissingError.of_segment(requires[-done - 1])
+            raise MissingError.of_segment(new.requires[-done - 1])
         return bool(done)
 
     def _add_references(self) -> None:

@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import vertexsdk
+from tests.support.attributes import by_vertex, place_of
+from tests.support.attributes import vertex_id as name
 from vertexsdk import Graph, MainLoop, Min, ProgramError, Vertex, VertexId, inf, param, state
 from vertexsdk.errors import InputError
 
@@ -79,10 +81,6 @@ def random_values(rng: random.Random) -> tuple[float, int, float]:
     return rng.random(), rng.randrange(0, 4), rng.choice([0.5, 1.0, 2.0])
 
 
-def name(ids: str, v: int) -> Any:
-    return v if ids == "int" else f"v{v}"
-
-
 def table(edges: Edges, ids: str = "int") -> dict[str, list[Any]]:
     ends = [[name(ids, e[k]) for e in edges] for k in range(2)]
     return {"source": ends[0], "target": ends[1]} | {
@@ -99,11 +97,6 @@ def graph_of(spark: Any, edges: Edges, ids: str, partitions: int) -> Graph:
     return Graph.from_dataframe(frame, partitions=partitions)
 
 
-def times(result: Any) -> dict[Any, float]:
-    columns = result.columns()
-    return dict(zip(columns["id"].tolist(), columns["time"].tolist(), strict=True))
-
-
 CASES = [  # independent axes in turn
     ("local-1", "int", "require"), ("local-2", "string", False), ("local-7", "string", "require"),
     ("local-7", "int", False), ("spark-2", "string", "require"),
@@ -113,9 +106,7 @@ CASES = [  # independent axes in turn
 @pytest.fixture
 def where(request) -> tuple[Any, int]:
     """A session or None, and a number of partitions."""
-    kind, partitions = request.param.split("-")
-    session = request.getfixturevalue("spark") if kind == "spark" else None
-    return session, int(partitions)
+    return place_of(request)
 
 
 @pytest.mark.parametrize("program", [Fastest, Derived])
@@ -128,7 +119,7 @@ def test_a_run_reads_the_attributes_of_edges(where, tmp_path, program, ids, comp
     options = {"params": params, "backend": backend, "compiled": compiled}
     with closing(vertexsdk.run(program, graph, **options)) as result:
         wanted = {name(ids, v): x for v, x in fastest(edges, program).items()}
-        assert times(result) == pytest.approx(wanted)
+        assert by_vertex(result, "time") == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("program", [Fastest, Derived])
@@ -146,7 +137,7 @@ def test_changes_bring_attributes_and_keep_those_they_leave_out(
     def check() -> None:
         with closing(main.query()) as result:
             wanted = {name(ids, v): x for v, x in fastest(edges, program).items()}
-            assert times(result) == pytest.approx(wanted)
+            assert by_vertex(result, "time") == pytest.approx(wanted)
 
     for step in range(3):
         changes = []
@@ -177,7 +168,7 @@ def test_changes_bring_attributes_and_keep_those_they_leave_out(
         edges[0, 30] = (0.25, 2, 1.0)
         with closing(branch.result()) as result:
             wanted = {name(ids, v): x for v, x in fastest(edges, program).items()}
-            assert times(result) == pytest.approx(wanted)
+            assert by_vertex(result, "time") == pytest.approx(wanted)
     main.close()
 
 
@@ -189,11 +180,11 @@ def test_both_directions_of_an_undirected_edge_have_its_attributes(tmp_path):
     )
     backend = f"lmdb://{tmp_path}/state"
     with MainLoop(Fastest, graph, params={"origin": 0}, backend=backend) as main:
-        assert times(main.query()) == {0: 0.0, 1: 2.0, 2: 3.5}
+        assert by_vertex(main.query(), "time") == {0: 0.0, 1: 2.0, 2: 3.5}
         assert main.ingest([("~", 1, 0, {"speed": 4.0}), ("~", 1, 2, {"speed": 2.0})]) == {
             "added": 0, "removed": 0, "changed": 1, "unchanged": 1, "absent": 0
         }  # fmt: skip
-        assert times(main.query()) == {0: 0.0, 1: 0.5, 2: 2.0}
+        assert by_vertex(main.query(), "time") == {0: 0.0, 1: 0.5, 2: 2.0}
 
 
 # Where attributes come from. -----------------------------------------------------------------
@@ -216,7 +207,7 @@ def test_files_with_columns(request, tmp_path, kind, session, ids):
     result = vertexsdk.run(Fastest, Graph.read(spark, path), params=params,
                            backend=f"lmdb://{tmp_path}/state")  # fmt: skip
     wanted = {name(ids, v): x for v, x in fastest(edges, Fastest).items()}
-    assert times(result) == pytest.approx(wanted)
+    assert by_vertex(result, "time") == pytest.approx(wanted)
 
 
 CHANGES = """\
@@ -238,7 +229,7 @@ def test_lines_of_a_change_file(tmp_path):
     with MainLoop(Fastest, graph, params={"origin": 0}, backend=backend) as main:
         stream = main.start(str(tmp_path / "changes.txt"), follow=False)
         stream.awaitTermination()
-        assert times(main.query()) == {0: 0.0, 1: 1.0, 2: 3.0}
+        assert by_vertex(main.query(), "time") == {0: 0.0, 1: 1.0, 2: 3.0}
         assert main.counts == {
             "added": 2, "removed": 1, "changed": 1, "unchanged": 1, "absent": 0
         }  # fmt: skip
@@ -254,7 +245,7 @@ def test_a_table_of_changes(spark, tmp_path):
     backend = f"lmdb://{tmp_path}/state"
     with MainLoop(Fastest, graph, params={"origin": 0}, backend=backend) as main:
         main.ingest(frame)
-        assert times(main.query()) == {0: 0.0, 1: 1.0, 2: 2.0}
+        assert by_vertex(main.query(), "time") == {0: 0.0, 1: 1.0, 2: 2.0}
 
 
 def test_edge_data_of_a_networkx_graph(tmp_path):
@@ -263,7 +254,7 @@ def test_edge_data_of_a_networkx_graph(tmp_path):
     made = Graph.from_networkx(graph, weight=NAMES)  # an edge without a speed has 1
     backend = f"lmdb://{tmp_path}/state"
     with closing(vertexsdk.run(Fastest, made, params={"origin": 0}, backend=backend)) as result:
-        assert times(result) == {0: 0.0, 1: 3.0}
+        assert by_vertex(result, "time") == {0: 0.0, 1: 3.0}
 
 
 # What is refused. ------------------------------------------------------------------------------

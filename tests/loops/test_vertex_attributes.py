@@ -12,6 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import vertexsdk
+from tests.support.attributes import by_vertex, place_of
+from tests.support.attributes import vertex_id as named
 from vertexsdk import Graph, MainLoop, Min, Program, Vertex, VertexId, state
 from vertexsdk.errors import InputError
 from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET, UPDATE
@@ -75,10 +77,6 @@ def expected(edges: list[tuple[Any, Any]], weights: dict[Any, float]) -> dict[An
     return {v: min(weights.get(u, 4.0) for u in (*nx.ancestors(graph, v), v)) for v in graph.nodes}
 
 
-def named(ids: str, x: int) -> Any:
-    return x if ids == "int" else f"v{x}"
-
-
 def graph_of(spark: SparkSession | None, ids: str, partitions: int) -> Graph:
     """The graph of `EDGES` and `WEIGHTS`, from DataFrames; without Spark from arrays."""
     edges = [(named(ids, a), named(ids, b)) for a, b in EDGES]
@@ -98,14 +96,7 @@ def graph_of(spark: SparkSession | None, ids: str, partitions: int) -> Graph:
 @pytest.fixture(params=["local-1", "local-2", "local-7", "spark-2"])
 def where(request) -> tuple[SparkSession | None, int]:
     """A session or None, and a number of partitions."""
-    name, partitions = request.param.split("-")
-    session = request.getfixturevalue("spark") if name == "spark" else None
-    return session, int(partitions)
-
-
-def least(result: Any) -> dict[Any, float]:
-    columns = result.columns()
-    return dict(zip(columns["id"].tolist(), columns["least"].tolist(), strict=True))
+    return place_of(request)
 
 
 def test_constants_are_no_obstacle_to_going_on_from_the_state_before():
@@ -124,10 +115,9 @@ def test_a_run_begins_with_the_columns_of_the_vertices(where, tmp_path, program,
         vertexsdk.run(program, graph, backend=f"lmdb://{tmp_path}/state", compiled=compiled)
     ) as result:
         wanted = expected(EDGES, WEIGHTS)
-        assert least(result) == {named(ids, v): x for v, x in wanted.items()}
+        assert by_vertex(result, "least") == {named(ids, v): x for v, x in wanted.items()}
         starts = {named(ids, v): WEIGHTS.get(v, 4.0) + (3 if v == 1 else 2) for v in wanted}
-        columns = result.columns()
-        assert dict(zip(columns["id"].tolist(), columns["start"].tolist(), strict=True)) == starts
+        assert by_vertex(result, "start") == starts
 
 
 @pytest.mark.parametrize("program", [Least, LeastEvents])
@@ -143,23 +133,23 @@ def test_a_main_loop_its_branches_and_a_resumed_loop_keep_the_attributes(
     a, b, c = (named(ids, v) for v in (9, 5, 20))  # 20 is new and has the default
     with MainLoop(program, graph, backend=backend, loop="least", checkpoint_every=1) as main:
         with closing(main.query()) as result:
-            assert least(result) == expected(edges, weights)
+            assert by_vertex(result, "least") == expected(edges, weights)
         main.ingest([("+", a, b), ("+", c, a)])
         edges += [(a, b), (c, a)]
         with closing(main.query()) as result:
-            assert least(result) == expected(edges, weights)
+            assert by_vertex(result, "least") == expected(edges, weights)
         with main.fork() as branch:
             branch.apply([("+", b, c)])
             with closing(branch.result()) as result:
-                assert least(result) == expected([*edges, (b, c)], weights)
+                assert by_vertex(result, "least") == expected([*edges, (b, c)], weights)
     with MainLoop.resume(spark, program, backend=backend, loop="least", trusted=True) as main:
         with closing(main.query()) as result:
-            assert least(result) == expected(edges, weights)
+            assert by_vertex(result, "least") == expected(edges, weights)
         if program is Least:
             main.ingest([("-", named(ids, 1), named(ids, 2))])
             edges.remove((named(ids, 1), named(ids, 2)))
             with closing(main.query()) as result:
-                assert least(result) == expected(edges, weights)
+                assert by_vertex(result, "least") == expected(edges, weights)
 
 
 def test_a_loop_on_integers_and_one_partition_edits_its_graph_in_place(tmp_path):
@@ -173,7 +163,7 @@ def test_a_loop_on_integers_and_one_partition_edits_its_graph_in_place(tmp_path)
             sign, *edge = change
             edges.append(tuple(edge)) if sign == "+" else edges.remove(tuple(edge))
             with closing(main.query()) as result:
-                assert least(result) == expected(edges, WEIGHTS)
+                assert by_vertex(result, "least") == expected(edges, WEIGHTS)
                 assert result.statistics["start"] == "warm"
 
 
@@ -229,8 +219,7 @@ def seen(graph: Graph, tmp_path: Path, program: type[Vertex] = Copied) -> dict[A
             program, graph, backend=f"lmdb://{tmp_path}/state", compiled=False, trusted=True
         )
     ) as result:
-        columns = result.columns()
-        return dict(zip(columns["id"].tolist(), columns["seen"].tolist(), strict=True))
+        return by_vertex(result, "seen")
 
 
 DEFAULT = "4.0 -1 False none [0.0, 0.0]"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import inspect
 import re
 import textwrap
@@ -530,7 +531,7 @@ def rewrite_method(
     """Return a method as a function of (its arguments, _i, _b, the partition's arrays)."""
     if method.tree is None:
         raise CannotCompile(method, None, "its source cannot be read")
-    tree = method.tree
+    tree = copy.deepcopy(method.tree)  # it is rewritten for every path that leads to it
     for node in ast.walk(tree):
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.ClassDef)):
             raise CannotCompile(method, node, f"{type(node).__name__.lower()} does not compile")
@@ -544,7 +545,7 @@ def rewrite_method(
     for statement in tree.body:
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
             continue
-        body.append(rewriter.visit(_copy(statement, rewriter)))
+        body.append(rewriter.visit(statement))
     own = [a.arg for a in tree.args.args[1:]]
     if tree.args.defaults:
         raise CannotCompile(method, tree, "default arguments do not compile")
@@ -553,7 +554,7 @@ def rewrite_method(
     elif method.name in ("init", "adapt"):
         own = []
     inner = ast.Module(body=body or [ast.Pass()], type_ignores=[])
-    free = {n: at for n, at in free_names(tree) if n not in own and n != rewriter.delta}
+    free = {n: at for n, at in free_names(method.tree) if n not in own and n != rewriter.delta}
     for name, at in free.items():
         globals_.bind(method, at, name, lookup(method, at, name))
     _rename(inner, set(free))
@@ -613,16 +614,3 @@ DERIVED_ARGS = ["E_first", *EMIT_ARGS[:1], *EMIT_ARGS[2:]]
 MANY_ARGS = ["E_sx", "E_sh", "G_start[_i]"]
 ROW_ARGS = ["G_start", "G_stop", "G_target", "G_ids", "G_ghost_ids", "E_sx", "E_sh"]
 LOG_ARGS = ["L_k", "L_v", "L_i", "L_x", "L_w", "L_n"]
-
-
-def _copy(statement: ast.stmt, rewriter: _Rewriter) -> ast.stmt:
-    """Copy a statement (trees are shared between paths), keeping the parent table right."""
-    import copy
-
-    fresh = copy.deepcopy(statement)
-    parents = dict(rewriter.parents)
-    for parent in ast.walk(fresh):
-        for child in ast.iter_child_nodes(parent):
-            parents[id(child)] = parent
-    rewriter.parents = parents
-    return fresh

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from vertexsdk.compile.delivery import filled
 from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, LogEntry
 from vertexsdk.compile.vertex_arrays import VertexArrays, default_column
+from vertexsdk.graph.load.transpose import transpose
 from vertexsdk.graph.topology import Topology
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.program import Program
@@ -146,13 +147,13 @@ def restructure(
     np.cumsum(np.bincount(source, minlength=n), out=start[1:])
 
     inbound, inbound_start = _inbound(t, moved, registered, ids)
-    g = len(ghost_ids)
-    in_start, in_source = _transpose(slot, source, inbound, n, g)
+    target = slot.astype(np.int32)
+    in_start, in_source = transpose(start, target, n + len(ghost_ids), inbound)
     topology = replace(
         t,
         ids=ids,
         start=start,
-        target=slot.astype(np.int32),
+        target=target,
         ghost_ids=ghost_ids,
         ghost_start=ghost_start,
         inbound=inbound,
@@ -292,14 +293,6 @@ def _inbound(
         pieces += [old, new.astype(np.int32)]
         starts.append(starts[-1] + len(old) + len(new))
     return np.concatenate(pieces).astype(np.int32), np.array(starts, np.int64)
-
-
-def _transpose(slot: Array, source: Array, inbound: Array, n: int, g: int) -> tuple[Array, Array]:
-    rows = np.concatenate([slot, inbound.astype(np.int64)])
-    entries = np.concatenate([source, n + np.arange(len(inbound))])
-    in_start = np.zeros(n + g + 1, np.int64)
-    np.cumsum(np.bincount(rows, minlength=n + g), out=in_start[1:])
-    return in_start, entries[np.argsort(rows, kind="stable")].astype(np.int32)
 
 
 def _spread(old: Array, moved: Array, n: int, default: Any) -> Array:

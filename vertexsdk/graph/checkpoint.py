@@ -11,9 +11,8 @@ group "nodes" (see `_node_segments`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,14 +21,12 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_strings import pack_arrow, unpack_arrow
 from vertexsdk.graph.graph import Graph
-from vertexsdk.graph.load._blocks import Block, edge_blocks
-from vertexsdk.graph.load._jobs import Edges, LoadSpec
+from vertexsdk.graph.load._jobs import DivisibleEdges, LoadSpec
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.vertex_file import VertexInput
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
-from vertexsdk.transport.transport import Transport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,40 +140,22 @@ def _vertices(columns: dict[str, NDArray[Any]]) -> VertexInput:
 
 
 @dataclass(frozen=True)
-class StoredEdges(Edges):
-    """The edges of segments, read by the tasks. See `Edges`."""
+class StoredEdges(DivisibleEdges):
+    """The edges of segments, read by the tasks."""
 
     address: Address
     refs: tuple[SegmentRef, ...]
     names: SegmentRef | None = None
 
-    def local(self) -> StoredEdges:
-        """See `Edges`."""
-        return self
+    def parts(self, tasks: int) -> list[StoredEdges]:
+        """See `DivisibleEdges`."""
+        return [StoredEdges(self.address, (ref,), self.names) for ref in self.refs]
 
     def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
         """See `LocalEdges`."""
         with open_store(self.address, create=False) as store:
             for ref in self.refs:
                 yield from _chunks(store, ref, self.names, spec)
-
-    def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> Any:
-        """See `Edges`."""
-        refs = list(enumerate(self.refs))
-        task = partial(_blocks, self.address, self.names, spec)
-        return transport.parallelize(refs).mapPartitions(task)
-
-
-def _blocks(
-    address: Address,
-    names: SegmentRef | None,
-    spec: LoadSpec,
-    refs: Iterable[tuple[int, SegmentRef]],
-) -> Iterator[Block]:
-    with open_store(address, create=False) as store:
-        for number, ref in refs:
-            chunks = _chunks(store, ref, names, spec)
-            yield from edge_blocks(number, chunks, spec.placement, spec.mode)
 
 
 def _chunks(

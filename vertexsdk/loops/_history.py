@@ -138,9 +138,8 @@ class LoopHistory:
         self._branch = False
         self._closed_by: Exception | None = None
         self._commits, self._prune = 0, _PRUNE
-        self._checkpoint_at = (
-            config.checkpoint_every or _LOGGED
-        )  # changes in the log for a checkpoint
+        # Changes in the log for a checkpoint.
+        self._checkpoint_at = config.checkpoint_every or _LOGGED
 
     @property
     def engine(self) -> Engine:

@@ -66,15 +66,7 @@ def copy_loop(
         head: Head | None = None
         for manifest in manifests:
             new = Head(manifest.name, manifest.iteration, 1)
-            if not target.backend.publish(
-                manifest.name,
-                manifest.encode(),
-                name,
-                head,
-                new,
-                references=manifest.references,
-                requires=[ref.key for ref in source.segments(manifest)],
-            ):
+            if not manifest.publish(target.backend, name, head, new, source.segments(manifest)):
                 raise StateInputError(f"another process created loop {name!r}: choose another name")
             head = new
     finally:

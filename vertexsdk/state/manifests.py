@@ -5,9 +5,9 @@ following the chain of parents, at most `MAX_CHAIN` of them: the next manifest l
 (`complete`). So the commit of a small delta stays small, however many versions precede it.
 
 Which earlier segments a commit replaces follows from their kinds (`live_segments`): a base replaces
-the base and the deltas of its partition and group, a topology the topology before it, and
-messages in flight belong to one version only. Changes of the graph stay, in order, until a topology
-of their partition and group "" includes them; those of group "tail" until changes of group "" do.
+the base and the deltas of its partition and group, and a topology the topology before it. Changes
+of the graph stay, in order, until a topology of their partition and group "" includes them; those
+of group "tail" until changes of group "" do.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any, Literal, TypeAlias, get_args
 from zlib import crc32
 
 from vertexsdk.arrays.corruption import CorruptError, damaged
-from vertexsdk.state.contract import SegmentKey
+from vertexsdk.state.contract import Backend, Head, SegmentKey
 
 __all__ = ["KINDS", "MAX_CHAIN", "Kind", "Manifest", "SegmentRef"]
 __all__ += ["layers_by_partition", "live_segments"]
 
-Kind: TypeAlias = Literal["base", "delta", "topology", "messages", "changes"]
+Kind: TypeAlias = Literal["base", "delta", "topology", "changes"]
 KINDS: tuple[str, ...] = get_args(Kind)
 MAX_CHAIN = 16
 
@@ -34,7 +34,7 @@ class SegmentRef:
     """A reference to a stored segment: what `Store.put_segment` returns and a manifest lists.
 
     Attributes:
-        kind: "base", "delta", "topology", "messages" or "changes".
+        kind: "base", "delta", "topology" or "changes".
         group: distinguishes segments of one partition and kind, such as the states of two vertex
             classes; "" when there is only one.
         rows: length of the "id" column, or of the first.
@@ -122,6 +122,28 @@ class Manifest:
             record = json.loads(data[8:])
             record["segments"] = tuple(map(SegmentRef.from_json, record["segments"]))
             return cls(**record)
+
+    def publish(
+        self,
+        backend: Backend,
+        loop: str,
+        expected: Head | None,
+        head: Head,
+        requires: Iterable[SegmentRef],
+        *,
+        restart: bool = False,
+    ) -> bool:
+        """Store this, and make it the newest version of a loop; see `Backend.publish`."""
+        return backend.publish(
+            self.name,
+            self.encode(),
+            loop,
+            expected,
+            head,
+            restart=restart,
+            references=self.references,
+            requires=[ref.key for ref in requires],
+        )
 
 
 def live_segments(before: Iterable[SegmentRef], added: Iterable[SegmentRef]) -> list[SegmentRef]:

@@ -81,14 +81,9 @@ def overlay(layers: Sequence[dict[str, Column]]) -> dict[str, Column]:
     """
     if any(TOMBSTONE in layer for layer in layers):
         filled = [{TOMBSTONE: np.zeros(len(layer["id"]), np.bool_), **layer} for layer in layers]
-        return _without_gone(_overlay(filled))
+        merged = _overlay(filled)
+        return take_rows(merged, np.flatnonzero(~merged.pop(TOMBSTONE)))
     return _overlay(layers)
-
-
-def _without_gone(merged: dict[str, Column]) -> dict[str, Column]:
-    """The rows which are there, without the column that says so."""
-    rows = np.flatnonzero(~merged.pop(TOMBSTONE))
-    return take_rows(merged, rows)
 
 
 def _overlay(layers: Sequence[dict[str, Column]]) -> dict[str, Column]:

@@ -127,7 +127,7 @@ class Store(VersionReader):
         Args:
             loop, partition, iteration: what the segment belongs to.
             kind: "base" (every vertex of the partition), "delta" (whole rows of those that changed
-                since the version it will be committed on), "topology", "messages", or "changes".
+                since the version it will be committed on), "topology", or "changes".
             columns: of a base or delta, "id" (int64[n], different) and one row per vertex in
                 every other column, shape (n,) or (n, k), in any order: rows are stored in that
                 of their key groups. Two columns "x.offsets" and "x.bytes" are strings.
@@ -279,7 +279,7 @@ class Store(VersionReader):
     def merge(self, branch: str, into: str, iteration: int | None = None) -> Manifest:
         """Make the newest version of `branch` the newest of `into`, at the cost of a pointer.
 
-        Messages in flight in either loop are dropped. The branch does not change.
+        The branch does not change.
 
         Args:
             iteration: of the new version; defaults to the smallest possible. A branch of a
@@ -350,15 +350,8 @@ class Store(VersionReader):
                 complete=True,
                 depth=0,
             )
-            if self.backend.publish(
-                compacted.name,
-                compacted.encode(),
-                loop,
-                head,
-                Head(compacted.name, head.iteration, head.epoch),
-                references=compacted.references,
-                requires=[ref.key for ref in bases],
-            ):
+            new = replace(head, manifest=compacted.name)
+            if compacted.publish(self.backend, loop, head, new, bases):
                 self.remember(compacted)
                 self.sweep([manifest.name])
                 return compacted
@@ -526,16 +519,7 @@ class Store(VersionReader):
             dropped = self.backend.list_versions(loop) if restart else []
             new = Head(manifest.name, iteration, head.epoch)
             required = manifest if content else added  # the parent's version refers to its own
-            if self.backend.publish(
-                manifest.name,
-                manifest.encode(),
-                loop,
-                head,
-                new,
-                restart=restart,
-                references=manifest.references,
-                requires=[ref.key for ref in required.segments],
-            ):
+            if manifest.publish(self.backend, loop, head, new, required.segments, restart=restart):
                 break
             current = self.backend.get_head(loop)
             if current is None or current.epoch != head.epoch:
@@ -578,8 +562,6 @@ class Store(VersionReader):
         short = len(whole) <= 2 * len(manifest.segments) + 8
         if parent and not content and manifest.depth < MAX_CHAIN and not short:
             return manifest
-        if content:
-            whole = [ref for ref in whole if ref.kind != "messages" or ref in manifest.segments]
         return replace(manifest, segments=tuple(whole), complete=True, depth=0)
 
     def _put_compacted(self, loop: str, manifest: Manifest, refs: list[SegmentRef]) -> SegmentRef:

@@ -53,9 +53,8 @@ def ship_wheels(context: SparkContext) -> list[str]:
         key = (context.applicationId, wheel.name)
         if wheel.suffix == ".whl" and key not in _shipped and wheel.is_file():
             directory = Path(tempfile.mkdtemp(prefix="vertexsdk-wheel-"))
-            atexit.register(
-                shutil.rmtree, directory, ignore_errors=True
-            )  # executors fetch it later
+            # Executors fetch it later.
+            atexit.register(shutil.rmtree, directory, ignore_errors=True)
             copy = directory / f"{wheel.stem}.zip"
             shutil.copyfile(wheel, copy)
             context.addPyFile(str(copy))

@@ -29,7 +29,7 @@ from vertexsdk.graph.load._radix_sort import (
     Chunk,
     arrange,
 )
-from vertexsdk.graph.load._transpose import transpose
+from vertexsdk.graph.load.transpose import transpose
 from vertexsdk.graph.topology import Topology
 
 __all__ = [

@@ -49,6 +49,7 @@ from vertexsdk.graph.load.arrow import batch_chunk
 from vertexsdk.transport.transport import Transport, Workers
 
 __all__ = [
+    "DivisibleEdges",
     "Edges",
     "FileEdges",
     "LoadSpec",
@@ -123,6 +124,35 @@ class LocalEdges(Protocol):
         """
 
 
+class DivisibleEdges(Edges):
+    """Edges that one task can read, or several tasks in parts; picklable. See `LocalEdges`."""
+
+    @abstractmethod
+    def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
+        """See `LocalEdges`."""
+
+    @abstractmethod
+    def parts(self, tasks: int) -> Sequence[LocalEdges]:
+        """Divide the edges, in order, for about so many tasks."""
+
+    def local(self) -> LocalEdges:
+        """See `Edges`."""
+        return self
+
+    def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> Any:
+        """See `Edges`."""
+        parts = list(enumerate(self.parts(transport.cores)))
+        return transport.parallelize(parts).mapPartitions(partial(_read_parts, spec, names))
+
+
+def _read_parts(
+    spec: LoadSpec, names: Any, parts: Iterable[tuple[int, LocalEdges]]
+) -> Iterator[Block]:
+    for order, part in parts:
+        # Several of these tasks share the machine's cores.
+        yield from edge_blocks(order, part.chunks(spec, names, 1), spec.placement, spec.mode)
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
     """Counts of one partition; picklable."""
@@ -183,34 +213,26 @@ def load(
 
 
 @dataclass(frozen=True, slots=True)
-class FileEdges(Edges):
+class FileEdges(DivisibleEdges):
     """Files that every task can open: on this machine, or in a directory shared by all machines."""
 
     files: tuple[str, ...]
+    part: Split | None = None  # of the files; None is all of them
 
-    def splits(self, pieces: int) -> list[Split]:
-        """Divide the files."""
-        return files.plan(self.files, pieces)
-
-    def local(self) -> LocalEdges:
-        """See `Edges`."""
-        return self
+    def parts(self, tasks: int) -> list[FileEdges]:
+        """See `DivisibleEdges`."""
+        return [FileEdges((s.path,), s) for s in files.plan(self.files, tasks)]
 
     def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
         """See `LocalEdges`."""
-        for split in self.splits(1):
+        for split in files.plan(self.files, 1) if self.part is None else [self.part]:
             yield from read_chunks(split, spec.variant.value, threads, lookup(names))
-
-    def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> Any:
-        """See `Edges`."""
-        splits = list(enumerate(self.splits(transport.cores)))
-        return transport.parallelize(splits).mapPartitions(partial(_read_splits, spec, names))
 
     def distinct_ids(self, transport: Transport) -> Any:
         """See `Edges`."""
         from vertexsdk.graph.string_ids import merged
 
-        splits = transport.parallelize(self.splits(transport.cores))
+        splits = transport.parallelize(files.plan(self.files, transport.cores))
         return merged(without_fault(transport.collect(splits.map(_names_in))))
 
 
@@ -232,15 +254,6 @@ def without_fault(parts: list[Any]) -> list[Any]:
 def lookup(names: Any) -> Codes:
     """Return a broadcast's function from string ids to codes; None for integer ids."""
     return None if names is None else names.value.codes
-
-
-def _read_splits(
-    spec: LoadSpec, names: Any, splits: Iterable[tuple[int, Split]]
-) -> Iterator[Block]:
-    for order, split in splits:
-        # Several of these tasks share the machine's cores.
-        chunks = read_chunks(split, spec.variant.value, 1, lookup(names))
-        yield from edge_blocks(order, chunks, spec.placement, spec.mode)
 
 
 def route_batches(

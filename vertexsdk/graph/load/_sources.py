@@ -8,7 +8,7 @@ checks that both give the same result.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 
 from vertexsdk.errors import InputError, first_line
 from vertexsdk.graph.load import _files as files
-from vertexsdk.graph.load._blocks import Block, edge_blocks
 from vertexsdk.graph.load._jobs import (
+    DivisibleEdges,
     Edges,
     FileEdges,
     LoadSpec,
@@ -163,30 +163,19 @@ class ArrayEdges(Edges):
 
 
 @dataclass(frozen=True)
-class PackedText(Edges):
+class PackedText(DivisibleEdges):
     """Compressed files of edge lines, each read as a whole; used without Spark."""
 
     paths: tuple[str, ...]
 
-    def local(self) -> LocalEdges:
-        """See `Edges`."""
-        return self
+    def parts(self, tasks: int) -> list[PackedText]:
+        """See `DivisibleEdges`."""
+        return [PackedText((path,)) for path in self.paths]
 
     def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
         """See `LocalEdges`."""
         for path in self.paths:
             yield _unpacked_chunk(path, spec.variant.value, lookup(names))
-
-    def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> Any:
-        """See `Edges`."""
-        pieces = [PackedText((path,)) for path in self.paths]
-
-        def route(order: int, records: Iterable[PackedText]) -> Iterator[Block]:
-            for piece in records:
-                chunks = piece.chunks(spec, names, 1)
-                yield from edge_blocks(order, chunks, spec.placement, spec.mode)
-
-        return transport.parallelize(pieces).mapPartitionsWithIndex(route)
 
     def distinct_ids(self, transport: Transport) -> Any:
         """See `Edges`."""
