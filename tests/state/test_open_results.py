@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import time
@@ -201,6 +202,19 @@ def test_a_result_that_nobody_has_any_more(tmp_path: Path) -> None:
         gc.collect()
         eventually(lambda: store.backend.get_manifest(name) is None)
         collected(store)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_lets_go_of_nothing(tmp_path: Path) -> None:
+    url = f"lmdb://{tmp_path}/state"
+    with closing(vertexsdk.run(Degree, first(), backend=url)) as a:
+        child = os.fork()
+        if not child:
+            a.close()
+            os._exit(0)
+        assert os.waitpid(child, 0) == (child, 0)
+        elsewhere(url, OTHER)
+        assert a.to_dict() == FIRST
 
 
 def test_a_user_who_may_only_read(

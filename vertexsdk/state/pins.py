@@ -9,6 +9,7 @@ while their pins are held, so a version is let go of soon after its reader's pro
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import threading
 import time
@@ -28,6 +29,7 @@ _TICK = 1.0  # seconds between two looks of the thread
 _AGAIN = 60.0  # seconds until a renewal that failed is tried again
 _EXIT = 2.0  # seconds that the end of the process waits for leases to be released
 
+_log = logging.getLogger("vertexsdk")
 _pins: set[Pin] = set()
 _lock = threading.Lock()  # of `_pins` and `_thread`
 _thread: threading.Thread | None = None
@@ -92,7 +94,7 @@ class Pin:
             return
         with self._busy:
             if _forget(self):
-                with suppress(VertexError):  # a lease expires by itself
+                with suppress(VertexError, OSError):  # a lease expires by itself
                     self._let_go(store)
 
     def abandon(self) -> None:
@@ -114,21 +116,19 @@ class Pin:
         with self._busy:
             if self.abandoned or ending:
                 if _forget(self) and (self._lease is not None or self.dropped):
-                    with suppress(VertexError), closing(self._reopen()) as store:
+                    with closing(self._reopen()) as store:
                         self._let_go(store)
             elif self._due <= time.monotonic() and self in _pins:
-                first = self._lease is None
-                try:
-                    with closing(self._reopen()) as store:
-                        if self._lease is None:
-                            names = [self.manifest.name]
-                            self._lease = Lease.take(store.backend, self._seconds, names)
-                        else:
-                            self._lease.backend = store.backend
-                            self._lease.renew(self._seconds)
-                    self._due = time.monotonic() + self._seconds / 3
-                except VertexError:  # a reader without rights has no lease
-                    self._due = float("inf") if first else time.monotonic() + _AGAIN
+                # A reader without rights has no lease; a renewal is tried again.
+                self._due = time.monotonic() + (_AGAIN if self._lease else float("inf"))
+                with closing(self._reopen()) as store:
+                    if self._lease is None:
+                        names = [self.manifest.name]
+                        self._lease = Lease.take(store.backend, self._seconds, names)
+                    else:
+                        self._lease.backend = store.backend
+                        self._lease.renew(self._seconds)
+                self._due = time.monotonic() + self._seconds / 3
 
 
 def pinned(location: str) -> set[str]:
@@ -174,7 +174,10 @@ def _tend_all() -> None:
                 _thread = None
                 return
         for pin in pins:
-            pin.tend(ending=ending)
+            try:
+                pin.tend(ending=ending)
+            except Exception as error:  # of a store that is gone, among others
+                _log.debug("version %s of %s: %s", pin.manifest.name, pin.loop, error)
 
 
 def _end() -> None:
