@@ -21,6 +21,9 @@ except ImportError as error:
 
 __all__ = ["RedisServer", "durability_of"]
 
+_ALWAYS = "set appendfsync always"
+_AOF = "set appendonly yes and appendfsync always"
+
 T = TypeVar("T")
 _TIMEOUT = 60.0  # seconds for one command
 _CONNECT = 5.0
@@ -145,7 +148,7 @@ def durability_of(settings: dict[str, str]) -> tuple[bool, str]:
         settings: the server's, by name; empty if the user may not read them.
     """
     if not settings:
-        return False, "unknown: this user may not read the server's settings"
+        return False, "what a power cut loses is not known: this user may not read the settings"
     evicts = ""
     if settings.get("maxmemory", "0") != "0" and settings.get("maxmemory-policy") != "noeviction":
         evicts = "; and the server evicts keys when it is full: set maxmemory-policy noeviction"
@@ -153,8 +156,11 @@ def durability_of(settings: dict[str, str]) -> tuple[bool, str]:
         if settings.get("appendfsync") == "always":
             return not evicts, "every acknowledged commit survives a power cut" + evicts
         if settings.get("appendfsync") == "everysec":
-            return False, "a power cut loses the last second or two" + evicts
-        return False, "a power cut loses what the system had not written out yet" + evicts
+            return False, f"a power cut loses the last second or two: {_ALWAYS}{evicts}"
+        return (
+            False,
+            f"a power cut loses what the system had not written out yet: {_ALWAYS}{evicts}",
+        )
     if settings.get("save"):
-        return False, "a crash of the server loses all since its last snapshot" + evicts
-    return False, "a restart of the server loses everything: it keeps nothing on disk" + evicts
+        return False, f"a crash of the server loses all since its last snapshot: {_AOF}{evicts}"
+    return False, f"a restart of the server loses everything: {_AOF}{evicts}"

@@ -21,20 +21,26 @@ from vertexsdk.graph.changes.table import read_rows
 from vertexsdk.graph.edge_kernels import apply_changes
 
 END = st.integers(0, 4)
-CHANGE_ = st.tuples(st.sampled_from([ADD, REMOVE, CHANGE]), END, END, st.integers(1, 3))
+CHANGE_ = st.tuples(st.sampled_from([ADD, REMOVE, CHANGE]), END, END, st.integers(0, 3))
 
 
-def columns(rows: list[tuple[int, int, float]]) -> tuple[Any, Any, Any]:
-    table = np.array(rows, np.float64).reshape(len(rows), 3)
-    return table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2]
+def columns(rows: list[tuple[int, int, float]], dtype: str) -> tuple[Any, Any, Any]:
+    """Columns of edges or changes; 0 is no value."""
+    table = np.array(rows, np.int64).reshape(len(rows), 3)
+    value = table[:, 2].astype(dtype)
+    value[table[:, 2] == 0] = np.nan if dtype == "float64" else -(2**63)
+    return table[:, 0], table[:, 1], value
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.dictionaries(st.tuples(END, END), st.integers(1, 3)), st.lists(CHANGE_, max_size=20))
+@given(
+    st.dictionaries(st.tuples(END, END), st.integers(1, 3)), st.lists(CHANGE_, max_size=20),
+    st.sampled_from(["float64", "int64"]),
+)  # fmt: skip
 def test_the_kernel_does_as_a_dictionary(
-    edges: dict[tuple[int, int], int], changes: list[tuple[int, int, int, int]]
+    edges: dict[tuple[int, int], int], changes: list[tuple[int, int, int, int]], dtype: str
 ) -> None:
-    model = {k: float(v) for k, v in edges.items()}
+    model = dict(edges)
     wanted, absent = dict.fromkeys(("added", "removed", "changed", "unchanged", "absent"), 0), []
     for number, (kind, a, b, value) in enumerate(changes):
         there = (a, b) in model
@@ -46,15 +52,15 @@ def test_the_kernel_does_as_a_dictionary(
         elif kind == REMOVE:
             did = "removed"
         else:
-            did = "unchanged" if model[a, b] == value else "changed"
+            did = "unchanged" if value in (0, model[a, b]) else "changed"
         wanted[did] += 1
         if did == "removed":
             del model[a, b]
         elif did != "absent":
-            model[a, b] = float(value)
-    base = columns([(*k, v) for k, v in sorted(edges.items())])
+            model[a, b] = value or model.get((a, b), 1)
+    base = columns([(*k, v) for k, v in sorted(edges.items())], dtype)
     kinds = np.array([c[0] for c in changes], np.uint8)
-    after, gone, counts = apply_changes(base, kinds, columns([c[1:] for c in changes]))
+    after, gone, counts = apply_changes(base, kinds, columns([c[1:] for c in changes], dtype))
     assert counts == wanted
     assert np.flatnonzero(gone).tolist() == absent
     got = list(zip(*(c.tolist() for c in after), strict=True))
@@ -78,7 +84,7 @@ def test_a_change_file(tmp_path: Path) -> None:
     assert batch.kind.tolist() == [ADD, ADD, CHANGE, REMOVE, REMOVE]
     assert batch.source.to_pylist() == [1, -3, 1, 1, 1]
     assert batch.target.to_pylist() == [2, 4, 2, 2, 2]
-    assert batch.value.tolist() == [1, 0.5, 1000, 1, 1]
+    assert str(batch.value.tolist()) == "[nan, 0.5, 1000.0, nan, nan]"
     assert batch.places[2].endswith("changes.txt, line 5")
 
 
@@ -120,8 +126,11 @@ def test_whole_values(tmp_path: Path) -> None:
     assert batch.value.tolist() == [2**53 + 1]
     assert bad == ["line 2: value '0.5' is no number"]
     [(batch, bad)] = read(f"+ 1 2 {2**63}\n", tmp_path, value="int64")
-    assert bad == [f"line 1: value '{2**63}' is beyond int64"]
+    assert bad == [f"line 1: value '{2**63}' is no int64 value of an edge"]
     assert len(batch) == 0
+    [(batch, bad)] = read(f"+ 1 2 {-(2**63)}\n+ 1 2\n", tmp_path, value="int64")
+    assert bad == [f"line 1: value '{-(2**63)}' is no int64 value of an edge"]
+    assert batch.value.tolist() == [-(2**63)]  # none
 
 
 @pytest.mark.parametrize(
@@ -130,9 +139,11 @@ def test_whole_values(tmp_path: Path) -> None:
         ([("*", 1, 2)], "is no change"),
         ([("+", 1)], "is no change"),
         ([("~", 1, 2)], "is no change"),
+        ([("~", 1, 2, None)], "is no change"),
         ([("+", 1.5, 2)], "ids of changes must be integers or strings"),
         ([("+", 1, 2**63)], "beyond int64"),
-        ([("+", 1, 2, float("nan"))], "none of them NaN"),
+        ([("+", 1, 2, float("nan"))], "none of them NaN or"),
+        ([("+", 1, 2, -(2**63))], r"or -2\*\*63"),
         ([("+", 1, 2, "x")], "must be numbers"),
         ([("+", 1, 2, 2**64)], "must be numbers that int64 or float64 can hold"),
         ([("+", 1, 2, [1]), ("+", 1, 2, [2])], "must be numbers"),
@@ -161,7 +172,41 @@ def test_arrays_of_no_ids(ids: Any) -> None:
         Changes.from_arrays([0], ids, [2])
 
 
-@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e300, 2.0**63, 0.5, np.nan, 2**63])
+def test_changes_without_a_value() -> None:
+    """In the columns of a graph's values they have a number which no edge has."""
+    kinds, ends = [ADD, REMOVE, ADD], [1, 2, 3]
+    for value, integers in ((None, None), ([2, None, 2**60], True), ([0.5, None, 2**60], False),
+                            (pa.array([2, None, 3]), True), ([None] * 3, None)):  # fmt: skip
+        batch = Changes.from_arrays(kinds, ends, ends, value)
+        assert batch.value.dtype == (np.int64 if integers else np.float64)
+        for dtype in ("float64", "int64") if integers is not False else ("float64",):
+            cast = cast_changes(batch, integers=True, value=dtype, undirected=False)
+            none = np.isnan(cast.value) if dtype == "float64" else cast.value == -(2**63)
+            assert cast.value.dtype == dtype
+            assert none.tolist() == ([True] * 3 if integers is None else [False, True, False])
+            if integers is not None:
+                assert cast.value[0] == float(pa.array(value[:1])[0].as_py())
+    assert fit([("+", 1, 2, 2**60 + 1), ("+", 1, 3), ("+", 1, 4, 2.0)]).value.tolist() == [
+        2**60 + 1, -(2**63), 2,
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="a change of a value needs one"):
+        Changes.from_arrays([CHANGE], [1], [2])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+@pytest.mark.parametrize("column", ["nulls", "only nulls", "none"])
+def test_rows_of_a_table_without_a_value(dtype: str, column: str) -> None:
+    value: dict[str, Any] = {"nulls": pa.array([2, None, None]), "only nulls": pa.nulls(3)}
+    ends = {"kind": ["+", "+", "~"], "source": [1, 1, 1], "target": [2, 3, 4]}
+    table = pa.table(ends | ({} if column == "none" else {"value": value[column]}))
+    (kind, *_, values, _), bad, _ = read_rows(table, LineFormat(True, dtype), "b")
+    assert kind.tolist() == [ADD, ADD]
+    assert [str(line) for line in bad.first] == ["b, row 3: a change of a value needs one"]
+    none = np.isnan(values) if dtype == "float64" else values == -(2**63)
+    assert none.tolist() == [column != "nulls", True]
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e300, 2.0**63, -(2.0**63), 0.5, np.nan, 2**63])
 def test_values_that_int64_cannot_hold(value: Any) -> None:
     """From tables, as those of Structured Streaming, they are bad rows: no other value is made."""
     kind = pa.uint64() if isinstance(value, int) else pa.float64()
@@ -171,15 +216,22 @@ def test_values_that_int64_cannot_hold(value: Any) -> None:
     })  # fmt: skip
     columns, bad, _ = read_rows(table, LineFormat(True, "int64"), "b")
     assert Changes(*columns).value.tolist() == [1, 2]
-    assert [str(line) for line in bad.first] == [f"b, row 2: value {value} is no int64"]
+    assert [str(line) for line in bad.first] == [
+        f"b, row 2: value {value} is no int64 value of an edge"
+    ]
     if isinstance(value, float) and value == value:
         with pytest.raises(InputError, match="change 2: the program reads int64 edge values"):
             fit([("+", 1, 2), ("+", 1, 3, value)])
 
 
 def test_large_integers_beside_floats_are_not_rounded() -> None:
-    rows = [("+", 1, 2, 2**53 + 1), ("+", 1, 3, 1.0), ("+", 1, 4, -(2**63)), ("+", 1, 5, 2**63 - 1)]
-    assert fit(rows).value.tolist() == [2**53 + 1, 1, -(2**63), 2**63 - 1]
+    rows = [
+        ("+", 1, 2, 2**53 + 1),
+        ("+", 1, 3, 1.0),
+        ("+", 1, 4, 1 - 2**63),
+        ("+", 1, 5, 2**63 - 1),
+    ]
+    assert fit(rows).value.tolist() == [2**53 + 1, 1, 1 - 2**63, 2**63 - 1]
 
 
 def fit(rows: list[Any]) -> Changes:
@@ -191,7 +243,7 @@ def test_a_dataframe(spark: SparkSession) -> None:
     frame = spark.createDataFrame(rows, "kind string, source long, target long, value double")
     batch = Changes.from_dataframe(frame.coalesce(1))
     assert batch.kind.tolist() == [ADD, REMOVE, CHANGE]
-    assert batch.value.tolist() == [0.5, 1, 2]
+    assert str(batch.value.tolist()) == "[0.5, nan, 2.0]"
     with pytest.raises(InputError, match="there is no target"):
         Changes.from_dataframe(frame.drop("target"))
     with pytest.raises(InputError, match="the changes, row 1: kind 'x'"):

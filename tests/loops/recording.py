@@ -49,7 +49,7 @@ class RecordingLoop:
         columns = batch.kind.tolist(), batch.source.to_pylist(), batch.target.to_pylist()
         for kind, a, b, value in zip(*columns, batch.value.tolist(), strict=True):
             if kind == ADD or (kind != REMOVE and (a, b) in self.edges):
-                self.edges[a, b] = value
+                self.edges[a, b] = value if value == value else self.edges.get((a, b), 1.0)
             elif kind == REMOVE:
                 self.edges.pop((a, b), None)
         self.taken += len(batch)

@@ -180,7 +180,7 @@ def test_rows() -> None:
     assert changes.kind.tolist() == [0, 1, 2]
     assert changes.source.to_pylist() == [1, 2, 6]
     assert changes.target.to_pylist() == [2, 3, 7]
-    assert changes.value.tolist() == [0.5, 1, 6]
+    assert str(changes.value.tolist()) == "[0.5, nan, 6.0]"
     assert [*changes.places] == [f"batch 3, row {k}" for k in (1, 3, 7)]
     assert time.tolist() == [1, 3, 2]
     assert [

@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 
 from tests.support.servers import PostgresServer, RedisServer
+from vertexsdk import Graph, MainLoop
+from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import FencedError, FormatError, FullError, Manifest, Store, open_store
 
@@ -184,6 +186,40 @@ def test_what_a_redis_server_makes_durable(redis_server: RedisServer, redis_url:
     assert not said["everysec"][0]
     assert "second" in said["everysec"][1]
     assert "not written out" in said["no"][1]
+
+
+@pytest.mark.parametrize(
+    ("database", "setting", "value", "loses"),
+    [
+        (901, "appendfsync", "everysec", "the last second or two: set appendfsync always"),
+        (902, "appendonly", "no", "everything: set appendonly yes and appendfsync always"),
+    ],
+)
+def test_a_main_loop_says_once_that_changes_are_not_durable(
+    redis_server: RedisServer, database: int, setting: str, value: str, loses: str
+) -> None:
+    import redis
+
+    def open_and_resume() -> None:
+        graph = Graph.from_arrays([1], [2])
+        MainLoop(ConnectedComponents, graph, backend=url).close()
+        MainLoop.resume(None, ConnectedComponents, backend=url).close()
+
+    url = redis_server.url(database)
+
+    with redis.Redis(port=redis_server.port) as client:
+        try:
+            client.config_set(setting, value)
+            with pytest.warns(UserWarning, match="acknowledged, not durable") as said:
+                open_and_resume()
+        finally:
+            client.config_set("appendonly", "yes")
+            client.config_set("appendfsync", "always")
+    (line,) = [str(warning.message) for warning in said]
+    assert line.startswith(f"{url}: changes are acknowledged")
+    assert line.endswith(loses)
+    assert "\n" not in line
+    open_and_resume()
 
 
 def test_other_formats_are_refused(

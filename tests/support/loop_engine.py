@@ -94,7 +94,7 @@ class DictEngine:
         for number, (kind, a, b, x) in enumerate(rows):
             key = (a, b)
             assert not self.undirected or a <= b, "an undirected edge has one spelling here"
-            x = x if self.value else 1.0
+            x = x if self.value and x == x else edges.get(key, 1.0)
             if kind == ADD and key not in edges:
                 out.counts["added"] += 1
                 edges[key] = x

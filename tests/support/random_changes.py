@@ -1,7 +1,7 @@
 """Batches of changes drawn at random, as streams of real graphs have them at their worst.
 
 A batch names some edges several times, an edge without direction by both spellings, self-loops,
-and edges that are not there.
+edges that are not there, and edges without a value.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def applied(edges: Edges, rows: Sequence[Row], *, undirected: bool) -> Edges:
         if sign == "-":
             after.pop(key, None)
         elif sign == "+" or key in after:
-            after[key] = float(value[0]) if value else 1.0
+            after[key] = float(value[0]) if value else after.get(key, 1.0)
     return after
 
 
@@ -66,7 +66,8 @@ def random_rows(
             source, target = rng.choice(sorted(edges))
         if undirected and rng.random() < 0.5:
             source, target = target, source
-        value = [] if sign == "-" else [float(rng.choice(values))]
+        none = sign == "-" or (sign == "+" and rng.random() < 0.25)
+        value = [] if none else [float(rng.choice(values))]
         rows.append((sign, source, target, *value))
     after = applied(edges, rows, undirected=undirected)
     edges.clear()

@@ -1,8 +1,12 @@
-"""Several typed values per edge: a column of int64 bits, with a row per edge, one per attribute.
+"""Values of edges in columns: one number per edge, or several attributes; and no value.
 
 A program declares `edge = {"length": float, "lanes": int}`; its value dtype is then the text
-"length=float64,lanes=int64". Columns of bits are copied, sorted and stored like any column of
-vectors; `records` views them with their types.
+"length=float64,lanes=int64". Its column has int64 bits, a row per edge, one per attribute. Columns
+of bits are copied, sorted and stored like any column of vectors; `records` views them with their
+types.
+
+A change that gives an edge no value, or not this attribute, has a number that no edge has: NaN
+among floats, the least int64 among ints. The edge keeps its value; that of a new edge is 1.
 """
 
 from __future__ import annotations
@@ -15,9 +19,11 @@ from numpy.typing import NDArray
 
 from vertexsdk.errors import InputError, excerpt
 
-__all__ = ["attribute_types", "defaults", "left_out", "no_values", "pack", "pack_rows", "records"]
+__all__ = ["attribute_types", "defaults", "is_left_out", "left_out", "no_values", "pack"]
+__all__ += ["NO_FLOAT", "NO_INT", "pack_rows", "records"]
 
-_LEFT_OUT = {"float64": np.nan, "int64": np.iinfo(np.int64).min}  # values that no edge has
+NO_FLOAT, NO_INT = float("nan"), int(np.iinfo(np.int64).min)  # see above
+_LEFT_OUT = {"float64": NO_FLOAT, "int64": NO_INT}
 
 
 def attribute_types(value: str | None) -> dict[str, str]:
@@ -51,15 +57,27 @@ def no_values(rows: int, value: str | None) -> NDArray[Any]:
 
 
 def left_out(value: str | None) -> NDArray[np.int64]:
-    """Return the bits (int64[k]) of an attribute that a change leaves out."""
-    kinds = attribute_types(value).values()
-    return np.array([np.array(_LEFT_OUT[k], k).view(np.int64) for k in kinds], np.int64)
+    """Return the bits (int64[k]) of what a change leaves out; k is 1 for a single value."""
+    return np.array([np.array(_LEFT_OUT[k], k).view(np.int64) for k in _kinds(value)], np.int64)
 
 
 def defaults(value: str | None) -> NDArray[np.int64]:
     """Return the bits (int64[k]) of an edge that was given no value: ones."""
-    kinds = attribute_types(value).values()
-    return np.array([np.array(1, k).view(np.int64) for k in kinds], np.int64)
+    return np.array([np.array(1, k).view(np.int64) for k in _kinds(value)], np.int64)
+
+
+def _kinds(value: str | None) -> list[str]:
+    return [*attribute_types(value).values()] or ([] if value is None else [value])
+
+
+def is_left_out(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which numbers (float[k] or int[k]) are no values.
+
+    >>> is_left_out(np.array([1, NO_INT])).tolist()
+    [False, True]
+    """
+    none: NDArray[np.bool_] = np.isnan(values) if values.dtype.kind == "f" else values == NO_INT
+    return none
 
 
 def pack_rows(rows: Sequence[Any], value: str | None) -> NDArray[np.int64]:

@@ -53,7 +53,7 @@ def _apply(edges, where, kind, changes, out, absent, counts, missing, default): 
                 counts[0] += 1
                 there = True
                 for w in range(width):
-                    gap = len(missing) > 0 and to_value[at, w] == missing[w]
+                    gap = to_value[at, w] == missing[w]
                     now[w] = default[w] if gap else to_value[at, w]
             elif not there:
                 counts[4] += 1
@@ -64,7 +64,7 @@ def _apply(edges, where, kind, changes, out, absent, counts, missing, default): 
             else:
                 changed = False
                 for w in range(width):
-                    gap = len(missing) > 0 and to_value[at, w] == missing[w]
+                    gap = to_value[at, w] == missing[w]
                     if not gap and now[w] != to_value[at, w]:
                         changed = True
                         now[w] = to_value[at, w]
@@ -93,7 +93,7 @@ def apply_changes(
         edges: sources, targets, values; ascending by (source, target), no pair twice.
         kind: of each change, 0 add, 1 remove, 2 change the value.
         changes: sources, targets and values, in the order in which they happen.
-        value: the value dtype of a program; only one with several attributes matters.
+        value: the value dtype of a program, if it has several attributes.
 
     Returns:
         The edges, ordered alike; which changes met no edge to remove or change; and how many
@@ -107,6 +107,8 @@ def apply_changes(
     where = np.lexsort((target, source))  # stable, so changes of one edge stay in order
     room = len(edges[0]) + len(source)
     kept, given = _bits(edges[2]), _bits(changes[2])
+    if edges[2].ndim == 1:
+        value = edges[2].dtype.name if kept.shape[1] else None
     ends = [np.empty(room, np.int64) for _ in range(2)]
     out = (*ends, np.empty((room, kept.shape[1]), np.int64))
     absent = np.zeros(len(source), np.bool_)

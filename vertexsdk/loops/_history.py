@@ -179,8 +179,8 @@ class LoopHistory:
             "behind": ledger.behind, "residual": ledger.residual,
         }  # fmt: skip
         return Result(
-            config.backend, loop, manifest.iteration, statistics, config.spark, config.trusted,
-            config.program.schema(),
+            config.backend, loop, manifest, statistics, config.spark, config.trusted,
+            config.program.schema(), lease=False,
         )  # fmt: skip
 
     def execute(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Migrate", "open_main_loop", "resume_main_loop"]
 
 _log = logging.getLogger("vertexsdk")
+_warned: set[str] = set()  # stores of which this process has said that they are not durable
 _NOT_FIELDS = ("id", "kind", "name.offsets", "name.bytes")  # columns that no program declares
 
 Columns = dict[str, NDArray[Any]]
@@ -76,6 +78,7 @@ def open_main_loop(
         store = open_store(backend)
         undo.callback(store.close)
         refuse_other_hosts(graph.transport, store)
+        _warn_of_durability(store)
         address = store.backend.address
         engine = engine_for(Setting(program, graph, params, address, loop, checked))
         undo.callback(engine.close)
@@ -125,6 +128,7 @@ def resume_main_loop(
         store = open_store(backend, create=False)
         undo.callback(store.close)
         refuse_other_hosts(transport_for(spark), store)
+        _warn_of_durability(store)
         manifest = store.version(loop)
         ledger = Ledger.read(manifest)
         _check_program(manifest, program, migrates=migrate is not None)
@@ -153,6 +157,18 @@ def resume_main_loop(
         program, spark, backend, store.backend.address, restore, checkpoint_every, retain, trusted
     )
     return LoopHistory(config, store, loop, engine, (manifest, ledger), log)
+
+
+def _warn_of_durability(store: Store) -> None:
+    """Warn once that what a server acknowledges may be lost with its power."""
+    backend = store.backend
+    if not backend.shared or backend.location in _warned or backend.durable:
+        return
+    _warned.add(backend.location)
+    warnings.warn(
+        f"{backend.location}: changes are acknowledged, not durable: {backend.durability}",
+        stacklevel=4,
+    )
 
 
 def _check_canonical(loop: str, ledger: Ledger, log: ChangeLog) -> Ledger:

@@ -258,7 +258,8 @@ class MainLoop(ReadableLoop):
 
         Args:
             changes: a `Changes` batch, a DataFrame with columns `kind,source,target[,value]`, or
-                `(sign, source, target[, value])` tuples.
+                `(sign, source, target[, value])` tuples. An edge that is added without a value, or
+                with None or null, keeps the value it has; that of a new edge is 1.
             source: the name of their source.
             offset: the source's position after them: an int that grows, or any JSON value. It is
                 committed with them; a batch whose offset was committed before is skipped.

@@ -6,6 +6,7 @@ the name of its class, and a table of all vertices has nulls where a class lacks
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.packed_strings import unpack_strings
-from vertexsdk.errors import InputError, excerpt, shorten
+from vertexsdk.errors import InputError, StateError, excerpt, shorten
 from vertexsdk.loops.output import with_infinities
 from vertexsdk.program.fields import NO_FIELDS, Fields
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import Address
+from vertexsdk.state.pins import Pin
 from vertexsdk.state.reading import ascending, find_ids, name_of
 
 if TYPE_CHECKING:
@@ -32,18 +34,21 @@ Array = NDArray[Any]
 class Result:
     """One version of a loop, readable from any process that can open the store.
 
-    `run`, `MainLoop.query` and `read` return one. It keeps the store open until `close`.
+    `run`, `MainLoop.query` and `read` return one. Until `close` it keeps the store open, and its
+    version in the store, whatever is run or deleted meanwhile. Where this user may not write to the
+    store, other processes do not know of that.
 
     Args:
         backend: URL of the store.
         loop: the name of the loop.
-        iteration: the newest version at or before it; None for the newest.
+        at: the newest version at or before this iteration, or this one; None for the newest.
         statistics: instead of those of the version.
         spark: the session for `dataframe`.
         trusted: unpickle fields that are Python objects.
         schema: the program's; by default the version's. A column that is a number in the schema is
             never unpickled.
         store: the open store of `backend`; `close` closes it.
+        lease: see `Store.hold`.
 
     Attributes:
         backend: the store's URL, which `read` takes; its text contains no password.
@@ -79,23 +84,37 @@ class Result:
         self,
         backend: str | Address,
         loop: str,
-        iteration: int | None = None,
+        at: int | Manifest | None = None,
         statistics: Mapping[str, Any] | None = None,
         spark: SparkSession | None = None,
         trusted: bool = False,
         schema: Mapping[str, Any] | None = None,
         *,
         store: Store | None = None,
+        lease: bool = True,
     ) -> None:
         self._store, self.backend = store or open_store(backend, create=False), Address(backend)
         self.loop, self._spark, self._trusted = loop, spark, trusted
-        self._manifest = self._store.version(loop, iteration)
+        try:
+            self._pin = self._hold(at, lease)
+        except BaseException:
+            self._store.close()
+            raise
+        weakref.finalize(self, self._pin.abandon).atexit = False
+        self._manifest = self._pin.manifest
         self.iteration = self._manifest.iteration
         self.statistics: dict[str, Any] = dict(statistics or self._manifest.statistics)
         schema = self._manifest.schema or {} if schema is None else schema
         result_field = self._manifest.statistics.get("result") or next(iter(schema), "")
         self._fields = Fields(loop, schema, str(result_field))
         self._names: dict[int, str] | None = None
+
+    def _hold(self, at: int | Manifest | None, lease: bool) -> Pin:
+        """Pin the version, in other processes too if this user may write to the store."""
+        try:
+            return self._store.hold(self.loop, at, lease=lease)
+        except StateError:  # or there is no such version, and this raises it again
+            return self._store.hold(self.loop, at, lease=False)
 
     @property
     def manifest(self) -> Manifest:
@@ -155,7 +174,7 @@ class Result:
         """The class number and the stored row of each vertex that exists, in the order of `ids`."""
         keys: Any = [str(i) if self.string_ids else self._int64(i) for i in _as_list(ids)]
         stored = self._store.lookup(
-            self.loop, keys, at=self.iteration, trusted=self._trusted,
+            self.loop, keys, at=self._manifest, trusted=self._trusted,
             objects=self._fields.objects, fields=None if columns is None else [*columns, "kind"],
         )  # fmt: skip
         several = self._fields.several
@@ -213,7 +232,7 @@ class Result:
         wanted = None if fields is None else [*fields, "kind"]
         for _, columns in self._store.read(
             self.loop,
-            at=self.iteration,
+            at=self._manifest,
             fields=wanted,
             trusted=self._trusted,
             objects=self._fields.objects,
@@ -439,8 +458,10 @@ class Result:
         return line if ledger.residual is None else f"{line}, residual {ledger.residual:g}"
 
     def close(self) -> None:
-        """Close the store."""
-        self.closed = True
+        """Let go of the version, and close the store."""
+        if not self.closed:
+            self.closed = True
+            self._pin.release(self._store)
         self._store.close()
 
 

@@ -81,6 +81,6 @@ def run(
     execution = Run(program, graph, options, params=params, backend=backend, loop=loop)
     version, store = execution.go()
     return Result(
-        execution.backend, execution.loop, version.iteration, execution.statistics, graph.spark,
+        execution.backend, execution.loop, version, execution.statistics, graph.spark,
         trusted, program.schema(), store=store,
     )  # fmt: skip

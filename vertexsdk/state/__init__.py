@@ -44,6 +44,7 @@ __all__ = [
     "leases",
     "manifests",
     "open_store",
+    "pins",
     "reading",
     "store",
     "stored_pickles",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from vertexsdk.state.contract import SegmentKey, written_at
 from vertexsdk.state.errors import FullError, MissingError
 from vertexsdk.state.leases import active_leases, is_lease
+from vertexsdk.state.pins import pinned, spare
 
 if TYPE_CHECKING:
     from vertexsdk.state._version_reader import VersionReader
@@ -38,8 +39,9 @@ class Collected:
 
 
 def reachable(store: VersionReader) -> tuple[set[str], set[SegmentKey]]:
-    """The manifests and segments that versions and leases refer to."""
+    """The manifests and segments that versions, leases and pins refer to."""
     names, segments = active_leases(store.backend)
+    names |= pinned(store.backend.location)
     for loop in store.backend.list_heads():
         names.update(name for _, name in store.backend.list_versions(loop))
     manifests, segments_of = _follow_chains(store, names)
@@ -52,6 +54,7 @@ def sweep(store: VersionReader, dropped: Iterable[str]) -> None:
     if not names:
         return
     leased, leased_segments = active_leases(store.backend)
+    leased |= spare(store.backend.location, names)
     segments, _ = _release(store, [name for name in names if name not in leased])
     store.forget_tables()
     _in_batches(store.backend.delete_unreferenced, sorted(segments - leased_segments))

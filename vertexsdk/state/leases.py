@@ -21,12 +21,15 @@ __all__ = ["Lease", "active_leases", "is_lease"]
 _LEASE = "lease."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Lease:
     """Keeps manifests and segments until it expires or is released."""
 
     backend: Backend
     name: str
+    manifests: tuple[str, ...]
+    segments: tuple[SegmentKey, ...]
+    until: float
 
     @classmethod
     def take(
@@ -37,15 +40,19 @@ class Lease:
         segments: Iterable[SegmentKey] = (),
     ) -> Lease:
         """Take a lease for `seconds`; it has no effect on what was deleted before this returns."""
-        now = backend.now()
-        lease = cls(backend, _LEASE + new_attempt(now))
-        record = {
-            "until": now + seconds,
-            "manifests": list(manifests),
-            "segments": list(map(astuple, segments)),
-        }
-        backend.put_manifest(lease.name, json.dumps(record).encode())
+        name = _LEASE + new_attempt(backend.now())
+        lease = cls(backend, name, tuple(manifests), tuple(segments), 0.0)
+        lease.renew(seconds)
         return lease
+
+    def renew(self, seconds: float) -> None:
+        """Make it expire `seconds` from now."""
+        self.until = self.backend.now() + seconds
+        record = {"until": self.until, "manifests": self.manifests}
+        self.backend.put_manifest(
+            self.name,
+            json.dumps({**record, "segments": list(map(astuple, self.segments))}).encode(),
+        )
 
     def release(self) -> None:
         """End it."""

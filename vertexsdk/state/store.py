@@ -27,7 +27,6 @@ from vertexsdk.state.contract import Backend, CanQuery, Head, SegmentKey, new_at
 from vertexsdk.state.difference import Difference, compare
 from vertexsdk.state.errors import FencedError, MissingError, StateInputError
 from vertexsdk.state.garbage import Collected, collect, sweep
-from vertexsdk.state.leases import Lease
 from vertexsdk.state.manifests import (
     KINDS,
     MAX_CHAIN,
@@ -37,6 +36,7 @@ from vertexsdk.state.manifests import (
     layers_by_partition,
     live_segments,
 )
+from vertexsdk.state.pins import LEASE_SECONDS, Pin
 from vertexsdk.state.reading import by_key_group, overlay
 
 __all__ = ["Store", "open_store"]
@@ -478,7 +478,9 @@ class Store(VersionReader):
         return compare(self, self.version(*older), self.version(*newer), trusted=trusted)
 
     @contextmanager
-    def pin(self, loop: str, at: int | None = None, seconds: float = 600.0) -> Iterator[Manifest]:
+    def pin(
+        self, loop: str, at: int | None = None, seconds: float = LEASE_SECONDS
+    ) -> Iterator[Manifest]:
         """Keep a version readable in this context, even if it is dropped.
 
         Args:
@@ -498,15 +500,47 @@ class Store(VersionReader):
             ...         dict(store.read("main", version))[0]["rank"].tolist()
             [0.5]
         """
-        manifest = self.version(loop, at)
-        lease = Lease.take(self.backend, seconds, [manifest.name])
+        held = self.hold(loop, at, seconds=seconds)
         try:
-            retained = self.backend.floor(loop, manifest.iteration)
-            if retained != (manifest.iteration, manifest.name):  # a sweep may have missed the lease
-                raise MissingError(f"version {manifest.iteration} of {loop!r} was just dropped")
-            yield manifest
+            yield held.manifest
         finally:
-            lease.release()
+            held.release(self)
+
+    def hold(
+        self,
+        loop: str,
+        at: int | Manifest | None = None,
+        *,
+        lease: bool = True,
+        seconds: float = LEASE_SECONDS,
+    ) -> Pin:
+        """Keep a version readable until the pin is released; see `pin`.
+
+        Args:
+            at: as for `pin`; or a version that is known to be retained.
+            lease: write to the store now, so that other processes spare the version at once; else
+                only this process does, and the others from about a second later.
+
+        Raises:
+            StateInputError: no such version.
+            StateError: this user may not write to the store, or it is full.
+        """
+        address = Address(self.backend.address.reveal(), passed_on=True)
+        reopen = functools.partial(open_store, address, create=False)
+        while True:
+            manifest = at if isinstance(at, Manifest) else self.version(loop, at)
+            held = Pin(self, reopen, loop, manifest, seconds)
+            if not lease:
+                return held
+            try:
+                held.take_lease(self)
+                retained = self.backend.floor(loop, manifest.iteration)
+            except BaseException:
+                held.release(self)
+                raise
+            if isinstance(at, Manifest) or retained == (manifest.iteration, manifest.name):
+                return held
+            held.release(self)  # a sweep may not have seen the lease
 
     def _publish(
         self, added: Manifest, parent: Manifest | None, content: Manifest | None

@@ -65,7 +65,7 @@ def test_an_ingester_makes_deltas_in_order() -> None:
         [{"what": "SEEN", "item": 7}, buys, {"what": "returns", "who": 1, "item": 2}]
     )
     assert batch.kind.tolist() == [ADD, CHANGE, REMOVE]
-    assert batch.value.tolist() == [1.0, 2.5, 1.0]
+    assert str(batch.value.tolist()) == "[nan, 2.5, nan]"
     assert batch.sent == (Sent(0, 7, "SEEN"), Sent(2, 2, "SOLD", buys))
     assert batch.places == ("Shop, record 2",) * 2 + ("Shop, record 3",)
     order = [k if s is None else s.kind for k, s in batch.steps()]

@@ -16,6 +16,7 @@ from vertexsdk.engine.events._node import Node
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import ADD, REMOVE
 from vertexsdk.graph.changes.deltas import Deltas
+from vertexsdk.graph.edge_attributes import is_left_out
 from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET
@@ -25,12 +26,16 @@ __all__ = ["AppliedChanges", "EventBatch", "places", "row_of", "value_at"]
 
 @dataclass(frozen=True)
 class EventBatch:
-    """Changes as the tasks take them: ids and values are Python's, int or str, int or float."""
+    """Changes as the tasks take them: ids and values are Python's, int or str, int or float.
+
+    A change without a value has None; a new edge then has `default`.
+    """
 
     kind: list[int]
     source: list[Any]
     target: list[Any]
     value: list[Any]
+    default: int | float
     deltas: Deltas  # for the order, and what was sent
 
     @classmethod
@@ -43,15 +48,20 @@ class EventBatch:
         number = changes.kind
         if integers and len(number) and not changes.are_integers:
             raise InputError("the graph's ids are integers; so must be those of its changes")
-        values = np.ones(len(number), np.int64)
+        values: list[Any] = [None] * len(number)
         if value is not None:
-            values = changes.value.astype(value)
+            none = is_left_out(changes.value)
+            given = np.where(none, 1, changes.value).astype(value).astype(object)
+            given[none] = None
+            values = given.tolist()
         ids: tuple[Any, Any] = (changes.source, changes.target)
         if not integers:
             ids = changes.strings()
-        slim = Deltas(number, pa.nulls(0), pa.nulls(0), values[:0])
+        slim = Deltas(number, pa.nulls(0), pa.nulls(0), np.empty(0))
         slim = slim.sending(changes.sent, integers=integers)
-        return cls(number.tolist(), ids[0].to_pylist(), ids[1].to_pylist(), values.tolist(), slim)
+        source, target = (x.to_pylist() for x in ids)
+        default = 1.0 if value == "float64" else 1
+        return cls(number.tolist(), source, target, values, default, slim)
 
 
 @dataclass(slots=True)
@@ -102,18 +112,18 @@ def value_at(node: Node, direction: str, target: Any) -> Any:
     return out if direction == "undirected" and node.id < target else into
 
 
-def apply_change(edges: dict[Any, Any], kind: int, target: Any, value: Any) -> str:
+def apply_change(edges: dict[Any, Any], kind: int, target: Any, value: Any, default: Any) -> str:
     """Change one of a vertex's edges; return which of `COUNTS` it was."""
     old = edges.get(target)
     if old is None:
         if kind != ADD:
             return "absent"
-        edges[target] = value
+        edges[target] = default if value is None else value
         return "added"
     if kind == REMOVE:
         del edges[target]
         return "removed"
-    if old == value:
+    if value is None or old == value:
         return "unchanged"
     edges[target] = value
     return "changed"

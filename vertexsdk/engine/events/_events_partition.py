@@ -328,7 +328,7 @@ class EventPartition:
                 number += 1
             elif k is not None:
                 a, b = batch.source[k], batch.target[k]
-                change = batch.kind[k], batch.value[k]
+                change = batch.kind[k], batch.value[k], batch.default
                 if where[0][k] == self.partition:
                     met = self._change(a, b, change, taken, "out")
                     taken.counts[met] += 1
@@ -344,15 +344,20 @@ class EventPartition:
         return taken
 
     def _change(
-        self, vertex: Any, other: Any, change: tuple[int, Any], taken: AppliedChanges, side: str
+        self,
+        vertex: Any,
+        other: Any,
+        change: tuple[int, Any, Any],
+        taken: AppliedChanges,
+        side: str,
     ) -> str:
         """Change an edge at one end of it; the vertex learns of it by a delta."""
-        kind, value = change
+        kind, value, default = change
         if kind != 0 and vertex not in self.nodes:
             return "absent"
         node, direction = self.node(vertex), self.plan.program.direction
         there, before = node.present, value_at(node, direction, other)
-        met = apply_change(node.out if side == "out" else node.into, kind, other, value)
+        met = apply_change(node.out if side == "out" else node.into, kind, other, value, default)
         after = value_at(node, direction, other)
         taken.effects += self._put(node, letter_of(node, other, before, after))
         if node.present != there:

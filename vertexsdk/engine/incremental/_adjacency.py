@@ -17,6 +17,7 @@ from vertexsdk.engine.incremental import _row_kernels as kernels
 from vertexsdk.engine.incremental._arena import Arena
 from vertexsdk.engine.incremental._row_edits import Edits, RowPool, in_parts
 from vertexsdk.engine.incremental._row_kernels import BACKWARD, DELETE, FORWARD
+from vertexsdk.graph.edge_attributes import is_left_out
 from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.graph.topology import Topology
 
@@ -141,7 +142,7 @@ class Adjacency:
             kind: uint8[k], see `Changes`.
             source, target: int32[k] places, -1 for vertices that have none; an edge without
                 direction has one spelling, see `cast`.
-            value: [k].
+            value: [k]; see `edge_attributes` for changes without one.
 
         Returns:
             One edit per edge, counts (see `edge_kernels`), and which changes were absent.
@@ -154,7 +155,10 @@ class Adjacency:
         place = self.out.find(a, b)
         pool = self.out.values()
         dtype = pool.dtype if self.out.valued and not self.bits else value.dtype
-        x = value[here].astype(dtype)
+        x = value[here]
+        keeps = is_left_out(x)
+        x[keeps] = 1
+        x = x.astype(dtype, copy=False)
         k = len(here)
         what, old, new = np.empty(k, np.uint8), np.empty(k, dtype), np.empty(k, dtype)
         head, missing = np.empty(k, np.int64), np.zeros(k, np.bool_)
@@ -164,7 +168,7 @@ class Adjacency:
         )
         resolve: Any = kernels.resolve
         found = resolve(
-            a, b, kind[here], x, place, pool, mode, what, old, new, head, numbers, missing
+            a, b, kind[here], x, keeps, place, pool, mode, what, old, new, head, numbers, missing
         )
         absent[here] = missing
         numbers[COUNTS.index("absent")] += len(absent) - k

@@ -46,11 +46,14 @@ def find_edges(first, last, row, key, start, stop, pool, out):  # type: ignore[n
 
 
 @njit
-def resolve(row, key, kind, value, place, pool_value, mode, what, old, new, head, counts, absent):  # type: ignore[no-untyped-def]
+def resolve(  # type: ignore[no-untyped-def]
+    row, key, kind, value, keeps, place, pool_value, mode, what, old, new, head, counts, absent
+):
     """What changes come to, edge by edge.
 
     Args:
         row, key, kind, value: of each change; those of one edge together, as they happen.
+        keeps: which changes have no value of their own; theirs is that of a new edge.
         place: of each change's entry in the pool, -1 where there is none.
         mode: NO_VALUES, VALUES, or BITS: an edge is there if its entry says FORWARD.
         what, old, new, head: by edge that changes: INSERT, DELETE or SET, the value before and
@@ -82,7 +85,7 @@ def resolve(row, key, kind, value, place, pool_value, mode, what, old, new, head
             elif kind[c] == _REMOVE:
                 counts[1] += 1
                 there = False
-            elif mode == VALUES and now != value[c]:
+            elif mode == VALUES and not keeps[c] and now != value[c]:
                 counts[2] += 1
                 now = value[c]
             else:

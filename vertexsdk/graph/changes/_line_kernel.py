@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.jit import njit
+from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT
 from vertexsdk.graph.load._text import LINE_BYTES, OK, _ends, _skip, parse_value
 from vertexsdk.graph.load._text import _integer as _int64
 
@@ -87,7 +88,7 @@ def parse_changes(
         named: ids are strings: `source` and `target` get their places, see `SIZE_BITS`.
         timed: the number of the field which holds a time, from 1; 0 for none.
         kind: 0, 1 or 2, or `BAD` or `ODD`, for which of the others only the last three hold.
-        value, whole: one is empty; values go into the other.
+        value, whole: one is empty; values go into the other, see `edge_attributes` for none.
         value_at: where a float is that the caller is to read, as it is `hard`; else -1.
         time: empty unless `timed`.
         line: the line's number, from 0; start, stop: its bounds.
@@ -143,6 +144,7 @@ def parse_changes(
                     good = q > p
                 elif len(whole) > 0:
                     good, x, q = _integer(buffer, p, end)
+                    good = good and x != NO_INT
                     whole[row] = x
                     if not good:
                         bad = _word(buffer, p, end) > p
@@ -167,9 +169,9 @@ def parse_changes(
             p = _skip(buffer, q, end)
         if fields == 3 or what == _REMOVE:
             if len(whole) > 0:
-                whole[row] = 1
+                whole[row] = NO_INT
             else:
-                value[row] = 1.0
+                value[row] = NO_FLOAT
         if good:
             good = (fields == 4 or (fields == 3 and what != _CHANGE)) and met >= timed
             bad = not good

@@ -12,7 +12,13 @@ from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import Deltas
 from vertexsdk.graph.changes.table import unfit_values
-from vertexsdk.graph.edge_attributes import attribute_types, pack_rows
+from vertexsdk.graph.edge_attributes import (
+    NO_FLOAT,
+    NO_INT,
+    attribute_types,
+    is_left_out,
+    pack_rows,
+)
 from vertexsdk.transport.transport import is_dataframe
 
 if TYPE_CHECKING:
@@ -73,20 +79,25 @@ def _values(value: NDArray[Any], dtype: str | None) -> NDArray[Any]:
     if attribute_types(dtype):
         if value.ndim == 2:
             return value
-        if value.dtype != object and (value != 1).any():
+        given = value[:0] if value.dtype == object else value[~is_left_out(value)]
+        if len(given):
             raise InputError(
-                f"a change has the single value {value[value != 1][0]}; edges have the attributes "
+                f"a change has the single value {given[0]}; edges have the attributes "
                 f"{', '.join(attribute_types(dtype))}: give a dict of them"
             )
         return pack_rows([None] * len(value) if value.dtype != object else value.tolist(), dtype)
     if value.dtype == object:
         first = next(x for x in value if x is not None)
         raise InputError(f"{excerpt(first)}: the program reads one value per edge; give a number")
-    unfit = np.flatnonzero(unfit_values(value, np.dtype(dtype)))
+    if value.dtype == dtype:
+        return value
+    none = is_left_out(value)
+    unfit = np.flatnonzero(unfit_values(value, np.dtype(dtype)) & ~none)
     if len(unfit):
         raise InputError(
             f"the value {value[unfit[0]]} of change {unfit[0] + 1}: the program reads "
             f"{dtype} edge values; give whole numbers that it can hold"
         )
-    with np.errstate(over="ignore"):
-        return value.astype(dtype, copy=False)
+    cast = np.where(none, 0, value).astype(dtype)
+    cast[none] = NO_INT if dtype == "int64" else NO_FLOAT
+    return cast

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.changes.line import ADD, CHANGE, REMOVE, SIGNS, WORDS, LineFormat
 from vertexsdk.graph.changes.table import check_columns, is_text, read_rows
-from vertexsdk.graph.edge_attributes import attribute_types
+from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, attribute_types, is_left_out
 from vertexsdk.graph.load.arrow import text_column
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ class Changes:
         kind: uint8[k], `ADD`, `REMOVE` or `CHANGE`.
         source: ids of the sources, an Arrow array of length k, int64 or strings.
         target: ids of the targets, of the same type.
-        value: float64[k] or int64[k]; 1 where an edge is added without a value. With several
-            attributes per edge, objects as `of` takes them, or int64[k, a], see `edge_attributes`.
+        value: float64[k] or int64[k]; where a change has none, NaN or the least int64. With
+            several attributes per edge, objects as `of` takes them, or int64[k, a]; see
+            `edge_attributes`.
         places: where each change was read, for error messages; or empty.
 
     Example:
@@ -68,8 +70,8 @@ class Changes:
         Args:
             rows: `(sign, source, target[, value])`; "+" adds an edge, "-" removes it, "~" gives
                 it another value. Ids are integers or strings, values are numbers; of edges with
-                several attributes, a dict of some or a tuple of all. What a change leaves out
-                stays as it is, and is 1 for a new edge.
+                several attributes, a dict of some or a tuple of all. A value or attribute that
+                "+" leaves out, or that is None, stays as it is, and is 1 for a new edge.
 
         Raises:
             InputError: an unknown sign, a row of another form, or a value that is no number.
@@ -79,14 +81,15 @@ class Changes:
         """
         kinds, sources, targets, values = [], [], [], []
         for row in rows:
-            if len(row) not in (3, 4) or row[0] not in SIGNS or (row[0] == "~" and len(row) < 4):
+            value = row[3] if len(row) == 4 else None
+            if len(row) not in (3, 4) or row[0] not in SIGNS or (row[0] == "~" and value is None):
                 raise InputError(
                     f"{excerpt(row)} is no change; write ('+', source, target[, value])"
                 )
             kinds.append(SIGNS[row[0]])
             sources.append(row[1])
             targets.append(row[2])
-            values.append(row[3] if len(row) == 4 else 1)
+            values.append(value)
         if any(isinstance(x, (int, np.integer)) and abs(int(x)) > 2**53 for x in values):
             # beside a float NumPy would round it; a whole float is as good an integer
             values = [
@@ -95,9 +98,9 @@ class Changes:
             ]
         if any(isinstance(x, Mapping | tuple) for x in values):
             several = np.empty(len(values), object)
-            for k, x in enumerate(values):
-                several[k] = None if isinstance(x, int) and x == 1 else x
-            return replace(cls.from_arrays(kinds, sources, targets), value=several)
+            several[:] = values
+            ones = np.ones(len(values))
+            return replace(cls.from_arrays(kinds, sources, targets, ones), value=several)
         return cls.from_arrays(kinds, sources, targets, values)
 
     @classmethod
@@ -106,7 +109,7 @@ class Changes:
         kind: ArrayLike,
         source: ArrayLike,
         target: ArrayLike,
-        value: ArrayLike | None = None,
+        value: ArrayLike | Sequence[float | None] | None = None,
     ) -> Changes:
         """Make changes from arrays of shape (k,).
 
@@ -114,33 +117,26 @@ class Changes:
             kind: `ADD`, `REMOVE` or `CHANGE` (0, 1, 2).
             source: ids of the sources, integers or strings.
             target: ids of the targets.
-            value: numbers; the default is 1 for every change.
+            value: numbers, or None where a change has no value; the default is none at all.
 
         Raises:
-            InputError: lengths differ, an unknown kind, a NaN, or an id beyond int64.
+            InputError: lengths differ, an unknown kind, a NaN, a `CHANGE` without a value, or an
+                id beyond int64.
 
-        >>> Changes.from_arrays([ADD, REMOVE], [1, 2], [2, 3]).value.tolist()
-        [1.0, 1.0]
+        >>> Changes.from_arrays([ADD, ADD], [1, 2], [2, 3], [0.5, None]).value.tolist()
+        [0.5, nan]
         """
         kinds, sources, targets = np.asarray(kind), _ids(source), _ids(target)
         if kinds.ndim != 1 or not np.isin(kinds, (ADD, REMOVE, CHANGE)).all():
             raise InputError("the kind of a change is ADD, REMOVE or CHANGE (0, 1 or 2)")
         kinds = kinds.astype(np.uint8)
-        try:
-            values = np.ones(len(kinds)) if value is None else np.asarray(value)
-        except ValueError:  # lists of different lengths
-            values = np.empty(0, object)
-        if len(kinds) == 0:
-            values = np.empty(0)
-        if values.ndim != 1 or values.dtype.kind not in "if" or np.isnan(values).any():
-            raise InputError(
-                "the values of changes must be numbers that int64 or float64 can hold, and none "
-                "of them NaN"
-            )
+        values, none = _values(value, len(kinds))
         if len({len(kinds), len(sources), len(targets), len(values)}) > 1:
             raise InputError(
                 "the arrays of changes differ in length; each change needs all of them"
             )
+        if (kinds[none] == CHANGE).any():
+            raise InputError("a change of a value needs one")
         return cls(kinds, sources, targets, values)
 
     @classmethod
@@ -196,6 +192,34 @@ class Changes:
     def are_integers(self) -> bool:
         """Whether all ids are int64."""
         return bool(pa.types.is_integer(self.source.type) and pa.types.is_integer(self.target.type))
+
+
+def _values(value: Any, size: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The values, and which changes have none."""
+    if size == 0:
+        return np.empty(0), np.zeros(0, np.bool_)
+    if value is None:
+        return np.full(size, NO_FLOAT), np.ones(size, np.bool_)
+    if isinstance(value, pa.Array | pa.ChunkedArray):
+        value = value.to_pylist() if value.null_count else value.to_numpy()
+    values, none = np.empty(0, object), np.zeros(0, np.bool_)
+    with suppress(ValueError):  # lists of different lengths
+        values = np.asarray(value)
+        none = np.zeros(values.shape, np.bool_)
+        if values.dtype == object:
+            none = np.array([x is None for x in values.tolist()], np.bool_)
+            values = np.asarray([1 if x is None else x for x in values.tolist()])
+    if values.ndim != 1 or values.dtype.kind not in "if" or is_left_out(values).any():
+        raise InputError(
+            "the values of changes must be numbers that int64 or float64 can hold, none of them "
+            "NaN or -2**63"
+        )
+    if none.all():
+        values = np.full(len(none), NO_FLOAT)
+    elif none.any():
+        values = values.astype(np.int64 if values.dtype.kind == "i" else np.float64)
+        values[none] = NO_FLOAT if values.dtype.kind == "f" else NO_INT
+    return values, none
 
 
 def _ids(ids: Any) -> Any:

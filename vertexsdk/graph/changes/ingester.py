@@ -41,8 +41,11 @@ class Ingester:
 
     # What a user calls in `ingest`. -------------------------------------------------------
 
-    def addEdge(self, source: Any, target: Any, value: Any = 1) -> None:
-        """Add an edge, or give the one that is there this value; or a dict of edge attributes."""
+    def addEdge(self, source: Any, target: Any, value: Any = None) -> None:
+        """Add an edge, or give the one that is there this value; or a dict of edge attributes.
+
+        What is left out stays as it is, and is 1 for a new edge.
+        """
         self._rows.append(("+", source, target, value))
 
     def removeEdge(self, source: Any, target: Any) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.errors import InputError, excerpt
-from vertexsdk.graph.edge_attributes import attribute_types, pack_rows
+from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, attribute_types, pack_rows
 
 __all__ = ["ADD", "CHANGE", "MOST_REASONS", "REMOVE", "SIGNS", "WORDS"]
 __all__ += ["BadLine", "BadLines", "Line", "LineFormat", "Places", "parse_line"]
@@ -87,8 +87,8 @@ class LineFormat:
 
     Attributes:
         integers: ids are int64, so that another id makes a line bad; else they are strings.
-        value: dtype of edge values; with "int64" a fraction makes a line bad. Or the types of
-            several attributes, see `edge_attributes`.
+        value: dtype of edge values, see `edge_attributes`; with "int64" a fraction makes a line
+            bad.
         timed: the number of the field, from 1, which holds a time; 0 for none.
     """
 
@@ -98,7 +98,7 @@ class LineFormat:
 
 
 class Line(NamedTuple):
-    """A parsed line."""
+    """A parsed line; what it leaves out of the value has the form of `edge_attributes`."""
 
     kind: int
     source: Any
@@ -140,7 +140,7 @@ def parse_line(text: str, form: LineFormat) -> Line | None:
         shown = {ADD: "+ source target [value]", REMOVE: "- source target"}
         raise ValueError(f"{len(fields)} fields; write {shown.get(kind, '~ source target value')}")
     source, target = _ends_of(fields, form)
-    value: Any = 1
+    value: Any = NO_INT if form.value == "int64" else NO_FLOAT
     if len(fields) == 4 and kind != REMOVE:
         value = _whole(fields[3]) if form.value == "int64" else _number(fields[3], "value")
     return Line(kind, source, target, value, time)
@@ -199,8 +199,8 @@ def _whole(field: str) -> int:
         number = int(_ascii_number(field))
     except ValueError:
         raise ValueError(f"value {excerpt(field)} is no number") from None
-    if not -(2**63) <= number < 2**63:
-        raise ValueError(f"value {excerpt(field)} is beyond int64")
+    if not NO_INT < number < 2**63:
+        raise ValueError(f"value {excerpt(field)} is no int64 value of an edge")
     return number
 
 

@@ -23,7 +23,7 @@ from vertexsdk.graph.changes.line import (
     Places,
     read_id,
 )
-from vertexsdk.graph.edge_attributes import attribute_types, left_out
+from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, attribute_types, is_left_out, left_out
 
 __all__ = ["check_columns", "is_text", "read_rows", "unfit_values"]
 
@@ -68,9 +68,9 @@ def read_rows(
     ends = [_ids(_flat(table[name]), form, checks, name) for name in ("source", "target")]
     value = _values(table, form, checks)
     kind = _KINDS[place]
-    if "value" in table.column_names:
-        absent = _flat(table["value"]).is_null().to_numpy(zero_copy_only=False)
-        checks.append((absent & (kind == WORDS["~"]), lambda _: "a change of a value needs one"))
+    if value.ndim == 1:
+        valueless = is_left_out(value) & (kind == WORDS["~"])
+        checks.append((valueless, lambda _: "a change of a value needs one"))
     time = np.empty(0)
     if time_column is not None:
         time = _times(_flat(table[time_column]), checks)
@@ -130,15 +130,18 @@ def _values(table: pa.Table, form: LineFormat, checks: Checks) -> NDArray[Any]:
     if types:
         return _attributes(table, types, left_out(form.value), checks)
     dtype = np.dtype(form.value or "float64")
-    if "value" not in table.column_names:
-        return np.ones(len(table), dtype)
+    none = NO_FLOAT if dtype.kind == "f" else NO_INT
+    if "value" not in table.column_names or pa.types.is_null(table["value"].type):
+        return np.full(len(table), none, dtype)
     column = _flat(table["value"])
     if not pa.types.is_floating(column.type) and not pa.types.is_integer(column.type):
         raise InputError(f"the changes: value is {column.type}; make it a number")
     numbers = pc.fill_null(column, 1).to_numpy(zero_copy_only=False)
     unfit = unfit_values(numbers, dtype)
-    checks.append((unfit, lambda k: f"value {numbers[k]} is no {dtype.name}"))
-    return np.asarray(np.where(unfit, 1, numbers).astype(dtype))
+    checks.append((unfit, lambda k: f"value {numbers[k]} is no {dtype.name} value of an edge"))
+    values = np.where(unfit, 1, numbers).astype(dtype)
+    values[column.is_null().to_numpy(zero_copy_only=False)] = none
+    return values
 
 
 def _attributes(
@@ -152,13 +155,12 @@ def _attributes(
             continue
         form = LineFormat(True, kind)
         column = table.select([name]).rename_columns(["value"])
-        there = _flat(table[name]).is_valid().to_numpy(zero_copy_only=False)
-        bits[there, k] = _values(column, form, checks)[there].view(np.int64)
+        bits[:, k] = _values(column, form, checks).view(np.int64)
     return bits
 
 
 def unfit_values(numbers: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.bool_]:
-    """Return which numbers a dtype of edge values cannot hold: NaN; for int64 also fractions.
+    """Return which numbers are no values of an edge: NaN; for int64 fractions and the least too.
 
     >>> unfit_values(np.array([2.0, 0.5, np.inf, 2.0**63]), np.dtype("int64")).tolist()
     [False, True, True, True]
@@ -167,9 +169,9 @@ def unfit_values(numbers: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.bool
     if dtype.kind == "f":
         unfit = np.isnan(numbers)
     elif numbers.dtype.kind != "f":
-        unfit = numbers > np.iinfo(np.int64).max
+        unfit = (numbers > np.iinfo(np.int64).max) | (numbers == NO_INT)
     else:
-        whole = (numbers >= -(2.0**63)) & (numbers < 2.0**63) & (np.floor(numbers) == numbers)
+        whole = (numbers > -(2.0**63)) & (numbers < 2.0**63) & (np.floor(numbers) == numbers)
         unfit = ~whole
     return unfit
 
