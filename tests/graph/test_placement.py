@@ -24,12 +24,12 @@ from vertexsdk.algorithms import (
 )
 from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.errors import InputError
-from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.partitioners import _metis as by_metis
 from vertexsdk.graph.partitioners._ldg_fennel import fennel, ldg
 from vertexsdk.graph.partitioners._partitioner import Partitioner
 from vertexsdk.graph.partitioners._structure import Structure
+from vertexsdk.graph.placement import Placement
 from vertexsdk.loops.main_loop import MainLoop
 from vertexsdk.loops.run import run
 from vertexsdk.program.program import Program

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.topologies import Edge, check, expected
-from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.load._blocks import edge_blocks, join_rows, read_edges, row_blocks
 from vertexsdk.graph.load._build_topology import (
     Variant,
@@ -20,6 +19,7 @@ from vertexsdk.graph.load._build_topology import (
     sort_edges,
 )
 from vertexsdk.graph.load._radix_sort import Chunk
+from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 
 SMALL = st.integers(-3, 12)

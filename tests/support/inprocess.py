@@ -25,7 +25,7 @@ from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine.bounded._rounds import Rounds, end_block
 from vertexsdk.engine.task import HopTask, RunCommand, RunReport, make_master
 from vertexsdk.errors import RunError
-from vertexsdk.graph._placement import Placement
+from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 from vertexsdk.program.analysis.delay_bound import by_blocks
 from vertexsdk.program.program import Program

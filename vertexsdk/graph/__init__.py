@@ -15,6 +15,7 @@ __all__ = [
     "load",
     "name_codes",
     "partitioners",
+    "placement",
     "string_ids",
     "topology",
     "vertex_file",

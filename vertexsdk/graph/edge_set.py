@@ -20,7 +20,6 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph._key_references import RefCountedKeys
-from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.checkpoint import put_edges, put_names
 from vertexsdk.graph.edge_attributes import no_values
@@ -29,6 +28,7 @@ from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load._blocks import Block, edge_blocks
 from vertexsdk.graph.load._jobs import Edges, LoadSpec
 from vertexsdk.graph.load._radix_sort import Chunk
+from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
 from vertexsdk.graph.vertex_file import VertexInput

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.id_hash import hash_partition
-from vertexsdk.graph._placement import Placement
+from vertexsdk.graph.placement import Placement
 
 __all__ = ["Topology"]
 

@@ -337,7 +337,9 @@ class EventsEngine(CanReadLoop):
         plan = self.family.plan
         if at.names is not None and plan.store is not None:
             with open_store(plan.store) as store:
-                segments.append(put_names(store, plan.loop, max(at.iteration - 1, 0), at.names))
+                segments.append(
+                    put_names(store, plan.loop, max(at.iteration - 1, 0), at.names.sorted)
+                )
         return segments
 
     def close(self) -> None:

@@ -16,8 +16,8 @@ from vertexsdk.arrays.packed_strings import take_strings
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.engine.incremental._partition_end import Steps
 from vertexsdk.engine.supersteps import SuperstepEnd, end_superstep
-from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.edge_attributes import no_values
+from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 
 __all__ = ["NewPartition", "partition_of"]

@@ -18,7 +18,6 @@ from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import RunError
 from vertexsdk.graph._id_index import Index
-from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.edge_attributes import no_values
 from vertexsdk.graph.load._radix_sort import (
     BACKWARD,
@@ -30,6 +29,7 @@ from vertexsdk.graph.load._radix_sort import (
     arrange,
 )
 from vertexsdk.graph.load.transpose import transpose
+from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 
 __all__ = [

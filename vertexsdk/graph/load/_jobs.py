@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.threads import default_threads
 from vertexsdk.errors import InputError, RunError
-from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load._blocks import (
     Block,
@@ -46,6 +45,7 @@ from vertexsdk.graph.load._lines import Codes, LineError, parse_chunk
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load._splits import Split
 from vertexsdk.graph.load.arrow import batch_chunk
+from vertexsdk.graph.placement import Placement
 from vertexsdk.transport.transport import Transport, Workers
 
 __all__ = [

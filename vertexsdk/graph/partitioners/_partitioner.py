@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError
-from vertexsdk.graph._placement import Placement
 from vertexsdk.graph.load.arrow import as_strings, id_array, id_column
 from vertexsdk.graph.partitioners._ldg_fennel import fennel, ldg
 from vertexsdk.graph.partitioners._metis import metis, require_metis
 from vertexsdk.graph.partitioners._structure import Structure
+from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
 from vertexsdk.transport.shipping import ship_function
