@@ -31,10 +31,11 @@ class History:
         rng = self.rng = random.Random(seed)
         self.strings, self.undirected = rng.random() < 0.5, rng.random() < 0.5
         self.program, self.url, self.partitions = program, url, rng.choice([1, 2, 7])
+        self.compiled = rng.choice(["require", False])
         self.params = {n: self.id(x) if n == "origin" else x for n, x in params.items()}
         self.edges: Edges = {self.pair(30): float(rng.randint(1, 9)) for _ in range(60)}
         self.main = MainLoop(
-            program, self.graph(), params=self.params, backend=url, loop="m", compiled="require"
+            program, self.graph(), params=self.params, backend=url, loop="m", compiled=self.compiled
         )
 
     def id(self, number: int) -> Any:

@@ -47,6 +47,7 @@ class LiveInProcess:
         named: vertices which are there without edges too.
         threads: of kernels.
         partitions: of the graph.
+        compiled: the methods are kernels.
         workers: processes which are given the tasks in turn, as far as what they hold goes; 0 is a
             new one for every task.
 
@@ -66,6 +67,7 @@ class LiveInProcess:
         undirected: bool = False,
         threads: int = 1,
         partitions: int = 1,
+        compiled: bool = True,
         workers: int = 1,
     ) -> None:
         why = why_not_incremental(program, undirected=undirected, strings=False, compiled=True)
@@ -79,7 +81,10 @@ class LiveInProcess:
         typed = [(s, t, dtype.type(x[0] if x else 1)) for s, t, *x in edges]
         whole.rows = adjacency(typed, whole.kinds, "out", undirected=undirected)
         plan = whole._plan(params or {}, partitions, threads)
-        plan = compile_program(plan, "require", False, lambda text: None, compile_plan)
+        if compiled:
+            plan = compile_program(plan, "require", False, lambda text: None, compile_plan)
+        elif plan.shape == "edge":
+            plan = replace(plan, shape="derived")
         self.plan: Plan = replace(plan, program=shippable(program))
         self.layout, self.workers, self.partitions = layout, workers, partitions
         key = f"inprocess-{os.getpid()}/live-{next(_numbers)}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from functools import reduce
 from types import ModuleType
 from typing import Any
@@ -18,19 +19,25 @@ from numpy.typing import NDArray
 from vertexsdk.compile._arithmetic import interpreted_class
 from vertexsdk.compile._intrinsics import random_key, random_step, random_unit
 from vertexsdk.compile._method_kernels import BLOCK
-from vertexsdk.compile.delivery import Delivery
+from vertexsdk.compile._python_values import (
+    as_array,
+    equal,
+    messages_array,
+    read_column,
+    write_column,
+)
+from vertexsdk.compile.delivery import Delivery, filled
 from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, LogEntry, MutationLog
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.errors import ProgramError, RunError, VertexError
 from vertexsdk.graph.edge_attributes import attribute_types, records
 from vertexsdk.graph.id_codec import IdCodec
 from vertexsdk.program.algebra import Algebra, VertexId
-from vertexsdk.program.fields import StateField
 from vertexsdk.program.program import ClassSpec, constant_of
 from vertexsdk.program.vertex import Aggregator, Delta, Target, Vertex
 
-__all__ = ["Cursor", "InterpretedMethods", "combiner", "equal", "random_key", "random_step",
-           "random_unit", "read_column", "write_column"]  # fmt: skip
+__all__ = ["Cursor", "InterpretedMethods", "combiner", "new_cursor", "random_key", "random_step"]
+__all__ += ["random_unit", "user_error"]
 
 Array = NDArray[Any]
 
@@ -42,12 +49,12 @@ class Cursor:
         self, v: VertexArrays, names: IdCodec | None, log: MutationLog, value: str | None = None
     ) -> None:
         t = v.topology
-        self.start = t.start
+        self.start, self.stop = t.start, t.stop
         self.target = t.target
         self.attributes = [*attribute_types(value)]
         self.value = None if t.value is None else records(t.value, value)
         self.reverse = t.reverse
-        self.slot_ids = np.concatenate([t.ids, t.ghost_ids])
+        self.slot_ids = np.concatenate([t.ids, t.ghost_ids]) if len(t.ghost_ids) else t.ids
         self.names = names
         self.log = log
         self.index = -1
@@ -72,7 +79,7 @@ class Cursor:
     def targets(self) -> list[Target]:
         """The consumers of the current vertex, in ascending order of ids."""
         if self._targets is None:
-            lo, hi = int(self.start[self.index]), int(self.start[self.index + 1])
+            lo, hi = int(self.start[self.index]), int(self.stop[self.index])
             ids = self.slot_ids[self.target[lo:hi]].tolist()
             if self.names is not None:
                 ids = [self.names.decode(i) for i in ids]
@@ -106,11 +113,10 @@ class Cursor:
             self._edge(target.edge, value)
             return
         code = self._code(target)
-        lo, hi = int(self.start[self.index]), int(self.start[self.index + 1])
-        row = self.slot_ids[self.target[lo:hi]]
-        edge = int(np.searchsorted(row, code))
-        if edge < hi - lo and row[edge] == code:
-            self._edge(lo + edge, value)
+        lo, hi = int(self.start[self.index]), int(self.stop[self.index])
+        edges = np.flatnonzero(self.slot_ids[self.target[lo:hi]] == code)
+        if len(edges):
+            self._edge(lo + int(edges[0]), value)
         else:
             self.log.add(LogEntry(EMIT, self.index, code, message=value))
 
@@ -127,7 +133,7 @@ class Cursor:
 
     def emit_all(self, value: Any) -> None:
         """Send along every edge."""
-        lo, hi = int(self.start[self.index]), int(self.start[self.index + 1])
+        lo, hi = int(self.start[self.index]), int(self.stop[self.index])
         if self.uniform:
             if lo < hi:
                 self._edge(lo, value)
@@ -187,6 +193,15 @@ class InterpretedMethods:
         self.names = names
         self.vertex = new_cursor(spec, params, num_vertices, loop, names)
 
+    @property
+    def num_vertices(self) -> int:
+        """The number of vertices of the whole graph, as methods read it."""
+        return self.vertex.num_vertices
+
+    @num_vertices.setter
+    def num_vertices(self, count: int) -> None:
+        self.vertex.num_vertices = count
+
     def _each(
         self,
         v: VertexArrays,
@@ -201,7 +216,8 @@ class InterpretedMethods:
         vertex, space = self.vertex, self.vertex.__dict__
         vertex._runtime = cursor
         cursor.seed, cursor.step = self.seed, step
-        ids = v.topology.ids[todo].tolist()
+        t: Any = v.topology
+        ids = (t.vertices if isinstance(t, _Rows) else t.ids)[todo].tolist()
         if self.names is not None:
             ids = [self.names.decode(i) for i in ids]
         old: dict[str, list[Any]] = {}
@@ -352,7 +368,7 @@ class InterpretedMethods:
             then = (
                 v.tracked[self.column(name)][todo]
                 if self.tolerance > 0
-                else _as_array(old, f, self.names)
+                else as_array(old, f, self.names)
             )
             if f.dtype.kind == "f":
                 with np.errstate(invalid="ignore"):
@@ -380,6 +396,8 @@ class InterpretedMethods:
 
         The arguments are those of `gather`.
         """
+        if self.shape == "derived":
+            return self._scatter_derived(v, delivery, todo, iteration)
         vertex, algebra = self.vertex, delivery.algebra
         cursor = Cursor(v, self.names, log, self.spec.value_dtype)
         cursor.uniform = self.shape == "uniform"
@@ -434,6 +452,145 @@ class InterpretedMethods:
         v.msg[senders] = values[changed]
         return delivery.push([(senders, old)], v.msg, v.agg)
 
+    # Where no messages are kept, they follow from the state at the last scatter. ---------------
+
+    def _scatter_derived(
+        self, v: VertexArrays, delivery: Delivery, todo: Array, iteration: int
+    ) -> int:
+        t = v.topology
+        edges, sources = entries_of(todo, t.start, t.stop)
+        values = None if t.value is None else t.value[edges]
+        old = filled(len(edges), delivery.algebra)
+        if iteration > 0:
+            old = self.offers(v, delivery, sources, t.target[edges], values)
+        for column, state in v.tracked.items():
+            state[todo] = v.states[column][todo]
+        new = self.offers(v, delivery, sources, t.target[edges], values)
+        some = np.flatnonzero((old != new) & ((old == old) | (new == new)))
+        self.module.apply_each(
+            t.target[edges[some]], old[some], new[some], v.agg, delivery.ch, delivery.list,
+            delivery.counts,
+        )  # fmt: skip
+        return len(edges)
+
+    def offers(
+        self,
+        v: VertexArrays,
+        delivery: Delivery,
+        sources: Array,
+        targets: Array,
+        values: Array | None,
+    ) -> Array:
+        """The messages of vertices, by their state at the last scatter, along edges of values.
+
+        Args:
+            sources: of each edge (int32[k]).
+            targets: of each edge.
+            values: of each edge; None where edges have none.
+        """
+        places, inverse = np.unique(sources, return_inverse=True)
+        ends = np.cumsum(np.bincount(inverse, minlength=len(places)))
+        order = np.argsort(inverse, kind="stable")
+        rows = _Rows(v.topology, ends, targets[order], None if values is None else values[order])
+        log = MutationLog(delivery.algebra, self.spec.value_dtype)
+        states = {column: x[places] for column, x in v.tracked.items()}
+        arrays = replace(v, topology=rows, states=states)  # type: ignore[arg-type]
+        cursor = Cursor(arrays, self.names, log, self.spec.value_dtype)
+        ids = v.topology.ids[places]
+        rows.vertices = ids
+
+        def call(k: int, i: int) -> None:
+            self.vertex.scatter(1)
+
+        none = {name: a.identity for name, a in self.spec.aggregators.items()}
+        everyone = np.arange(len(places), dtype=np.int32)
+        step = random_step("scatter", 1)
+        self._guard(
+            "scatter",
+            lambda: self._each(arrays, everyone, none, dict(none), cursor, call, step),
+        )
+        sent = filled(len(sources), delivery.algebra)
+        sent[cursor.edges] = messages_array(cursor.values, delivery.algebra, self.names, self.spec)
+        messages = filled(len(sources), delivery.algebra)
+        messages[order] = sent
+        return messages
+
+    def _combined(
+        self,
+        v: VertexArrays,
+        delivery: Delivery,
+        slots: Array,
+        counts: Callable[[Array, Array], Array] | None,
+    ) -> Array:
+        """What producers send to each slot, those for which `counts` says so."""
+        t = v.topology
+        entries, rows = entries_of(np.arange(len(slots)), t.in_start[slots], t.in_stop[slots])
+        sources = t.in_source[entries]
+        if counts is not None:
+            some = counts(sources, slots[rows])
+            entries, rows, sources = entries[some], rows[some], sources[some]
+        values = None
+        if t.value is not None and t.in_value is not None:
+            values = t.in_value[entries]
+        messages = self.offers(v, delivery, sources, slots[rows], values)
+        out = filled(len(slots), delivery.algebra)
+        rule = np.minimum if delivery.algebra.kind == "min" else np.maximum
+        rule.at(out, rows, messages)
+        return out
+
+    def repair(
+        self, v: VertexArrays, delivery: Delivery, slots: Array, aggregates: dict[str, Any]
+    ) -> None:
+        """Recompute slots (int32) whose best message was withdrawn."""
+        v.agg[slots] = self._combined(v, delivery, slots, None)
+
+    def support(
+        self, v: VertexArrays, delivery: Delivery, todo: Array, gone: Array, want: Array
+    ) -> Array:
+        """What producers of lower levels, which are not gone, give to each of `todo`."""
+        level = v.level
+        assert level is not None
+        return self._combined(
+            v, delivery, todo, lambda u, s: (level[u] < level[s]) & (gone[u] == 0)
+        )
+
+    def dependants(
+        self, v: VertexArrays, delivery: Delivery, vertices: Array, seen: Array, mark: Array
+    ) -> Array:
+        """Targets not marked to which `vertices` sent nothing worse than they saw; marks them."""
+        t = v.topology
+        edges, sources = entries_of(vertices, t.start, t.stop)
+        targets = t.target[edges]
+        values = None if t.value is None else t.value[edges]
+        messages = self.offers(v, delivery, sources, targets, values)
+        rule = np.minimum if delivery.algebra.kind == "min" else np.maximum
+        reached = (mark[targets] == 0) & (rule(messages, seen[targets]) == messages)
+        result: Array = np.unique(targets[reached]).astype(np.int32)
+        mark[result] = 1
+        return result
+
+
+class _Rows:
+    """Rows of edges that need not be in the graph, as a cursor takes them; see `Topology`."""
+
+    reverse = None
+    ghost_ids = np.zeros(0, np.int64)
+
+    def __init__(self, topology: Any, ends: Array, target: Array, value: Array | None) -> None:
+        self.ids = topology.ids  # of the targets
+        self.vertices = topology.ids  # of the rows
+        self.start = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
+        self.stop, self.target, self.value = ends, target, value
+
+
+def entries_of(rows: Array, start: Array, stop: Array) -> tuple[Array, Array]:
+    """The places (int64) of the entries of some rows, and the row of each."""
+    first = start[rows]
+    lengths = stop[rows] - first
+    before = np.cumsum(lengths) - lengths
+    places = np.arange(lengths.sum()) + np.repeat(first - before, lengths)
+    return places, np.repeat(rows, lengths)
+
 
 def combiner(algebra: Algebra) -> Callable[[Any, Any], Any]:
     """Return combine for whole messages: element by element where they are vectors."""
@@ -483,100 +640,3 @@ def user_error(spec: ClassSpec, what: str, error: BaseException) -> RunError:
             place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}: "
         trace = trace.tb_next
     return RunError(f"{place}{spec.name}.{what}: {type(error).__name__}: {error}")
-
-
-def read_column(column: Array, todo: Array, f: StateField, names: IdCodec | None) -> list[Any]:
-    """Return a column's values at `todo` as Python values (NumPy rows for vectors)."""
-    if f.size is not None:
-        return [row.copy() for row in column[todo]]
-    values: list[Any] = column[todo].tolist()
-    if names is not None and f.type is VertexId:
-        values = [names.decode(x) for x in values]
-    return values
-
-
-def _as_array(values: list[Any], f: StateField, names: IdCodec | None) -> Array:
-    if names is not None and f.type is VertexId:
-        values = [names.encode(x) for x in values]
-    result: Array = np.array(values, f.dtype).reshape(len(values), *f.shape)
-    return result
-
-
-def write_column(
-    column: Array,
-    todo: Array,
-    values: list[Any],
-    f: StateField,
-    names: IdCodec | None,
-    spec: ClassSpec,
-) -> None:
-    """Store Python values at `todo`.
-
-    Raises:
-        ProgramError: the field's type cannot hold one of them.
-    """
-    if f.dtype == object:
-        for i, x in zip(todo.tolist(), values, strict=True):
-            column[i] = x
-        return
-    if names is not None and f.type is VertexId:
-        values = [names.encode(x) for x in values]
-    if not values:
-        return
-    type_name = f"{f.type.__name__}{'' if f.size is None else f'[{f.size}]'}"
-    column[todo] = _checked_array(
-        values, f.dtype, f.shape, spec, f"field {f.name} is {type_name}, it was set to"
-    )
-
-
-def messages_array(
-    values: list[Any], algebra: Any, names: IdCodec | None, spec: ClassSpec
-) -> Array:
-    """Return messages as an array of the algebra's dtype, (n,) or (n, size).
-
-    Raises:
-        ProgramError: the algebra's type cannot hold one of them.
-    """
-    if algebra.dtype == object:
-        out: Array = np.empty(len(values), object)
-        for k, x in enumerate(values):
-            out[k] = x
-        return out
-    if names is not None and algebra.type is VertexId:
-        values = [names.encode(x) for x in values]
-    size = () if algebra.size is None else (algebra.size,)
-    if not values:
-        return np.empty((0, *size), algebra.dtype)
-    complaint = f"messages are {algebra}, scatter sent"
-    return _checked_array(values, algebra.dtype, size, spec, complaint).astype(algebra.dtype)
-
-
-def _checked_array(
-    values: list[Any],
-    dtype: np.dtype[Any],
-    shape: tuple[int, ...],
-    spec: ClassSpec,
-    complaint: str,
-) -> Array:
-    """Return values of this shape as an array whose numbers `dtype` can hold.
-
-    Raises:
-        ProgramError: one has another shape or type; `complaint`, then the value.
-    """
-    allowed = {"f": "fiub", "i": "iub", "b": "b"}[dtype.kind]
-    array = np.array([np.asarray(x) for x in values]) if shape else np.array(values)
-    if array.dtype.kind not in allowed or array.shape[1:] != shape:
-        bad = next(
-            (x for x in values if np.asarray(x).dtype.kind not in allowed or np.shape(x) != shape),
-            values[0],
-        )
-        raise ProgramError(f"{spec.file}:{spec.line}: {spec.name}: {complaint} {bad!r}")
-    return array
-
-
-def equal(a: Any, b: Any) -> bool:
-    """Whether two messages or objects of a state field are equal, arrays element by element."""
-    if a is b:
-        return True
-    result = a == b
-    return bool(result) if not isinstance(result, np.ndarray) else bool(result.all())

@@ -17,7 +17,7 @@ from vertexsdk.arrays.packed_strings import unpack_strings
 from vertexsdk.arrays.threads import run_all
 from vertexsdk.compile._intrinsics import random_key, random_step
 from vertexsdk.compile._method_kernels import BLOCK
-from vertexsdk.compile.delivery import Delivery
+from vertexsdk.compile.delivery import Delivery, filled
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.graph.edge_attributes import no_values, records
@@ -329,6 +329,44 @@ class NativeMethods:
             t.in_source if direct else delivery.in_index, direct, v.msg, v.agg,
             delivery.algebra.identity, *self.derived_arguments(v, delivery, t.in_value, num),
         )  # fmt: skip
+
+    def offers(
+        self,
+        v: VertexArrays,
+        delivery: Delivery,
+        sources: Array,
+        targets: Array,
+        values: Array | None,
+    ) -> Array:
+        """See `InterpretedMethods.offers`."""
+        out = filled(len(sources), delivery.algebra)
+        given = None
+        if values is not None:
+            given = np.ascontiguousarray(values)
+            given.flags.writeable = False
+        arguments = self.derived_arguments(v, delivery, given)
+        self.module.offers(np.ascontiguousarray(sources), out, *arguments)
+        return out
+
+    def support(
+        self, v: VertexArrays, delivery: Delivery, todo: Array, gone: Array, want: Array
+    ) -> Array:
+        """See `InterpretedMethods.support`; what comes to `want` need not be looked at further."""
+        t = v.topology
+        out = np.empty(len(todo), v.agg.dtype)
+        self.module.support(
+            todo, t.in_start, t.in_stop, t.in_source, v.level, gone, want,
+            delivery.algebra.identity, out, *self.derived_arguments(v, delivery, t.in_value),
+        )  # fmt: skip
+        return out
+
+    def dependants(
+        self, v: VertexArrays, delivery: Delivery, vertices: Array, seen: Array, mark: Array
+    ) -> Array:
+        """See `InterpretedMethods.dependants`."""
+        out = np.empty(len(mark), np.int32)
+        arguments = self.derived_arguments(v, delivery, None)
+        return out[: self.module.dependants(vertices, seen, mark, out, *arguments)]
 
     def derived_arguments(
         self,

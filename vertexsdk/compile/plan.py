@@ -183,7 +183,7 @@ def delivery_module(algebra: Algebra) -> ModuleType:
             return load_module(head + deliver_source(algebra))
         except CannotCompile:
             pass
-    from vertexsdk.compile.interpreter import equal
+    from vertexsdk.compile._python_values import equal
 
     bound: dict[str, object] = {"_equal": equal, "_jit": _no_jit, "_combine": algebra.combine}
     if algebra.inverse is not None:

@@ -96,6 +96,7 @@ class History:
             undirected=undirected,
             threads=1 + seed % 2,
             partitions=(1, 2, 7)[seed // 2 % 3],
+            compiled=seed // 6 % 2 == 0,
             workers=seed % 3,
         )
 

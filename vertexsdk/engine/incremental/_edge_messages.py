@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.compile.delivery import Delivery, filled
+from vertexsdk.compile.interpreter import InterpretedMethods
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine.incremental._row_edits import Edits, distinct
@@ -25,7 +26,9 @@ Array = NDArray[Any]
 class EdgeMessages:
     """What the edges of one partition carry, in the program's shape of messages."""
 
-    def __init__(self, shape: str, methods: NativeMethods, delivery: Delivery) -> None:
+    def __init__(
+        self, shape: str, methods: NativeMethods | InterpretedMethods, delivery: Delivery
+    ) -> None:
         self.derived = shape == "derived"
         self.methods, self.delivery = methods, delivery
 
@@ -37,8 +40,8 @@ class EdgeMessages:
         if not self.derived:
             before &= edits.what == DELETE  # a value is not read
             after &= edits.what == INSERT
-        old[before] = self._edge_messages(v, edits.row[before], edits.old[before])
-        new[after] = self._edge_messages(v, edits.row[after], edits.new[after])
+        old[before] = self._edge_messages(v, edits.where(before), edits.old[before])
+        new[after] = self._edge_messages(v, edits.where(after), edits.new[after])
         return old, new
 
     def deliver(
@@ -66,40 +69,31 @@ class EdgeMessages:
         )
         return distinct(edits.key[lost], v.topology.n)
 
-    def _edge_messages(self, v: VertexArrays, sources: Array, values: Array) -> Array:
-        """The messages of sources along edges with these values."""
+    def _edge_messages(self, v: VertexArrays, edits: Edits, values: Array) -> Array:
+        """The messages along edges with these values."""
         if not self.derived:
-            return v.msg[sources]
-        out = filled(len(sources), self.delivery.algebra)
-        sources = np.ascontiguousarray(sources)
-        given = None
-        if v.topology.value is not None:
-            given = np.ascontiguousarray(values)
-            given.flags.writeable = False
-        arguments = self.methods.derived_arguments(v, self.delivery, given)
-        self.methods.module.offers(sources, out, *arguments)
-        return out
+            return v.msg[edits.row]
+        given = None if v.topology.value is None else values
+        return self.methods.offers(v, self.delivery, edits.row, edits.key, given)
 
     def support(self, v: VertexArrays, want: Array, todo: Array, gone: Array) -> Array:
         """What producers of lower levels, which are not gone, give to each of `todo`."""
         d, t = self.delivery, v.topology
-        out = np.empty(len(todo), v.agg.dtype)
-        head = (todo, t.in_start, t.in_stop)
-        tail = (v.level, gone, want, d.algebra.identity, out)
         if self.derived:
-            arguments = self.methods.derived_arguments(v, d, t.in_value)
-            self.methods.module.support(*head, t.in_source, *tail, *arguments)
-        else:
-            d.module.support(*head, t.in_source, t.in_source, v.msg, *tail)
+            return self.methods.support(v, d, todo, gone, want)
+        out = np.empty(len(todo), v.agg.dtype)
+        d.module.support(
+            todo, t.in_start, t.in_stop, t.in_source, t.in_source, v.msg, v.level, gone, want,
+            d.algebra.identity, out,
+        )  # fmt: skip
         return out
 
     def dependants(self, v: VertexArrays, vertices: Array, seen: Array, mark: Array) -> Array:
         """Targets not marked to which `vertices` sent nothing worse than they saw; marks them."""
         d, t = self.delivery, v.topology
-        out = np.empty(len(mark), np.int32)
         if self.derived:
-            arguments = self.methods.derived_arguments(v, d, None)
-            count = self.methods.module.dependants(vertices, seen, mark, out, *arguments)
-        else:
-            count = d.module.dependants(vertices, t.start, t.stop, t.target, v.msg, seen, mark, out)
-        return out[:count]
+            return self.methods.dependants(v, d, vertices, seen, mark)
+        out = np.empty(len(mark), np.int32)
+        return out[
+            : d.module.dependants(vertices, t.start, t.stop, t.target, v.msg, seen, mark, out)
+        ]

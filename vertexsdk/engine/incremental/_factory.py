@@ -66,7 +66,10 @@ def _taken_over(
     if graph.partitions > 1 and not plan.resident:
         return None  # its partitions tell each other what they did several times a command
     if plan.kernels[0] is None:
-        return None
+        if info.string_ids:
+            return None
+        if plan.shape == "edge":  # messages follow from fields and the value of an edge
+            plan = replace(plan, shape="derived")
     if plan.initial is not None and plan.initial.value.changing is not None:
         return None
     names = None

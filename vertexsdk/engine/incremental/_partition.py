@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.json_values import to_scalars
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.mutation_log import MutationLog
-from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine._master import IterationStats, combine_aggregates
@@ -52,7 +51,7 @@ class IncrementalPartition:
     """The vertices, edges and messages of a loop with one partition, whose graph changes.
 
     Args:
-        plan: of the loop; one class, compiled, messages per vertex or derived.
+        plan: of the loop; one class, messages per vertex or derived.
         layout: of the adjacency.
         arena: where it is; `create` fills a new one.
         partition: its number.
@@ -68,9 +67,7 @@ class IncrementalPartition:
         self.index = VertexIndex(arena, plan.threads)
         self.names = VertexNames(arena)
         self.module = delivery_module(self.algebra)
-        methods = methods_of(plan, 0, self.module)[0]
-        assert isinstance(methods, NativeMethods)
-        self.methods = methods
+        self.methods = methods_of(plan, 0, self.module)[0]
         self.comparing = self.algebra.kind != "sum"  # and so values are trimmed
         self.refused = False  # the changes of the last batch
 

@@ -27,7 +27,7 @@ def why_not_incremental(
     counting = {"scatter"} if facts.message_kind == "sum" else {"init", "gather", "scatter"}
     return first_reason(
         (strings and facts.draws, "random numbers follow from names, and vertex ids are strings"),
-        (not compiled, "the program runs interpreted"),
+        (strings and not compiled, "vertex ids are strings, and the program runs interpreted"),
         (isinstance(spec.cls.edge, Mapping), "edges have several attributes"),
         (
             spec.algebra is None or facts.volatile or spec.producers,
