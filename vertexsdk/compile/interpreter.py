@@ -523,15 +523,13 @@ class InterpretedMethods:
         counts: Callable[[Array, Array], Array] | None,
     ) -> Array:
         """What producers send to each slot, those for which `counts` says so."""
-        t = v.topology
+        t: Any = v.topology
         entries, rows = entries_of(np.arange(len(slots)), t.in_start[slots], t.in_stop[slots])
         sources = t.in_source[entries]
         if counts is not None:
             some = counts(sources, slots[rows])
             entries, rows, sources = entries[some], rows[some], sources[some]
-        values = None
-        if t.value is not None and t.in_value is not None:
-            values = t.in_value[entries]
+        values = None if t.value is None else t.in_value[entries]
         messages = self.offers(v, delivery, sources, slots[rows], values)
         out = filled(len(slots), delivery.algebra)
         rule = np.minimum if delivery.algebra.kind == "min" else np.maximum

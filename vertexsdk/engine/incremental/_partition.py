@@ -255,9 +255,11 @@ class IncrementalPartition:
                 changed = old != told["msg"]
                 delivery.push([(places[changed], old[changed])], v.msg, v.agg)
         else:
+            changed = np.zeros(len(places), np.bool_)
             for name, column in v.states.items():
+                changed |= column[places] != told[f"state.{name}"]
                 column[places] = told[f"state.{name}"]
-            for iteration, some in ((0, places[~heard]), (1, places[heard])):
+            for iteration, some in ((0, places[~heard]), (1, places[heard & changed])):
                 self._scatter(some, iteration)
         if not delivery.due:
             self._schedule(delivery.finish(v.msg, v.agg))
