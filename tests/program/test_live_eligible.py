@@ -87,7 +87,7 @@ class Weighed(Shared):
 
 
 def why(cls: type[Vertex]) -> str | None:
-    return why_not_incremental(Program(cls), undirected=False, strings=False, compiled=True)
+    return why_not_incremental(Program(cls), undirected=False, strings=False)
 
 
 @pytest.mark.parametrize(

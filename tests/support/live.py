@@ -70,7 +70,7 @@ class LiveInProcess:
         compiled: bool = True,
         workers: int = 1,
     ) -> None:
-        why = why_not_incremental(program, undirected=undirected, strings=False, compiled=True)
+        why = why_not_incremental(program, undirected=undirected, strings=False)
         assert why is None, why
         layout = layout_of(program, undirected=undirected)
         assert layout is not None

@@ -539,8 +539,15 @@ def names_of(plan: Plan) -> IdCodec | None:
     return _decoders[key]
 
 
-def methods_of(plan: Plan, num_vertices: int, module: Any) -> list[Methods]:
-    """The methods of every class of the plan's program, as kernels or to be interpreted."""
+def methods_of(
+    plan: Plan, num_vertices: int, module: Any, names: IdCodec | None = None
+) -> list[Methods]:
+    """The methods of every class of the plan's program, as kernels or to be interpreted.
+
+    Args:
+        names: of string ids; by default those of the plan.
+    """
+    names = names or names_of(plan)
     made: list[Methods] = []
     for kind, (spec, text) in enumerate(zip(plan.program.classes, plan.kernels, strict=True)):
 
@@ -559,7 +566,7 @@ def methods_of(plan: Plan, num_vertices: int, module: Any) -> list[Methods]:
             made.append(
                 InterpretedMethods(
                     spec, column, module, plan.shape, plan.params, num_vertices,
-                    plan.tolerance, names_of(plan), plan.sees, plan.forked, plan.seed,
+                    plan.tolerance, names, plan.sees, plan.forked, plan.seed,
                 )
             )  # fmt: skip
     return made

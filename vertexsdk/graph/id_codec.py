@@ -1,14 +1,13 @@
 """String vertex ids: the engine computes with codes, an interpreted method sees strings.
 
-A code is the rank of its string among all ids of the graph, so codes and strings order alike.
+Codes and strings order alike, see `StringIds` and `NameCodes`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from vertexsdk.errors import RunError, excerpt
-from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.algebra import INT_MAX, INT_MIN
 
 __all__ = ["BOTTOM", "TOP", "IdCodec"]
@@ -44,10 +43,20 @@ TOP, BOTTOM = _Extreme("<none>"), _Extreme("<none>")
 TOP.code, BOTTOM.code = INT_MAX, INT_MIN
 
 
-class IdCodec:
-    """The strings of a graph in code order, seen from an interpreted method."""
+class NamedCodes(Protocol):
+    """The codes of strings, looked up one by one."""
 
-    def __init__(self, codes: StringIds) -> None:
+    def name(self, code: int) -> str:
+        """Return the string of a code."""
+
+    def code(self, name: str) -> int:
+        """Return the code of a string, -1 where it has none."""
+
+
+class IdCodec:
+    """The strings of a graph by their codes, seen from an interpreted method."""
+
+    def __init__(self, codes: NamedCodes) -> None:
         self._codes = codes
         self._name_of: dict[int, str] = {INT_MAX: TOP, INT_MIN: BOTTOM}
         self._code_of: dict[str, int] = {}
@@ -56,7 +65,7 @@ class IdCodec:
         """Return the string of a code."""
         name = self._name_of.get(code)
         if name is None:
-            name = self._name_of[code] = str(self._codes.sorted[code].as_py())
+            name = self._name_of[code] = self._codes.name(code)
         return name
 
     def encode(self, name: Any) -> int:
@@ -73,7 +82,7 @@ class IdCodec:
             return int(name)
         code = self._code_of.get(name)
         if code is None:
-            code = self._code_of[name] = int(self._codes.find([name])[0])
+            code = self._code_of[name] = self._codes.code(name)
         if code < 0:
             raise RunError(
                 f"vertex {excerpt(name)} is not in the graph; with string ids list new vertices in "

@@ -68,6 +68,14 @@ class StringIds:
         codes = pc.index_in(wanted, value_set=self.sorted)
         return np.asarray(pc.cast(pc.fill_null(codes, -1), pa.int64()))
 
+    def name(self, code: int) -> str:
+        """Return the name of a code."""
+        return str(self.sorted[code].as_py())
+
+    def code(self, name: str) -> int:
+        """Return the code of a name, -1 where the graph has none."""
+        return int(self.find([name])[0])
+
     def packed(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Return the ids of some codes (int64[n]) as (offsets int64[n + 1], UTF-8 bytes)."""
         return pack_arrow(pc.take(self.sorted, pa.array(codes)))

@@ -65,11 +65,8 @@ def _taken_over(
     plan = run.plan(info)
     if graph.partitions > 1 and not plan.resident:
         return None  # its partitions tell each other what they did several times a command
-    if plan.kernels[0] is None:
-        if info.string_ids:
-            return None
-        if plan.shape == "edge":  # messages follow from fields and the value of an edge
-            plan = replace(plan, shape="derived")
+    if plan.kernels[0] is None and plan.shape == "edge":
+        plan = replace(plan, shape="derived")  # they follow from fields and the value of an edge
     if plan.initial is not None and plan.initial.value.changing is not None:
         return None
     names = None
@@ -110,7 +107,7 @@ def _integers_but_for_parameters(setting: Setting, loaded: Graph) -> bool:
 def _why_not(setting: Setting, *, strings: bool) -> str | None:
     return why_not_incremental(
         setting.program, strings=strings,
-        undirected=setting.graph.undirected, compiled=bool(setting.options.compiled),
+        undirected=setting.graph.undirected,
     )  # fmt: skip
 
 

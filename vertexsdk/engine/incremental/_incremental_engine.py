@@ -92,10 +92,12 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         Args:
             named: ids (ascending) of the vertices which are there without edges too.
         """
-        step = None if self.names is None else code_step(self._told)
-        report = self._job(
-            IncrementalCommand(0, create=CreatePartition(tuple(topologies), named, step))
-        )
+        create = CreatePartition(tuple(topologies), named)
+        if self.names is not None:
+            create = replace(create, code_step=code_step(self._told))
+            if self.plan.kernels[0] is None:  # whose methods see the names of mirrors too
+                create = replace(create, names=self.names.at(np.arange(self._told))[1])
+        report = self._job(IncrementalCommand(0, create=create))
         there = np.zeros(self._told, np.bool_)
         if self.names is not None:
             there[report.ranks] = True

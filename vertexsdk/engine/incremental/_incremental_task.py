@@ -6,7 +6,7 @@ import pickle
 import resource
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -44,6 +44,7 @@ class CreatePartition:
     topologies: tuple[str, ...]
     named: NDArray[np.int64]  # ids, or ranks of names, ascending
     code_step: int | None = None  # between the codes of names; None where ids are integers
+    names: tuple[NDArray[np.int64], NDArray[np.uint8]] | None = None  # all; None: those it has
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +219,9 @@ class IncrementalTask:
         shared_memory.drop(key)
         value = self.plan.program.value_dtype
         part = yield from partition_of(t, self.layout, create.named, create.code_step, value)
+        if create.names is not None and create.code_step is not None:
+            codes = np.arange(1, len(create.names[0])) * create.code_step
+            part = replace(part, names=(codes, *create.names))
         each = 16 if t.value is not None else 8
         path = shared_memory.directory(key, 2 * each * part.topology.m + 100 * part.topology.n)
         live = IncrementalPartition(self.plan, self.layout, Arena(path, fresh=True), partition)

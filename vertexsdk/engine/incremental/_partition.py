@@ -11,7 +11,7 @@ A vertex that goes keeps its place, in case it returns, until most places are of
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine._master import IterationStats, combine_aggregates
-from vertexsdk.engine._processor import merged, methods_of
+from vertexsdk.engine._processor import Methods, merged, methods_of
 from vertexsdk.engine._trimming import MESSAGES_WORSE, unsupported, withdraw
 from vertexsdk.engine.incremental._adjacency import Adjacency
 from vertexsdk.engine.incremental._arena import Arena
@@ -38,6 +38,7 @@ from vertexsdk.engine.incremental._row_kernels import INSERT
 from vertexsdk.engine.incremental._vertex_names import VertexNames
 from vertexsdk.engine.supersteps import end_superstep
 from vertexsdk.errors import VertexError
+from vertexsdk.graph.id_codec import IdCodec
 from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import Blocks
 
@@ -67,9 +68,14 @@ class IncrementalPartition:
         self.index = VertexIndex(arena, plan.threads)
         self.names = VertexNames(arena)
         self.module = delivery_module(self.algebra)
-        self.methods = methods_of(plan, 0, self.module)[0]
         self.comparing = self.algebra.kind != "sum"  # and so values are trimmed
         self.refused = False  # the changes of the last batch
+
+    @cached_property
+    def methods(self) -> Methods:
+        """The program's methods."""
+        names = IdCodec(self.names) if "name.code" in self.arena else None
+        return methods_of(self.plan, 0, self.module, names)[0]
 
     def create(self, new: NewPartition) -> None:
         """Begin with a graph, before iteration 0."""

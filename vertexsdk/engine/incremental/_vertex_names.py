@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.packed_strings import take_strings
+from vertexsdk.arrays.packed_strings import take_strings, unpack_strings
 from vertexsdk.engine.incremental._arena import Arena
 
 __all__ = ["VertexNames"]
@@ -52,3 +53,14 @@ class VertexNames:
         arena = self.arena
         places = arena["name.place"][np.searchsorted(arena["name.code"], codes)]
         return take_strings(arena["name.offsets"], arena["name.bytes"], places.astype(np.int64))
+
+    def name(self, code: int) -> str:
+        """The name of a code."""
+        return unpack_strings(*self.packed(np.array([code])))[0]
+
+    def code(self, name: str) -> int:
+        """The code of a name, -1 where it has none; codes order as names do by code point."""
+        codes = self.codes
+        at = bisect_left(range(len(codes)), name, key=lambda k: self.name(int(codes[k])))
+        known = at < len(codes) and self.name(int(codes[at])) == name
+        return int(codes[at]) if known else -1

@@ -10,16 +10,13 @@ from vertexsdk.program.program import Program
 __all__ = ["layout_of", "why_not_incremental"]
 
 
-def why_not_incremental(
-    program: Program, *, undirected: bool, strings: bool, compiled: bool
-) -> str | None:
+def why_not_incremental(program: Program, *, undirected: bool, strings: bool) -> str | None:
     """Return why the graph of a program is rebuilt for every answer; None where it is not.
 
     Args:
         program: one that may go on from an earlier answer, see `warm_start`.
         undirected: the graph's edges have no direction.
         strings: vertex ids are strings.
-        compiled: the program's methods are kernels.
     """
     spec = program.classes[0]
     name, facts = spec.name, spec.facts
@@ -27,7 +24,6 @@ def why_not_incremental(
     counting = {"scatter"} if facts.message_kind == "sum" else {"init", "gather", "scatter"}
     return first_reason(
         (strings and facts.draws, "random numbers follow from names, and vertex ids are strings"),
-        (strings and not compiled, "vertex ids are strings, and the program runs interpreted"),
         (isinstance(spec.cls.edge, Mapping), "edges have several attributes"),
         (
             spec.algebra is None or facts.volatile or spec.producers,
