@@ -15,6 +15,7 @@ __all__ = [
     "json_values",
     "packed_strings",
     "private_files",
+    "process_memory",
     "raw_columns",
     "shared_memory",
     "threads",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-import resource
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from vertexsdk.arrays.process_memory import peak_memory
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import IterationStats, Master
 from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
@@ -187,7 +187,7 @@ class HopTask:
             report.seconds["commit"] = time.perf_counter() - clock
         report.vertices = processor.count
         report.worse = plan.trims and processor.delivery.worse
-        report.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        report.memory = peak_memory()
         yield from outgoing
         yield DRIVER, pickle.dumps(report)
 

@@ -48,6 +48,8 @@ class Arena:
         self.meta: dict[str, Any] = {}
         self._files: dict[str, list[Any]] = {}  # path, dtype, length
         self._maps: dict[str, tuple[str, Array]] = {}
+        self._sizes: dict[str, int] = {}  # of files, in bytes
+        self._replaced = True  # there may be files which no array is in any more
         self.version = 0
         if not fresh:
             self.refresh()
@@ -64,6 +66,7 @@ class Arena:
         if record["version"] == self.version:
             return False
         self.version, self.meta, self._files = record["version"], record["meta"], record["files"]
+        self._sizes, self._replaced = {}, True
         return True
 
     def begin(self) -> None:
@@ -73,7 +76,11 @@ class Arena:
     def commit(self, version: int) -> None:
         """Say that they are whole again, and at which version."""
         self.version = version
-        record = {"version": version, "meta": self.meta, "files": self._files}
+        self.publish()
+
+    def publish(self) -> None:
+        """Have other processes, and other arenas here, see the arrays as they are."""
+        record = {"version": self.version, "meta": self.meta, "files": self._files}
         scratch = self.path / f"{_META}.{os.getpid()}"
         with open(scratch, "wb", opener=open_file) as file:
             file.write(json.dumps(record).encode())
@@ -127,9 +134,13 @@ class Arena:
             Path(path).touch(0o600)
         entry = self._files[name]
         size = np.dtype(entry[1]).itemsize
-        if os.path.getsize(entry[0]) < max(length, 1) * size:
+        path = entry[0]
+        if path not in self._sizes:
+            self._sizes[path] = os.path.getsize(path)
+        if self._sizes[path] < max(length, 1) * size:
             room = -(-(length + length // 2 + 1024) * size // _PAGE) * _PAGE
-            os.truncate(entry[0], room)
+            os.truncate(path, room)
+            self._sizes[path] = room
             self._maps.pop(name, None)
         entry[2] = length
         return self[name]
@@ -142,6 +153,7 @@ class Arena:
         """Begin the array anew in another file; those who share the old one keep it."""
         dtype = self._files.pop(name)[1]
         self._maps.pop(name, None)
+        self._replaced = True
         return self.resize(name, length, dtype)
 
     def share(self, other: Arena, name: str) -> None:
@@ -163,7 +175,10 @@ class Arena:
             self.replace(name, len(values))[...] = values
 
     def unused(self) -> list[Path]:
-        """Files of this directory which no array is in any more."""
+        """Files of this directory which no array is in any more; each is told once."""
+        if not self._replaced:
+            return []
+        self._replaced = False
         used = {entry[0] for entry in self._files.values()}
         return [
             p for p in self.path.iterdir()

@@ -32,6 +32,8 @@ def incremental_engine(setting: Setting) -> IncrementalEngine | None:
     tolerance = float(options.tolerance or first.tolerance)
     if options.max_iterations is not None:
         return None
+    if graph.partitions > 1 and options.delay_bound not in (1, "auto"):
+        return None  # whose iterations are synchronous
     if why_from_init(program, program.bind(setting.params), tolerance, 1) is not None:
         return None
     layout = layout_of(program, undirected=graph.undirected)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
-import resource
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays import shared_memory
+from vertexsdk.arrays.process_memory import peak_memory
 from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import Master
@@ -134,7 +135,7 @@ class IncrementalTask:
             yield from self._carry_out(partition, command, report)
         except LostError as lost:
             report.lost = str(lost)
-        report.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        report.memory = peak_memory()
         yield DRIVER, pickle.dumps(report)
 
     def _carry_out(
@@ -146,17 +147,26 @@ class IncrementalTask:
         else:
             live = self._partition(partition, command)
         for key in list(_held)[:-_HELD]:
-            _held.pop(key).arena.close()
+            other = _held.pop(key)
+            if other.plan.resident:
+                with contextlib.suppress(FileNotFoundError):  # its loop was closed
+                    other.arena.publish()
+            other.arena.close()
         arena = live.arena
         report.seconds["load"] = time.perf_counter() - clock
         if command.create is not None and command.create.code_step is not None:
             report.ranks = live.names.codes // command.create.code_step - 1
-        arena.begin()
+        shared = not self.plan.resident  # with other processes; else nobody else has the arrays
+        if shared:
+            arena.begin()
         if command.thaw:
             arena.meta |= {"frozen": [0, 0], "shared": []}
         arena.meta["restarted"] = ""
         report.warm = bool(arena.meta["begun"])
         if command.adopt is not None:
+            fork = _held.get((command.adopt, partition))
+            if fork is not None and fork.plan.resident:
+                fork.arena.publish()
             copies.adopt(live, shared_memory.directory(f"{command.adopt}/{partition}"))
         if command.changes is not None:
             clock = time.perf_counter()
@@ -197,7 +207,11 @@ class IncrementalTask:
         for path in arena.unused():
             if str(path) not in arena.meta["shared"]:  # forks may read it still
                 path.unlink()
-        arena.commit(report.version)
+        if shared:
+            arena.commit(report.version)
+        else:
+            arena.version = report.version
+        _held[self.key, partition] = live  # only now: what a command left unfinished is lost
         report.seconds["save"] = time.perf_counter() - clock
 
     def _partition(self, partition: int, command: IncrementalCommand) -> IncrementalPartition:
@@ -206,11 +220,10 @@ class IncrementalTask:
             path = shared_memory.directory(f"{self.key}/{partition}")
             live = IncrementalPartition(self.plan, self.layout, Arena(path), partition)
             live.refresh()
-        elif live.arena.refresh():
+        elif not self.plan.resident and live.arena.refresh():
             live.refresh()
         if live.arena.version != command.version:
             raise LostError(f"the graph is at version {live.arena.version}, not {command.version}")
-        _held[self.key, partition] = live
         return live
 
     def _create(self, partition: int, create: CreatePartition) -> Steps[IncrementalPartition]:
@@ -226,7 +239,6 @@ class IncrementalTask:
         path = shared_memory.directory(key, 2 * each * part.topology.m + 100 * part.topology.n)
         live = IncrementalPartition(self.plan, self.layout, Arena(path, fresh=True), partition)
         live.create(part)
-        _held[self.key, partition] = live
         return live
 
     def _columns(self, changes: bytes | SegmentRef) -> dict[str, NDArray[Any]]:

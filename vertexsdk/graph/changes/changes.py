@@ -229,6 +229,8 @@ def _ids(ids: Any) -> Any:
             if ids.null_count or not (whole or is_text(ids.type)):
                 raise InputError("the ids of changes must be integers or strings")
             return pc.cast(ids, pa.int64() if whole else pa.large_string())
+        if isinstance(ids, np.ndarray) and ids.dtype.kind == "i" and ids.ndim == 1:
+            return pa.array(ids.astype(np.int64, copy=False))
         values = list(ids) if not isinstance(ids, np.ndarray) else ids.tolist()
         if any(isinstance(i, bool) or not isinstance(i, (int, np.integer, str)) for i in values):
             raise InputError("the ids of changes must be integers or strings")

@@ -1,0 +1,23 @@
+"""How much memory this process has taken."""
+
+from __future__ import annotations
+
+import resource
+import time
+
+__all__ = ["peak_memory"]
+
+_sample = (0.0, 0)  # when it was read, and what
+
+
+def peak_memory() -> int:
+    """The peak resident bytes of this process; read once a second at most, as that takes long.
+
+    >>> peak_memory() > 1_000_000
+    True
+    """
+    global _sample
+    now = time.monotonic()
+    if now - _sample[0] >= 1.0 or not _sample[1]:
+        _sample = (now, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    return _sample[1]
