@@ -150,7 +150,7 @@ def withdraw(
     log: MutationLog,
     support: Callable[[Array, Array], Array],
     dependants: Callable[[Array, Array, Array], Array],
-    tell: Callable[[Array], Generator[tuple[int, bytes], Any, Array | None]],
+    exchange: Callable[[Array], Generator[tuple[int, bytes], Any, Array | None]],
 ) -> Generator[tuple[int, bytes], Any, tuple[Array, int]]:
     """Find the vertices whose value is not well founded, and give them the state of `init`.
 
@@ -163,8 +163,8 @@ def withdraw(
             are not withdrawn give to each of the vertices.
         dependants: of vertices, `seen` and marks (uint8[n]): targets not marked, to which one of
             the vertices may have given their value.
-        tell: tells other partitions which values are withdrawn; returns vertices of others whose
-            values are, or None where nobody withdrew any.
+        exchange: tells other partitions which values are withdrawn; returns the mirrors of vertices
+            whose values others withdrew, or None where nobody withdrew any.
 
     Returns:
         The vertices withdrawn (int32, ascending), which have not sent; and the number of gathers.
@@ -197,11 +197,11 @@ def withdraw(
             waves.append(bad)
             mark[bad] = 1
             todo = np.sort(dependants(bad, seen, mark))
-        elsewhere = yield from tell(np.sort(np.concatenate([todo, *waves[before:]])))
-        if elsewhere is None:
+        mirrors = yield from exchange(np.sort(np.concatenate([todo, *waves[before:]])))
+        if mirrors is None:
             break
-        gone[elsewhere] = mark[elsewhere] = 1
-        todo = np.sort(dependants(elsewhere, seen, mark))
+        gone[mirrors] = mark[mirrors] = 1
+        todo = np.sort(dependants(mirrors, seen, mark))
     withdrawn: Array = np.sort(np.concatenate([*waves, todo]))
     v.level[withdrawn] = level
     methods.init(v, withdrawn, {}, {}, log)

@@ -4,7 +4,7 @@ A partition has a place for each end of an edge of its own vertices, and so all 
 vertices in both directions. The place of another partition's vertex is a *mirror*: it has that
 vertex's latest message, or the state that messages follow from, and the level of both. So messages
 are delivered, and support is looked for, as if all producers were the partition's own; only the
-owner gathers. Who scattered tells its mirrors at the end of the superstep.
+owner gathers. What a vertex sends goes to its mirrors at the end of the superstep.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Mirrors:
         self.arena.meta["mirrors"] = 0
         if not self.alone:
             self.arena.resize("owner", 0, np.int16)
-            self.arena.resize("heard", 0, np.bool_)
+            self.arena.resize("has_value", 0, np.bool_)
         if placement is not None and placement.ids is not None and placement.table is not None:
             self.arena.put("placement.ids", placement.ids)
             self.arena.put("placement.table", placement.table)
@@ -68,14 +68,14 @@ class Mirrors:
         before = self.arena.length("owner")
         owners = self.owners(ids[before:])
         self.arena.resize("owner", len(ids))[before:] = owners
-        self.arena.resize("heard", len(ids))[before:] = False
+        self.arena.resize("has_value", len(ids))[before:] = False
         self.arena.meta["mirrors"] += int((owners != self.partition).sum())
 
     def renumber(self, places: Array) -> None:
         """Keep these places only, in this order."""
         if self.alone:
             return
-        for name in ("owner", "heard"):
+        for name in ("owner", "has_value"):
             self.arena.put(name, self.arena[name][places])
         self.arena.meta["mirrors"] = int((self.arena["owner"] != self.partition).sum())
 
@@ -100,7 +100,7 @@ class Mirrors:
             places: int32[k].
             topology: whose rows have the targets.
             ids: of all places.
-            columns: what to tell; arrays with an entry for each place.
+            columns: what mirrors have; arrays with an entry for each place.
         """
         if self.alone or not len(places):
             return []
@@ -111,8 +111,8 @@ class Mirrors:
         for p in range(self.partitions):
             some = places[reached[p]] if p != self.partition else places[:0]
             if len(some):
-                told = {name: column[some] for name, column in columns.items()}
-                result.append((p, encode_bytes({"id": ids[some], **told})))
+                update = {name: column[some] for name, column in columns.items()}
+                result.append((p, encode_bytes({"id": ids[some], **update})))
         return result
 
     @staticmethod

@@ -17,6 +17,7 @@ from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.engine.incremental._partition_end import Steps
 from vertexsdk.engine.supersteps import SuperstepEnd, end_superstep
 from vertexsdk.graph.edge_attributes import no_values
+from vertexsdk.graph.load.transpose import transpose
 from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 
@@ -122,15 +123,14 @@ def _with_mirrors(
     ids = np.unique(np.concatenate([own, edges["source"], edges["target"]]))
     source, target = (np.searchsorted(ids, edges[n]) for n in ("source", "target"))
     n = len(ids)
-    out, into = np.lexsort((target, source)), np.lexsort((source, target))
-    start, in_start = (
-        np.concatenate([[0], np.cumsum(np.bincount(x, minlength=n))]).astype(np.int64)
-        for x in (source, target)
-    )
+    out = np.argsort(source << 32 | target, kind="stable")  # quick, as each part is in order
+    start = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=n))]).astype(np.int64)
+    ordered, none = target[out].astype(np.int32), np.zeros(0, np.int32)
+    in_start, in_source = transpose(start, ordered, n, none)
     whole = Topology(
-        t.partition, t.partitions, ids, start, target[out].astype(np.int32),
-        t.ids[:0], np.zeros(t.partitions + 1, np.int64), np.zeros(0, np.int32),
-        np.zeros(t.partitions + 1, np.int64), in_start, source[into].astype(np.int32),
+        t.partition, t.partitions, ids, start, ordered,
+        t.ids[:0], np.zeros(t.partitions + 1, np.int64), none,
+        np.zeros(t.partitions + 1, np.int64), in_start, in_source,
         value=edges["value"][out] if "value" in edges else None,
     )  # fmt: skip
     return whole, None if names is None else _in_order(parts, own)

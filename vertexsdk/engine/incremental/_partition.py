@@ -219,7 +219,7 @@ class IncrementalPartition:
         return received, total
 
     def _end(self, **counts: int) -> PartitionEnd:
-        """What the partition tells at the end of a superstep; its progress is to be filled."""
+        """The report of this partition at the end of a superstep, with an empty progress."""
         aggregators = self.plan.program.aggregators
         aggregates = {k: x.identity for k, x in aggregators.items()}
         end = PartitionEnd(IterationStats(aggregates=aggregates))
@@ -227,8 +227,8 @@ class IncrementalPartition:
             setattr(end, name, count)
         return end
 
-    def _tell(self, senders: Array, end: PartitionEnd) -> Steps[PartitionEnd]:
-        """End a superstep in which vertices scattered; mirrors of others are told theirs."""
+    def _update_mirrors(self, senders: Array, end: PartitionEnd) -> Steps[PartitionEnd]:
+        """End a superstep in which vertices scattered; their mirrors take it over."""
         v = self.v
         if self.plan.shape == "uniform":
             columns = {"msg": v.msg}
@@ -239,33 +239,33 @@ class IncrementalPartition:
         blocks = self.mirrors.blocks(senders, v.topology, self.arena["ids"], columns)
         end.progress.sent += len(blocks)
         received, total = yield from self.exchange(end, blocks)
-        told = Mirrors.read(received)
-        if told is not None:
-            self._hear(told)
+        updates = Mirrors.read(received)
+        if updates is not None:
+            self._apply_updates(updates)
         return total
 
-    def _hear(self, told: dict[str, Array]) -> None:
-        """Have mirrors send what their vertices sent."""
+    def _apply_updates(self, updates: dict[str, Array]) -> None:
+        """Give mirrors the messages or states of their vertices, and deliver what changed."""
         v, delivery, a = self.v, self.delivery, self.arena
-        places = self.index.find(told["id"])
+        places = self.index.find(updates["id"])
         order = np.argsort(places)
-        places, told = places[order], {name: x[order] for name, x in told.items()}
+        places, updates = places[order], {name: x[order] for name, x in updates.items()}
         if self.comparing:
-            a["level"][places] = told["level"]
-        heard = a["heard"][places]
-        a["heard"][places] = True
+            a["level"][places] = updates["level"]
+        has_value = a["has_value"][places]
+        a["has_value"][places] = True
         if self.plan.shape == "uniform":
             old = v.msg[places]
-            v.msg[places] = told["msg"]
+            v.msg[places] = updates["msg"]
             if not delivery.due:
-                changed = old != told["msg"]
+                changed = old != updates["msg"]
                 delivery.push([(places[changed], old[changed])], v.msg, v.agg)
         else:
             changed = np.zeros(len(places), np.bool_)
             for name, column in v.states.items():
-                changed |= column[places] != told[f"state.{name}"]
-                column[places] = told[f"state.{name}"]
-            for iteration, some in ((0, places[~heard]), (1, places[heard & changed])):
+                changed |= column[places] != updates[f"state.{name}"]
+                column[places] = updates[f"state.{name}"]
+            for iteration, some in ((0, places[~has_value]), (1, places[has_value & changed])):
                 self._scatter(some, iteration)
         if not delivery.due:
             self._schedule(delivery.finish(v.msg, v.agg))
@@ -377,13 +377,13 @@ class IncrementalPartition:
         level = self._tick()
         end = self._end()
         self._begin(fresh, level, end.progress)
-        unheard = self._unheard_mirrors(rows)
+        without_value = self._mirrors_without_value(rows)
         known = rows.where(~np.isin(rows.row, fresh)) if len(fresh) else rows
-        if len(unheard):
-            known = known.where(~np.isin(known.row, unheard) | (known.what != INSERT))
+        if len(without_value):
+            known = known.where(~np.isin(known.row, without_value) | (known.what != INSERT))
         messages = self.messages.along(self.v, known)
         if self.plan.shape == "uniform":
-            self.v.msg[unheard] = self.algebra.identity
+            self.v.msg[without_value] = self.algebra.identity
         self.delivery.pulls = False  # what a pull finds, differences must not be added to
         if self.comparing:
             touched = yield from self._compare(
@@ -397,14 +397,14 @@ class IncrementalPartition:
         self.delivery.pulls = True
         return len(fresh) + touched
 
-    def _unheard_mirrors(self, rows: Edits) -> Array:
-        """Mirrors which have targets again, all of them new: they will be told what to send."""
+    def _mirrors_without_value(self, rows: Edits) -> Array:
+        """Mirrors which have targets again, all of them new; their owners update them."""
         if self.alone:
             return rows.row[:0]
         sources = self._with_new_targets_only(rows)
-        unheard: Array = sources[~self.mirrors.are_local(sources)]
-        self.arena["heard"][unheard] = False
-        return unheard
+        without_value: Array = sources[~self.mirrors.are_local(sources)]
+        self.arena["has_value"][without_value] = False
+        return without_value
 
     def _add(
         self, fresh: Array, rows: Edits, known: tuple[Edits, Array, Array], end: PartitionEnd
@@ -422,11 +422,13 @@ class IncrementalPartition:
             self.messages.deliver(v, *known, None)
             self._scatter(senders)
             self._schedule(merged(delivery.finish(v.msg, v.agg), moved))
-        yield from self._tell_contributions(senders, end)
+        yield from self._update_mirrors_and_aggregates(senders, end)
 
-    def _tell_contributions(self, senders: Array, end: PartitionEnd) -> Steps[PartitionEnd]:
-        """As `_tell`; aggregates take in what `init` of new vertices contributed."""
-        total = yield from self._tell(senders, end)
+    def _update_mirrors_and_aggregates(
+        self, senders: Array, end: PartitionEnd
+    ) -> Steps[PartitionEnd]:
+        """As `_update_mirrors`; aggregates take in what `init` of new vertices contributed."""
+        total = yield from self._update_mirrors(senders, end)
         self.aggregates = combine_aggregates(
             self.aggregates, total.progress.aggregates, self.plan.program.aggregators
         )
@@ -436,7 +438,7 @@ class IncrementalPartition:
         self,
         fresh: Array,
         rows: Edits,
-        heard: tuple[Edits, Array, Array],
+        known: tuple[Edits, Array, Array],
         level: int,
         removed: bool,
         end: PartitionEnd,
@@ -444,25 +446,25 @@ class IncrementalPartition:
         """Have Min or Max follow edits of rows, and trim; return the vertices touched.
 
         Args:
-            heard: edits whose sources have sent, and what the edges carried before and after.
+            known: edits whose sources have sent, and what the edges carried before and after.
         """
         a, v, delivery = self.arena, self.v, self.delivery
-        known, old, new = heard
+        edits, old, new = known
         first = fresh
         if self.plan.shape == "uniform":
-            silent = self.mirrors.local(self._with_new_targets_only(known))
-            new[np.isin(known.row, silent)] = self.algebra.identity
+            silent = self.mirrors.local(self._with_new_targets_only(edits))
+            new[np.isin(edits.row, silent)] = self.algebra.identity
             v.msg[silent] = self.algebra.identity
             first = merged(fresh, silent)
         if len(first):
             self._scatter(first)
             self._schedule(delivery.finish(v.msg, v.agg))
             self._check_init(fresh)
-        suspects = self.mirrors.local(self.messages.deliver(v, known, old, new, a["seen"]))
+        suspects = self.mirrors.local(self.messages.deliver(v, edits, old, new, a["seen"]))
         self._schedule(delivery.finish(v.msg, v.agg))
         end.suspects = len(suspects)
         inserted = self.mirrors.local(distinct(rows.row[rows.what == INSERT], self.index.n))
-        total = yield from self._tell_contributions(merged(inserted, first), end)
+        total = yield from self._update_mirrors_and_aggregates(merged(inserted, first), end)
         if a.meta["unsure"] and removed:
             self.restart("levels cannot tell which values support each other")
             return 0
@@ -470,7 +472,8 @@ class IncrementalPartition:
             return 0
         gone, gathers = yield from withdraw(
             v, delivery, self.methods, suspects, a["seen"], level, self.log,
-            partial(self.messages.support, v, a["seen"]), self._dependants, self._withdrawn,
+            partial(self.messages.support, v, a["seen"]), self._dependants,
+            self._exchange_withdrawals,
         )  # fmt: skip
         a["seen"][gone] = self.algebra.identity
         if self.plan.shape == "uniform":  # a state of `init` need not be sent
@@ -481,14 +484,14 @@ class IncrementalPartition:
         a["dirty"][gone] = 1
         self._schedule(delivery.finish(v.msg, v.agg))
         self._schedule(gone)
-        yield from self._tell(gone, self._end())
+        yield from self._update_mirrors(gone, self._end())
         return gathers
 
     def _dependants(self, vertices: Array, seen: Array, mark: Array) -> Array:
         return self.mirrors.local(self.messages.dependants(self.v, vertices, seen, mark))
 
-    def _withdrawn(self, vertices: Array) -> Steps[Array | None]:
-        """Tell mirrors of vertices whose value is withdrawn; return mirrors here that were told.
+    def _exchange_withdrawals(self, vertices: Array) -> Steps[Array | None]:
+        """Tell mirrors of vertices whose value is withdrawn; return mirrors here that were updates.
 
         Returns:
             Places (int32, ascending); None where nothing was withdrawn in any partition.
@@ -497,8 +500,8 @@ class IncrementalPartition:
         received, total = yield from self.exchange(self._end(suspects=len(vertices)), blocks)
         if not total.suspects:
             return None
-        told = Mirrors.read(received)
-        return np.zeros(0, np.int32) if told is None else np.sort(self.index.find(told["id"]))
+        updates = Mirrors.read(received)
+        return np.zeros(0, np.int32) if updates is None else np.sort(self.index.find(updates["id"]))
 
     def _with_new_targets_only(self, rows: Edits) -> Array:
         """Vertices which have targets again, all of them new; what they sent last is out of date.
@@ -588,7 +591,7 @@ class IncrementalPartition:
         except VertexError as error:
             end.failure = error
         end.late = late()
-        total = yield from self._tell(senders, end)
+        total = yield from self._update_mirrors(senders, end)
         self._note_worse()
         return end.progress, total
 
