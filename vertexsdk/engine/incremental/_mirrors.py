@@ -71,6 +71,11 @@ class Mirrors:
         self.arena.resize("has_value", len(ids))[before:] = False
         self.arena.meta["mirrors"] += int((owners != self.partition).sum())
 
+    def restart(self) -> None:
+        """Have no value for any mirror."""
+        if not self.alone:
+            self.arena["has_value"][...] = False
+
     def renumber(self, places: Array) -> None:
         """Keep these places only, in this order."""
         if self.alone:

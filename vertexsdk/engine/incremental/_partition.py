@@ -97,7 +97,7 @@ class IncrementalPartition:
         self.arena.meta |= {
             "clock": 0, "aggregates": {}, "due": False, "whole": True, "layers": DeltaLayers(),
             "vertices": 0, "all": 0, "frozen": [0, 0], "shared": [],
-            "begun": False, "unsure": False, "unsent": False, "falling": False,
+            "begun": False, "unsure": False, "unsent": False, "falling": False, "worse": False,
             "restarted": "",
             "settled": False,
         }  # fmt: skip
@@ -211,10 +211,12 @@ class IncrementalPartition:
     ) -> Steps[tuple[Blocks, PartitionEnd]]:
         """End a superstep; return what came, and what all partitions say together."""
         meta = self.arena.meta
-        end.vertices, end.falling, end.unsure = self.vertices, meta["falling"], meta["unsure"]
+        end.vertices, end.unsure = self.vertices, meta["unsure"]
+        end.falling = meta["falling"] or meta["worse"]
         received, ends = yield from end_superstep(blocks or [], end, self.alone)
         total = PartitionEnd.total(ends, self.plan.program.aggregators)
         meta |= {"all": total.vertices, "falling": total.falling, "unsure": total.unsure}
+        meta["worse"] = False
         self.methods.num_vertices = total.vertices
         return received, total
 
@@ -683,6 +685,7 @@ class IncrementalPartition:
         for name in ("agg", "seen", "msg"):
             a[name][...] = self.algebra.identity
         a.resize("pending", 0)
+        self.mirrors.restart()
         a.meta |= {
             "begun": False,
             "unsent": False,
@@ -704,4 +707,4 @@ class IncrementalPartition:
     def _note_worse(self) -> None:
         """Note that a message got worse in an iteration: the program is not monotone."""
         if self.comparing and self.delivery.worse:
-            self.arena.meta["falling"] = True
+            self.arena.meta["worse"] = True  # what all partitions do follows in the next superstep
