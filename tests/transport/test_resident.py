@@ -356,7 +356,7 @@ def in_threads(spark: SparkSession) -> tuple[int, int, int]:
     """Launches and slots of a graph that three threads use first at the same time."""
     from vertexsdk.transport import resident
 
-    before = len(resident._launches)
+    before = list(resident._launches)  # the set alone would forget those that ended
     graph = Graph.from_arrays(*edges(1), spark=spark, partitions=2)
 
     def answer(k: int) -> dict[str, float]:
@@ -366,7 +366,7 @@ def in_threads(spark: SparkSession) -> tuple[int, int, int]:
     with ThreadPoolExecutor(3) as pool:
         answers = list(pool.map(answer, range(3)))
     assert answers[0] == answers[1] == answers[2]
-    slots, launches = taken(spark), len(resident._launches) - before
+    slots, launches = taken(spark), len(resident._launches) - len(before)
     graph.unpersist()
     return launches, slots, taken(spark)
 

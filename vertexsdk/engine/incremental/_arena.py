@@ -134,16 +134,22 @@ class Arena:
             Path(path).touch(0o600)
         entry = self._files[name]
         size = np.dtype(entry[1]).itemsize
-        path = entry[0]
-        if path not in self._sizes:
-            self._sizes[path] = os.path.getsize(path)
-        if self._sizes[path] < max(length, 1) * size:
-            room = -(-(length + length // 2 + 1024) * size // _PAGE) * _PAGE
-            os.truncate(path, room)
-            self._sizes[path] = room
-            self._maps.pop(name, None)
+        self._make_room(entry[0], max(length, 1) * size, (length + length // 2 + 1024) * size, name)
         entry[2] = length
         return self[name]
+
+    def _make_room(self, path: str, needed: int, room: int, name: str) -> None:
+        """Have a file of so many bytes, or longer; where it is too short, of `room`."""
+        try:
+            if path not in self._sizes:
+                self._sizes[path] = os.path.getsize(path)
+            if self._sizes[path] < needed:
+                room = -(-room // _PAGE) * _PAGE
+                os.truncate(path, room)
+                self._sizes[path] = room
+                self._maps.pop(name, None)
+        except FileNotFoundError:
+            raise LostError("the graph is not on this host any more") from None
 
     def put(self, name: str, values: Array) -> None:
         """Make the array hold these values; where it is new it takes their type."""

@@ -76,6 +76,10 @@ def _taken_over(
         names = NameCodes(graph.string_table.sorted)
         plan = replace(plan, params=_spread_codes(setting, plan.params, len(names)))
     engine = IncrementalEngine(graph, plan, layout, _residual(program), names)
+    engine.loaded = {
+        "partitioner": graph.partitioner.name, "boundary_share": info.boundary_share,
+        "cut": info.cut,
+    }  # fmt: skip
     try:
         ids = np.zeros(0, np.int64)
         if vertices is not None:

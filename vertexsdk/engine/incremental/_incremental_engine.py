@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -83,6 +83,7 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
             origin = origin._origin
         task = IncrementalTask(plan, layout, self._key)
         self._exchange = graph.workers.exchange(task, resident=plan.resident)
+        self.loaded: Mapping[str, Any] = {}  # statistics of the graph as it was loaded
         self._closed = False
         self.phases = PhaseTimer()
 
@@ -154,7 +155,7 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         )
         work.seconds = time.perf_counter() - began
         outcome.statistics = {
-            "hops": jobs, "phases": seconds, "worker_memory": report.memory,
+            **self.loaded, "hops": jobs, "phases": seconds, "worker_memory": report.memory,
             "partitions": self.graph.partitions, "compiled": True, "pending": report.pending,
         }  # fmt: skip
         return outcome
@@ -210,6 +211,7 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         other = IncrementalEngine(
             self.graph, self.plan, self.layout, self._residual, self.names, self
         )
+        other.loaded = self.loaded
         other._told, other._untold = self._told, self._untold
         self._job(IncrementalCommand(self._version, fork=other._key))
         other._version = 1
