@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from vertexsdk import Graph, MainLoop, run
+from vertexsdk import INT_MAX, Graph, MainLoop, Min, run, state
 from vertexsdk.algorithms import BreadthFirstSearch, ConnectedComponents, PageRank, ShortestPaths
+from vertexsdk.engine.incremental import _incremental_task
 from vertexsdk.program.vertex import Vertex
 from vertexsdk.testing.oracles import near
 
@@ -109,3 +111,85 @@ def test_every_answer_is_that_of_a_run(
         starts.append(history.check())
     history.main.close()
     assert program is PageRank or "warm" in starts
+
+
+class Toll(Vertex):
+    """The smallest toll of a vertex and of those after it."""
+
+    direction = "in"
+    lowest: float = state(0.0)
+    toll: float = state(7.0)
+    messages = Min(float)
+
+    def init(self):
+        self.lowest = self.toll
+
+    def gather(self, iteration, source, delta):
+        self.lowest = min(self.toll, delta.value)
+
+    def scatter(self, iteration):
+        self.emitAll(self.lowest)
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_messages_against_the_direction_of_edges(partitions: int, tmp_path: Path) -> None:
+    vertices = {"id": [1, 2, 3], "toll": [5.0, 6.0, 7.0]}
+    graph = Graph.from_arrays([1, 2], [2, 3], vertices=vertices, partitions=partitions)
+    with MainLoop(Toll, graph, backend=f"lmdb://{tmp_path}/state") as main:
+        assert main.query().to_dict("lowest") == {1: 5.0, 2: 6.0, 3: 7.0}
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_branch_that_was_loaded_from_the_store_is_merged(partitions: int, tmp_path: Path) -> None:
+    graph = Graph.from_arrays(["a", "m", "z"], ["m", "z", "y"], partitions=partitions)
+    url, params = f"lmdb://{tmp_path}/state", {"origin": "a"}
+    with MainLoop(BreadthFirstSearch, graph, params=params, backend=url) as main:
+        main.query().close()
+        main.ingest([("+", "a", "b")])
+        main.query().close()
+        branch = main.fork("later")
+        with main.fork("first") as other:
+            other.result().close()
+            other.merge()
+        branch.apply([("+", "z", "c")])
+        branch.result().close()
+        branch.merge()
+        main.ingest([("+", "a", "bb")])
+        wanted = {"a": 0, "b": 1, "bb": 1, "m": 1, "z": 2, "y": 3, "c": 3}
+        assert main.query().to_dict() == wanted
+
+
+@pytest.mark.parametrize("strings", [False, True])
+def test_a_branch_of_a_resumed_loop_has_no_rows_of_before(strings: bool, tmp_path: Path) -> None:
+    name: Any = (lambda v: f"n{v:03}") if strings else int
+    ids = [name(v) for v in range(1, 10)]
+    graph = Graph.from_arrays(ids[:-1], ids[1:], partitions=2, partitioner="fennel")
+    url, params = f"lmdb://{tmp_path}/state", {"origin": ids[0]}
+    with MainLoop(BreadthFirstSearch, graph, params=params, backend=url, loop="m") as main:
+        main.query().close()
+        main.ingest([("+", name(1), name(8))])
+        main.query().close()
+    with (
+        MainLoop.resume(None, BreadthFirstSearch, backend=url, loop="m") as main,
+        main.fork() as branch,
+    ):
+        branch.apply([("-", name(1), name(8)), ("-", name(2), name(3))])
+        depths = branch.result().to_dict()
+    assert depths == {v: k if k < 2 else INT_MAX for k, v in enumerate(ids)}
+
+
+def test_loops_of_several_threads(tmp_path: Path) -> None:
+    def rounds(number: int) -> list[dict[Any, Any]]:
+        graph = Graph.from_arrays([0, 1], [1, 2], partitions=2)
+        url, answers = f"lmdb://{tmp_path}/{number}", []
+        with MainLoop(BreadthFirstSearch, graph, params={"origin": 0}, backend=url) as main:
+            for k in range(6):
+                main.ingest([("+", k + 2, k + 3)])
+                answers.append(main.query().to_dict())
+        return answers
+
+    before = {*_incremental_task._held}
+    with ThreadPoolExecutor(6) as pool:
+        for answers in pool.map(rounds, range(6)):
+            assert answers == [{v: v for v in range(k + 4)} for k in range(6)]
+    assert {*_incremental_task._held} <= before  # what a loop that was closed had is freed

@@ -7,6 +7,8 @@ that all workers of a host share. The anchor pins each partition to a host, for 
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import itertools
 import logging
 import threading
@@ -393,7 +395,8 @@ class Graph:
                 self.unpersist()
             if self._workers is None:
                 self._workers = self.transport.workers(self.partitions)
-                weakref.finalize(self, self._workers.close)
+                _open_workers.add(self._workers)
+                weakref.finalize(self, _close_in_thread, self._workers).atexit = False
             return self._workers
 
     def initial_state(self, program: Program) -> Any:
@@ -637,3 +640,21 @@ def _present_in(
     present = np.asarray(at < len(ids))
     present[present] = ids[at[present]] == codes[present]
     return present
+
+
+_open_workers: weakref.WeakSet[Workers] = weakref.WeakSet()
+
+
+def _close_in_thread(workers: Workers) -> None:
+    """Close the workers of a graph that is no longer used.
+
+    Garbage collection may come in the middle of a call to Spark, when its thread can make no other.
+    """
+    with contextlib.suppress(RuntimeError):  # the interpreter ends: `_close_all` follows
+        threading.Thread(target=workers.close, name="vertexsdk-close", daemon=True).start()
+
+
+@atexit.register
+def _close_all() -> None:
+    for workers in list(_open_workers):
+        workers.close()

@@ -456,9 +456,10 @@ class LoopHistory:
             later = self._iteration + bound
             self._commit([], branch.log, ledger, later, content=branch.manifest)
             self._stale = branch._stale = True
-            if not isinstance(branch._engine, _LazyFork):  # a lazy fork's state is this one's
-                self.engine.adopt(branch._engine)
-            self._stale, self._iteration = False, branch._iteration
+            with contextlib.suppress(LostError):  # then this one is restored from the new version
+                if not isinstance(branch._engine, _LazyFork):  # a lazy fork's state is this one's
+                    self.engine.adopt(branch._engine)
+                self._stale, self._iteration = False, branch._iteration
             branch._closed_by = InputError(
                 f"{branch.loop!r} was merged into {self.loop!r}: fork again; its result can be read"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import pickle
 import time
@@ -30,7 +31,7 @@ from vertexsdk.engine.incremental._incremental_task import (
     IncrementalTask,
 )
 from vertexsdk.engine.phases import PhaseTimer
-from vertexsdk.errors import InputError, RunError
+from vertexsdk.errors import InputError, LostError, RunError, VertexError
 from vertexsdk.graph.checkpoint import put_names
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.name_codes import NameCodes, code_step
@@ -78,6 +79,7 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         self._forks: set[str] = set()
         self._thaw = False
         self._origin = origin
+        self._root: IncrementalEngine = self if origin is None else origin._root
         while origin is not None:
             origin._forks.add(self._key)
             origin = origin._origin
@@ -220,6 +222,8 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
     def adopt(self, fork: Engine) -> None:
         """See `Engine.adopt`."""
         assert isinstance(fork, IncrementalEngine)
+        if fork._root is not self._root:  # other codes, or another placement
+            raise LostError("the fork was loaded from the store")
         self._job(IncrementalCommand(self._version, adopt=fork._key))
         self._told, self._untold = fork._told, fork._untold
 
@@ -236,6 +240,9 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         """See `Engine.close`; what forks still read stays until they are closed too."""
         if not self._closed:
             self._closed = True
+            if self.plan.resident:
+                with contextlib.suppress(VertexError):  # the workers may be gone
+                    self._exchange.hop(IncrementalCommand(self._version, end=True))
             self._exchange.close()
             self._end()
 

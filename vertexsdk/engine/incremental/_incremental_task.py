@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import pickle
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -71,6 +71,7 @@ class IncrementalCommand:
     adopt: str | None = None  # stand where this fork stands
     thaw: bool = False  # no fork reads the pools any more
     topology: bool = False  # write the edges to the store
+    end: bool = False  # let go of the partition
 
 
 @dataclass(slots=True)
@@ -120,7 +121,8 @@ class IncrementalReport:
 
 
 _held: dict[tuple[str, int], IncrementalPartition] = {}  # what other processes did is noticed
-_HELD = 8
+_HELD = 8  # partitions of which other processes may have newer versions
+_lock = threading.Lock()
 
 
 class IncrementalTask:
@@ -131,6 +133,13 @@ class IncrementalTask:
 
     def __call__(self, partition: int, command: IncrementalCommand, blocks: Blocks) -> Steps[None]:
         report = IncrementalReport(command.version + 1)
+        if command.end:
+            with _lock:
+                live = _held.pop((self.key, partition), None)
+            if live is not None:
+                live.arena.close()
+            yield DRIVER, pickle.dumps(report)
+            return
         try:
             yield from self._carry_out(partition, command, report)
         except LostError as lost:
@@ -146,12 +155,6 @@ class IncrementalTask:
             live = yield from self._create(partition, command.create)
         else:
             live = self._partition(partition, command)
-        for key in list(_held)[:-_HELD]:
-            other = _held.pop(key)
-            if other.plan.resident:
-                with contextlib.suppress(FileNotFoundError):  # its loop was closed
-                    other.arena.publish()
-            other.arena.close()
         arena = live.arena
         report.seconds["load"] = time.perf_counter() - clock
         if command.create is not None and command.create.code_step is not None:
@@ -164,7 +167,8 @@ class IncrementalTask:
         arena.meta["restarted"] = ""
         report.warm = bool(arena.meta["begun"])
         if command.adopt is not None:
-            fork = _held.get((command.adopt, partition))
+            with _lock:
+                fork = _held.get((command.adopt, partition))
             if fork is not None and fork.plan.resident:
                 fork.arena.publish()
             copies.adopt(live, shared_memory.directory(f"{command.adopt}/{partition}"))
@@ -211,11 +215,21 @@ class IncrementalTask:
             arena.commit(report.version)
         else:
             arena.version = report.version
-        _held[self.key, partition] = live  # only now: what a command left unfinished is lost
+        self._hold(live)  # only now: what a command left unfinished is lost
         report.seconds["save"] = time.perf_counter() - clock
 
+    def _hold(self, live: IncrementalPartition) -> None:
+        """Have the partition for the next command; where tasks move, only a few of them."""
+        with _lock:
+            _held[self.key, live.partition] = live
+            moving = [key for key, other in _held.items() if not other.plan.resident]
+            given_up = [_held.pop(key) for key in moving[:-_HELD]]
+        for other in given_up:
+            other.arena.close()
+
     def _partition(self, partition: int, command: IncrementalCommand) -> IncrementalPartition:
-        live = _held.pop((self.key, partition), None)
+        with _lock:
+            live = _held.pop((self.key, partition), None)
         if live is None:
             path = shared_memory.directory(f"{self.key}/{partition}")
             live = IncrementalPartition(self.plan, self.layout, Arena(path), partition)

@@ -100,29 +100,35 @@ def _with_mirrors(
     """
     owners = Placement(t.partitions) if placement is None else placement
     slots = np.concatenate([t.ids, t.ghost_ids])
-    columns: dict[str, Array] = {
-        "source": np.repeat(t.ids, np.diff(t.start)), "target": slots[t.target],
-    }  # fmt: skip
-    if t.value is not None:
-        columns["value"] = t.value
-    # codes of names may have other owners than the ranks by which the graph was loaded
-    owner = {name: owners.of(columns[name]) for name in ("source", "target")}
-    vertex_owner = owners.of(t.ids)
+    owner = owners.of(slots)  # codes of names may have other owners than their ranks had
+    source, target = np.repeat(np.arange(t.n), np.diff(t.start)), t.target
     blocks = []
     for p in range(t.partitions):
-        some = (owner["source"] == p) | (owner["target"] == p)
-        mine = np.flatnonzero(vertex_owner == p)
-        block = {n: x[some] for n, x in columns.items()} | {"id": t.ids[mine]}
+        mine = owner == p
+        some = np.flatnonzero(mine[source] | mine[target])
+        used = np.zeros(len(slots), np.bool_)
+        used[source[some]] = used[target[some]] = True
+        place = np.cumsum(used, dtype=np.int32) - 1
+        own = np.flatnonzero(mine[: t.n])
+        block = {
+            "ends": slots[used], "source": place[source[some]], "target": place[target[some]],
+            "id": t.ids[own],
+        }  # fmt: skip
+        if t.value is not None:
+            block["value"] = t.value[some]
         if names is not None:
-            block["offsets"], block["bytes"] = take_strings(*names, mine)
+            block["offsets"], block["bytes"] = take_strings(*names, own)
         blocks.append((p, encode_bytes(block)))
     received, _ = yield from end_superstep(blocks, SuperstepEnd(), False)
     parts = [decode(block, trusted=True)[0] for _, block in received]
-    edges = {n: np.concatenate([p[n] for p in parts]) for n in columns}
     own = np.concatenate([p["id"] for p in parts])
-    ids = np.unique(np.concatenate([own, edges["source"], edges["target"]]))
-    source, target = (np.searchsorted(ids, edges[n]) for n in ("source", "target"))
+    ids = np.unique(np.concatenate([own, *(p["ends"] for p in parts)]))
     n = len(ids)
+    places = [np.searchsorted(ids, p["ends"]) for p in parts]
+    source, target = (
+        np.concatenate([at[p[end]] for at, p in zip(places, parts, strict=True)])
+        for end in ("source", "target")
+    )
     out = np.argsort(source << 32 | target, kind="stable")  # quick, as each part is in order
     start = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=n))]).astype(np.int64)
     ordered, none = target[out].astype(np.int32), np.zeros(0, np.int32)
@@ -131,7 +137,7 @@ def _with_mirrors(
         t.partition, t.partitions, ids, start, ordered,
         t.ids[:0], np.zeros(t.partitions + 1, np.int64), none,
         np.zeros(t.partitions + 1, np.int64), in_start, in_source,
-        value=edges["value"][out] if "value" in edges else None,
+        value=None if t.value is None else np.concatenate([p["value"] for p in parts])[out],
     )  # fmt: skip
     return whole, None if names is None else _in_order(parts, own)
 

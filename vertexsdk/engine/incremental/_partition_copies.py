@@ -24,7 +24,7 @@ def fork(live: IncrementalPartition, path: Path) -> None:
     Pools of edges are shared: what is in them now stays until nobody reads it any more.
     """
     other = Arena(path, fresh=True)
-    other.meta = {**live.arena.meta, "frozen": [0, 0], "shared": [], "whole": False}
+    other.meta = {**live.arena.meta, "frozen": [0, 0], "shared": []}
     pools = live.adjacency.pools()
     shared = {str(live.arena.file(name)) for name in pools if name in live.arena}
     for name in live.arena.names():

@@ -29,6 +29,7 @@ def why_not_incremental(program: Program, *, undirected: bool, strings: bool) ->
             spec.algebra is None or facts.volatile or spec.producers,
             f"{name} keeps more than its fields",
         ),
+        (program.direction == "in", f"{name} sends against the direction of edges"),
         (both_ways, f"{name} follows edges both ways and reads their values"),
         (
             any(f.size is not None or f.dtype == object for f in program.states().values()),
@@ -52,4 +53,6 @@ def layout_of(program: Program, *, undirected: bool) -> str | None:
         return "undirected"
     if program.direction == "out":
         return "directed"
-    return "neighbours" if program.value_dtype is None else None
+    if program.direction == "in" or program.value_dtype is not None:
+        return None
+    return "neighbours"
