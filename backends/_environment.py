@@ -19,6 +19,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ SMALLEST = 1 << 22
 _READERS = 512
 _SPARE = 64  # pages
 _READER = 64  # bytes of a reader's slot in the lock file
+_CLOSING = 1.0  # seconds, at most, that another thread takes to close an environment
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _SHORT = errno.EIO  # what LMDB makes of a write that was cut short, as by a full disk
 
@@ -273,7 +275,7 @@ def open_environment(
             if environment is None:
                 check_data_file(os.path.join(path, "data.mdb"))
                 _reserve_lock_file(os.path.join(path, "lock.mdb"))
-                environment = _open[place] = Environment(path, tables, size, sync)
+                environment = _open[place] = _opened(path, tables, size, sync)
             return environment
         except OSError as error:
             if error.errno in _NO_ROOM:
@@ -290,6 +292,18 @@ def open_environment(
             raise FullError(f"no room left to create {path}: free some space") from error
         except MemoryError as error:
             raise StateError(f"no memory left to open {path}: {error}") from error
+
+
+def _opened(path: str, tables: tuple[str, ...], size: int | None, sync: bool) -> Environment:
+    """Open it; where another thread of this process is about to close it, wait for that."""
+    end = time.monotonic() + _CLOSING
+    while True:
+        try:
+            return Environment(path, tables, size, sync)
+        except lmdb.Error as error:
+            if "already open" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.005)
 
 
 def _reserve_lock_file(path: str) -> None:

@@ -1,4 +1,4 @@
-"""One vertex with two million edges in and as many out: skew changes no answer and no count."""
+"""One vertex with half a million edges in and as many out: skew changes no answer and no count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vertexsdk.algorithms import ConnectedComponents, PageRank, ShortestPaths
 
 pytestmark = pytest.mark.slow
 
-SPOKES = 2_000_000
+SPOKES = 500_000
 HUB = SPOKES // 2  # so that about half of the others have a smaller id
 RIM = np.delete(np.arange(SPOKES + 1), HUB)
 OUT, IN = RIM % 7 + 1.0, RIM % 5 + 1.0  # lengths from the hub, and to it

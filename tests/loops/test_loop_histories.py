@@ -287,10 +287,8 @@ TestHistories.settings = settings(
 
 ON_SPARK: list[tuple[str, int, Any]] = [
     ("sssp", 1, True),
-    ("wcc", 1, True),
     ("pagerank", 1, True),
     ("wcc", 2, False),
-    ("sssp", 7, True),
     ("kcore", 1, True),
 ]
 

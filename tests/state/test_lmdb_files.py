@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +211,15 @@ def test_a_store_grows_while_another_process_opens_it(
     environment = _environment.open_environment(path, tables=("heads",), size=1 << 20)
     assert environment.read(lambda t: len(t.get(b"key"))) == 1 << 25
     environment.handle.close()
+
+
+def test_threads_open_and_close_a_store_at_the_same_time(tmp_path: Path) -> None:
+    """One opens it while the last array of another goes, and with it the environment."""
+    url = f"lmdb://{tmp_path}/state"
+
+    def rounds(_: int) -> None:
+        for _ in range(150):
+            open_store(url).close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(rounds, range(4)))
