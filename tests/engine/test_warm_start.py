@@ -90,10 +90,10 @@ def test_min_and_max_are_trimmed(program: Any, params: Any, name: Any, compiled:
                 assert not disagreements(wanted, warm, 0.0)
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("partitions", [1, 2])  # 7 in place: tests/engine/incremental
 def test_a_sum_contracts(partitions: int) -> None:
     params = {"epsilon": 1e-13}
-    for seed in range({1: 4, 2: 2, 7: 1}[partitions]):
+    for seed in range({1: 3, 2: 1}[partitions]):
         runs = answers(PageRank, params, seed, "require", partitions)
         for number, (_, _, warm, cold, _) in enumerate(runs):
             for vertex, row in cold.items():

@@ -84,7 +84,7 @@ def line_by_line(data: bytes, form: LineFormat) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(
     texts(), st.booleans(), st.sampled_from(["float64", "int64", None]),
     st.sampled_from([0, 0, 1, 3, 4, 5]),

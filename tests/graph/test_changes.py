@@ -32,7 +32,7 @@ def columns(rows: list[tuple[int, int, float]], dtype: str) -> tuple[Any, Any, A
     return table[:, 0], table[:, 1], value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     st.dictionaries(st.tuples(END, END), st.integers(1, 3)), st.lists(CHANGE_, max_size=20),
     st.sampled_from(["float64", "int64"]),
