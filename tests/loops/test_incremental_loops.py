@@ -154,6 +154,7 @@ def test_a_branch_that_was_loaded_from_the_store_is_merged(partitions: int, tmp_
         branch.apply([("+", "z", "c")])
         branch.result().close()
         branch.merge()
+        branch.close()
         main.ingest([("+", "a", "bb")])
         wanted = {"a": 0, "b": 1, "bb": 1, "m": 1, "z": 2, "y": 3, "c": 3}
         assert main.query().to_dict() == wanted
