@@ -5,7 +5,7 @@ The hash is the same in every process and on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.errors import StateError
 
-__all__ = ["hash_strings", "pack_strings", "take_strings", "unpack_strings"]
+__all__ = ["hash_strings", "join_strings", "pack_strings", "take_strings", "unpack_strings"]
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _AT_ONCE = 1 << 20  # bytes hashed together, bounds the scratch memory
@@ -67,6 +67,22 @@ def take_strings(
     np.cumsum(lengths, out=taken[1:])
     within = np.arange(taken[-1]) - np.repeat(taken[:-1], lengths)
     return taken, utf8[np.repeat(offsets[:-1][rows], lengths) + within]
+
+
+def join_strings(
+    parts: Sequence[tuple[NDArray[np.int64], NDArray[np.uint8]]],
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """The packed strings of all parts, one part after the other; each begins at offset 0.
+
+    Example:
+        >>> offsets, utf8 = join_strings([pack_strings(["ab"]), pack_strings(["", "c"])])
+        >>> offsets.tolist(), utf8.tobytes()
+        ([0, 2, 2, 3], b'abc')
+    """
+    starts = np.cumsum([0, *(offsets[-1] for offsets, _ in parts)])
+    moved = [offsets[1:] + s for (offsets, _), s in zip(parts, starts, strict=False)]
+    joined = np.concatenate([np.zeros(1, np.int64), *moved])
+    return joined, np.concatenate([utf8 for _, utf8 in parts])
 
 
 def hash_strings(offsets: NDArray[np.int64], utf8: NDArray[np.uint8]) -> NDArray[np.uint64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.jit import njit
 
-__all__ = ["edge_count", "edge_index", "marked", "order_rows"]
+__all__ = ["edge_count", "edge_index", "entries_of", "marked", "order_rows"]
 
 
 @njit
@@ -98,3 +98,14 @@ def order_rows(in_start, in_source, in_index, ids, producers):  # type: ignore[n
         for k in range(hi - lo):
             in_source[lo + k] = sources[order[k]]
             in_index[lo + k] = places[order[k]]
+
+
+def entries_of(
+    rows: NDArray[Any], start: NDArray[Any], stop: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The places (int64) of the entries of some rows, and the row of each."""
+    first = start[rows]
+    lengths = stop[rows] - first
+    before = np.cumsum(lengths) - lengths
+    places = np.arange(lengths.sum()) + np.repeat(first - before, lengths)
+    return places, np.repeat(rows, lengths)

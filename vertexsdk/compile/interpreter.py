@@ -26,6 +26,7 @@ from vertexsdk.compile._python_values import (
     read_column,
     write_column,
 )
+from vertexsdk.compile.adjacency_kernels import entries_of
 from vertexsdk.compile.delivery import Delivery, filled
 from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, LogEntry, MutationLog
 from vertexsdk.compile.vertex_arrays import VertexArrays
@@ -579,15 +580,6 @@ class _Rows:
         self.vertices = topology.ids  # of the rows
         self.start = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
         self.stop, self.target, self.value = ends, target, value
-
-
-def entries_of(rows: Array, start: Array, stop: Array) -> tuple[Array, Array]:
-    """The places (int64) of the entries of some rows, and the row of each."""
-    first = start[rows]
-    lengths = stop[rows] - first
-    before = np.cumsum(lengths) - lengths
-    places = np.arange(lengths.sum()) + np.repeat(first - before, lengths)
-    return places, np.repeat(rows, lengths)
 
 
 def combiner(algebra: Algebra) -> Callable[[Any, Any], Any]:

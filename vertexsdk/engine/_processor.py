@@ -86,10 +86,7 @@ class Processor:
     def set_vertices(self, count: int) -> None:
         """Tell the methods how many vertices the graph has now."""
         for m in self.methods:
-            if isinstance(m, NativeMethods):
-                m.num_vertices = count
-            else:
-                m.vertex.num_vertices = count
+            m.num_vertices = count
 
     # One iteration. -----------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.compile.adjacency_kernels import entries_of
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.interpreter import InterpretedMethods
 from vertexsdk.compile.mutation_log import MutationLog
@@ -108,7 +109,9 @@ def trim(
         next(steps)
     except StopIteration as end:
         withdrawn, gathers = end.value
-    silence = withdrawn if delivery.shape == "uniform" else _edges(t.start, withdrawn)
+    silence = (
+        withdrawn if delivery.shape == "uniform" else entries_of(withdrawn, t.start, t.stop)[0]
+    )
     v.msg[silence] = delivery.algebra.identity  # a state of `init` need not be sent
     methods.scatter(v, delivery, withdrawn, 0, {}, {}, log)
     delivery.finish(v.msg, v.agg)
@@ -210,13 +213,5 @@ def withdraw(
 
 def _consumers(start: Array, target: Array, vertices: Array) -> Array:
     """The targets of some vertices, distinct and ascending (int32)."""
-    found: Array = np.unique(target[_edges(start, vertices)])
+    found: Array = np.unique(target[entries_of(vertices, start, start[1:])[0]])
     return found
-
-
-def _edges(start: Array, vertices: Array) -> Array:
-    """The places (int64) of the edges out of some vertices."""
-    lengths = start[1:][vertices] - start[:-1][vertices]
-    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    places: Array = np.repeat(start[:-1][vertices], lengths) + within
-    return places

@@ -18,6 +18,7 @@ from vertexsdk.arrays.corruption import CorruptError
 from vertexsdk.arrays.id_hash import KEY_GROUPS, key_groups
 from vertexsdk.arrays.packed_strings import (
     hash_strings,
+    join_strings,
     pack_strings,
     take_strings,
     unpack_strings,
@@ -124,12 +125,7 @@ def _stack(layers: Sequence[dict[str, Column]], *, named: bool) -> dict[str, Col
         if name not in NAME_COLUMNS
     }
     if named:
-        starts = np.cumsum([0, *(layer["name.offsets"][-1] for layer in layers)])
-        offsets = np.concatenate(
-            [np.zeros(1, np.int64)]
-            + [layer["name.offsets"][1:] + s for layer, s in zip(layers, starts, strict=False)]
-        )
-        data = np.concatenate([layer["name.bytes"] for layer in layers])
+        offsets, data = join_strings([(x["name.offsets"], x["name.bytes"]) for x in layers])
         merged["name.offsets"], merged["name.bytes"] = take_strings(offsets, data, rows)
     return merged
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.compile.adjacency_kernels import edge_index
+from vertexsdk.compile.adjacency_kernels import edge_index, entries_of
 from vertexsdk.engine.incremental import _row_kernels as kernels
 from vertexsdk.engine.incremental._arena import Arena
 from vertexsdk.engine.incremental._row_edits import Edits, RowPool, in_parts
@@ -218,10 +218,7 @@ class Adjacency:
     def entries(self) -> tuple[Array, Array]:
         """Every edge once: its row, and the place of its entry in the pool of out-rows."""
         start, stop = self.out.array("start"), self.out.array("stop")
-        lengths = stop - start
-        row = np.repeat(np.arange(len(start)), lengths)
-        first = np.cumsum(lengths) - lengths
-        at = np.arange(len(row)) + np.repeat(start - first, lengths)
+        at, row = entries_of(np.arange(len(start)), start, stop)
         if self.layout == "directed":
             return row, at
         if self.bits:

@@ -181,7 +181,7 @@ class IncrementalTask:
                 columns["kind"], columns["source"], columns["target"], columns["value"],
                 strict=command.strict,
             )  # fmt: skip
-            report.refused = command.strict and bool(live.refused)
+            report.refused = live.refused
             report.seconds["changes"] = time.perf_counter() - clock
         if command.iterate and not report.refused:
             clock = time.perf_counter()

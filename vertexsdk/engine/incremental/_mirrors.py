@@ -86,10 +86,7 @@ class Mirrors:
 
     def local(self, places: Array) -> Array:
         """Those of some places that are no mirrors."""
-        if self.alone:
-            return places
-        own: Array = places[self.arena["owner"][places] == self.partition]
-        return own
+        return places if self.alone else places[self.are_local(places)]
 
     def are_local(self, places: Array) -> Array:
         """Whether each place is no mirror (bool[k])."""
@@ -122,13 +119,11 @@ class Mirrors:
 
     @staticmethod
     def read(blocks: Blocks) -> dict[str, Array] | None:
-        """The columns of what came from all partitions, ascending by id; None for nothing."""
+        """The columns of what came from all partitions; None for nothing."""
         parts = [decode(block, trusted=True)[0] for _, block in blocks]
         if not parts:
             return None
-        joined = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
-        order = np.argsort(joined["id"])
-        return {name: column[order] for name, column in joined.items()}
+        return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
 
 
 @njit

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.packed_strings import take_strings
+from vertexsdk.arrays.packed_strings import join_strings, take_strings
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.engine.incremental._partition_end import Steps
 from vertexsdk.engine.supersteps import SuperstepEnd, end_superstep
@@ -139,11 +139,7 @@ def _with_mirrors(
         np.zeros(t.partitions + 1, np.int64), in_start, in_source,
         value=None if t.value is None else np.concatenate([p["value"] for p in parts])[out],
     )  # fmt: skip
-    return whole, None if names is None else _in_order(parts, own)
-
-
-def _in_order(parts: list[dict[str, Array]], ids: Array) -> tuple[Array, Array]:
-    """The names of all parts, packed, in the order of ids."""
-    lengths = np.concatenate([np.diff(p["offsets"]) for p in parts])
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return take_strings(offsets, np.concatenate([p["bytes"] for p in parts]), np.argsort(ids))
+    if names is not None:
+        joined = join_strings([(p["offsets"], p["bytes"]) for p in parts])
+        names = take_strings(*joined, np.argsort(own))
+    return whole, names

@@ -493,7 +493,7 @@ class IncrementalPartition:
         return self.mirrors.local(self.messages.dependants(self.v, vertices, seen, mark))
 
     def _exchange_withdrawals(self, vertices: Array) -> Steps[Array | None]:
-        """Tell mirrors of vertices whose value is withdrawn; return mirrors here that were updates.
+        """Tell mirrors of vertices whose value is withdrawn; return the mirrors here of such.
 
         Returns:
             Places (int32, ascending); None where nothing was withdrawn in any partition.
