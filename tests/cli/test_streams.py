@@ -8,13 +8,11 @@ import signal
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Call
-from tests.support.loop_engine import DictGraph, without_spark
-from vertexsdk import MainLoop
+from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms import PageRank
 from vertexsdk.engine.engine import Budget
 from vertexsdk.loops._ledger import Ledger
@@ -216,8 +214,8 @@ def test_times_that_run_backwards(vertexsdk: Call, base: str) -> None:
 
 
 def test_what_is_said_of_a_main_loop(vertexsdk: Call, state: str) -> None:
-    graph: Any = DictGraph({(1, 2): 1.0})
-    with without_spark(), MainLoop(PageRank, graph, backend=state) as main:
+    graph = Graph.from_arrays([1], [2])
+    with MainLoop(PageRank, graph, backend=state) as main:
         main.ingest([("+", 2, 3)])
         for more in (("--vertex", "1"), ("--json",), ("--output", "o.csv")):
             done = vertexsdk("query", "pagerank", *more)

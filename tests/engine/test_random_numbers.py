@@ -15,7 +15,7 @@ import vertexsdk
 from tests.support.inprocess import InProcess
 from vertexsdk import InputError, Min, Sum, Vertex, param, state
 from vertexsdk.program.analysis.delay_bound import why_synchronous
-from vertexsdk.program.analysis.warm_start import why_from_init
+from vertexsdk.program.analysis.incremental_rules import why_from_init
 from vertexsdk.program.program import Program
 
 
@@ -126,7 +126,7 @@ def test_they_are_uniform_and_independent() -> None:
 
 def test_a_program_that_draws_is_neither_warm_started_nor_asynchronous() -> None:
     program = Program(Walk)
-    assert "draws random numbers" in str(why_from_init(program, {"rounds": 4}, 0.0, 1))
+    assert "draws random numbers" in str(why_from_init(program, {"rounds": 4}))
     assert "draws random numbers" in str(why_synchronous(program, {"rounds": 4}))
 
 

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from vertexsdk.errors import InputError
@@ -18,53 +16,6 @@ from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.changes import ADD, CHANGE, REMOVE, Changes
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import read_rows
-from vertexsdk.graph.edge_kernels import apply_changes
-
-END = st.integers(0, 4)
-CHANGE_ = st.tuples(st.sampled_from([ADD, REMOVE, CHANGE]), END, END, st.integers(0, 3))
-
-
-def columns(rows: list[tuple[int, int, float]], dtype: str) -> tuple[Any, Any, Any]:
-    """Columns of edges or changes; 0 is no value."""
-    table = np.array(rows, np.int64).reshape(len(rows), 3)
-    value = table[:, 2].astype(dtype)
-    value[table[:, 2] == 0] = np.nan if dtype == "float64" else -(2**63)
-    return table[:, 0], table[:, 1], value
-
-
-@settings(max_examples=120, deadline=None)
-@given(
-    st.dictionaries(st.tuples(END, END), st.integers(1, 3)), st.lists(CHANGE_, max_size=20),
-    st.sampled_from(["float64", "int64"]),
-)  # fmt: skip
-def test_the_kernel_does_as_a_dictionary(
-    edges: dict[tuple[int, int], int], changes: list[tuple[int, int, int, int]], dtype: str
-) -> None:
-    model = dict(edges)
-    wanted, absent = dict.fromkeys(("added", "removed", "changed", "unchanged", "absent"), 0), []
-    for number, (kind, a, b, value) in enumerate(changes):
-        there = (a, b) in model
-        if kind == ADD and not there:
-            did = "added"
-        elif not there:
-            did = "absent"
-            absent.append(number)
-        elif kind == REMOVE:
-            did = "removed"
-        else:
-            did = "unchanged" if value in (0, model[a, b]) else "changed"
-        wanted[did] += 1
-        if did == "removed":
-            del model[a, b]
-        elif did != "absent":
-            model[a, b] = value or model.get((a, b), 1)
-    base = columns([(*k, v) for k, v in sorted(edges.items())], dtype)
-    kinds = np.array([c[0] for c in changes], np.uint8)
-    after, gone, counts = apply_changes(base, kinds, columns([c[1:] for c in changes], dtype))
-    assert counts == wanted
-    assert np.flatnonzero(gone).tolist() == absent
-    got = list(zip(*(c.tolist() for c in after), strict=True))
-    assert got == [(*k, v) for k, v in sorted(model.items())]
 
 
 def read(text: str, tmp_path: Path, **options: Any) -> list[tuple[Changes, list[str]]]:

@@ -6,10 +6,10 @@ import contextlib
 import sys
 from typing import Any
 
-from tests.support.loop_engine import DictGraph, without_spark
 from vertexsdk.algorithms import ShortestPaths
 from vertexsdk.cli._stream_command import StreamSession
 from vertexsdk.graph.changes import change_files
+from vertexsdk.graph.graph import Graph
 from vertexsdk.loops.main_loop import MainLoop
 from vertexsdk.state import StateError
 
@@ -21,17 +21,16 @@ def main(url: str, *paths: str) -> None:
     change_files._BLOCK = 64
     stream = StreamSession(paths, query_every=EVERY)
     options: dict[str, Any] = {"backend": url, "checkpoint_every": 50, "retain": 4}
-    with without_spark():
-        try:
-            loop = MainLoop.resume(None, ShortestPaths, **options)  # type: ignore[arg-type]
-        except StateError:  # there is none yet
-            graph: Any = DictGraph({(0, 1): 1.0})
-            loop = MainLoop(ShortestPaths, graph, params={"origin": 0}, **options)
-        print("ready", flush=True)
-        for result in stream.answers(loop):
-            with contextlib.closing(result):
-                result.write(f"out-{stream.queries}.csv")
-        loop.close()
+    try:
+        loop = MainLoop.resume(None, ShortestPaths, **options)
+    except StateError:  # there is none yet
+        graph = Graph.from_arrays([0], [1], [1.0])
+        loop = MainLoop(ShortestPaths, graph, params={"origin": 0}, **options)
+    print("ready", flush=True)
+    for result in stream.answers(loop):
+        with contextlib.closing(result):
+            result.write(f"out-{stream.queries}.csv")
+    loop.close()
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from tests.loops.recording import RecordingLoop
-from tests.support.loop_engine import DictGraph, without_spark
-from vertexsdk import MainLoop
+from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes import change_files
@@ -162,11 +161,8 @@ def test_a_source_that_dies(tmp_path: Path) -> None:
 
 def test_a_loop_that_is_closed_ends_its_streams(tmp_path: Path) -> None:
     (tmp_path / "c.txt").write_text("+ 1 2\n+ 2 3\n")
-    graph: Any = DictGraph({(0, 1): 1.0})
-    with (
-        without_spark(),
-        MainLoop(ConnectedComponents, graph, backend="memory://closed") as main,
-    ):
+    graph = Graph.from_arrays([0], [1])
+    with MainLoop(ConnectedComponents, graph, backend="memory://closed") as main:
         stream = main.start(tmp_path)
         wait_for(lambda: main.changes == 2)
         assert main.query().lookup([3])[3] == {"component": 0}

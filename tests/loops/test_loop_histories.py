@@ -20,7 +20,6 @@ from hypothesis.stateful import (
 )
 from pyspark.sql import SparkSession
 
-from tests.support.loop_engine import DictGraph, without_spark
 from vertexsdk import Graph, InputError, MainLoop
 from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.loops.branch_loop import BranchLoop
@@ -82,9 +81,6 @@ class Histories(RuleBasedStateMachine):
         bound=st.sampled_from([1, 2, 3, 16]),
     )  # fmt: skip
     def begin(self, number: int, undirected: bool, changes: Any, bound: int) -> None:
-        self.stack = contextlib.ExitStack()
-        if self.spark is None:
-            self.stack.enter_context(without_spark())
         self.name, partitions, compiled = self.ways[number % len(self.ways)]
         self.undirected = undirected
         self.edges = made({(0, 1): 2.0}, changes, undirected) or {(0, 1): 2.0}
@@ -92,11 +88,9 @@ class Histories(RuleBasedStateMachine):
         self.options["checkpoint_every"] = 8
         self.options["delay_bound"] = bound
         params = PARAMS.get(self.name, {})
-        graph: Any = DictGraph(self.edges, undirected, partitions)
-        if self.spark is not None:
-            columns = zip(*((a, b, x) for (a, b), x in self.edges.items()), strict=True)
-            given: Any = {"spark": self.spark, "undirected": undirected, "partitions": partitions}
-            graph = Graph.from_arrays(*columns, **given)
+        columns = zip(*((a, b, x) for (a, b), x in self.edges.items()), strict=True)
+        given: Any = {"spark": self.spark, "undirected": undirected, "partitions": partitions}
+        graph = Graph.from_arrays(*columns, **given)
         program = ALGORITHMS[self.name]
         self.main = MainLoop(program, graph, params=params, **self.options)
         self.offset = self.received = self.forks = 0
@@ -117,8 +111,6 @@ class Histories(RuleBasedStateMachine):
                 assert store.verify() == []
                 for loop in store.loops():
                     store.delete(loop)
-        if hasattr(self, "stack"):
-            self.stack.close()
 
     def check(self, result: Any, edges: Edges) -> None:
         params = PARAMS.get(self.name, {})

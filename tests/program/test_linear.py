@@ -6,7 +6,7 @@ import pytest
 
 from vertexsdk import Max, Sum, Vertex, aggregate, param, state
 from vertexsdk.algorithms import PageRank
-from vertexsdk.program.analysis.warm_start import why_from_init, why_not_linear
+from vertexsdk.program.analysis.incremental_rules import why_from_init, why_not_linear
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Aggregates, Delta
 
@@ -110,11 +110,11 @@ class Whole(Katz):
 def test_only_what_adds_and_scales_is_linear(cls: type[Vertex], reason: str | None) -> None:
     program = Program(cls)
     assert why_not_linear(program.classes[0]) == reason
-    assert why_from_init(program, program.bind({}), 0.0, 1) == reason
+    assert why_from_init(program, program.bind({})) == reason
 
 
 def test_an_undamped_pagerank_begins_anew() -> None:
     """The sum of its ranks stays what it was, so vertices that go would take their share along."""
     program = Program(PageRank)
-    reason = why_from_init(program, program.bind({"damping": 1.0}), 0.0, 1)
+    reason = why_from_init(program, program.bind({"damping": 1.0}))
     assert reason == "PageRank.converged reads the iteration"

@@ -8,7 +8,7 @@ from tests.support.live import LiveInProcess
 from tests.support.reference import reference
 from vertexsdk import Min, Sum, Vertex, VertexId, aggregate, inf, param, state
 from vertexsdk.algorithms import BreadthFirstSearch, ConnectedComponents, PageRank, ShortestPaths
-from vertexsdk.program.analysis.incremental_rules import why_not_incremental
+from vertexsdk.program.analysis.incremental_rules import why_from_init
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Aggregates, Delta
 
@@ -87,7 +87,8 @@ class Weighed(Shared):
 
 
 def why(cls: type[Vertex]) -> str | None:
-    return why_not_incremental(Program(cls), undirected=False, strings=False)
+    program = Program(cls)
+    return why_from_init(program, program.bind({"origin": 0} if hasattr(cls, "origin") else {}))
 
 
 @pytest.mark.parametrize(

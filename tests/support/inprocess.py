@@ -18,7 +18,7 @@ import numpy as np
 from tests.support.adjacency import Edge, adjacency
 from vertexsdk.arrays import shared_memory
 from vertexsdk.compile._compile_program import compile_program
-from vertexsdk.compile.plan import Plan, ResidentAnswer, shape_of, shippable
+from vertexsdk.compile.plan import Plan, shape_of, shippable
 from vertexsdk.engine import task
 from vertexsdk.engine._master import IterationStats, Master
 from vertexsdk.engine._precompile import compile_plan
@@ -150,8 +150,6 @@ class InProcess:
         self.rows = adjacency(typed, self.kinds, program.direction, undirected=undirected)
         self._topologies: dict[tuple[int, Placement | None], list[Topology]] = {}
         self.trace: Callable[[RunReport], None] | None = None  # of asynchronous hops
-        self.kept: ResidentAnswer | None = None  # the last answer, where `run` was to keep it
-        self.worse = False  # whether the last run saw a message get worse
         # Of the last asynchronous run:
         self.hops = 0
         self.rounds: Rounds | None = None
@@ -165,8 +163,6 @@ class InProcess:
         compiled: bool | Literal["require"] = False,
         threads: int = 1,
         forget: bool = False,
-        warm: ResidentAnswer | None = None,
-        keep: bool = False,
         placement: Placement | None = None,
         delay_bound: int = 1,
         patient: bool = False,
@@ -175,18 +171,14 @@ class InProcess:
     ) -> tuple[dict[int, dict[str, Any]], IterationStats, int]:
         """Run to the end; return the state by vertex, the sums of progress, and iterations.
 
-        With `forget` every task loads its partition as a new worker would; `warm` is an answer
-        to go on from, and with `keep` this one stays, as `kept`, until `drop`. Vertices are
-        where `placement` says. With `rng` and a `delay_bound` above 1 partitions take turns at
+        With `forget` every task loads its partition as a new worker would. Vertices are where
+        `placement` says. With `rng` and a `delay_bound` above 1 partitions take turns at
         random, instead of all in each hop; `patient` is for `asynchronous.sweeps`.
 
         Raises:
             RunError: so many asynchronous hops were no end.
         """
         plan = self._plan(params or {}, partitions, threads, placement)
-        if keep:
-            kept = f"inprocess-{os.getpid()}/kept-{next(_numbers)}"
-            plan = replace(plan, keep=kept, warm=warm)
         plan = compile_program(plan, compiled, False, lambda text: None, compile_plan)
         plan = replace(plan, program=shippable(self.program))
         try:
@@ -250,7 +242,7 @@ class InProcess:
         master = make_master(replace(plan, program=self.program), vertices)
         total = master.total([])
         inbox: list[list[tuple[int, bytes]]] = [[] for _ in range(partitions)]
-        version, self.worse = 0, False
+        version = 0
         while master.reason is None:
             command = RunCommand(
                 version, master.iteration, dict(master.aggregates), vertices, None, 1.0
@@ -261,11 +253,9 @@ class InProcess:
                 master.advance(step)
                 total.add(step, self.program.aggregators)
             version = reports[0].version
-            self.worse |= any(report.worse for report in reports)
             vertices = sum(report.vertices for report in reports)
             if order.bound > 1 and partitions > 1 and master.reason is None:
                 return self._asynchronous(plan, hop, master, inbox, total, order, forget)
-        self.kept = plan.kept(master.iteration - 1, master.aggregates) or self.kept
         return self._state(plan, partitions, version), total, master.iteration - 1
 
     def _asynchronous(
@@ -323,7 +313,6 @@ class InProcess:
             if blocks:
                 end_block(master, done, rounds.iteration)
         self.versions = versions
-        self.kept = plan.kept(rounds.iteration, master.aggregates) or self.kept
         return self._state(plan, partitions, versions), total, rounds.iteration
 
     def _hop(
@@ -361,8 +350,6 @@ class InProcess:
                 processor = HopTask(plan)._processor(p, command)
             else:
                 processor = kept[1]
-            if plan.keep is not None:
-                processor.keep()
             columns = processor.result()
             kinds = columns.get("kind", np.zeros(len(columns["id"]), np.uint8)).tolist()
             for k, v in enumerate(columns["id"].tolist()):

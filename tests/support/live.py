@@ -19,15 +19,14 @@ from vertexsdk.compile._compile_program import compile_program
 from vertexsdk.compile.plan import Plan, shippable
 from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine.incremental import _incremental_task as incremental_task
-from vertexsdk.engine.incremental._incremental_task import (
+from vertexsdk.engine.incremental._commands import (
     CreatePartition,
     IncrementalCommand,
     IncrementalReport,
-    IncrementalTask,
 )
-from vertexsdk.engine.incremental._partition import IncrementalPartition
+from vertexsdk.engine.incremental._incremental_task import IncrementalTask
 from vertexsdk.graph.changes.changes import Changes
-from vertexsdk.program.analysis.incremental_rules import layout_of, why_not_incremental
+from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_init
 from vertexsdk.program.program import Program
 from vertexsdk.transport.inprocess import InProcessExchange
 
@@ -35,7 +34,7 @@ __all__ = ["LiveInProcess"]
 
 _numbers = itertools.count()
 _turns = itertools.count()
-_held: list[dict[tuple[str, int], IncrementalPartition]] = [{}, {}, {}]  # by worker
+_held: list[dict[tuple[str, int], Any]] = [{}, {}, {}]  # by worker
 
 
 class LiveInProcess:
@@ -70,7 +69,7 @@ class LiveInProcess:
         compiled: bool = True,
         workers: int = 1,
     ) -> None:
-        why = why_not_incremental(program, undirected=undirected, strings=False)
+        why = why_from_init(program, program.bind(params or {}), undirected=undirected)
         assert why is None, why
         layout = layout_of(program, undirected=undirected)
         assert layout is not None
@@ -125,8 +124,7 @@ class LiveInProcess:
         answer = {}
         for p in range(self.partitions):
             live = incremental_task._held[self.key, p]
-            order = live.arena["order"]
-            rows = order[live.arena["alive"][order] != 0]
+            rows = live.graph.in_order()
             ids = live.arena["ids"][rows].tolist()
             states = {name: column[rows].tolist() for name, column in live.v.states.items()}
             for k, v in enumerate(ids):

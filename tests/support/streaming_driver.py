@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import random
 import sys
-from contextlib import nullcontext
 from typing import Any
 
-from tests.support.loop_engine import DictGraph, Edges, without_spark
 from vertexsdk.algorithms import ShortestPaths
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops.main_loop import MainLoop
@@ -20,6 +18,7 @@ from vertexsdk.transport.session import session
 
 __all__ = ["LOOP", "OPTIONS", "batch", "edges_after"]
 
+Edges = dict[tuple[int, int], float]
 LOOP = "roads"
 OPTIONS: dict[str, Any] = {"loop": LOOP, "checkpoint_every": 40, "retain": 4}
 
@@ -49,30 +48,27 @@ def edges_after(last: int) -> Edges:
 
 def main(url: str, *, on_spark: bool) -> None:
     """Go on from what is in the store, or begin; on Spark, or in this process."""
-    with nullcontext() if on_spark else without_spark():
-        spark: Any = session("local[1]", app="driver") if on_spark else None
-        try:
-            loop = MainLoop.resume(spark, ShortestPaths, backend=url, **OPTIONS)
-        except StateError:  # there is none yet
-            graph: Any = DictGraph({(0, 1): 1.0})
-            if on_spark:
-                graph = Graph.from_arrays([0], [1], [1.0], spark=spark)
-            loop = MainLoop(ShortestPaths, graph, params={"origin": 0}, backend=url, **OPTIONS)
-        number = loop.offsets.get("s", -1)
-        print("ready", flush=True)
-        while True:
-            if number >= 0:  # a source tells again what it was not told to forget
-                loop.ingest(batch(number), source="s", offset=number)
-            number += 1
+    spark: Any = session("local[1]", app="driver") if on_spark else None
+    try:
+        loop = MainLoop.resume(spark, ShortestPaths, backend=url, **OPTIONS)
+    except StateError:  # there is none yet
+        graph = Graph.from_arrays([0], [1], [1.0], spark=spark)
+        loop = MainLoop(ShortestPaths, graph, params={"origin": 0}, backend=url, **OPTIONS)
+    number = loop.offsets.get("s", -1)
+    print("ready", flush=True)
+    while True:
+        if number >= 0:  # a source tells again what it was not told to forget
             loop.ingest(batch(number), source="s", offset=number)
-            print(number, flush=True)
-            if number % 5 == 0:
-                loop.query().close()
-            if number % 7 == 0:
-                branch = loop.fork()
-                branch.result().close()
-                branch.merge()
-                branch.close(forget=True)
+        number += 1
+        loop.ingest(batch(number), source="s", offset=number)
+        print(number, flush=True)
+        if number % 5 == 0:
+            loop.query().close()
+        if number % 7 == 0:
+            branch = loop.fork()
+            branch.result().close()
+            branch.merge()
+            branch.close(forget=True)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from typing import Any
 from vertexsdk.engine.progress import ProgressBar
 from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.change_files import ChangeFiles
+from vertexsdk.graph.changes.changes import COUNTS
 from vertexsdk.graph.changes.line import LineFormat
-from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.loops.main_loop import MainLoop
 from vertexsdk.loops.result import Result
 from vertexsdk.loops.streams.intake import StreamIntake

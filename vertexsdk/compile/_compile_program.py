@@ -58,7 +58,7 @@ def compile_program(
                     plan.program.classes[0],
                     "the classes of this program gather different kinds of message",
                 )
-            native = replace(plan, shape=shape_of(plan.program.classes, native=not plan.trims))
+            native = replace(plan, shape=shape_of(plan.program.classes, native=True))
             texts = tuple(_text(spec, native, strings, light) for spec in plan.program.classes)
             native = replace(native, kernels=texts)
             say("compiling")

@@ -42,8 +42,8 @@ def compiled_plan(
     alive: list[Any] = [plan.program.classes]
     key = (
         *(id(spec) for spec in plan.program.classes), plan.program.mixed,
-        plan.shape, plan.tolerance > 0, plan.threads, len(plan.topologies), plan.each, plan.trims,
-        plan.warm is None, strings, bool(compiled),
+        plan.shape, plan.tolerance > 0, plan.threads, len(plan.topologies), plan.each,
+        strings, bool(compiled),
         *(str(typeof(x)) for s in plan.program.classes
           for x in compiled_params(s, plan.params).values()),
         *(part for spec in plan.program.classes for part in _environment(spec, alive)),

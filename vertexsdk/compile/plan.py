@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -21,22 +21,7 @@ from vertexsdk.program.program import ClassSpec, Program
 from vertexsdk.program.vertex import MAIN_LOOP
 from vertexsdk.state.address import Address
 
-__all__ = ["Plan", "ResidentAnswer", "class_numbers", "delivery_module", "shape_of", "shippable"]
-
-
-@dataclass(frozen=True)
-class ResidentAnswer:
-    """An answer that stays in the executors' shared memory, for a warm start.
-
-    Attributes:
-        key: the prefix of its keys there.
-        level: the greatest level of a vertex: the iteration of its last change.
-        aggregates: the value of each aggregator at the end.
-    """
-
-    key: str
-    level: int
-    aggregates: Mapping[str, Any] = field(default_factory=dict)
+__all__ = ["Plan", "class_numbers", "delivery_module", "shape_of", "shippable"]
 
 
 @dataclass(frozen=True)
@@ -61,8 +46,6 @@ class Plan:
         each: a ghost per remote edge, instead of one per remote vertex.
         names: broadcast of the names of string ids, for interpreted methods.
         kinds: the class number for each class code of the vertex file.
-        keep: the prefix in shared memory under which the answer stays; None drops it.
-        warm: the answer to start from; None starts from `init`.
         resident: partitions stay in their processes between hops, see `Workers`.
         initial: broadcast of the `VertexAttributes` that fields have before `init`, or None.
     """
@@ -81,8 +64,6 @@ class Plan:
     each: bool
     names: Any = None
     kinds: tuple[int, ...] = ()
-    keep: str | None = None
-    warm: ResidentAnswer | None = None
     resident: bool = False
     initial: Any = None
     sees: str = MAIN_LOOP
@@ -93,23 +74,6 @@ class Plan:
         """Write vertex attributes into state columns of vertices `ids` (int64[n], ascending)."""
         if self.initial is not None:
             self.initial.value.fill(states, ids)
-
-    @property
-    def trims(self) -> bool:
-        """Whether vertices keep the iteration of their last change, see `_trimming`."""
-        algebra = self.program.algebra
-        return self.keep is not None and algebra is not None and algebra.kind != "sum"
-
-    def kept(self, iterations: int, aggregates: Mapping[str, Any]) -> ResidentAnswer | None:
-        """Return the answer that stays after this many iterations; None where none does."""
-        if self.keep is None:
-            return None
-        return ResidentAnswer(self.keep, self.level + iterations, dict(aggregates))
-
-    @property
-    def level(self) -> int:
-        """The level of a vertex that starts now: above all levels of the earlier answer."""
-        return 0 if self.warm is None else self.warm.level + 1
 
     @property
     def tracked(self) -> bool:

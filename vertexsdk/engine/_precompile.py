@@ -77,8 +77,7 @@ def compile_plan(plan: Plan) -> None:
         NumbaError: a method does not compile; the message says where.
     """
     topology = stand_in(plan)
-    processor = Processor.__new__(Processor)
-    processor.prepare(plan, 0, topology.n, topology)
+    processor = Processor(plan, 0, topology.n, topology)
     module: Any = _Compiling(processor.module)
     delivery: Delivery = processor.delivery
     delivery.module = processor.module = module

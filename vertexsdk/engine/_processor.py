@@ -24,9 +24,8 @@ from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._mutation import GraphMutations, restructure
-from vertexsdk.engine._trimming import kept_columns, restored, trim, unsupported
 from vertexsdk.engine.bounded._boundary import Boundary
-from vertexsdk.errors import LostError, ProgramError, RunError
+from vertexsdk.errors import ProgramError, RunError
 from vertexsdk.graph.id_codec import IdCodec
 from vertexsdk.graph.topology import Topology
 
@@ -39,31 +38,34 @@ Methods = NativeMethods | InterpretedMethods
 class Processor:
     """The vertices of one partition at one version, and the means to move them on."""
 
-    def __init__(self, plan: Plan, partition: int, num_vertices: int) -> None:
-        topology = load_topology(plan.topologies[partition], partition)
-        self.prepare(plan, partition, num_vertices, with_classes(topology, plan))
-
-    def prepare(self, plan: Plan, partition: int, num_vertices: int, topology: Topology) -> None:
-        """Stand before iteration 0 of the plan's loop on a topology."""
+    def __init__(
+        self,
+        plan: Plan,
+        partition: int,
+        num_vertices: int,
+        topology: Topology | None = None,
+        names: IdCodec | None = None,
+    ) -> None:
+        """Stand before iteration 0 of the plan's loop, on the plan's topology or another one."""
+        if topology is None:
+            topology = with_classes(load_topology(plan.topologies[partition], partition), plan)
         self.plan, self.partition = plan, partition
         assert plan.program.algebra is not None
         self.algebra = plan.program.algebra
         self.combine = combiner(self.algebra)
         self.topology_key = plan.topologies[partition]
         self.module = delivery_module(self.algebra)
-        self.methods = methods_of(plan, num_vertices, self.module)
+        self.names = names or names_of(plan)
+        self.methods = methods_of(plan, num_vertices, self.module, self.names)
         self.delivery = self._delivery(topology)
         self.v = VertexArrays.fresh(topology, plan.program, plan.shape, plan.tracked, plan.fill)
         if plan.each:
             self.v.producers = np.zeros(len(topology.inbound), np.int64)
         if plan.compares:
             self.v.gathered = self.v.agg.copy()
-        if plan.trims:
-            self.v.level = np.full(topology.n, plan.level, np.int32)
         self.boundary: Boundary | None = None  # where the delay bound is above 1
         self.reading: Mapping[str, Any] = {}  # what aggregators read there
         self._all: Array = np.empty(0, np.int32)  # see `_everyone`
-        self._fresh: Array = self._all  # after `init`, where an answer may be gone on from
         self.outgoing: dict[int, dict[str, Any]] = {}
         self.partial: dict[str, Any] = {}
         self.restructured = False
@@ -99,11 +101,9 @@ class Processor:
         if iteration == 0:
             if self.plan.each:
                 self._introductions()
-            senders = self._begin(read) if self.plan.warm is None else self._resume(read, progress)
+            senders = self._begin(read)
         else:
             senders = self._gather(iteration, read, progress)
-            if self.v.level is not None:
-                self.v.level[senders] = self.plan.level + iteration
         progress.changed = len(senders)
         log = self.new_log()
         for methods, part in self.by_class(senders):
@@ -123,10 +123,6 @@ class Processor:
                 v.gathered[ghosts] = v.agg[ghosts]
                 if v.topology.partitions == 1:  # else more messages come before they gather
                     v.pending = self._differing(v.pending)
-            if len(self._fresh):
-                if len(unsupported(self.v, self.delivery, self.methods[0], self._fresh, log)):
-                    self.delivery.worse = True  # than what a vertex without messages comes to
-                self._fresh = self._fresh[:0]
             progress.sent = self._send(ghosts)
             progress.pending = len(self.v.pending) + len(self.v.created) + len(self.v.moved)
         progress.aggregates = self.partial
@@ -137,36 +133,7 @@ class Processor:
         for methods, part in self.by_class(self._everyone()):
             methods.init(self.v, part, read, self.partial, log)
         self._follow(log, None)
-        if self.plan.trims:
-            self._fresh = self._everyone()
         return self._everyone()
-
-    def _resume(self, read: dict[str, Any], progress: IterationStats) -> Array:
-        """Begin from an earlier answer: `init` on new vertices, and on those it is wrong for."""
-        plan, v = self.plan, self.v
-        assert plan.warm is not None
-        held = shared_memory.load(f"{plan.warm.key}/{self.partition}")
-        if held is None:
-            raise LostError(f"partition {self.partition} has lost the answer before")
-        fresh, before = restored(v, held[0])
-        methods = self.methods[0]
-        log = self.new_log()
-        methods.init(v, fresh, read, self.partial, log)
-        if self.partition == 0:
-            for name, algebra in plan.program.aggregators.items():
-                kept = plan.warm.aggregates[name]
-                self.partial[name] = algebra.combined(self.partial[name], kept)
-        progress.updates = len(fresh)
-        if plan.trims:
-            self._fresh = fresh
-            progress.updates += trim(v, self.delivery, methods, before, plan.level, log)
-        return self._everyone()
-
-    def keep(self) -> None:
-        """Leave the answer on this host, for a branch to begin from."""
-        assert self.plan.keep is not None
-        self.delivery.settle(self.v.msg, self.v.agg)
-        shared_memory.save(f"{self.plan.keep}/{self.partition}", kept_columns(self.v), None)
 
     def _gather(self, iteration: int, read: dict[str, Any], progress: IterationStats) -> Array:
         v = self.v
@@ -261,7 +228,7 @@ class Processor:
                 f"{self.plan.program.name}: emit to vertex {entries[0].target}, which is no "
                 "target; with messages = Latest(...) call addTarget first"
             )
-        names = names_of(self.plan)
+        names = self.names
         once = []
         for e in entries:
             value = e.message

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
 from vertexsdk.engine._master import IterationStats, Master
-from vertexsdk.engine._statistics import PendingVersion, RunStatistics
-from vertexsdk.engine.bounded._rounds import Rounds, delay_table, end_block
-from vertexsdk.engine.engine import WorkDone
+from vertexsdk.engine._statistics import RunStatistics
+from vertexsdk.engine.bounded._rounds import Rounds, end_block
 from vertexsdk.engine.progress import ProgressBar
 from vertexsdk.engine.task import RunCommand, RunReport
 from vertexsdk.errors import RunError
 from vertexsdk.state.version_writer import Committer
 from vertexsdk.transport.transport import Exchange
 
-__all__ = ["LostPartitionError", "RunDriver", "Stop"]
+__all__ = ["LostPartitionError", "RunDriver"]
 
 SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
-
-Stop = Callable[[int, WorkDone], str | None]
 
 
 class LostPartitionError(RunError):
@@ -35,11 +31,8 @@ class RunDriver:
         exchange, committer, bar, tally: what it uses, and keeps up to date.
         master: of the loop, before iteration 0.
         commit_every: write a version every so many iterations.
-        slice: seconds for which a partition goes on by itself in one hop.
         via: how messages travel; "auto" decides by their size.
         after: an earlier try has committed up to this iteration.
-        stop: asked between hops, given the iteration and the work done; a reason ends it.
-        collected: takes each version; None gives them to `committer`.
     """
 
     def __init__(
@@ -51,17 +44,12 @@ class RunDriver:
         bar: ProgressBar,
         *,
         commit_every: int | None,
-        slice: float,
         via: Literal["auto", "driver", "shuffle"],
         after: int,
-        stop: Stop | None,
-        collected: Callable[[PendingVersion], None] | None,
     ) -> None:
         self.exchange, self.committer, self.master = exchange, committer, master
         self.tally, self.bar = tally, bar
-        self.commit_every, self.slice, self.after = commit_every, slice, after
-        self.stop = stop
-        self._via, self._collected = via, collected
+        self.commit_every, self.after, self._via = commit_every, after, via
         self.done = -1  # the iteration of the last version
 
     def synchronous(self, last: int | None = None, version: int = 0) -> int:
@@ -136,12 +124,7 @@ class RunDriver:
             end_block(self.master, reports, rounds.iteration)
         if self.master.reason is None:
             self.master.iteration, self.master.reason = rounds.iteration + 1, rounds.reason
-        self.tally.statistics |= {
-            "prepares": rounds.totals["prepares"],
-            "acknowledges": rounds.totals["acknowledges"],
-            "prepare_messages": rounds.totals["asks"], "held": rounds.totals["held"],
-            "delays": delay_table(rounds.delays),
-        }  # fmt: skip
+        self.tally.statistics |= rounds.statistics()
         return step
 
     def _last(self) -> int:
@@ -150,7 +133,7 @@ class RunDriver:
     def _command(self, version: int, iteration: int) -> RunCommand:
         return RunCommand(
             version, iteration, dict(self.master.aggregates), self.tally.vertices,
-            self.commit_every, self.slice, after=self.after, committed=tuple(self.tally.attempts),
+            self.commit_every, after=self.after, committed=tuple(self.tally.attempts),
         )  # fmt: skip
 
     def _hop(self, command: RunCommand) -> list[RunReport]:
@@ -183,17 +166,12 @@ class RunDriver:
     def _add(self, iteration: int, reports: list[RunReport]) -> None:
         self.done = iteration
         new = self.tally.version(iteration, reports, self.master.reason, self.master.aggregates)
-        if self._collected is not None:
-            self._collected(new)
-        else:
-            self.committer.add(new)
+        self.committer.add(new)
 
     def _show(self, iteration: int, step: IterationStats, reports: list[RunReport]) -> None:
-        """Show where the loop stands, and see whether it is to stop."""
+        """Show where the loop stands."""
         self.bar.update(iteration, step, self.tally.work.messages)
         failure = next((r.failure for r in reports if r.failure), None)
         if failure is not None:
             self.committer.finish()
             raise failure
-        if self.stop is not None and self.master.reason is None:
-            self.master.reason = self.stop(iteration, self.tally.work)

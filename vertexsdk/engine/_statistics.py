@@ -37,7 +37,6 @@ class RunStatistics:
         last_bytes: that the hop before sent between partitions.
         spent: where the wall time went.
         attempts: by partition, the attempt of the segment that was written last.
-        worse: whether a message got worse, see `Delivery`.
     """
 
     def __init__(self, result: str, vertices: int, partitions: int, spent: PhaseTimer) -> None:
@@ -50,7 +49,6 @@ class RunStatistics:
         self.attempts: list[str | None] = [None] * partitions
         self.phases = dict.fromkeys(_PHASES, 0.0)
         self.memory = self.written = 0
-        self.worse = False
         self._counts = [0] * partitions
         self.began = time.perf_counter()
 
@@ -61,7 +59,6 @@ class RunStatistics:
             self._counts[r.partition] = r.vertices
             self.last_bytes += r.bytes
             self.memory = max(self.memory, r.memory)
-            self.worse |= r.worse
             for name in _PHASES:
                 self.phases[name] += r.seconds.get(name, 0.0) / len(self.attempts)
         self.statistics["bytes"] += self.last_bytes

@@ -11,113 +11,23 @@ The levels do the work of the dependence trees in Vora, Gupta and Xu, "KickStart
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.compile.adjacency_kernels import entries_of
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.interpreter import InterpretedMethods
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.vertex_arrays import VertexArrays
 
-__all__ = ["MESSAGES_WORSE", "kept_columns", "restored", "trim", "unsupported", "withdraw"]
+__all__ = ["MESSAGES_WORSE", "unsupported", "withdraw"]
 
 Array = NDArray[Any]
 # Why every answer begins with `init`
 MESSAGES_WORSE = "messages got worse, so the answer depends on the start"
-
-
-def kept_columns(v: VertexArrays) -> dict[str, Array]:
-    """What of a partition's answer a branch needs: ids, state, levels, aggregates."""
-    columns = {f"state.{k}": x for k, x in v.states.items()}
-    columns["id"] = v.topology.ids
-    if v.level is not None:
-        columns |= {"level": v.level, "agg": v.agg[: v.topology.n]}
-    return columns
-
-
-def restored(v: VertexArrays, kept: Mapping[str, Array]) -> tuple[Array, Array]:
-    """Give the vertices the state they had; those that are new stay as they are.
-
-    Returns:
-        The new vertices (int32), and every vertex's aggregate before (empty where not kept).
-    """
-    ids, before = v.topology.ids, kept["id"]
-    at = np.minimum(np.searchsorted(before, ids), max(len(before) - 1, 0))
-    known = before[at] == ids if len(before) else np.zeros(len(ids), np.bool_)
-    old = at[known]
-    for name, column in v.states.items():
-        column[known] = kept[f"state.{name}"][old]
-    aggregates = v.agg[:0]
-    if v.level is not None:
-        aggregates = v.agg[: len(ids)].copy()  # the identity still
-        aggregates[known] = kept["agg"][old]
-        v.level[known] = kept["level"][old]
-    return np.flatnonzero(~known).astype(np.int32), aggregates
-
-
-def trim(
-    v: VertexArrays,
-    delivery: Delivery,
-    methods: NativeMethods | InterpretedMethods,
-    before: Array,
-    level: int,
-    log: MutationLog,
-) -> int:
-    """Withdraw what is not well founded on the graph as it is now, which was arranged anew.
-
-    Args:
-        v: one partition, the only one, with the state of before.
-        delivery: its messages and aggregates, all the identity.
-        methods: of the program's only class.
-        before: the aggregate of every vertex when its state was computed.
-        level: of a vertex whose value is withdrawn.
-        log: takes what methods log, which is nothing.
-
-    Returns:
-        The number of gathers.
-    """
-    t = v.topology
-    everyone = np.arange(t.n, dtype=np.int32)
-    methods.scatter(v, delivery, everyone, 0, {}, {}, log)
-    delivery.finish(v.msg, v.agg)
-
-    def support(todo: Array, gone: Array) -> Array:
-        out = np.empty(len(todo), v.agg.dtype)
-        delivery.module.support(
-            todo, t.in_start, t.in_stop, delivery.in_index, t.in_source, v.msg, v.level, gone,
-            before, delivery.algebra.identity, out,
-        )  # fmt: skip
-        return out
-
-    def dependants(vertices: Array, seen: Array, mark: Array) -> Array:
-        targets = _consumers(t.start, t.target, vertices)
-        unmarked: Array = targets[mark[targets] == 0]
-        return unmarked
-
-    def no_mirrors(vertices: Array) -> Generator[tuple[int, bytes], Any, None]:
-        yield from ()
-
-    steps = withdraw(
-        v, delivery, methods, everyone, before, level, log, support, dependants, no_mirrors
-    )
-    try:
-        next(steps)
-    except StopIteration as end:
-        withdrawn, gathers = end.value
-    silence = (
-        withdrawn if delivery.shape == "uniform" else entries_of(withdrawn, t.start, t.stop)[0]
-    )
-    v.msg[silence] = delivery.algebra.identity  # a state of `init` need not be sent
-    methods.scatter(v, delivery, withdrawn, 0, {}, {}, log)
-    delivery.finish(v.msg, v.agg)
-    delivery.pull(v.msg, v.agg)  # with the messages of all levels
-    delivery.worse = False  # but for those which were withdrawn
-    return int(gathers)
 
 
 def unsupported(
@@ -209,9 +119,3 @@ def withdraw(
     v.level[withdrawn] = level
     methods.init(v, withdrawn, {}, {}, log)
     return withdrawn, gathers
-
-
-def _consumers(start: Array, target: Array, vertices: Array) -> Array:
-    """The targets of some vertices, distinct and ascending (int32)."""
-    found: Array = np.unique(target[entries_of(vertices, start, start[1:])[0]])
-    return found

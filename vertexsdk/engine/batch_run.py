@@ -12,9 +12,9 @@ from typing import Any
 
 from vertexsdk.arrays.json_values import as_json
 from vertexsdk.compile.kernel_cache import compiled_plan
-from vertexsdk.compile.plan import Plan, ResidentAnswer, class_numbers, shape_of, shippable
+from vertexsdk.compile.plan import Plan, class_numbers, shape_of, shippable
 from vertexsdk.engine._precompile import compile_plan
-from vertexsdk.engine._run_driver import LostPartitionError, RunDriver, Stop
+from vertexsdk.engine._run_driver import LostPartitionError, RunDriver
 from vertexsdk.engine._statistics import PendingVersion, RunStatistics
 from vertexsdk.engine.bounded._auto_bound import BoundChoice, choose
 from vertexsdk.engine.phases import PhaseTimer
@@ -42,14 +42,10 @@ class Run:
 
     Args:
         options: see `RunOptions.checked`.
-        warm: an answer to go on from, see `warm_start`; the rest as those of `run`.
-        keep: resident prefix under which the answer stays, to go on from; `kept` describes it.
+        params, backend, loop: as those of `run`.
 
     Attributes:
-        stop: asked between hops, given the iteration and the work done; a reason ends it.
         sees: what `self.loop` is.
-        forked: it is a branch's, see `Vertex.adapt`.
-        slice: seconds for which one hop goes on by itself, where there is one partition.
     """
 
     def __init__(
@@ -61,14 +57,9 @@ class Run:
         params: Mapping[str, Any] | None = None,
         backend: str | Address | None = None,
         loop: str | None = None,
-        warm: ResidentAnswer | None = None,
-        keep: str | None = None,
     ) -> None:
         self.program, self.graph, self.loop = program, graph, loop or program.name
         self.backend = address_or_default(backend)
-        self.warm, self.keep = warm, keep
-        self.kept: ResidentAnswer | None = None
-        self.worse = False
         self.options, self.compiled = options, options.compiled
         self.max_iterations = options.limit_of(program)
         self.given = dict(params or {})
@@ -77,11 +68,7 @@ class Run:
         self.spent = PhaseTimer()
         self.statistics: dict[str, Any] = {}
         self.committed: Manifest | None = None  # by this run, and so by a try that was lost too
-        self.stop: Stop | None = None
-        self.slice = 1.0
-        self.sees, self.forked = self.loop, False
-        self._collects = False
-        self._collected: PendingVersion | None = None
+        self.sees = self.loop
 
     def go(self) -> tuple[Manifest, Store]:
         """Load, compile, iterate, commit.
@@ -93,13 +80,6 @@ class Run:
         assert self.committed is not None
         return self.committed, store
 
-    def collect(self) -> PendingVersion:
-        """Load, compile, iterate; return the state's segments, which are left uncommitted."""
-        self._collects = True
-        self._go().close()
-        assert self._collected is not None
-        return self._collected
-
     def _go(self) -> Store:
         began = time.perf_counter()
         bound = self.program.bind(self.given)
@@ -109,8 +89,7 @@ class Run:
                 refuse_other_hosts(self.graph.transport, store)  # before any job
             with self.bar:
                 self._run_with_retries(store, bound)
-            if not self._collects:
-                store.show(self.loop)
+            store.show(self.loop)
             on_error.pop_all()
         total = self.statistics["total_seconds"] = time.perf_counter() - began
         self.statistics["spent"] = self.spent.whole(total)
@@ -122,12 +101,11 @@ class Run:
             try:
                 info = self._load()
                 params = self._codes(bound, info)
-                if not self._collects:
-                    with self.spent.timed("claim"):
-                        newest = store.claim(
-                            self.loop, program=self.program.name, schema=self.program.schema()
-                        )
-                    self.committed = self.committed and newest
+                with self.spent.timed("claim"):
+                    newest = store.claim(
+                        self.loop, program=self.program.name, schema=self.program.schema()
+                    )
+                self.committed = self.committed and newest
                 plan = self._plan(info, params, store)
                 self._iterate(plan, info, store)
                 return
@@ -141,7 +119,6 @@ class Run:
                         "of memory"
                     ) from error
                 self.graph.unpersist()
-                self.warm = None
                 self.bar.note(f"{error}; loading the graph again")
 
     def _load(self) -> VariantInfo:
@@ -201,14 +178,11 @@ class Run:
             run=f"{transport.application}/run-{run_id}",
             loop=self.loop,
             sees=self.sees,
-            forked=self.forked,
             seed=self.options.seed,
             store=store.backend.address,
             max_iterations=self.max_iterations,
             each=algebra is not None and algebra.kind == "latest" and partitions > 1,
             kinds=class_numbers(self.program, info.kinds),
-            keep=self.keep,
-            warm=self.warm,
             resident=self.options.exchange == "auto" and self.graph.workers.resident,
             initial=self.graph.initial_state(self.program),
         )
@@ -228,7 +202,7 @@ class Run:
         tally = RunStatistics(self.program.result, info.num_vertices, partitions, self.spent)
         self.statistics = statistics = tally.statistics
         commit, rest = partial(self._commit, store, info), partial(store.show, self.loop)
-        choice = self._choice(info)
+        choice = self.choice(info)
         try:
             task = HopTask(plan)
             with (
@@ -237,10 +211,8 @@ class Run:
             ):
                 loop = RunDriver(
                     exchange, committer, master, tally, self.bar,
-                    commit_every=self.options.commit_every, slice=self.slice,
-                    via=self.options.exchange,
-                    after=self.committed.iteration if self.committed else 0, stop=self.stop,
-                    collected=self._collect if self._collects else None,
+                    commit_every=self.options.commit_every, via=self.options.exchange,
+                    after=self.committed.iteration if self.committed else 0,
                 )  # fmt: skip
                 if choice.bound == 1:
                     loop.synchronous()
@@ -266,10 +238,9 @@ class Run:
         statistics["backend_bytes"] = tally.written
         statistics["delay_bound"] = choice.bound
         statistics["delay_bound_reason"] = choice.reason
-        self.kept, self.worse = plan.kept(loop.done, master.aggregates), tally.worse
 
-    def _choice(self, info: VariantInfo) -> BoundChoice:
-        """The delay bound to run with."""
+    def choice(self, info: VariantInfo) -> BoundChoice:
+        """Return the delay bound to run with over a graph that is loaded."""
         partitions, bound = self.graph.partitions, self.options.delay_bound
         if bound == "auto":
             refused = why_synchronous(self.program, self.program.bind(self.given))
@@ -279,9 +250,6 @@ class Run:
         if partitions == 1:
             return BoundChoice(1, False, "there is one partition")
         return BoundChoice(bound, False, "as given")
-
-    def _collect(self, version: PendingVersion) -> None:
-        self._collected = version
 
     def _commit(
         self, store: Store, info: VariantInfo, version: PendingVersion, parent: Manifest | None

@@ -17,8 +17,7 @@ from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.errors import InputError
-from vertexsdk.graph.changes.changes import Changes
-from vertexsdk.graph.edge_kernels import COUNTS
+from vertexsdk.graph.changes.changes import COUNTS, Changes
 from vertexsdk.graph.graph import Graph
 from vertexsdk.program.program import Program
 from vertexsdk.state import SegmentRef
@@ -254,10 +253,10 @@ class CanReadLoop(Protocol):
 
 @runtime_checkable
 class CanForkLate(Protocol):
-    """An engine whose fork is better made only when a branch iterates.
+    """An engine whose fork may be made only when a branch iterates.
 
     Attributes:
-        copies_while_forked: until a fork is closed, this engine copies the rows that it edits.
+        forks_late: it is better so, as until a fork is closed this engine copies rows it edits.
     """
 
-    copies_while_forked: bool
+    forks_late: bool

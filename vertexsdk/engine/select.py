@@ -30,20 +30,14 @@ def _events(setting: Setting) -> Engine | None:
     )
 
 
-def _rebuild(setting: Setting) -> Engine:
-    from vertexsdk.engine._recompute import RecomputeEngine
-
-    return RecomputeEngine(setting)
-
-
-def _live(setting: Setting) -> Engine | None:
+def _incremental(setting: Setting) -> Engine | None:
     from vertexsdk.engine.incremental._factory import incremental_engine
 
     return incremental_engine(setting)
 
 
 # In order: each says None to what is not for it, and the last takes everything.
-FACTORIES: list[Factory] = [_events, _live, _rebuild]
+FACTORIES: list[Factory] = [_events, _incremental]
 
 
 def engine_for(setting: Setting) -> Engine:

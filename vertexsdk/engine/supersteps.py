@@ -11,7 +11,10 @@ from vertexsdk.engine._master import IterationStats
 from vertexsdk.errors import VertexError
 from vertexsdk.transport.transport import PEERS, Blocks
 
-__all__ = ["SuperstepEnd", "end_superstep"]
+__all__ = ["Steps", "SuperstepEnd", "end_superstep"]
+
+_T = TypeVar("_T")
+Steps = Generator[tuple[int, bytes], Any, _T]  # a part of a task, see `Task`
 
 
 @dataclass(slots=True)
@@ -34,9 +37,7 @@ class SuperstepEnd:
 End = TypeVar("End", bound=SuperstepEnd)
 
 
-def end_superstep(
-    blocks: Blocks, end: End, alone: bool
-) -> Generator[tuple[int, bytes], Any, tuple[Blocks, list[End]]]:
+def end_superstep(blocks: Blocks, end: End, alone: bool) -> Steps[tuple[Blocks, list[End]]]:
     """Send blocks to other partitions; return what came, and what each partition tells.
 
     Args:

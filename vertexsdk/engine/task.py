@@ -83,7 +83,6 @@ class RunReport:
     seconds: dict[str, float] = field(default_factory=dict)
     swept: SweepReport | None = None  # of asynchronous iterations
     memory: int = 0  # peak resident bytes of the worker process
-    worse: bool = False  # where that can be gone on from: a message got worse, see `Delivery`
 
 
 def make_master(plan: Plan, num_vertices: int) -> Master:
@@ -100,8 +99,7 @@ def make_master(plan: Plan, num_vertices: int) -> Master:
             ) from error
 
     algebras: dict[str, Algebra] = dict(plan.program.aggregators)
-    read = dict(plan.warm.aggregates) if plan.warm is not None else {}
-    return Master(algebras, plan.always, plan.max_iterations, converged, aggregates=read)
+    return Master(algebras, plan.always, plan.max_iterations, converged)
 
 
 @contextlib.contextmanager
@@ -182,11 +180,8 @@ class HopTask:
             if (command.commit or report.reason is not None) and last not in writer:
                 writer.add(last, processor.result())
             report.segments = writer.finish()
-            if plan.keep is not None and report.segments and report.failure is None:
-                processor.keep()
             report.seconds["commit"] = time.perf_counter() - clock
         report.vertices = processor.count
-        report.worse = plan.trims and processor.delivery.worse
         report.memory = peak_memory()
         yield from outgoing
         yield DRIVER, pickle.dumps(report)

@@ -77,6 +77,15 @@ class VertexAttributes:
                     changing = changing or f"{spec.name}.{name}"
         return cls(columns, changing) if columns else None
 
+    def with_codes(self, step: int, program: Program) -> VertexAttributes:
+        """Return these for string ids whose codes are `(rank + 1) * step` instead of the rank."""
+        fields = program.states()
+        columns = {
+            name: ((ids + 1) * step, (x + 1) * step if fields[name].type is VertexId else x)
+            for name, (ids, x) in self.columns.items()
+        }
+        return VertexAttributes(columns, self.changing)
+
     def fill(self, states: Mapping[str, NDArray[Any]], ids: NDArray[np.int64]) -> None:
         """Write the values into the columns of the vertices `ids` (int64[n], ascending)."""
         for name, (known, values) in self.columns.items():

@@ -396,7 +396,10 @@ class LoopHistory:
         A lazy one needs the fixed point: the loop iterates to it if that takes only a moment.
         """
         self.recover()
-        if not isinstance(self._engine, _LazyFork | CanForkLate) or not self.ledger.state:
+        engine = self._engine
+        late = isinstance(engine, _LazyFork)
+        late |= isinstance(engine, CanForkLate) and engine.forks_late
+        if not late or not self.ledger.state:
             return self._on_engine(lambda engine: engine.fork())
         if not self.ledger.exact:
             self.execute(budget=Budget(seconds=_MOMENT))

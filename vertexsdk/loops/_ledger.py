@@ -7,7 +7,7 @@ from typing import Any
 
 from vertexsdk.engine.engine import CommandResult
 from vertexsdk.errors import InputError
-from vertexsdk.graph.edge_kernels import COUNTS
+from vertexsdk.graph.changes.changes import COUNTS
 from vertexsdk.state import Manifest
 
 __all__ = ["Ledger"]

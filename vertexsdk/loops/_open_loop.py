@@ -25,7 +25,6 @@ from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.engine.select import engine_for
 from vertexsdk.errors import InputError, StateError
 from vertexsdk.graph.checkpoint import put_vertices, stored_graph
-from vertexsdk.graph.edge_set import refuse_parallel
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops._history import HistoryConfig, LoopHistory
@@ -68,7 +67,8 @@ def open_main_loop(
     """
     program.bind(params)
     checked = RunOptions.checked(program, params, **options)
-    refuse_parallel(graph)
+    if graph.multi:  # a change would not say which edge it means
+        raise InputError("a graph with parallel edges cannot be changed; leave out multi")
     if graph.placed and program.algebra is None:
         raise InputError(
             f"partitioner {graph.partitioner.name}: {program.name} declares no messages, and its "

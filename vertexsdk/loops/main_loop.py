@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vertexsdk.engine.engine import Budget, CanReadLoop, CanTimePhases
 from vertexsdk.errors import InputError, shorten
-from vertexsdk.graph.changes.changes import Changes
-from vertexsdk.graph.edge_kernels import COUNTS
+from vertexsdk.graph.changes.changes import COUNTS, Changes
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._answers import KEEP, Answers
 from vertexsdk.loops._diff import ReadableLoop

@@ -150,6 +150,11 @@ class Program:
         return self.classes[0].cls.direction
 
     @property
+    def reads_loop(self) -> bool:
+        """Whether what a method does depends on the loop it runs in."""
+        return any(s.facts.reads_loop or s.facts.adapts for s in self.classes)
+
+    @property
     def value_dtype(self) -> str | None:
         """The dtype of edge values to load, None where no class reads them."""
         return next((s.value_dtype for s in self.classes if s.value_dtype), None)

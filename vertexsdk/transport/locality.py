@@ -14,6 +14,7 @@ import contextlib
 import os
 import pickle
 import re
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -21,7 +22,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError
-from pyspark import RDD, StorageLevel
+from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.accumulators import Accumulator, _accumulatorRegistry
 from pyspark.sql import SparkSession
 
@@ -186,3 +187,18 @@ def _counted(
         yield destination, block
     if counts is not None:
         counts.add({(0, partition): (0, pickle.dumps(sent))})
+
+
+def other_hosts(sc: SparkContext) -> list[str]:
+    """Return the hosts of executors, other than this one."""
+    infos = sc._jsc.sc().statusTracker().getExecutorInfos()
+    own = {"localhost", "127.0.0.1", os.uname().nodename, *_addresses()}
+    hosts = {str(i.host()) for i in infos}
+    return sorted(h for h in hosts if h not in own and not h.startswith("127."))
+
+
+def _addresses() -> set[str]:
+    try:
+        return {str(a[4][0]) for a in socket.getaddrinfo(socket.gethostname(), None)}
+    except OSError:
+        return set()

@@ -24,13 +24,14 @@ import zmq
 from py4j.protocol import Py4JError
 
 from vertexsdk.arrays import shared_memory
-from vertexsdk.errors import RunError
+from vertexsdk.errors import InputError, RunError
 from vertexsdk.transport._channels import Keys, context, disconnected, join, local_address, split
 from vertexsdk.transport._resident_worker import serve
 from vertexsdk.transport._shared_value import pickled_by_value
 from vertexsdk.transport.exchange import JobExchange
+from vertexsdk.transport.inprocess import InProcessExchange
 from vertexsdk.transport.jvm import spark_failure
-from vertexsdk.transport.locality import Anchor
+from vertexsdk.transport.locality import Anchor, other_hosts
 from vertexsdk.transport.task_times import HopTimes
 from vertexsdk.transport.transport import DRIVER, Blocks, Dataset, Exchange, Task
 from vertexsdk.transport.wire import FAILURE, outcome
@@ -354,10 +355,17 @@ class ResidentWorkers(Anchor):
 
     def exchange(self, task: Task, *, resident: bool = True) -> Exchange:
         """See `Workers`."""
-        if resident and self.resident:
+        if not resident:
+            return JobExchange(self, task)
+        if self.resident:
             assert self._launch is not None
             return ResidentExchange(self._launch, task)
-        return JobExchange(self, task)
+        if not self.one_process and other_hosts(self.sc):
+            raise InputError(
+                f"{self.partitions} partitions of a main loop stay in tasks of their own, and need "
+                f"{self.partitions + 1} free slots: give Spark more cores, or take fewer partitions"
+            )
+        return InProcessExchange(self.partitions, task)
 
     def records(self) -> Any:
         """See `Workers`."""

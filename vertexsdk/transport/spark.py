@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from pyspark.sql import SparkSession
 from vertexsdk.arrays import shared_memory
 from vertexsdk.transport._shared_value import SharedValue
 from vertexsdk.transport.jvm import spark_failure
+from vertexsdk.transport.locality import other_hosts
 from vertexsdk.transport.resident import ResidentWorkers
 
 __all__ = ["SparkTransport"]
@@ -60,16 +60,4 @@ class SparkTransport:
 
     def other_hosts(self) -> list[str]:
         """See `Transport`."""
-        if self._local:
-            return []
-        infos = self.spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
-        own = {"localhost", "127.0.0.1", os.uname().nodename, *_addresses()}
-        hosts = {str(i.host()) for i in infos}
-        return sorted(h for h in hosts if h not in own and not h.startswith("127."))
-
-
-def _addresses() -> set[str]:
-    try:
-        return {str(a[4][0]) for a in socket.getaddrinfo(socket.gethostname(), None)}
-    except OSError:
-        return set()
+        return [] if self._local else other_hosts(self.spark.sparkContext)

@@ -105,7 +105,12 @@ class Workers(Protocol):
         """Return the hops of a task.
 
         Args:
-            resident: False has nothing stay in tasks between hops.
+            resident: what the task holds stays between hops, and it may go through several
+                supersteps; False has nothing stay. Where tasks cannot stay and all partitions are
+                on this host, it runs in this process.
+
+        Raises:
+            InputError: tasks cannot stay, and partitions are on several hosts.
         """
 
     def whole(self) -> bool:

@@ -21,6 +21,7 @@ from vertexsdk.algorithms import (
 )
 from vertexsdk.engine.incremental import _incremental_task as incremental_task
 from vertexsdk.engine.incremental import _partition as partition
+from vertexsdk.engine.incremental import _partition_graph as partition_graph
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Delta
 from vertexsdk.testing.oracles import disagreements, expected
@@ -165,7 +166,7 @@ def test_answers_equal_the_oracle(
     cls, params = BUILT_IN[name]
     for seed in range(8):
         # places are given anew at once, or never
-        monkeypatch.setattr(partition, "SPARE", 0 if seed % 2 else 1 << 16)
+        monkeypatch.setattr(partition_graph, "SPARE", 0 if seed % 2 else 1 << 16)
         History(cls, params, seed, undirected).run(8)
 
 
@@ -220,7 +221,7 @@ def test_the_work_is_that_of_what_changed() -> None:
 
 
 def test_places_of_vertices_that_went_are_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition, "SPARE", 10)
+    monkeypatch.setattr(partition_graph, "SPARE", 10)
     live = LiveInProcess(program(ConnectedComponents), [(0, 1)])
     for k in range(1, 200):
         live.take([("+", k, k + 1), ("-", k - 1, k)])

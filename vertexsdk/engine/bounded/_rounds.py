@@ -19,11 +19,11 @@ from vertexsdk.engine._master import Master, combine_aggregates
 from vertexsdk.engine.bounded._frontier import Frontier
 from vertexsdk.engine.bounded._sweeps import SweepReport
 
-__all__ = ["Rounds", "delay_table", "end_block"]
+__all__ = ["Rounds", "end_block"]
 
 
 class Rounds:
-    """What the driver knows of every partition after a synchronous iteration.
+    """What is known of every partition after a synchronous iteration.
 
     Args:
         partitions, bound: how many; the delay bound.
@@ -92,6 +92,14 @@ class Rounds:
         for name in ("prepares", "asks", "acknowledges", "held"):
             self.totals[name] += getattr(swept, name)
         self.delays += swept.delays
+
+    def statistics(self) -> dict[str, Any]:
+        """The counts under the names of the command line's `--stats`."""
+        return {
+            "prepares": self.totals["prepares"], "acknowledges": self.totals["acknowledges"],
+            "prepare_messages": self.totals["asks"], "held": self.totals["held"],
+            "delays": delay_table(self.delays),
+        }  # fmt: skip
 
 
 def end_block(master: Master, reports: list[Any], iteration: int) -> None:

@@ -14,10 +14,9 @@ from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.arrays.packed_strings import hash_strings, pack_strings
 from vertexsdk.engine.events._node import Node
 from vertexsdk.errors import InputError
-from vertexsdk.graph.changes.changes import ADD, REMOVE
+from vertexsdk.graph.changes.changes import ADD, COUNTS, REMOVE
 from vertexsdk.graph.changes.deltas import Deltas
 from vertexsdk.graph.edge_attributes import is_left_out
-from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET
 

@@ -29,10 +29,9 @@ from vertexsdk.engine.events._event_changes import EventBatch, sorted_names
 from vertexsdk.engine.events._records import Chain
 from vertexsdk.engine.events._resident_versions import Position, VersionPool
 from vertexsdk.errors import InputError, RunError
-from vertexsdk.graph.changes.changes import ADD
+from vertexsdk.graph.changes.changes import ADD, COUNTS
 from vertexsdk.graph.changes.deltas import Deltas
 from vertexsdk.graph.checkpoint import put_names
-from vertexsdk.graph.edge_kernels import COUNTS
 from vertexsdk.program.vertex import MAIN_LOOP
 from vertexsdk.state import SegmentRef, open_store
 from vertexsdk.transport.transport import Exchange

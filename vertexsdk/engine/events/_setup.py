@@ -14,7 +14,6 @@ from vertexsdk.compile.plan import Plan, class_numbers, shippable
 from vertexsdk.engine.events._events_engine import EventsEngine
 from vertexsdk.engine.events._events_task import EventTask
 from vertexsdk.engine.events._resident_versions import Position, VersionPool
-from vertexsdk.errors import InputError
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load.arrow import text_column
 from vertexsdk.graph.string_ids import StringIds
@@ -50,10 +49,8 @@ def events_engine(
         nodes: of a checkpoint, to stand there; the graph says only where partitions are.
 
     Raises:
-        InputError: parallel edges, or a parameter that can be no vertex of the graph.
+        InputError: a parameter that can be no vertex of the graph.
     """
-    if graph.multi:
-        raise InputError("a graph with parallel edges cannot be changed; leave out multi")
     keys, kinds = ("",) * graph.partitions, tuple[str, ...]()
     if not nodes:
         info = graph.materialise(("out", program.value_dtype, "combined"))
@@ -127,9 +124,7 @@ def begin(
     if named is not None and names is not None:
         names = StringIds.of(names.sorted, named)
     at = Position(chains=((),) * partitions, names=names)
-    engine = EventsEngine(
-        family, at, reads_loop=any(s.facts.reads_loop or s.facts.adapts for s in program.classes)
-    )
+    engine = EventsEngine(family, at, reads_loop=program.reads_loop)
     try:
         engine.load(named, nodes)
     except BaseException:

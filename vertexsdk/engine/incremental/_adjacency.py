@@ -17,8 +17,8 @@ from vertexsdk.engine.incremental import _row_kernels as kernels
 from vertexsdk.engine.incremental._arena import Arena
 from vertexsdk.engine.incremental._row_edits import Edits, RowPool, in_parts
 from vertexsdk.engine.incremental._row_kernels import BACKWARD, DELETE, FORWARD
-from vertexsdk.graph.edge_attributes import is_left_out
-from vertexsdk.graph.edge_kernels import COUNTS
+from vertexsdk.graph.changes.changes import COUNTS
+from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, defaults, is_left_out, left_out
 from vertexsdk.graph.topology import Topology
 
 __all__ = ["Adjacency", "RowTopology"]
@@ -62,10 +62,12 @@ class Adjacency:
         arena: where it is.
         layout: "directed", "undirected" (edges without direction) or "neighbours".
         threads: for large batches.
+        value_type: value dtype of the program, see `edge_attributes`.
     """
 
-    def __init__(self, arena: Arena, layout: str, threads: int) -> None:
+    def __init__(self, arena: Arena, layout: str, threads: int, value_type: str | None) -> None:
         self.arena, self.layout, self.threads = arena, layout, threads
+        self.value_type = value_type
         self.out = RowPool(arena, "out", threads)
         self.into = RowPool(arena, "in", threads) if layout == "directed" else self.out
 
@@ -91,11 +93,12 @@ class Adjacency:
             self._neighbours(t)
         else:
             kind = None if t.value is None else t.value.dtype
+            width = 1 if t.value is None or t.value.ndim == 1 else t.value.shape[1]
             none = np.zeros(0, np.int64)
-            self.out.create(np.diff(t.start), kind)
+            self.out.create(np.diff(t.start), kind, width)
             self._fill(self.out, t.start, t.target, none if t.value is None else t.value)
             if self.into is not self.out:
-                self.into.create(np.diff(t.in_start), kind)
+                self.into.create(np.diff(t.in_start), kind, width)
                 values = none
                 if t.value is not None:
                     index = edge_index(t.start, t.target, t.in_start, t.n, t.m, 0, t.inbound)
@@ -142,10 +145,10 @@ class Adjacency:
             kind: uint8[k], see `Changes`.
             source, target: int32[k] places, -1 for vertices that have none; an edge without
                 direction has one spelling, see `cast`.
-            value: [k]; see `edge_attributes` for changes without one.
+            value: [k] or [k, w]; see `edge_attributes` for changes without one.
 
         Returns:
-            One edit per edge, counts (see `edge_kernels`), and which changes were absent.
+            One edit per edge, counts by the names of `COUNTS`, and which changes were absent.
         """
         absent = (source < 0) | (target < 0)
         here = np.flatnonzero(~absent)
@@ -153,28 +156,47 @@ class Adjacency:
         order = np.argsort((a.astype(np.int64) << 32) | b, kind="stable")
         here, a, b = here[order], a[order], b[order]
         place = self.out.find(a, b)
-        pool = self.out.values()
-        dtype = pool.dtype if self.out.valued and not self.bits else value.dtype
-        x = value[here]
-        keeps = is_left_out(x)
-        x[keeps] = 1
-        x = x.astype(dtype, copy=False)
-        k = len(here)
-        what, old, new = np.empty(k, np.uint8), np.empty(k, dtype), np.empty(k, dtype)
-        head, missing = np.empty(k, np.int64), np.zeros(k, np.bool_)
+        if self.bits:
+            known = np.flatnonzero(place >= 0)
+            place[known[(self.out.array("value")[place[known]] & FORWARD) == 0]] = -1
+        pool = self._value_bits(self.out.values())
+        given = value[here]
+        if self.out.valued and not self.bits:
+            given = given if given.ndim > 1 else _of_type(given, self.out.values().dtype)
+        bits = self._value_bits(given)
+        k, width = bits.shape
+        what, head, missing = np.empty(k, np.uint8), np.empty(k, np.int64), np.zeros(k, np.bool_)
+        old, new = np.empty((2, k, width), np.int64)
         numbers = np.zeros(len(COUNTS), np.int64)
-        mode = (
-            kernels.BITS if self.bits else kernels.VALUES if self.out.valued else kernels.NO_VALUES
-        )
         resolve: Any = kernels.resolve
         found = resolve(
-            a, b, kind[here], x, keeps, place, pool, mode, what, old, new, head, numbers, missing
-        )
+            a, b, kind[here], bits, place, pool, *self._gaps(width), what, old, new, head, numbers,
+            missing,
+        )  # fmt: skip
         absent[here] = missing
         numbers[COUNTS.index("absent")] += len(absent) - k
         at = head[:found]
-        edits = Edits(a[at], b[at], what[:found], old[:found], new[:found])
+        values = (self._of_bits(x[:found]) for x in (old, new))
+        edits = Edits(a[at], b[at], what[:found], *values)
         return edits, dict(zip(COUNTS, numbers.tolist(), strict=True)), absent
+
+    def _value_bits(self, values: Array) -> Array:
+        """Values of edges as bits, int64[k, w]."""
+        if not self.out.valued or self.bits:
+            return np.empty((len(values), 0), np.int64)
+        return np.ascontiguousarray(values).view(np.int64).reshape(len(values), self.out.width)
+
+    def _of_bits(self, bits: Array) -> Array:
+        """The values of which these are the bits."""
+        if not bits.shape[1]:
+            return np.zeros(len(bits), np.uint8)
+        pool = self.out.values()
+        return bits if pool.ndim > 1 else bits.reshape(-1).view(pool.dtype)
+
+    def _gaps(self, width: int) -> tuple[Array, Array]:
+        """The bits of what changes leave out, and of what a new edge then has."""
+        value = self.value_type if width else None
+        return left_out(value), defaults(value)
 
     def edit(self, edits: Edits, frozen: tuple[int, int], counted: Array) -> Edits:
         """Make edits of edges; return the edits of out-rows that this comes to.
@@ -228,6 +250,10 @@ class Adjacency:
             chosen = ids[row] <= ids[self.out.array("key")[at]]
         return row[chosen], at[chosen]
 
+    def values_at(self, at: Array) -> Array | None:
+        """The values of entries at places of the pool of out-rows; None where edges have none."""
+        return self.out.array("value")[at] if self.out.valued and not self.bits else None
+
     def frozen(self) -> tuple[int, int]:
         """Where the pools end: a reader of what is there now asks that all below stays."""
         return self.out.tail, self.into.tail
@@ -258,6 +284,16 @@ class Adjacency:
                     0 if rows is r else at
                     for r, at in zip((self.out, self.into), frozen, strict=True)
                 ]
+
+
+def _of_type(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Values of changes as edges have them; what is left out stays so."""
+    if values.dtype == dtype:
+        return values
+    missing = is_left_out(values)
+    typed = np.where(missing, 0, values).astype(dtype)
+    typed[missing] = NO_FLOAT if dtype.kind == "f" else NO_INT
+    return typed
 
 
 def _both(edits: Edits) -> Edits:

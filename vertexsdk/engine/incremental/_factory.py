@@ -1,4 +1,4 @@
-"""A live engine for the settings which can have one."""
+"""Makes the engine of a loop: loads its graph, and has an engine take it over."""
 
 from __future__ import annotations
 
@@ -9,76 +9,75 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.engine.batch_run import Run
+from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.engine import Setting
 from vertexsdk.engine.incremental._incremental_engine import IncrementalEngine
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.name_codes import NameCodes, code_step
-from vertexsdk.graph.vertex_file import VertexInput, last_rows, with_ids
-from vertexsdk.program.analysis.incremental_rules import layout_of, why_not_incremental
-from vertexsdk.program.analysis.warm_start import why_from_init
-from vertexsdk.program.program import Program
+from vertexsdk.graph.vertex_file import VertexInput, integer_id, last_rows, with_ids
+from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_init
+from vertexsdk.program.vertex import MAIN_LOOP
 
 __all__ = ["incremental_engine"]
 
 
-def incremental_engine(setting: Setting) -> IncrementalEngine | None:
-    """Return an engine which changes the graph in place; None where the setting needs another.
+def incremental_engine(setting: Setting) -> IncrementalEngine:
+    """Return an engine which changes the graph in place.
 
     Raises:
         InputError: parameters or options that do not fit the graph.
     """
-    program, graph, options = setting.program, setting.graph, setting.options
-    first = program.classes[0].cls
-    tolerance = float(options.tolerance or first.tolerance)
-    if options.max_iterations is not None:
-        return None
-    if graph.partitions > 1 and options.delay_bound not in (1, "auto"):
-        return None  # whose iterations are synchronous
-    if why_from_init(program, program.bind(setting.params), tolerance, 1) is not None:
-        return None
-    layout = layout_of(program, undirected=graph.undirected)
-    if layout is None or _why_not(setting, strings=False) is not None:
-        return None
     vertices = _named(setting)
-    loaded = graph.with_vertices(vertices)
+    graph = setting.graph.with_vertices(vertices)
     engine = None
     try:
-        engine = _taken_over(setting, loaded, layout, vertices)
+        engine = _taken_over(setting, graph, vertices)
     finally:
         if engine is None:
-            loaded.unpersist()
+            graph.unpersist()
     return engine
 
 
-def _taken_over(
-    setting: Setting, graph: Graph, layout: str, vertices: VertexInput | None
-) -> IncrementalEngine | None:
-    """Load the graph and have an engine take it over; None where the program does not compile."""
+def _taken_over(setting: Setting, graph: Graph, vertices: VertexInput | None) -> IncrementalEngine:
+    """Load the graph and have an engine take it over."""
     program = setting.program
     info = graph.materialise(("out", program.value_dtype, "combined"))
     if info.string_ids and _integers_but_for_parameters(setting, graph):
-        return None  # a parameter names no vertex of the graph
-    if info.kinds or _why_not(setting, strings=info.string_ids) is not None:
-        return None
+        named = [integer_id(x) for x in program.named_vertices(setting.params).values()]
+        vertices = with_ids(setting.graph.vertex_input, named)
+        graph.unpersist()
+        return _taken_over(setting, setting.graph.with_vertices(vertices), vertices)
     run = Run(
         program, graph, replace(setting.options, progress=False), params=setting.params,
         backend=setting.backend, loop=setting.loop,
     )  # fmt: skip
-    plan = run.plan(info)
-    if graph.partitions > 1 and not plan.resident:
-        return None  # its partitions tell each other what they did several times a command
-    if plan.kernels[0] is None and plan.shape == "edge":
-        plan = replace(plan, shape="derived")  # they follow from fields and the value of an edge
-    if plan.initial is not None and plan.initial.value.changing is not None:
-        return None
+    run.sees = MAIN_LOOP
+    plan = replace(run.plan(info), names=None)  # partitions keep their own
+    if graph.partitions > 1:
+        plan = replace(plan, resident=True)
+    from_init = _why_from_init(setting, graph, info.string_ids, bool(info.kinds), plan.initial)
+    layout = "undirected" if graph.undirected else "directed"
+    choice = BoundChoice(1, False, "iterations that go on from the state before are synchronous")
+    if from_init is not None:
+        choice = run.choice(info)
+    else:
+        layout = layout_of(program, undirected=graph.undirected) or layout
+        if plan.kernels[0] is None and plan.shape == "edge":
+            plan = replace(plan, shape="derived")  # they follow from fields and an edge's value
     names = None
     if graph.string_table is not None:
         names = NameCodes(graph.string_table.sorted)
-        plan = replace(plan, params=_spread_codes(setting, plan.params, len(names)))
-    engine = IncrementalEngine(graph, plan, layout, _residual(program), names)
+        step = code_step(len(names))
+        plan = replace(plan, params=_spread_codes(setting, plan.params, step))
+        if plan.initial is not None:
+            attributes = plan.initial.value.with_codes(step, program)
+            plan = replace(plan, initial=graph.transport.broadcast(attributes))
+    engine = IncrementalEngine(
+        graph, plan, layout, names, from_init=from_init, choice=choice if from_init else None
+    )
     engine.loaded = {
         "partitioner": graph.partitioner.name, "boundary_share": info.boundary_share,
-        "cut": info.cut,
+        "cut": info.cut, "delay_bound": choice.bound, "delay_bound_reason": choice.reason,
     }  # fmt: skip
     try:
         ids = np.zeros(0, np.int64)
@@ -91,6 +90,26 @@ def _taken_over(
     for key in info.keys:
         graph.forget(key)
     return engine
+
+
+def _why_from_init(
+    setting: Setting, graph: Graph, strings: bool, classes: bool, initial: Any
+) -> str | None:
+    """Return why every answer begins with `init`, if it does; see `why_from_init`."""
+    program, options = setting.program, setting.options
+    if options.max_iterations is not None:
+        return "it ends after a number of iterations"
+    bound = options.delay_bound
+    if graph.partitions > 1 and bound not in (1, "auto"):
+        return f"it has a delay bound of {bound}"
+    if classes:
+        return "the vertex file names classes"
+    if initial is not None and initial.value.changing is not None:
+        return f"{initial.value.changing} begins with vertex attributes"
+    return why_from_init(
+        program, program.bind(setting.params), options.tolerance_of(program),
+        undirected=graph.undirected, strings=strings,
+    )  # fmt: skip
 
 
 def _named(setting: Setting) -> VertexInput | None:
@@ -110,22 +129,9 @@ def _integers_but_for_parameters(setting: Setting, loaded: Graph) -> bool:
     return not info.string_ids
 
 
-def _why_not(setting: Setting, *, strings: bool) -> str | None:
-    return why_not_incremental(
-        setting.program, strings=strings,
-        undirected=setting.graph.undirected,
-    )  # fmt: skip
-
-
-def _spread_codes(setting: Setting, params: Mapping[str, Any], names: int) -> dict[str, Any]:
-    """The parameters, with codes of `NameCodes` in place of the ranks of so many names."""
+def _spread_codes(setting: Setting, params: Mapping[str, Any], step: int) -> dict[str, Any]:
+    """The parameters, with codes of `NameCodes`, so far apart, in place of ranks of names."""
     program, given = setting.program, setting.params
     bound = program.named_vertices(program.bind(given))
     ranks = [n for n, x in bound.items() if x is not None and (n in given or isinstance(x, str))]
-    return {**params, **{n: (params[n] + 1) * code_step(names) for n in ranks}}
-
-
-def _residual(program: Program) -> str | None:
-    """The only aggregate which the program's rule reads, if it is one."""
-    read = program.classes[0].facts.converged_reads
-    return next(iter(read)) if len(read) == 1 else None
+    return {**params, **{n: (params[n] + 1) * step for n in ranks}}

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import pickle
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,62 +15,68 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.raw_columns import encode_bytes
 from vertexsdk.compile.plan import Plan
+from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.engine import (
     Budget,
     CanForkLate,
+    CanReadLoop,
     CanTimePhases,
     Command,
     CommandResult,
     Engine,
     WorkDone,
 )
-from vertexsdk.engine.incremental._incremental_task import (
+from vertexsdk.engine.incremental._commands import (
     CreatePartition,
     IncrementalCommand,
     IncrementalReport,
-    IncrementalTask,
 )
+from vertexsdk.engine.incremental._incremental_task import IncrementalTask
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.errors import InputError, LostError, RunError, VertexError
 from vertexsdk.graph.checkpoint import put_names
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.name_codes import NameCodes, code_step
+from vertexsdk.program.analysis.convergence import residual_of
 from vertexsdk.state import SegmentRef, open_store
+from vertexsdk.transport.transport import Exchange
 
 __all__ = ["IncrementalEngine"]
 
-SLICE = 1.0  # seconds of iterations in a job, after which the driver is asked again
+SLICE = 1.0  # seconds of iterations in a job; where tasks move, the next has twice as many
 BY_SEGMENT = 1 << 16  # bytes of changes above which a task reads them from the store
 _numbers = itertools.count()
 
 
-class IncrementalEngine(CanForkLate, CanTimePhases):
+class IncrementalEngine(CanForkLate, CanReadLoop, CanTimePhases):
     """See `Engine`. Its graph is changed in place, on the executors which have it.
 
     Args:
         graph: which is loaded; only to know where it is.
-        plan: of the loop; see `incremental_rules`.
+        plan: of the loop.
         layout: of the adjacency.
-        residual: the aggregate by which the program's rule ends the loop, if there is one.
         names: where ids are strings, their codes; forks share them.
+        from_init: why every answer begins with `init`; None where iterations go on from before.
+        choice: the delay bound of answers that begin with `init`; else None.
         origin: of which this is a fork.
     """
-
-    from_init: str | None = None
-    copies_while_forked = True
 
     def __init__(
         self,
         graph: Graph,
         plan: Plan,
         layout: str,
-        residual: str | None,
         names: NameCodes | None = None,
+        *,
+        from_init: str | None = None,
+        choice: BoundChoice | None = None,
         origin: IncrementalEngine | None = None,
     ) -> None:
         self.graph, self.plan, self.layout = graph, plan, layout
+        self.from_init, self.choice = from_init, choice
+        self.reads_loop = plan.program.reads_loop
+        self.forks_late = not self.reads_loop
         self.value = plan.program.value_dtype
-        self._residual = residual
         self.names, self.integers = names, names is None
         self._told = 0 if names is None else len(names)  # how many names the partition knows,
         self._untold = np.zeros(0, np.int64)  # but for those at these places
@@ -83,11 +89,14 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         while origin is not None:
             origin._forks.add(self._key)
             origin = origin._origin
-        task = IncrementalTask(plan, layout, self._key)
-        self._exchange = graph.workers.exchange(task, resident=plan.resident)
-        self.loaded: Mapping[str, Any] = {}  # statistics of the graph as it was loaded
+        self._exchange = self._new_exchange()
+        self.loaded: dict[str, Any] = {}  # statistics of the graph as it was loaded
         self._closed = False
         self.phases = PhaseTimer()
+
+    def _new_exchange(self) -> Exchange:
+        task = IncrementalTask(self.plan, self.layout, self._key, self.choice)
+        return self.graph.workers.exchange(task, resident=self.plan.resident)
 
     def create(self, topologies: Sequence[str], named: NDArray[np.int64]) -> None:
         """Take the graph over from where it is loaded, under the keys of its topologies.
@@ -98,7 +107,7 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         create = CreatePartition(tuple(topologies), named)
         if self.names is not None:
             create = replace(create, code_step=code_step(self._told))
-            if self.plan.kernels[0] is None:  # whose methods see the names of mirrors too
+            if None in self.plan.kernels:  # whose methods see the names of mirrors too
                 create = replace(create, names=self.names.at(np.arange(self._told))[1])
         report = self._job(IncrementalCommand(0, create=create))
         there = np.zeros(self._told, np.bool_)
@@ -123,7 +132,8 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         jobs, ended = 0, None
         done = False
         while not done:
-            part = self._slice(job, budget, work, began)
+            limit = SLICE if self.plan.resident else SLICE * 2**jobs
+            part = self._slice(job, budget, work, began, limit)
             report = self._job(part)
             jobs += 1
             first = first or report
@@ -148,38 +158,43 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         if not report.work.quiet:
             work.reason = ended
         outcome.counts, outcome.absent = first.counts, first.absent
-        warm = first.warm and not report.restarted and not first.restarted
+        restarted = self.from_init or report.restarted or first.restarted
+        warm = first.warm and not restarted
         outcome.start = "warm" if warm else "init"
-        outcome.start_reason = (
-            report.restarted
-            or first.restarted
-            or ("it went on from the state before" if warm else "it is the first answer")
+        outcome.start_reason = restarted or (
+            "it went on from the state before" if warm else "it is the first answer"
         )
         work.seconds = time.perf_counter() - began
         outcome.statistics = {
             **self.loaded, "hops": jobs, "phases": seconds, "worker_memory": report.memory,
-            "partitions": self.graph.partitions, "compiled": True, "pending": report.pending,
+            "partitions": self.graph.partitions, "pending": report.pending,
+            "compiled": all(k is not None for k in self.plan.kernels), **report.statistics,
         }  # fmt: skip
         return outcome
 
     def _slice(
-        self, job: IncrementalCommand, budget: Budget | None, work: WorkDone, began: float
+        self,
+        job: IncrementalCommand,
+        budget: Budget | None,
+        work: WorkDone,
+        began: float,
+        limit: float,
     ) -> IncrementalCommand:
-        """The next job's share of a budget."""
+        """The next job's share of a budget, at most `limit` seconds."""
         job = replace(job, version=self._version)
         if budget is None:
             return job
-        seconds, last = SLICE, False
+        seconds, last = limit, False
         if budget.seconds is not None:
             left = budget.seconds - (time.perf_counter() - began)
-            seconds, last = min(SLICE, max(left, 0.0)), left <= SLICE
+            seconds, last = min(limit, max(left, 0.0)), left <= limit
         iterations = budget.iterations
         if iterations is not None:
             iterations = max(iterations - work.iterations, 0)
             last = True
             seconds = seconds if budget.seconds is not None else 1e9
             if budget.cancelled is not None:
-                seconds, last = min(seconds, SLICE), False
+                seconds, last = min(seconds, limit), False
         return replace(job, seconds=seconds, iterations=iterations, last=last)
 
     def _changes(self, command: Command) -> bytes | SegmentRef | None:
@@ -211,13 +226,21 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
     def fork(self) -> IncrementalEngine:
         """See `Engine.fork`."""
         other = IncrementalEngine(
-            self.graph, self.plan, self.layout, self._residual, self.names, self
-        )
+            self.graph, self.plan, self.layout, self.names,
+            from_init=self.from_init, choice=self.choice, origin=self,
+        )  # fmt: skip
         other.loaded = self.loaded
         other._told, other._untold = self._told, self._untold
         self._job(IncrementalCommand(self._version, fork=other._key))
         other._version = 1
         return other
+
+    def enter(self, loop: str) -> None:
+        """See `CanReadLoop`."""
+        if self.reads_loop:
+            self.plan = replace(self.plan, sees=loop, forked=True)
+            self._exchange.close()
+            self._exchange = self._new_exchange()
 
     def adopt(self, fork: Engine) -> None:
         """See `Engine.adopt`."""
@@ -275,8 +298,8 @@ class IncrementalEngine(CanForkLate, CanTimePhases):
         self, report: IncrementalReport, work: WorkDone, segments: list[SegmentRef]
     ) -> CommandResult:
         work.quiet, work.reason = report.work.quiet, report.work.reason
-        if self._residual is not None and report.aggregates:
-            work.residual = float(report.aggregates[self._residual])
+        if report.aggregates:
+            work.residual = residual_of(self.plan.program, report.aggregates)
         return CommandResult(
             work=work,
             iteration=report.clock,

@@ -47,12 +47,17 @@ class Mirrors:
             self.arena.put("placement.ids", placement.ids)
             self.arena.put("placement.table", placement.table)
 
+    @property
+    def placement(self) -> Placement | None:
+        """Which partition has each vertex; None is the hash."""
+        if "placement.ids" not in self.arena:
+            return None
+        table = self.arena["placement.ids"], self.arena["placement.table"]
+        return Placement(self.partitions, *table)
+
     def owners(self, ids: Array) -> NDArray[np.int32]:
         """The partition (int32[k]) of each id."""
-        if "placement.ids" not in self.arena:
-            return Placement(self.partitions).of(ids)
-        table = self.arena["placement.ids"], self.arena["placement.table"]
-        return Placement(self.partitions, *table).of(ids)
+        return (self.placement or Placement(self.partitions)).of(ids)
 
     def owns(self, ids: Array) -> Array:
         """Whether the partition has each vertex itself (bool[k])."""

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.packed_strings import join_strings, take_strings
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
-from vertexsdk.engine.incremental._partition_end import Steps
-from vertexsdk.engine.supersteps import SuperstepEnd, end_superstep
+from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.graph.edge_attributes import no_values
+from vertexsdk.graph.load._build_topology import NO_KIND
 from vertexsdk.graph.load.transpose import transpose
 from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
@@ -35,7 +35,7 @@ class NewPartition:
         edges: how many edges are out of vertices of this partition; those of an undirected graph
             count at their smaller id.
         named: bool[n], the vertices which are there without edges too.
-        ranks: int64[n], by what the vertices' attributes are known: ids, or ranks of names.
+        kind: uint8[n], the class codes of vertices; None where there are none.
         placement: of vertices; None is the hash.
         names: codes (int64[k], ascending) and packed names; None where ids are integers.
     """
@@ -43,7 +43,7 @@ class NewPartition:
     topology: Topology
     edges: int
     named: Array
-    ranks: Array
+    kind: Array | None
     placement: Placement | None
     names: tuple[Array, Array, Array] | None
 
@@ -62,8 +62,7 @@ def partition_of(
     """
     if value is not None and t.value is None:
         t = replace(t, value=no_values(t.m, value))  # of a partition without edges
-    ranks, placement = t.ids, t.placement
-    names = t.names
+    placement, names = t.placement, t.names
     if code_step is not None:
         t = replace(t, ids=(t.ids + 1) * code_step, ghost_ids=(t.ghost_ids + 1) * code_step)
         named = (named + 1) * code_step
@@ -71,7 +70,6 @@ def partition_of(
             placement = replace(placement, ids=(placement.ids + 1) * code_step, key=None)
     if t.partitions > 1:
         t, names = yield from _with_mirrors(t, placement, names)
-        ranks = t.ids if code_step is None else t.ids // code_step - 1
     source = np.repeat(t.ids, np.diff(t.start))
     counted = np.ones(len(source), np.bool_)
     own = np.ones(t.n, np.bool_)
@@ -85,7 +83,7 @@ def partition_of(
     if code_step is not None and names is not None:
         packed = (t.ids[own], *names)
     return NewPartition(
-        replace(t, names=None), int(counted.sum()), np.isin(t.ids, named) & own, ranks,
+        replace(t, names=None), int(counted.sum()), np.isin(t.ids, named) & own, t.kind,
         placement, packed,
     )  # fmt: skip
 
@@ -116,6 +114,8 @@ def _with_mirrors(
         }  # fmt: skip
         if t.value is not None:
             block["value"] = t.value[some]
+        if t.kind is not None:
+            block["kind"] = t.kind[own]
         if names is not None:
             block["offsets"], block["bytes"] = take_strings(*names, own)
         blocks.append((p, encode_bytes(block)))
@@ -133,10 +133,14 @@ def _with_mirrors(
     start = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=n))]).astype(np.int64)
     ordered, none = target[out].astype(np.int32), np.zeros(0, np.int32)
     in_start, in_source = transpose(start, ordered, n, none)
+    kind = None
+    if t.kind is not None:
+        kind = np.full(n, NO_KIND, np.uint8)
+        kind[np.searchsorted(ids, own)] = np.concatenate([p["kind"] for p in parts])
     whole = Topology(
         t.partition, t.partitions, ids, start, ordered,
         t.ids[:0], np.zeros(t.partitions + 1, np.int64), none,
-        np.zeros(t.partitions + 1, np.int64), in_start, in_source,
+        np.zeros(t.partitions + 1, np.int64), in_start, in_source, kind,
         value=None if t.value is None else np.concatenate([p["value"] for p in parts])[out],
     )  # fmt: skip
     if names is not None:

@@ -4,12 +4,11 @@ Changes of edges are changes of messages: one that comes, goes or has another va
 withdraws is trimmed at once (see `_trimming`), so that a budget of iterations may end anywhere.
 Between two calls every aggregate is what the messages of all producers come to, and `pending` are
 the vertices whose state may not follow from their aggregate yet.
-
-A vertex that goes keeps its place, in case it returns, until most places are of vertices that went.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
@@ -22,30 +21,29 @@ from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
-from vertexsdk.engine._master import IterationStats, combine_aggregates
+from vertexsdk.engine._master import IterationStats, Master, combine_aggregates
 from vertexsdk.engine._processor import Methods, merged, methods_of
 from vertexsdk.engine._trimming import MESSAGES_WORSE, unsupported, withdraw
-from vertexsdk.engine.incremental._adjacency import Adjacency
 from vertexsdk.engine.incremental._arena import Arena
+from vertexsdk.engine.incremental._commands import IncrementalCommand, IncrementalReport
 from vertexsdk.engine.incremental._edge_messages import EdgeMessages
-from vertexsdk.engine.incremental._local_index import VertexIndex
 from vertexsdk.engine.incremental._mirrors import Mirrors
 from vertexsdk.engine.incremental._new_partition import NewPartition
-from vertexsdk.engine.incremental._partition_end import PartitionEnd, Steps
+from vertexsdk.engine.incremental._partition_end import PartitionEnd
+from vertexsdk.engine.incremental._partition_graph import PartitionGraph
 from vertexsdk.engine.incremental._restart_policy import RestartPolicy
 from vertexsdk.engine.incremental._row_edits import Edits, distinct
 from vertexsdk.engine.incremental._row_kernels import INSERT
-from vertexsdk.engine.incremental._vertex_names import VertexNames
-from vertexsdk.engine.supersteps import end_superstep
+from vertexsdk.engine.supersteps import Steps, end_superstep
+from vertexsdk.engine.task import arithmetic_of, make_master
 from vertexsdk.errors import VertexError
-from vertexsdk.graph.id_codec import IdCodec
+from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE
 from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import Blocks
 
 __all__ = ["IncrementalPartition"]
 
 Array = NDArray[Any]
-SPARE = 1 << 16  # places of vertices that went which are always kept
 
 
 class IncrementalPartition:
@@ -60,13 +58,18 @@ class IncrementalPartition:
 
     def __init__(self, plan: Plan, layout: str, arena: Arena, partition: int = 0) -> None:
         self.plan, self.arena, self.partition = plan, arena, partition
-        self.mirrors = Mirrors(arena, partition, len(plan.topologies))
-        self.alone = self.mirrors.alone
         assert plan.program.algebra is not None
         self.algebra = plan.program.algebra
-        self.adjacency = Adjacency(arena, layout, plan.threads)
-        self.index = VertexIndex(arena, plan.threads)
-        self.names = VertexNames(arena)
+        columns: dict[str, Any] = {"dirty": (np.uint8, 0), "level": (np.int32, 0)}
+        for name, f in plan.program.states().items():
+            columns |= {f"{kind}.{name}": (f.dtype, f.default) for kind in ("state", "tracked")}
+        columns |= dict.fromkeys(
+            ("agg", "seen", "msg"), (self.algebra.dtype, self.algebra.identity)
+        )
+        value, count = plan.program.value_dtype, len(plan.topologies)
+        self.graph = PartitionGraph(arena, layout, partition, count, plan.threads, columns, value)
+        self.mirrors, self.alone = self.graph.mirrors, self.graph.alone
+        self.adjacency, self.index = self.graph.adjacency, self.graph.index
         self.module = delivery_module(self.algebra)
         self.comparing = self.algebra.kind != "sum"  # and so values are trimmed
         self.refused = False  # the changes of the last batch
@@ -74,41 +77,20 @@ class IncrementalPartition:
     @cached_property
     def methods(self) -> Methods:
         """The program's methods."""
-        names = IdCodec(self.names) if "name.code" in self.arena else None
-        return methods_of(self.plan, 0, self.module, names)[0]
+        return methods_of(self.plan, 0, self.module, self.graph.id_codec)[0]
 
     def create(self, new: NewPartition) -> None:
         """Begin with a graph, before iteration 0."""
-        t = new.topology
-        self.mirrors.create(new.placement)
-        self.index.create(t.ids)
-        if new.names is not None:
-            self.names.create(*new.names)
-        self.adjacency.create(t, new.edges)
-        self.arena.put("named", new.named)
-        for name, f in self.plan.program.states().items():
-            self.arena.resize(f"state.{name}", 0, f.dtype)
-            self.arena.resize(f"tracked.{name}", 0, f.dtype)
-        kinds: dict[str, Any] = {"alive": np.uint8, "dirty": np.uint8, "level": np.int32}
-        kinds |= dict.fromkeys(("agg", "seen", "msg"), self.algebra.dtype)
-        for name, dtype in kinds.items():
-            self.arena.resize(name, 0, dtype)
+        self.graph.create(new)
         self.arena.resize("pending", 0, np.int32)
         self.arena.meta |= {
             "clock": 0, "aggregates": {}, "due": False, "whole": True, "layers": DeltaLayers(),
-            "vertices": 0, "all": 0, "frozen": [0, 0], "shared": [],
-            "begun": False, "unsure": False, "unsent": False, "falling": False, "worse": False,
-            "restarted": "",
-            "settled": False,
+            "all": 0, "begun": False, "unsure": False, "unsent": False, "falling": False,
+            "worse": False, "restarted": "", "settled": False,
         }  # fmt: skip
-        self._grow(0)
         for kept in ("state", "tracked"):
             columns = {n: self.arena[f"{kept}.{n}"] for n in self.plan.program.states()}
-            self.plan.fill(columns, new.ranks)  # only constant fields, see `Facts`
-        alive = self.arena["alive"]
-        everyone = np.arange(t.n)
-        alive[...] = ((self._degrees(everyone) > 0) | new.named) & self.mirrors.are_local(everyone)
-        self.arena.meta["vertices"] = int(alive.sum())
+            self.plan.fill(columns, new.topology.ids)  # only constant fields, see `Facts`
         self.refresh()
 
     def refresh(self) -> None:
@@ -142,14 +124,19 @@ class IncrementalPartition:
         a.meta["aggregates"] = to_scalars(self.aggregates)
 
     @property
-    def vertices(self) -> int:
-        """How many vertices the partition has."""
-        return int(self.arena.meta["vertices"])
+    def begun(self) -> bool:
+        """Whether there was an iteration 0."""
+        return bool(self.arena.meta["begun"])
+
+    @property
+    def pending(self) -> int:
+        """How many vertices are to gather."""
+        return self.arena.length("pending")
 
     @property
     def all_vertices(self) -> int:
         """How many vertices all partitions have."""
-        return self.vertices if self.alone else int(self.arena.meta["all"])
+        return self.graph.vertices if self.alone else int(self.arena.meta["all"])
 
     @property
     def clock(self) -> int:
@@ -161,48 +148,41 @@ class IncrementalPartition:
         self.delivery.worse = False  # edges that go may withdraw messages
         return self.clock
 
-    def columns(self) -> list[str]:
-        """The names of the arrays with an entry for each place."""
-        fields = self.plan.program.states()
-        kept = [f"{kind}.{name}" for kind in ("state", "tracked") for name in fields]
-        return [*kept, "alive", "dirty", "level", "agg", "seen", "msg", "named"]
-
-    def _grow(self, before: int) -> None:
-        n = self.index.n
-        self.adjacency.grow(n)
-        self.mirrors.grow(self.arena["ids"])
-        for name, f in self.plan.program.states().items():
-            for kept in ("state", "tracked"):
-                self.arena.resize(f"{kept}.{name}", n)[before:] = f.default
-        for name in ("alive", "dirty", "level"):
-            self.arena.resize(name, n)[before:] = 0
-        for name in ("agg", "seen", "msg"):
-            self.arena.resize(name, n)[before:] = self.algebra.identity
-        count = self.arena.length("named")
-        self.arena.resize("named", n)[count:] = False
-
-    def _degrees(self, places: Array) -> Array:
-        """Edges in and out of vertices."""
-        total = np.zeros(len(places), np.int64)
-        for rows in (self.adjacency.out, self.adjacency.into):
-            total += rows.array("stop")[places] - rows.array("start")[places]
-        return total
-
     def refresh_topology(self) -> None:
         """Make the views anew and keep what was found."""
         self.keep()
         self.refresh()
 
-    def _everyone(self) -> Array:
-        alive = self.arena["alive"]
-        if self.vertices == len(alive):
-            return np.arange(len(alive), dtype=np.int32)
-        return np.flatnonzero(alive).astype(np.int32)
-
     def _schedule(self, places: Array) -> None:
         places = self.mirrors.local(places)
         if len(places):
             self.arena.put("pending", merged(self.arena["pending"], places))
+
+    def written(self) -> tuple[str, dict[str, Array]] | None:
+        """The columns of a base, or of a delta of what changed since the last call, if anything."""
+        a, meta = self.arena, self.arena.meta
+        alive, dirty = a["alive"], a["dirty"]
+        rows = np.flatnonzero(dirty)
+        if not (meta["whole"] or len(rows)):
+            return None
+        layers = (
+            None
+            if meta["whole"]
+            else DeltaLayers(*meta["layers"]).add(len(rows), self.graph.vertices)
+        )
+        whole = layers is None
+        if whole:
+            rows = self.graph.in_order()
+        else:
+            rows = rows[np.argsort(a["ids"][rows])]
+        meta |= {"whole": False, "layers": layers or DeltaLayers()}
+        dirty[...] = 0
+        columns = {"id": a["ids"][rows], **{n: x[rows] for n, x in self.v.states.items()}}
+        if "name.code" in a:
+            columns |= dict(zip(NAME_COLUMNS, self.graph.names.packed(columns["id"]), strict=True))
+        if not whole and not alive[rows].all():
+            columns[TOMBSTONE] = alive[rows] == 0
+        return ("base" if whole else "delta"), columns
 
     # Between partitions. --------------------------------------------------------------------------
 
@@ -211,7 +191,7 @@ class IncrementalPartition:
     ) -> Steps[tuple[Blocks, PartitionEnd]]:
         """End a superstep; return what came, and what all partitions say together."""
         meta = self.arena.meta
-        end.vertices, end.unsure = self.vertices, meta["unsure"]
+        end.vertices, end.unsure = self.graph.vertices, meta["unsure"]
         end.falling = meta["falling"] or meta["worse"]
         received, ends = yield from end_superstep(blocks or [], end, self.alone)
         total = PartitionEnd.total(ends, self.plan.program.aggregators)
@@ -293,77 +273,42 @@ class IncrementalPartition:
             Counts (see `edge_kernels`), the changes which were absent, and vertices touched. A
             change is counted by the partition of its source.
         """
-        meta, mirrors = self.arena.meta, self.mirrors
-        number, own = np.arange(len(kind)), mirrors.owns(source)
-        if not self.alone:
-            number = np.flatnonzero(own | mirrors.owns(target))
-            kind, source, target, value = (x[number] for x in (kind, source, target, value))
-            own = own[number]
-        a, b = self._places(kind, source, target)
-        edits, counts, absent = self.adjacency.resolve(kind, a, b, value)
-        if not self.alone:
-            counts = self.adjacency.resolve(kind[own], a[own], b[own], value[own])[1]
-            absent &= own
-        missing = number[absent].tolist()
+        meta = self.arena.meta
+        changes = self.graph.resolve(kind, source, target, value)
+        edits, counts, absent = changes.edits, changes.counts, changes.absent
         self.refused = False
         if strict:
-            _, total = yield from self.exchange(self._end(absent=len(missing)))
+            _, total = yield from self.exchange(self._end(absent=len(absent)))
             self.refused = total.absent > 0
             if self.refused:
-                return counts, missing, 0
+                return counts, absent, 0
         begun = bool(meta["begun"])
         if self.alone and not len(edits):
-            return counts, missing, 0
-        counted = mirrors.are_local(edits.row)
-        rows = edits
-        if len(edits):
-            rows = self.adjacency.edit(edits, tuple(meta["frozen"]), counted)
-        fresh = self._update_presence(edits)
+            return counts, absent, 0
+        rows, fresh = self.graph.edit(changes)
         self.refresh_topology()
         touched = 0
         if begun:
             before = self.all_vertices
-            end = self._end(edits=int(counted.sum()), removed=int((edits.what != INSERT).sum()))
+            removed = int((edits.what != INSERT).sum())
+            end = self._end(edits=int(changes.counted.sum()), removed=removed)
             _, total = yield from self.exchange(end)
             if not total.edits:
-                return counts, missing, 0
+                return counts, absent, 0
             RestartPolicy(meta).changed(total.edits)
             if meta["falling"]:
                 self.restart(MESSAGES_WORSE)
             else:
                 touched = yield from self._propagate_edits(fresh, rows, total, before)
         meta["settled"] = False
-        self.adjacency.compact()
-        if self._sparse():
-            self._renumber()
+        new = self.graph.tidy()
+        if new is not None:
+            pending = new[self.arena["pending"]]
+            pending.sort()
+            self.arena.put("pending", pending[pending >= 0])
+            meta["whole"] = True
         self.refresh_topology()
-        return counts, missing, touched
-
-    def _places(self, kind: Array, source: Array, target: Array) -> tuple[Array, Array]:
-        a, b = self.index.find(source), self.index.find(target)
-        unknown = (kind == 0) & ((a < 0) | (b < 0))
-        if unknown.any():
-            ids = np.concatenate([source[unknown & (a < 0)], target[unknown & (b < 0)]])
-            before = self.index.n
-            self.index.add(np.unique(ids))
-            self._grow(before)
-            self.refresh_topology()
-            a, b = self.index.find(source), self.index.find(target)
-        return a, b
-
-    def _update_presence(self, edits: Edits) -> Array:
-        """Note which vertices are there; return those which came (int32, ascending)."""
-        a = self.arena
-        places = distinct(np.concatenate([edits.row, edits.key]), self.index.n)
-        places = self.mirrors.local(places)
-        there = (self._degrees(places) > 0) | a["named"][places]
-        was = a["alive"][places] != 0
-        fresh: Array = places[there & ~was]
-        gone = places[was & ~there]
-        a["alive"][places] = there
-        a.meta["vertices"] += len(fresh) - len(gone)
-        a["dirty"][gone] = 1
-        return fresh.astype(np.int32)
+        return counts, absent, touched
 
     def _propagate_edits(
         self, fresh: Array, rows: Edits, total: PartitionEnd, before: int
@@ -395,7 +340,7 @@ class IncrementalPartition:
             yield from self._add(fresh, rows, (known, *messages), end)
             touched = 0
             if self.all_vertices != before and not self.plan.always:
-                self._schedule(self._everyone())
+                self._schedule(self.graph.everyone())
         self.delivery.pulls = True
         return len(fresh) + touched
 
@@ -537,34 +482,60 @@ class IncrementalPartition:
             into, read = dict(self.aggregates), dict(self.aggregates)
             self.methods.scatter(self.v, self.delivery, vertices, iteration, read, into, self.log)
 
-    def _sparse(self) -> bool:
-        """Whether most places are of vertices that went."""
-        places = self.index.n - int(self.arena.meta["mirrors"])
-        return places > 2 * self.vertices + SPARE
-
-    def _renumber(self) -> None:
-        """Give places to the vertices that are there, ascending by id, and to no others."""
-        a = self.arena
-        order = a["order"]
-        places = order[(a["alive"][order] != 0) | self._used_mirrors()[order]]
-        new = self.index.renumber(places)
-        self.mirrors.renumber(places)
-        self.adjacency.renumber(places, new)
-        for name in self.columns():
-            a.put(name, a[name][places])
-        pending = new[a["pending"]]
-        pending.sort()
-        a.put("pending", pending[pending >= 0])
-        a.meta |= {"whole": True, "frozen": [0, 0]}
-        self.refresh_topology()
-
-    def _used_mirrors(self) -> Array:
-        """Whether each place is a mirror with an edge (bool[n])."""
-        everyone = np.arange(self.index.n)
-        used: Array = (self._degrees(everyone) > 0) & ~self.mirrors.are_local(everyone)
-        return used
-
     # Iterations. ----------------------------------------------------------------------------------
+
+    def iterate(self, command: IncrementalCommand, report: IncrementalReport) -> Steps[None]:
+        """Iterate to the fixed point, or as far as the command allows."""
+        began = time.monotonic()
+        meta, pace = self.arena.meta, RestartPolicy(self.arena.meta)
+        work = report.work
+        waiting = yield from self.waiting()
+        if meta["begun"] and (meta["settled"] or not (self.plan.always or waiting)):
+            work.reason, work.quiet = "quiet", True
+            return
+        if command.iterations == 0:
+            return
+        sums = not self.comparing
+        if sums and meta["begun"] and pace.slower:
+            self.restart(pace.reason)
+        master = self._master()
+        warm = bool(meta["begun"])
+        while True:
+            ends = partial(_ends, master.iteration, master)
+            with arithmetic_of(self.plan):
+                progress, total = yield from self.step(
+                    max(master.iteration, 1), dict(master.aggregates), ends,
+                    lambda: time.monotonic() - began > command.seconds,
+                )  # fmt: skip
+            if total.failure is not None:
+                report.failure = total.failure
+                return
+            work.add(progress)
+            more = master.advance(total.progress)
+            self.aggregates = dict(master.aggregates)
+            fell = meta["falling"] and report.warm
+            if fell or (more and sums and warm and pace.tired(1)):
+                report.warm = warm = False
+                self.restart(MESSAGES_WORSE if fell else pace.reason)
+                master = self._master()
+                continue
+            if not more:
+                work.reason, work.quiet = master.reason, True
+                meta["settled"] = True
+                pace.quiet(from_init=not warm, iterations=master.iteration)
+                return
+            if command.iterations is not None and work.iterations >= command.iterations:
+                return
+            if total.late:
+                return
+
+    def _master(self) -> Master:
+        master = make_master(self.plan, self.all_vertices)
+        if self.arena.meta["begun"]:
+            # With sums the first iteration reads aggregates of the graph before, and ends nothing.
+            master.aggregates = dict(self.aggregates)
+            master.iteration = 1 if self.comparing else 0
+        return master
 
     def step(
         self,
@@ -600,7 +571,7 @@ class IncrementalPartition:
     def _initialise(self, progress: IterationStats) -> Array:
         """Run iteration 0 of this partition, `init` and the first scatter; return all vertices."""
         a = self.arena
-        everyone = self._everyone()
+        everyone = self.graph.everyone()
         self._tick()
         read, into = dict(self.aggregates), progress.aggregates
         self.methods.init(self.v, everyone, read, into, self.log)
@@ -627,7 +598,7 @@ class IncrementalPartition:
         a, v, delivery = self.arena, self.v, self.delivery
         read, into = dict(aggregates), progress.aggregates
         delivery.settle(v.msg, v.agg)
-        todo = self._everyone() if self.plan.always else a["pending"].copy()
+        todo = self.graph.everyone() if self.plan.always else a["pending"].copy()
         level = self._tick()
         senders = self.methods.gather(v, delivery, todo, iteration, read, into, self.log)
         if self.comparing:
@@ -698,7 +669,7 @@ class IncrementalPartition:
 
     def _finish(self, progress: IterationStats) -> None:
         if self.delivery.due:
-            progress.pending = self.vertices
+            progress.pending = self.graph.vertices
         else:
             self._schedule(self.delivery.finish(self.v.msg, self.v.agg))
             self._note_worse()
@@ -708,3 +679,8 @@ class IncrementalPartition:
         """Note that a message got worse in an iteration: the program is not monotone."""
         if self.comparing and self.delivery.worse:
             self.arena.meta["worse"] = True  # what all partitions do follows in the next superstep
+
+
+def _ends(iteration: int, master: Master, aggregates: dict[str, Any]) -> bool:
+    """Whether the loop ends with an iteration that contributed these aggregates."""
+    return iteration > 0 and master.converged(iteration, aggregates)

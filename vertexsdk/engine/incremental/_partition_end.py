@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine.supersteps import SuperstepEnd
 from vertexsdk.program.algebra import Algebra
 
-__all__ = ["PartitionEnd", "Steps"]
-
-_T = TypeVar("_T")
-Steps = Generator[tuple[int, bytes], Any, _T]  # a part of a task, see `Task`
+__all__ = ["PartitionEnd"]
 
 
 @dataclass(slots=True)

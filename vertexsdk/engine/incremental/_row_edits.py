@@ -85,7 +85,13 @@ class RowPool:
 
     def array(self, name: str) -> Array:
         """`start`, `stop` (int64[n]), `room` (int64[n]), `key` (int32) or `value`."""
-        return self.arena[self._name(name)]
+        array = self.arena[self._name(name)]
+        return array.reshape(-1, self.width) if name == "value" and self.width > 1 else array
+
+    @property
+    def width(self) -> int:
+        """How many numbers the value of an entry has."""
+        return int(self.arena.meta.get(self._name("width"), 1))
 
     def read(self, name: str) -> Array:
         """The array as kernels of methods take it."""
@@ -101,13 +107,15 @@ class RowPool:
         """Where the pool ends."""
         return int(self.arena.meta[self._name("tail")])
 
-    def create(self, lengths: Array, value: Any) -> None:
+    def create(self, lengths: Array, value: Any, width: int = 1) -> None:
         """Make rows for so many entries each, with room, and no entries yet.
 
         Args:
             lengths: int64[n].
             value: dtype of the values, or None.
+            width: how many numbers the value of an entry has.
         """
+        self.arena.meta[self._name("width")] = width
         n = len(lengths)
         room = lengths + lengths // 8 + 2
         for name, values in (("start", np.cumsum(room) - room), ("stop", None), ("room", room)):
@@ -117,7 +125,7 @@ class RowPool:
         self.arena.meta[self._name("tail")] = tail
         self.arena.resize(self._name("key"), tail, np.int32)
         if value is not None:
-            self.arena.resize(self._name("value"), tail, value)
+            self.arena.resize(self._name("value"), tail * width, value)
 
     def grow(self, n: int) -> None:
         """Have rows, empty ones, for n vertices."""
@@ -154,7 +162,7 @@ class RowPool:
         self.arena.meta[self._name("tail")] = int(tail)
         pool = self.arena.resize(self._name("key"), int(tail))
         if self.valued:
-            self.arena.resize(self._name("value"), int(tail))
+            self.arena.resize(self._name("value"), int(tail) * self.width)
         value = self.values()
         new = edits.new.astype(value.dtype, copy=False) if self.valued else value
         edit: Any = kernels.edit_rows
@@ -187,7 +195,7 @@ class RowPool:
         self.arena.meta[self._name("tail")] = tail
         new_pool = self.arena.replace(self._name("key"), tail)
         if self.valued:
-            self.arena.replace(self._name("value"), tail)
+            self.arena.replace(self._name("value"), tail * self.width)
         new_value = self.values()
         spread: Any = kernels.spread
         to, end = self.array("start"), self.array("stop")
@@ -209,9 +217,10 @@ class RowPool:
         key = new[self.array("key")[at]]
         order = np.argsort(_keys(row, key))
         value = self.values()[at[order]] if self.valued else None
-        self.create(lengths, None)
+        self.create(lengths, None, self.width)
         target = within + np.repeat(self.array("start"), lengths)
         self.array("stop")[...] += lengths
         self.arena.replace(self._name("key"), self.tail)[target] = key[order]
         if value is not None:
-            self.arena.replace(self._name("value"), self.tail)[target] = value
+            self.arena.replace(self._name("value"), self.tail * self.width)
+            self.array("value")[target] = value

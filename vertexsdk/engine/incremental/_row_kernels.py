@@ -1,8 +1,9 @@
 """Kernels over rows with room to grow: the adjacency of a graph that changes.
 
 Row r has its entries at `start[r]:stop[r]` of a pool, ascending by key, and room up to
-`start[r] + room[r]`. Each entry has a key (int32, the other end's index) and a value; in a pool
-of neighbours the value is a set of bits (`FORWARD`, `BACKWARD`), which way the edges go.
+`start[r] + room[r]`. Each entry has a key (int32, the other end's index) and a value, or a row of
+several; in a pool of neighbours the value is a set of bits (`FORWARD`, `BACKWARD`), which way the
+edges go.
 """
 
 from __future__ import annotations
@@ -14,14 +15,12 @@ import numpy as np
 from vertexsdk.arrays.jit import njit
 
 __all__ = [
-    "BACKWARD", "BITS", "DELETE", "FORWARD", "INSERT", "NO_VALUES", "SET", "VALUES",
-    "both_ways", "edit_rows", "find_edges",
+    "BACKWARD", "DELETE", "FORWARD", "INSERT", "SET", "both_ways", "edit_rows", "find_edges",
     "look_up", "net_bits", "place_rows", "resolve", "spread",
 ]  # fmt: skip
 
 INSERT, DELETE, SET = 0, 1, 2
 FORWARD, BACKWARD = 1, 2
-NO_VALUES, VALUES, BITS = 0, 1, 2
 _ADD, _REMOVE = 0, 1  # kinds of changes
 
 
@@ -47,53 +46,59 @@ def find_edges(first, last, row, key, start, stop, pool, out):  # type: ignore[n
 
 @njit
 def resolve(  # type: ignore[no-untyped-def]
-    row, key, kind, value, keeps, place, pool_value, mode, what, old, new, head, counts, absent
+    row, key, kind, value, place, pool_value, missing, default, what, old, new, head, counts, absent
 ):
-    """What changes come to, edge by edge.
+    """What changes come to, edge by edge; values are bits, int64[., w], w is 0 without any.
 
     Args:
         row, key, kind, value: of each change; those of one edge together, as they happen.
-        keeps: which changes have no value of their own; theirs is that of a new edge.
         place: of each change's entry in the pool, -1 where there is none.
-        mode: NO_VALUES, VALUES, or BITS: an edge is there if its entry says FORWARD.
+        missing, default: int64[w], what a change leaves out, and what a new edge then has.
         what, old, new, head: by edge that changes: INSERT, DELETE or SET, the value before and
             after, and the number of one of its changes. Filled.
-        counts, absent: see `edge_kernels`. Filled.
+        counts, absent: of changes, in the order of `COUNTS`, and which met no edge. Filled.
 
     Returns:
         How many edges change.
     """
     found = 0
-    c, k = 0, row.shape[0]
+    c, k, width = 0, row.shape[0], value.shape[1]
+    now = np.empty(width, np.int64)
     while c < k:
         first = c
         there = place[c] >= 0
-        if there and mode == BITS:
-            there = (np.int64(pool_value[place[c]]) & FORWARD) != 0
         before = there
-        now = value[c]
-        if there and mode == VALUES:
-            now = pool_value[place[c]]
-        was = now
+        for w in range(width):
+            now[w] = pool_value[place[c], w] if there else default[w]
+            old[found, w] = now[w]
         while c < k and row[c] == row[first] and key[c] == key[first]:
             if kind[c] == _ADD and not there:
                 counts[0] += 1
-                there, now = True, value[c]
+                there = True
+                for w in range(width):
+                    now[w] = default[w] if value[c, w] == missing[w] else value[c, w]
             elif not there:
                 counts[4] += 1
                 absent[c] = True
             elif kind[c] == _REMOVE:
                 counts[1] += 1
                 there = False
-            elif mode == VALUES and not keeps[c] and now != value[c]:
-                counts[2] += 1
-                now = value[c]
             else:
-                counts[3] += 1
+                changed = False
+                for w in range(width):
+                    if value[c, w] != missing[w] and value[c, w] != now[w]:
+                        changed = True
+                        now[w] = value[c, w]
+                counts[2 if changed else 3] += 1
             c += 1
-        if there != before or (there and mode == VALUES and now != was):
+        differs = False
+        for w in range(width):
+            differs |= now[w] != old[found, w]
+        if there != before or (there and differs):
             what[found] = SET if there == before else (INSERT if there else DELETE)
-            old[found], new[found], head[found] = was, now, first
+            head[found] = first
+            for w in range(width):
+                new[found, w] = now[w]
             found += 1
     return found
 

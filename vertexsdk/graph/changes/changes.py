@@ -21,7 +21,9 @@ from vertexsdk.graph.load.arrow import text_column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["ADD", "CHANGE", "REMOVE", "SIGNS", "WORDS", "Changes"]
+__all__ = ["ADD", "CHANGE", "COUNTS", "REMOVE", "SIGNS", "WORDS", "Changes"]
+
+COUNTS = ("added", "removed", "changed", "unchanged", "absent")  # edges, by what a change met
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from vertexsdk.errors import InputError
 from vertexsdk.program.analysis.convergence import why_ends_early
+from vertexsdk.program.analysis.incremental_rules import why_not_linear
 from vertexsdk.program.analysis.rules import first_reason
-from vertexsdk.program.analysis.warm_start import why_not_linear
 from vertexsdk.program.program import ClassSpec, Program
 
 __all__ = ["by_blocks", "checked_bound", "why_synchronous"]

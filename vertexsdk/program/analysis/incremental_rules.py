@@ -1,23 +1,96 @@
-"""Whether the incremental engine can follow a program's graph as it changes, and why not."""
+"""Whether a loop goes on from the answer before as its graph changes, and why not where it may not.
+
+To go on is exact for two kinds of program:
+
+- *Min and Max*, where what a vertex gathers alone decides its state. Values that have lost their
+  support are withdrawn first (trimming), so that none supports itself around a cycle. Scatter must
+  be monotone too: the engine begins anew where it sees that it is not, and where the class says
+  `asynchronous = False`.
+- *Sum*, where what a vertex gathers decides its state, the loop ends by a rule over aggregates,
+  and methods only add and scale: the fixed point of a linear contraction does not depend on where
+  one starts (see `Facts.nonlinear`).
+
+Every other program begins with `init` at each answer, which is exact for all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from vertexsdk.program.analysis.convergence import why_ends_early
 from vertexsdk.program.analysis.rules import first_reason
-from vertexsdk.program.program import Program
+from vertexsdk.program.program import ClassSpec, Program
 
-__all__ = ["layout_of", "why_not_incremental"]
+__all__ = ["layout_of", "why_from_init", "why_not_linear"]
 
 
-def why_not_incremental(program: Program, *, undirected: bool, strings: bool) -> str | None:
-    """Return why the graph of a program is rebuilt for every answer; None where it is not.
+def why_from_init(
+    program: Program,
+    params: Mapping[str, Any],
+    tolerance: float = 0.0,
+    *,
+    undirected: bool = False,
+    strings: bool = False,
+) -> str | None:
+    """Return why every answer of a program begins with `init`; None where it need not.
 
     Args:
-        program: one that may go on from an earlier answer, see `warm_start`.
+        program: its classes.
+        params: the value of every parameter, as from `Program.bind`.
+        tolerance: of the run; above 0 an answer is not the fixed point.
         undirected: the graph's edges have no direction.
         strings: vertex ids are strings.
+
+    >>> from vertexsdk.algorithms import PageRank
+    >>> params = {"damping": 0.85, "iterations": 9, "epsilon": 1e-6, "personalise": 0}
+    >>> why_from_init(Program(PageRank), params)
+    'PageRank.converged reads the iteration'
     """
+    if len(program.classes) > 1:
+        return "the program has several classes"
+    spec = program.classes[0]
+    name, facts, algebra = spec.name, spec.facts, spec.algebra
+    reason = first_reason(
+        (algebra is None, f"{name} declares no messages"),
+        (
+            facts.message_kind not in ("min", "max", "sum"),
+            f"{name} gathers {algebra}, whose fixed point depends on the start",
+        ),
+        (not facts.scalar_messages, f"{name} sends {algebra}, no single numbers"),
+        (spec.cls.asynchronous is False, f"{name} says asynchronous = False"),
+        (facts.source_missing, f"{facts.source_missing}"),
+        (facts.changes_graph, f"{name} changes the graph itself"),
+        (
+            facts.draws - {"init"},
+            f"{name} draws random numbers, which follow from the iteration",
+        ),
+        (facts.adapts, f"{name}.adapt changes the state when a branch forks"),
+        (facts.reads_loop, f"{name} reads self.loop, so a branch may do other work"),
+        (tolerance > 0, f"{name} stops short of its fixed point, by its tolerance"),
+        (facts.reads_iteration, f"{name}.{facts.reads_iteration} reads the iteration"),
+        (facts.gather_reads, f"{name}.gather reads self.{facts.gather_reads} of before"),
+        (
+            facts.gather_leaves,
+            f"{name}.gather does not set self.{facts.gather_leaves} in every case",
+        ),
+    )
+    if reason is None and facts.message_kind == "sum":
+        reason = why_ends_early(spec, params) or why_not_linear(spec)
+    elif reason is None:
+        reason = first_reason(
+            (spec.cls.max_iterations is not None, f"{name} ends after a number of iterations"),
+            (
+                spec.aggregators or "converged" in spec.methods,
+                f"{name} reads aggregates, or has a rule of convergence",
+            ),
+            (facts.always, f"{name} gathers on every vertex in every iteration"),
+        )
+    return reason or _why_not_in_place(program, undirected=undirected, strings=strings)
+
+
+def _why_not_in_place(program: Program, *, undirected: bool, strings: bool) -> str | None:
+    """Return why messages cannot follow changes of edges one by one."""
     spec = program.classes[0]
     name, facts = spec.name, spec.facts
     both_ways = program.direction == "both" or layout_of(program, undirected=undirected) is None
@@ -56,3 +129,16 @@ def layout_of(program: Program, *, undirected: bool) -> str | None:
     if program.direction == "in" or program.value_dtype is not None:
         return None
     return "neighbours"
+
+
+def why_not_linear(spec: ClassSpec) -> str | None:
+    """Return where gather or scatter does more than add and scale; None where neither does.
+
+    >>> from vertexsdk.algorithms import PageRank
+    >>> why_not_linear(Program(PageRank).classes[0]) is None
+    True
+    """
+    return first_reason(
+        (not spec.facts.float_state, f"{spec.name} has fields that are no floats"),
+        (spec.facts.nonlinear, f"{spec.facts.nonlinear}"),
+    )

@@ -1,0 +1,99 @@
+"""Changes of a partition's edges, in place, against a dictionary."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vertexsdk.engine.incremental._arena import Arena
+from vertexsdk.engine.incremental._new_partition import partition_of
+from vertexsdk.engine.incremental._partition_graph import PartitionGraph
+from vertexsdk.graph.changes.changes import ADD, CHANGE, COUNTS, REMOVE
+from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, pack
+from vertexsdk.graph.load._build_topology import Variant, build_topology, sort_edges
+from vertexsdk.graph.load._radix_sort import Chunk
+
+END = st.integers(0, 4)
+CHANGE_ = st.tuples(st.sampled_from([ADD, REMOVE, CHANGE]), END, END, st.integers(0, 3))
+TYPES = ["float64", "int64", "length=float64,lanes=int64"]
+
+
+def values(numbers: list[int], value: str) -> Any:
+    """A column of values; 0 is none, and of two attributes only the first is given by 3."""
+    x = np.array(numbers, np.int64)
+    real, whole = np.where(x == 0, NO_FLOAT, x), np.where(x == 0, NO_INT, x)
+    if "=" not in value:
+        return real if value == "float64" else whole
+    return pack([real, np.where(x == 3, NO_INT, whole)])
+
+
+def created(edges: dict[tuple[int, int], int], value: str, path: str) -> PartitionGraph:
+    source, target = (np.array([pair[k] for pair in edges], np.int64) for k in (0, 1))
+    chunk = Chunk(source, target, values([min(x, 2) for x in edges.values()], value))
+    variant = Variant("out", value)
+    topology = build_topology(sort_edges([chunk], variant), [source[:0]], variant)
+    new = None
+    try:
+        next(partition_of(topology, "directed", source[:0], None, value))
+    except StopIteration as end:
+        new = end.value
+    graph = PartitionGraph(Arena(Path(path), fresh=True), "directed", 0, 1, 1, {}, value)
+    graph.create(new)
+    return graph
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    st.dictionaries(st.tuples(END, END), st.integers(1, 2)), st.lists(CHANGE_, max_size=20),
+    st.sampled_from(TYPES),
+)  # fmt: skip
+def test_edits_do_as_a_dictionary(
+    edges: dict[tuple[int, int], int], changes: list[tuple[int, int, int, int]], value: str
+) -> None:
+    attributes = "=" in value
+    model = {pair: (x, x) if attributes else (x,) for pair, x in edges.items()}
+    wanted, absent = dict.fromkeys(COUNTS, 0), []
+    for number, (kind, a, b, x) in enumerate(changes):
+        before = model.get((a, b))
+        old = before or ((1, 1) if attributes else (1,))
+        new = (x or old[0], *((x if x in (1, 2) else old[1],) if attributes else ()))
+        if kind == ADD and before is None:
+            did = "added"
+        elif before is None:
+            did = "absent"
+            absent.append(number)
+        elif kind == REMOVE:
+            did = "removed"
+            del model[a, b]
+        else:
+            did = "unchanged" if new == old else "changed"
+        if did in ("added", "changed"):
+            model[a, b] = new
+        wanted[did] += 1
+    with tempfile.TemporaryDirectory() as path:
+        graph = created(edges, value, path)
+        columns = [np.array([c[k] for c in changes], np.int64) for k in (0, 1, 2)]
+        given = values([c[3] for c in changes], value)
+        batch = graph.resolve(columns[0].astype(np.uint8), columns[1], columns[2], given)
+        assert (batch.counts, batch.absent) == (wanted, absent)
+        graph.edit(batch)
+        assert graph.vertices == len({v for pair in model for v in pair})
+        ids = graph.arena["ids"]
+        source, target, x = graph.edges()
+        assert x is not None
+        rows = zip(ids[source].tolist(), ids[target].tolist(), x.tolist(), strict=True)
+        got = {(a, b): numbers_of(x) for a, b, x in rows}
+        assert got == model
+        graph.arena.close()
+
+
+def numbers_of(x: Any) -> tuple[Any, ...]:
+    """The number or numbers of an edge."""
+    if not isinstance(x, list):
+        return (x,)
+    return (np.array([x[0]]).view(np.float64)[0].item(), x[1])

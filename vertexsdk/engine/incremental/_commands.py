@@ -1,0 +1,100 @@
+"""What the driver asks of the partitions of a loop whose graph changes, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.engine.engine import WorkDone
+from vertexsdk.errors import VertexError
+from vertexsdk.graph.changes.changes import COUNTS
+from vertexsdk.state import SegmentRef
+
+__all__ = ["CreatePartition", "IncrementalCommand", "IncrementalReport"]
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartition:
+    """Make the partitions of a graph which is loaded: their keys, and who is named."""
+
+    topologies: tuple[str, ...]
+    named: NDArray[np.int64]  # ids, or ranks of names, ascending
+    code_step: int | None = None  # between the codes of names; None where ids are integers
+    names: tuple[NDArray[np.int64], NDArray[np.uint8]] | None = None  # all; None: those it has
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalCommand:
+    """One job: from `version`, which the partition must be at, to the next.
+
+    `changes` are encoded columns, or the segment that has them. With `iterate` iterations run until
+    the loop is quiet, for `seconds`, and at most `iterations` of them. With `write` the state goes
+    to the store when they end; where they are not the `last`, only if the loop is quiet. With
+    `fork` another partition is made, under that key, which stands where this one stands then.
+    """
+
+    version: int
+    create: CreatePartition | None = None
+    changes: bytes | SegmentRef | None = None
+    strict: bool = False
+    iterate: bool = False
+    seconds: float = 1.0
+    iterations: int | None = None
+    write: bool = False
+    last: bool = True
+    fork: str | None = None
+    adopt: str | None = None  # stand where this fork stands
+    thaw: bool = False  # no fork reads the pools any more
+    topology: bool = False  # write the edges to the store
+    end: bool = False  # let go of the partition
+
+
+@dataclass(slots=True)
+class IncrementalReport:
+    """What a task tells the driver; see `CommandResult`."""
+
+    version: int
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    absent: list[int] = field(default_factory=list)
+    work: WorkDone = field(default_factory=WorkDone)
+    warm: bool = True
+    restarted: str = ""
+    aggregates: dict[str, Any] = field(default_factory=dict)
+    clock: int = 0
+    segments: list[SegmentRef] = field(default_factory=list)
+    refused: bool = False  # the changes, because one of them met no edge
+    vertices: int = 0
+    edges: int = 0
+    pending: int = 0
+    lost: str | None = None
+    failure: VertexError | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    memory: int = 0
+    statistics: dict[str, Any] = field(default_factory=dict)  # of bounded iterations
+    ranks: NDArray[np.int64] | None = None  # of a new partition's names
+
+    @classmethod
+    def total(cls, reports: Sequence[IncrementalReport]) -> IncrementalReport:
+        """What all partitions tell; what they decide alike is in the report of each."""
+        total = reports[0]
+        for report in reports[1:]:
+            for name, count in report.counts.items():
+                total.counts[name] += count
+            total.absent += report.absent
+            total.segments += report.segments
+            for name in ("vertices", "edges", "pending"):
+                setattr(total, name, getattr(total, name) + getattr(report, name))
+            for name in ("updates", "messages", "touched"):
+                setattr(total.work, name, getattr(total.work, name) + getattr(report.work, name))
+            total.lost = total.lost or report.lost
+            total.memory = max(total.memory, report.memory)
+            if total.ranks is not None and report.ranks is not None:
+                total.ranks = np.concatenate([total.ranks, report.ranks])
+            for name, value in report.seconds.items():
+                total.seconds[name] = max(total.seconds.get(name, 0.0), value)
+        total.absent.sort()
+        return total

@@ -1,0 +1,191 @@
+"""A partition whose graph changes, of a program whose every answer begins with `init`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.raw_columns import decode, encode_bytes
+from vertexsdk.compile.plan import Plan
+from vertexsdk.engine._iterations import Iterations
+from vertexsdk.engine._processor import Processor, with_classes
+from vertexsdk.engine.bounded._auto_bound import BoundChoice
+from vertexsdk.engine.incremental._arena import Arena
+from vertexsdk.engine.incremental._commands import IncrementalCommand, IncrementalReport
+from vertexsdk.engine.incremental._new_partition import NewPartition
+from vertexsdk.engine.incremental._partition_graph import PartitionGraph
+from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
+from vertexsdk.engine.task import make_master
+from vertexsdk.graph.load._build_topology import (
+    NO_KIND,
+    Variant,
+    VertexTable,
+    build_topology,
+    sort_edges,
+)
+from vertexsdk.graph.load._radix_sort import Chunk
+from vertexsdk.graph.placement import Placement
+from vertexsdk.graph.topology import Topology
+
+__all__ = ["RecomputedPartition"]
+
+Array = NDArray[Any]
+
+
+class RecomputedPartition:
+    """The graph of a partition, and the iterations that compute an answer for it as it is.
+
+    Args:
+        plan: of the loop.
+        layout: of the adjacency.
+        arena: where the graph is; `create` fills a new one.
+        partition: its number.
+        choice: the delay bound of the iterations.
+    """
+
+    def __init__(
+        self, plan: Plan, layout: str, arena: Arena, partition: int, choice: BoundChoice
+    ) -> None:
+        self.plan, self.arena, self.choice = plan, arena, choice
+        value, count = plan.program.value_dtype, len(plan.topologies)
+        columns = {"kind": (np.uint8, NO_KIND)}
+        self.graph = PartitionGraph(arena, layout, partition, count, plan.threads, columns, value)
+        self.refused = False  # the changes of the last batch
+        self._iterations: Iterations | None = None  # of the answer to the graph as it is
+
+    def create(self, new: NewPartition) -> None:
+        """Begin with a graph."""
+        self.graph.create(new)
+        if new.kind is not None:
+            self.arena["kind"][...] = new.kind
+        self.arena.meta |= {
+            "clock": 0, "aggregates": {}, "settled": False, "unwritten": False, "restarted": "",
+        }  # fmt: skip
+
+    def refresh(self) -> None:
+        """Drop what belongs to an earlier version of the graph."""
+        self._iterations = None
+
+    def keep(self) -> None:
+        """Leave in the arena what a later task needs to know: it has all."""
+
+    @property
+    def begun(self) -> bool:
+        """See `LoopPartition`: every answer begins with `init`."""
+        return False
+
+    @property
+    def clock(self) -> int:
+        """How many iterations there were."""
+        return int(self.arena.meta["clock"])
+
+    @property
+    def aggregates(self) -> dict[str, Any]:
+        """What aggregators read last."""
+        return dict(self.arena.meta["aggregates"])
+
+    @property
+    def pending(self) -> int:
+        """How many vertices are to gather."""
+        return 0 if self.arena.meta["settled"] else self.graph.vertices
+
+    def take(
+        self, kind: Array, source: Array, target: Array, value: Array, *, strict: bool
+    ) -> Steps[tuple[dict[str, int], list[int], int]]:
+        """See `LoopPartition`; no vertex is touched before the next answer."""
+        changes = self.graph.resolve(kind, source, target, value)
+        counts, absent = changes.counts, changes.absent
+        self.refused = False
+        if strict:
+            end = SuperstepEnd(vertices=len(absent))
+            _, ends = yield from end_superstep([], end, self.graph.alone)
+            self.refused = any(e.vertices for e in ends)
+        if self.refused or (self.graph.alone and not len(changes.edits)):
+            return counts, absent, 0
+        self.graph.edit(changes)
+        self.graph.tidy()
+        self.arena.meta["settled"] = False
+        self._iterations = None
+        return counts, absent, 0
+
+    def iterate(self, command: IncrementalCommand, report: IncrementalReport) -> Steps[None]:
+        """Iterate, from `init` after changes; where nothing has changed the answer stands."""
+        meta, work = self.arena.meta, report.work
+        report.warm = False
+        if meta["settled"]:
+            work.reason, work.quiet = "nothing changed", True
+            return
+        if self._iterations is None:
+            self._iterations = yield from self._begin()
+        run = self._iterations
+        if run is None:
+            work.reason, work.quiet = "the graph has no vertex", True
+            return
+        before = run.iterations
+        report.failure = yield from run.run(work, command.seconds, command.iterations)
+        work.iterations = run.iterations - before
+        report.statistics = run.statistics
+        meta["aggregates"] = run.master.aggregates
+        meta["clock"] += work.iterations
+        meta["unwritten"] = True
+        work.reason, work.quiet = run.master.reason, run.master.reason is not None
+        meta["settled"] = work.quiet
+
+    def _begin(self) -> Steps[Iterations | None]:
+        """Arrange the graph as it is for iterations; None where no partition has a vertex."""
+        plan, graph = self.plan, self.graph
+        topology, total = yield from self._topology()
+        if not total:
+            return None
+        processor = Processor(plan, graph.partition, total, topology, graph.id_codec)
+        return Iterations(plan, processor, make_master(plan, total), self.choice)
+
+    def _topology(self) -> Steps[tuple[Topology, int]]:
+        """The graph as a run takes it, and how many vertices all partitions have."""
+        plan, graph, program = self.plan, self.graph, self.plan.program
+        partition, ids = graph.partition, self.arena["ids"]
+        named = graph.in_order()
+        named = named[self.arena["named"][named]]
+        kind = self.arena["kind"][named] if len(program.classes) > 1 else None
+        vertices = VertexTable(ids[named], kind)
+        undirected, placement = graph.layout == "undirected", graph.mirrors.placement
+        ghosts = "each" if plan.each else "combined"
+        variant = Variant(program.direction, program.value_dtype, ghosts)
+        source, target, value = graph.edges()
+        rows = sort_edges(
+            [Chunk(ids[source], ids[target], value)], variant, partition=partition,
+            placement=placement or Placement(len(plan.topologies)), undirected=undirected,
+            extra=[vertices.ids] if graph.alone else [], threads=plan.threads,
+        )  # fmt: skip
+        blocks = [
+            (p, encode_bytes({"id": rows.ghosts_of(p)}))
+            for p in range(len(plan.topologies))
+            if p != partition
+        ]
+        end = SuperstepEnd(vertices=graph.vertices)
+        received, ends = yield from end_superstep(blocks, end, graph.alone)
+        inbound = [ids[:0]] * len(plan.topologies)
+        for p, block in received:
+            inbound[p] = decode(block, trusted=True)[0]["id"]
+        topology = build_topology(
+            rows, inbound, variant, partition=partition, placement=placement, vertices=vertices,
+            threads=plan.threads,
+        )  # fmt: skip
+        if "name.code" in self.arena:
+            topology = replace(topology, names=graph.names.packed(topology.ids))
+        for array in topology.to_columns()[0].values():
+            array.flags.writeable = False  # as those that were loaded, or kernels compile twice
+        return with_classes(topology, plan), sum(e.vertices for e in ends)
+
+    def written(self) -> tuple[str, dict[str, Array]] | None:
+        """The columns of a base, if there were iterations since the last call."""
+        if not self.arena.meta["unwritten"] or self._iterations is None:
+            return None
+        self.arena.meta["unwritten"] = False
+        columns = self._iterations.processor.result()
+        if self.arena.meta["settled"]:
+            self._iterations = None
+        return "base", columns
