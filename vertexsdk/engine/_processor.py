@@ -489,7 +489,7 @@ class _once:
             self.v.agg[k] = old
 
 
-_decoders: dict[int, IdCodec] = {}
+_decoders: dict[int, tuple[Any, IdCodec]] = {}  # the broadcast too, so that no other has its id
 
 
 def names_of(plan: Plan) -> IdCodec | None:
@@ -499,8 +499,8 @@ def names_of(plan: Plan) -> IdCodec | None:
     key = plan.names.id if hasattr(plan.names, "id") else id(plan.names)
     if key not in _decoders:
         _decoders.clear()
-        _decoders[key] = IdCodec(plan.names.value)
-    return _decoders[key]
+        _decoders[key] = (plan.names, IdCodec(plan.names.value))
+    return _decoders[key][1]
 
 
 def methods_of(
