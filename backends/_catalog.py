@@ -12,7 +12,6 @@ from typing import Any
 
 from vertexsdk.backends._environment import Environment
 from vertexsdk.state.contract import Head
-from vertexsdk.state.manifests import Manifest
 
 __all__ = ["TABLES", "Catalog", "loop_prefix"]
 
@@ -125,15 +124,6 @@ class Catalog:
         if name is not None:
             key = _reference(name.decode(), _referrer(loop, iteration))
             self._txn.delete(key, db=self._references)
-
-    def add_references(self) -> None:
-        """Write the table `references` of a store of format 1, which had none."""
-        for key, name in list(self._txn.cursor(db=self._versions)):
-            loop, iteration = key[:-9].decode(), int.from_bytes(key[-8:], "big")
-            self._refer(name.decode(), _referrer(loop, iteration))
-        for name in self.manifests(""):
-            if "." not in name and (data := self.manifest(name)) is not None:
-                self.put_manifest(name, data, Manifest.decode(name, data).references)
 
     def _forget_loop(self, loop: str) -> None:
         for iteration, _ in self.versions(loop):

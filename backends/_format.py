@@ -14,14 +14,11 @@ FORMAT = 3
 EARLIER = (b"1", b"2")  # their segments are no Arrow tables; 1 has no references either
 
 
-def check_format(path: str, create: bool, upgrade: bool) -> int:
+def check_format(path: str, create: bool, upgrade: bool) -> None:
     """Create a store in the directory, or check that the one there can be read.
 
     Args:
         upgrade: it may have an earlier format.
-
-    Returns:
-        The version of its format.
 
     Raises:
         FormatError: the directory holds other files, or a store of an unknown format.
@@ -33,7 +30,8 @@ def check_format(path: str, create: bool, upgrade: bool) -> int:
         if create:
             os.makedirs(path, exist_ok=True)
         with contextlib.suppress(FileNotFoundError), open(file, "rb") as marker:
-            return _compare_format(path, marker.read(100), upgrade)
+            _compare_format(path, marker.read(100), upgrade)
+            return
         entries = [name for name in os.listdir(path) if not name.startswith(".FORMAT")]
         if entries and "FORMAT" not in entries:
             raise FormatError(
@@ -43,7 +41,6 @@ def check_format(path: str, create: bool, upgrade: bool) -> int:
         if not create:
             raise FileNotFoundError
         write_format(path)
-        return FORMAT
     except FileNotFoundError:
         raise StateInputError(f"there is no store in {path}: check the --backend URL") from None
     except (FileExistsError, NotADirectoryError):
@@ -70,18 +67,18 @@ def write_format(path: str) -> None:
     os.replace(temporary, os.path.join(path, "FORMAT"))
 
 
-def _compare_format(path: str, raw: bytes, upgrade: bool) -> int:
+def _compare_format(path: str, raw: bytes, upgrade: bool) -> None:
     words = raw.split()
     if words[:3] != [b"vertexsdk", b"state,", b"format"] or not words[3:4]:
         raise FormatError(f"{path}/FORMAT was not written by a store: name another directory")
-    if words[3] == b"%d" % FORMAT or (upgrade and words[3] in EARLIER):
-        return int(words[3])
     if words[3] in EARLIER:
-        raise earlier_format(path)
-    raise FormatError(
-        f"the store in {path} has format {words[3].decode(errors='replace')}, this version of "
-        f"vertexsdk reads format {FORMAT}: use the version that wrote it, or another directory"
-    )
+        if not upgrade:
+            raise earlier_format(path)
+    elif words[3] != b"%d" % FORMAT:
+        raise FormatError(
+            f"the store in {path} has format {words[3].decode(errors='replace')}, this version of "
+            f"vertexsdk reads format {FORMAT}: use the version that wrote it, or another directory"
+        )
 
 
 def earlier_format(place: str) -> FormatError:

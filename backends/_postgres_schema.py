@@ -1,7 +1,4 @@
-"""The tables of a store in PostgreSQL, created and upgraded by versioned migrations.
-
-A released migration is never changed; a new version adds one.
-"""
+"""The tables of a store in PostgreSQL, and the rights that a user needs on them."""
 
 from __future__ import annotations
 
@@ -9,86 +6,75 @@ from typing import Any
 
 from psycopg import sql
 
-from vertexsdk.state.manifests import Manifest
-
-__all__ = ["LATEST", "MIGRATIONS", "OWN", "SYSTEM", "make_view", "migrate"]
+__all__ = ["EARLIER", "LATEST", "OWN", "SYSTEM", "create_tables", "finish_upgrade", "make_view"]
 __all__ += ["missing_rights", "unusable"]
 
-MIGRATIONS = (
-    """
-    CREATE TABLE vertex_heads (
+LATEST = 4
+EARLIER = (2, 3)  # segments are no Arrow tables; 2 has no references either
+_TABLES = """
+    CREATE TABLE IF NOT EXISTS vertex_heads (
         loop text COLLATE "C" PRIMARY KEY, manifest text NOT NULL, iteration bigint NOT NULL,
         epoch bigint NOT NULL, token text NOT NULL
     );
-    CREATE TABLE vertex_versions (
+    CREATE TABLE IF NOT EXISTS vertex_versions (
         loop text COLLATE "C", iteration bigint, manifest text NOT NULL,
         PRIMARY KEY (loop, iteration)
     );
-    CREATE TABLE vertex_manifests (name text COLLATE "C" PRIMARY KEY, data bytea NOT NULL);
-    CREATE SEQUENCE vertex_segment_number;
-    CREATE TABLE vertex_segments (
+    CREATE INDEX IF NOT EXISTS vertex_versions_manifest ON vertex_versions (manifest);
+    CREATE TABLE IF NOT EXISTS vertex_manifests (
+        name text COLLATE "C" PRIMARY KEY, data bytea NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS vertex_references (
+        target text COLLATE "C", referrer text COLLATE "C", PRIMARY KEY (target, referrer)
+    );
+    CREATE SEQUENCE IF NOT EXISTS vertex_segment_number;
+    CREATE TABLE IF NOT EXISTS vertex_segments (
         loop text COLLATE "C", partition integer, iteration bigint, attempt text COLLATE "C",
         number bigint NOT NULL DEFAULT nextval('vertex_segment_number'), bytes bigint NOT NULL,
         PRIMARY KEY (loop, partition, iteration, attempt)
     );
-    CREATE TABLE vertex_pieces (
+    CREATE TABLE IF NOT EXISTS vertex_pieces (
         number bigint, piece integer, data bytea NOT NULL, PRIMARY KEY (number, piece)
     );
     ALTER TABLE vertex_pieces ALTER data SET STORAGE EXTERNAL;
-    CREATE TABLE vertex_shown (
-        loop text COLLATE "C" PRIMARY KEY, manifest text NOT NULL
+    CREATE TABLE IF NOT EXISTS vertex_shown (
+        loop text COLLATE "C" PRIMARY KEY, manifest text NOT NULL, iteration bigint
     );
-    CREATE TABLE vertex_fields (
+    CREATE TABLE IF NOT EXISTS vertex_fields (
         field text COLLATE "C", type text, col text NOT NULL UNIQUE, place serial,
         PRIMARY KEY (field, type)
     );
-    CREATE TABLE vertex_rows (
+    CREATE TABLE IF NOT EXISTS vertex_rows (
         loop text COLLATE "C", vertex bigint, class text NOT NULL DEFAULT '', name text,
-        iteration bigint NOT NULL, PRIMARY KEY (loop, vertex, class)
+        PRIMARY KEY (loop, vertex, class)
     );
-    CREATE INDEX vertex_rows_name ON vertex_rows (loop, name) WHERE name IS NOT NULL;
-    CREATE VIEW vertex_state AS SELECT loop, vertex, iteration, name, class FROM vertex_rows;
-    """,
-    """
-    ALTER TABLE vertex_shown ADD iteration bigint;
-    UPDATE vertex_shown s SET iteration =
-        (SELECT max(r.iteration) FROM vertex_rows r WHERE r.loop = s.loop);
-    DROP VIEW vertex_state;
-    ALTER TABLE vertex_rows DROP COLUMN iteration;
-    """,
-    """
-    CREATE TABLE vertex_references (
-        target text COLLATE "C", referrer text COLLATE "C", PRIMARY KEY (target, referrer)
-    );
-    CREATE INDEX vertex_versions_manifest ON vertex_versions (manifest);
-    """,
-    # Segments are Arrow tables; `vertexsdk state upgrade` leaves states out.
-    "DELETE FROM vertex_shown; DELETE FROM vertex_rows",
-)
-LATEST = len(MIGRATIONS)
+    CREATE INDEX IF NOT EXISTS vertex_rows_name ON vertex_rows (loop, name) WHERE name IS NOT NULL;
+    CREATE TABLE IF NOT EXISTS vertex_format (version integer NOT NULL);
+"""
 OWN = ("loop", "vertex", "iteration", "name", "class")  # the columns before the fields
 SYSTEM = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "oid")  # of every table
 
 
-def migrate(link: Any, schema: str, last: int = LATEST) -> None:
-    """Create or upgrade the tables, to version `last`; if processes race, one of them does it."""
+def create_tables(link: Any, schema: str) -> None:
+    """Create the tables that are not there; if processes race, one of them does it."""
     with link.transaction():
         link.execute("SELECT pg_advisory_xact_lock(7023581)")
         query = "SELECT 1 FROM pg_namespace WHERE nspname = %s"
         if link.execute(query, [schema]).fetchone() is None:
             link.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
-        link.execute("CREATE TABLE IF NOT EXISTS vertex_format (version integer NOT NULL)")
-        row = link.execute("SELECT version FROM vertex_format").fetchone()
-        version = row[0] if row else 0
-        for step in MIGRATIONS[version:last]:
-            link.execute(step)
-        if version < last:
-            make_view(link)
-            _add_references(link)
-        if row is None:
-            link.execute("INSERT INTO vertex_format VALUES (%s)", [last])
-        elif version < last:
-            link.execute("UPDATE vertex_format SET version = %s", [last])
+        link.execute(_TABLES)
+        make_view(link)
+        query = "INSERT INTO vertex_format SELECT %s WHERE NOT EXISTS (SELECT 1 FROM vertex_format)"
+        link.execute(query, [LATEST])
+
+
+def finish_upgrade(link: Any) -> None:
+    """Mark the tables as of the latest format, which leaves out the states of vertices."""
+    with link.transaction():
+        query = "UPDATE vertex_format SET version = %s WHERE version < %s"
+        if link.execute(query, [LATEST, LATEST]).rowcount:
+            link.execute("DELETE FROM vertex_shown")
+            link.execute("DELETE FROM vertex_rows")
 
 
 def unusable(link: Any, schema: str) -> str:
@@ -116,16 +102,6 @@ def missing_rights(link: Any) -> str:
         "WHERE NOT has_schema_privilege(current_schema(), 'CREATE')"
     ).fetchall()
     return "; ".join(statement for (statement,) in statements)
-
-
-def _add_references(link: Any) -> None:
-    """Write the references of the manifests of an older store."""
-    link.execute("DELETE FROM vertex_manifests WHERE name LIKE '%.%'")  # leases of old processes
-    for name, data in link.execute("SELECT name, data FROM vertex_manifests").fetchall():
-        link.execute(
-            "INSERT INTO vertex_references SELECT unnest(%s::text[]), %s ON CONFLICT DO NOTHING",
-            [Manifest.decode(name, bytes(data)).references, name],
-        )
 
 
 def make_view(link: Any) -> None:

@@ -72,10 +72,8 @@ class LmdbBackend(PublishingBackend):
         self._process = os.getpid()
         self._environments: dict[str, Environment] = {}
         self._files = Files(os.path.join(self.path, "large"), self.durable)
-        version = check_format(self.path, create, upgrade)
+        check_format(self.path, create, upgrade)
         self._refuse_lost_catalog()
-        if version == 1:
-            self._write_catalog(Catalog.add_references)
 
     def _refuse_lost_catalog(self) -> None:
         """Create a new store's catalog; `collect` would empty an old store without its catalog."""

@@ -22,7 +22,14 @@ from psycopg import errors, sql
 
 from vertexsdk.backends._format import earlier_format
 from vertexsdk.backends._postgres_rows import replace_rows
-from vertexsdk.backends._postgres_schema import LATEST, migrate, missing_rights, unusable
+from vertexsdk.backends._postgres_schema import (
+    EARLIER,
+    LATEST,
+    create_tables,
+    finish_upgrade,
+    missing_rights,
+    unusable,
+)
 from vertexsdk.backends._postgres_server import PostgresServer
 from vertexsdk.backends._publication import Publication
 from vertexsdk.backends._server import ServerBackend
@@ -66,19 +73,17 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         self, server: PostgresServer, *, create: bool = True, upgrade: bool = False
     ) -> None:
         super().__init__(server)
-        self.advice, self._schema = server.advice, server.schema
+        self.advice = server.advice
         version = server.reach(_version)
         if version is None and (hint := server.reach(lambda link: unusable(link, server.schema))):
             raise StateInputError(f"{self.location}: this user may not use the schema: {hint}")
         if version is None and not create:
             raise StateInputError(f"there is no store in {self.location}: check --backend")
-        if version is None:
-            self._run(lambda link: migrate(link, server.schema))
-        elif version < LATEST and not upgrade:
+        if version in EARLIER and not upgrade:
             raise earlier_format(self.location)
-        elif version < LATEST:
-            self._run(lambda link: migrate(link, server.schema, LATEST - 1))
-        elif version > LATEST:
+        if version is None or version in EARLIER:
+            self._run(lambda link: create_tables(link, server.schema))
+        elif version != LATEST:
             raise FormatError(
                 f"{self.location} has format {version}, this version of vertexsdk reads {LATEST}: "
                 "use the version that wrote it, or another ?schema="
@@ -93,7 +98,7 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         return cls(PostgresServer.from_url(url), create=create, upgrade=upgrade)
 
     def finish_upgrade(self) -> None:
-        self._run(lambda link: migrate(link, self._schema))
+        self._run(finish_upgrade)
 
     def check_rights(self) -> None:
         if self._may_write:

@@ -42,7 +42,6 @@ from vertexsdk.state.contract import (
     new_attempt,
 )
 from vertexsdk.state.errors import FormatError, MissingError, StateError, StateInputError
-from vertexsdk.state.manifests import Manifest
 
 __all__ = ["RedisBackend"]
 
@@ -75,8 +74,6 @@ class RedisBackend(ServerBackend, CanReadParts):
         if stored in _EARLIER:
             if not upgrade:
                 raise earlier_format(self.location)
-            if stored == _EARLIER[0]:
-                self._add_references()
         elif stored != FORMAT:
             raise FormatError(
                 f"{self.location} has another format than this version of vertexsdk writes: "
@@ -333,24 +330,6 @@ class RedisBackend(ServerBackend, CanReadParts):
         if done < 0:
             raise MissingError.of_segment(new.requires[-done - 1])
         return bool(done)
-
-    def _add_references(self) -> None:
-        """Add the references that a store of format 1 lacks."""
-
-        def work(r: Any) -> None:
-            members = []
-            for loop in map(bytes.decode, r.hkeys(self._key("heads"))):
-                members += [_used(raw, loop) for raw in r.zrange(self._versions(loop), 0, -1)]
-            for raw, data in r.hgetall(self._key("manifests")).items():
-                name = raw.decode()
-                if "." in name:
-                    r.hdel(self._key("manifests"), name)
-                    continue
-                members += [_reference(x, name) for x in Manifest.decode(name, data).references]
-            for low in range(0, len(members), 10_000):
-                r.zadd(self._key("references"), dict.fromkeys(members[low : low + 10_000], 0))
-
-        self._run(work)
 
 
 def _text(raw: Any) -> str:

@@ -167,6 +167,7 @@ def test_a_damaged_segment_is_not_carried_over(lmdb_url: str) -> None:
     (raw,) = store.backend.get_segment(ref.key) or []
     bad = bytearray(raw.tobytes())
     bad[-64] ^= 1
+    del raw  # it would show what was there before to later readers
     store.backend.put_segment(ref.key, [bytes(bad)])
     with pytest.raises(CorruptError, match=r"segment paths/.* column '\w+' has changed"):
         upgrade(store)

@@ -14,11 +14,8 @@ import vertexsdk
 from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.arrays.packed_strings import pack_strings
-from vertexsdk.backends import open_backend
-from vertexsdk.backends._postgres_schema import MIGRATIONS
 from vertexsdk.engine import batch_run
-from vertexsdk.loops.upgrade import upgrade
-from vertexsdk.state import FormatError, Store, open_store
+from vertexsdk.state import Store, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -165,52 +162,6 @@ def test_rows_of_each_commit_during_a_run(
         "EXPLAIN SELECT length FROM vertex_state WHERE loop = 'paths' AND vertex = 17"
     ).fetchall()
     assert any("vertex_rows_pkey" in line for (line,) in plan), plan
-
-
-def test_a_schema_of_the_first_version_is_brought_up_to_date(
-    postgres_url: str, link: psycopg.Connection[Any]
-) -> None:
-    with open_store(postgres_url) as store:
-        put(store, "main", 3, "base", range(50), rank=np.arange(50.0))
-        expected = {p: columns["rank"].tolist() for p, columns in store.read("main")}
-        (manifest,) = link.execute("SELECT manifest FROM vertex_heads").fetchone() or ("",)
-    kept = ("heads", "versions", "manifests", "segments", "pieces")
-    for name in kept:
-        link.execute(f"CREATE TEMP TABLE kept_{name} AS SELECT * FROM vertex_{name}".encode())
-    schema = postgres_url.partition("schema=")[2].partition("&")[0]
-    link.execute(f"DROP SCHEMA {schema} CASCADE".encode())
-    link.execute(f"CREATE SCHEMA {schema}".encode())
-    link.execute(MIGRATIONS[0].encode())  # as the first version made it, with what it wrote
-    for name in kept:
-        link.execute(f"INSERT INTO vertex_{name} SELECT * FROM kept_{name}".encode())
-    link.execute("ALTER TABLE vertex_rows ADD COLUMN rank double precision")
-    link.execute("INSERT INTO vertex_fields VALUES ('rank', 'double precision', 'rank')")
-    link.execute("INSERT INTO vertex_shown VALUES ('main', %s)", [manifest])
-    link.execute(
-        "INSERT INTO vertex_rows (loop, vertex, iteration, rank) "
-        "SELECT 'main', v, 3, v FROM generate_series(0, 49) v"
-    )
-    link.execute(
-        "CREATE OR REPLACE VIEW vertex_state AS "
-        "SELECT loop, vertex, iteration, name, class, rank FROM vertex_rows"
-    )
-    link.execute("CREATE TABLE vertex_format (version integer NOT NULL)")
-    link.execute("INSERT INTO vertex_format VALUES (1)")
-    with pytest.raises(FormatError, match="run vertexsdk state upgrade"):
-        open_store(postgres_url, create=False)
-    rows = "SELECT vertex, iteration, rank FROM vertex_state WHERE loop = 'main' ORDER BY 1"
-    before = link.execute(rows).fetchall()
-    with Store(open_backend(postgres_url, create=False, upgrade=True)) as store:
-        assert link.execute(rows).fetchall() == before == [(v, 3, float(v)) for v in range(50)]
-        assert {p: c["rank"].tolist() for p, c in store.read("main")} == expected
-        assert store.verify() == []
-        put(store, "main", 4, "delta", [7], rank=np.array([-1.0]))
-    before[7] = (7, 4, -1.0)
-    assert link.execute(rows).fetchall() == [(v, 4, x) for v, _, x in before]
-    with Store(open_backend(postgres_url, create=False, upgrade=True)) as store:
-        upgrade(store)
-    assert link.execute(rows).fetchall() == []  # states are left out
-    open_store(postgres_url, create=False).close()
 
 
 def test_rows_follow_versions_and_go_with_their_loop(

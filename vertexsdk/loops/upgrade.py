@@ -1,8 +1,9 @@
 """`vertexsdk state upgrade`: the edges and change logs of an earlier format, written anew.
 
 The states of vertices are left out: the next query of a loop that is resumed computes them. Loops
-without edges, which were written by a run, go. A loop is replaced in one commit, so an upgrade that
-was interrupted is gone on with by the next.
+without edges, which were written by a run, are deleted. A loop is replaced in one commit, so that
+an upgrade which was interrupted can be run again. Until all loops are replaced, a lease keeps what
+they share: the earliest format has no references.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from vertexsdk.arrays.format_1 import MAGIC, read_columns
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.state import Manifest, MissingError, SegmentRef, Store
 from vertexsdk.state.contract import SegmentKey
+from vertexsdk.state.garbage import reachable
+from vertexsdk.state.leases import Lease
 
 __all__ = ["upgrade"]
 
+_DAY = 86400.0
+
 
 def upgrade(store: Store) -> dict[str, bool]:
-    """Bring every loop of a store to the present format.
+    """Bring every loop of a store, which nobody else uses, to the present format.
 
     Returns:
         For each loop whether it was carried over; the others had no edges, and were deleted.
@@ -28,20 +33,25 @@ def upgrade(store: Store) -> dict[str, bool]:
         FullError: no room; what was written stays, and the next upgrade goes on.
     """
     written: dict[SegmentKey, SegmentRef] = {}  # by the segment before, which loops share
-    kept = {}
-    for loop in store.loops():
-        manifest = store.version(loop)
-        refs = [r for r in store.segments(manifest) if r.kind in ("topology", "changes")]
-        kept[loop] = bool(refs)
-        if not refs:
-            store.delete(loop)
-        elif _is_earlier(store, refs[0]):
-            for ref in refs:
-                if ref.key not in written:
-                    written[ref.key] = _write(store, ref)
-            _commit(store, loop, manifest, [written[ref.key] for ref in refs])
+    has_edges = {}
+    lease = Lease.take(store.backend, _DAY, *reachable(store))
+    try:
+        for loop in store.loops():
+            manifest = store.version(loop)
+            refs = [r for r in store.segments(manifest) if r.kind in ("topology", "changes")]
+            has_edges[loop] = bool(refs)
+            if not refs:
+                store.delete(loop)
+            elif _is_earlier(store, refs[0]):
+                for ref in refs:
+                    if ref.key not in written:
+                        written[ref.key] = _write(store, ref)
+                _commit(store, loop, manifest, [written[ref.key] for ref in refs])
+    finally:
+        lease.release()
     store.backend.finish_upgrade()
-    return kept
+    store.collect(0, alone=True)
+    return has_edges
 
 
 def _is_earlier(store: Store, ref: SegmentRef) -> bool:
