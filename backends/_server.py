@@ -14,9 +14,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-from vertexsdk.backends._publication import PublishingBackend
 from vertexsdk.state.address import Address
-from vertexsdk.state.contract import SegmentKey
+from vertexsdk.state.contract import Backend, SegmentKey
 from vertexsdk.state.errors import MissingError, StateError, StateInputError
 
 __all__ = ["Conflict", "ConnectionLost", "Server", "ServerBackend", "retry_seconds"]
@@ -119,7 +118,7 @@ class Server(ABC):
         """Return the error to raise for one of the client library's."""
 
 
-class ServerBackend(PublishingBackend):
+class ServerBackend(Backend):
     """A backend on a `Server`, shared between hosts; times are the server's."""
 
     shared = True

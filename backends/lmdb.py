@@ -27,9 +27,8 @@ from vertexsdk.backends._environment import Environment, open_environment
 from vertexsdk.backends._files import LARGE, Files
 from vertexsdk.backends._format import check_format, write_format
 from vertexsdk.backends._lmdb_pages import has_tables
-from vertexsdk.backends._publication import Publication, PublishingBackend
 from vertexsdk.state.address import redacted
-from vertexsdk.state.contract import Head, SegmentKey
+from vertexsdk.state.contract import Backend, Head, NewManifest, SegmentKey
 from vertexsdk.state.errors import CorruptError, MissingError, StateInputError
 
 __all__ = ["LmdbBackend"]
@@ -39,7 +38,7 @@ SHARDS = 16
 _PLACE = struct.Struct(">IQ16sH")  # partition, iteration, attempt, piece
 
 
-class LmdbBackend(PublishingBackend):
+class LmdbBackend(Backend):
     """A store in a directory of this host.
 
     Args:
@@ -186,17 +185,22 @@ class LmdbBackend(PublishingBackend):
     def get_head(self, loop: str) -> Head | None:
         return self._read_catalog(lambda catalog: catalog.head(loop))
 
-    def _swap(
-        self, loop: str, expected: Head | None, head: Head, restart: bool, new: Publication
+    def swap_head(
+        self,
+        loop: str,
+        expected: Head | None,
+        head: Head,
+        *,
+        restart: bool = False,
+        new: NewManifest | None = None,
     ) -> bool:
         def work(catalog: Catalog) -> bool:
             moved = catalog.swap_head(loop, expected, head, restart)
-            if moved:
+            if moved and new is not None:
                 for key in new.requires:
                     if not self._has_segment(key):
                         raise MissingError.of_segment(key)
-                if new.name:
-                    catalog.put_manifest(new.name, new.data, new.references)
+                catalog.put_manifest(new.name, new.data, new.references)
             return moved
 
         return self._write_catalog(work)

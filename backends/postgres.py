@@ -31,12 +31,12 @@ from vertexsdk.backends._postgres_schema import (
     unusable,
 )
 from vertexsdk.backends._postgres_server import PostgresServer
-from vertexsdk.backends._publication import Publication
 from vertexsdk.backends._server import ServerBackend
 from vertexsdk.state.contract import (
     CanQuery,
     CanReadParts,
     Head,
+    NewManifest,
     Parts,
     SegmentKey,
     new_attempt,
@@ -365,8 +365,14 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
             return False, "a power cut loses the last second: synchronous_commit"
         return True, "every acknowledged commit survives a power cut"
 
-    def _swap(
-        self, loop: str, expected: Head | None, head: Head, restart: bool, new: Publication
+    def swap_head(
+        self,
+        loop: str,
+        expected: Head | None,
+        head: Head,
+        *,
+        restart: bool = False,
+        new: NewManifest | None = None,
     ) -> bool:
         token = new_attempt()
         row = [head.manifest, head.iteration, head.epoch, token]
@@ -397,8 +403,8 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
                         "(loop, iteration) DO UPDATE SET manifest = EXCLUDED.manifest",
                         [loop, head.iteration, head.manifest],
                     )
-                _require(link, new.requires)
-                if new.name:
+                if new is not None:
+                    _require(link, new.requires)
                     _put_manifest(link, new.name, new.data, new.references)
                 return True
 

@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.corruption import damaged
 from vertexsdk.backends import _redis_scripts as scripts
 from vertexsdk.backends._format import earlier_format
-from vertexsdk.backends._publication import Publication
 from vertexsdk.backends._redis_server import RedisServer, durability_of
 from vertexsdk.backends._server import ServerBackend
 from vertexsdk.state.contract import (
     CanReadParts,
     Head,
+    NewManifest,
     Parts,
     SegmentKey,
     new_attempt,
@@ -312,9 +312,16 @@ class RedisBackend(ServerBackend, CanReadParts):
     def _manifests(self, name: str) -> bytes:
         return self._key("leases" if "." in name else "manifests")
 
-    def _swap(
-        self, loop: str, expected: Head | None, head: Head, restart: bool, new: Publication
+    def swap_head(
+        self,
+        loop: str,
+        expected: Head | None,
+        head: Head,
+        *,
+        restart: bool = False,
+        new: NewManifest | None = None,
     ) -> bool:
+        new = new or NewManifest("", b"")
         version = _version(head.iteration) if head.manifest else b""
         member = version + head.manifest.encode() if head.manifest else b""
         places = [
@@ -324,8 +331,8 @@ class RedisBackend(ServerBackend, CanReadParts):
             *(self._segments(key.loop) for key in new.requires),
         ]
         arguments: list[Any] = [loop, _head(expected), _head(head), new_attempt(), version, member]
-        arguments += ["1" if restart else "0", new.name, new.data]
-        arguments += [len(new.references), *new.references, *map(_segment_field, new.requires)]
+        arguments += ["1" if restart else "0", new.name, new.data, len(new.references)]
+        arguments += [*new.references, *map(_segment_field, new.requires)]
         done: int = self._command("eval", scripts.SWAP, len(places), *places, *arguments)
         if done < 0:
             raise MissingError.of_segment(new.requires[-done - 1])

@@ -57,9 +57,7 @@ def copied(lmdb_url: str, url: str) -> Store:
             target.backend.put_segment(ref.key, [piece.tobytes() for piece in pieces])
         whole = replace(manifest, segments=tuple(refs), complete=True, depth=0)
         head = Head(manifest.name, manifest.iteration, 1)
-        assert target.backend.publish(
-            manifest.name, whole.encode(), loop, None, head, references=whole.references
-        )
+        assert whole.publish(target.backend, loop, None, head, [])
     return target
 
 

@@ -11,11 +11,12 @@ A backend stores four kinds of things, and never looks into them:
 
 Every backend guarantees, and `vertexsdk.testing.backends` tests:
 
-1. When `put_segment`, `put_manifest`, `publish` or `swap_head` return, what they wrote is as
-   durable as the backend declares, whatever process dies next.
+1. When `put_segment`, `put_manifest` or `swap_head` return, what they wrote is as durable as the
+   backend declares, whatever process dies next.
 2. A put is whole or absent. Two puts of one key leave one of them, whole.
 3. Of any number of racing `swap_head` that expect the same head, exactly one returns True.
-4. `publish` never refers to a segment that `delete_unreferenced` removed or removes.
+4. `swap_head` never stores a manifest that needs a segment which `delete_unreferenced` removed or
+   removes.
 5. What was put can be read by every process that opened the same `location`.
 """
 
@@ -35,8 +36,8 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.corruption import damaged
 from vertexsdk.state.address import Address
 
-__all__ = ["LONGEST_NAME", "Backend", "CanQuery", "CanReadParts", "Head", "SegmentKey"]
-__all__ += ["new_attempt", "written_at"]
+__all__ = ["LONGEST_NAME", "Backend", "CanQuery", "CanReadParts", "Head", "NewManifest"]
+__all__ += ["SegmentKey", "new_attempt", "written_at"]
 
 LONGEST_NAME = 200  # bytes of UTF-8 in a loop's name: it is part of keys that backends limit
 
@@ -93,6 +94,21 @@ class Head:
         """
         with damaged(f"the head {raw[:40]!r}"):
             return cls(**json.loads(raw))
+
+
+@dataclass(frozen=True, slots=True)
+class NewManifest:
+    """A manifest that is stored in the step in which it becomes a loop's newest version.
+
+    Attributes:
+        references: attempts of segments and names of manifests, see `Backend.put_manifest`.
+        requires: segments that must exist.
+    """
+
+    name: str
+    data: bytes
+    references: Sequence[str] = ()
+    requires: Sequence[SegmentKey] = ()
 
 
 def new_attempt(now: float | None = None) -> str:
@@ -179,7 +195,7 @@ class Backend(ABC):
 
     @abstractmethod
     def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
-        """Delete the segments that no manifest refers to; atomic with regard to `publish`.
+        """Delete the segments that no manifest refers to; atomic with regard to `swap_head`.
 
         Must also work when the backend is full, as must `forget_versions`, `drop_head`,
         `release_manifests` and `delete_manifests`.
@@ -229,37 +245,24 @@ class Backend(ABC):
 
     @abstractmethod
     def swap_head(
-        self, loop: str, expected: Head | None, head: Head, *, restart: bool = False
-    ) -> bool:
-        """Set the head to `head` if it is `expected` (None: there is none); else return False.
-
-        In the same atomic step `head.manifest` becomes the version `head.iteration` (unless it
-        is ""), and with `restart` all other versions of the loop are forgotten.
-        """
-
-    @abstractmethod
-    def publish(
         self,
-        name: str,
-        data: bytes,
         loop: str,
         expected: Head | None,
         head: Head,
         *,
         restart: bool = False,
-        references: Iterable[str] = (),
-        requires: Iterable[SegmentKey] = (),
+        new: NewManifest | None = None,
     ) -> bool:
-        """`put_manifest` and `swap_head` in one atomic step.
+        """Set the head to `head` if it is `expected` (None: there is none); else return False.
 
-        Args:
-            requires: segments that must exist, if the head is `expected`.
+        In the same atomic step `head.manifest` becomes the version `head.iteration` (unless it
+        is ""), with `restart` all other versions of the loop are forgotten, and `new` is stored.
 
         Returns:
             False if the head is not `expected`; nothing changed.
 
         Raises:
-            MissingError: one of these was deleted; nothing changed.
+            MissingError: a segment that `new` requires was deleted; nothing changed.
             FullError: the backend is full; nothing changed.
         """
 

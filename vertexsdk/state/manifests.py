@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from zlib import crc32
 
 from vertexsdk.arrays.corruption import CorruptError, damaged
-from vertexsdk.state.contract import Backend, Head, SegmentKey
+from vertexsdk.state.contract import Backend, Head, NewManifest, SegmentKey
 
 __all__ = ["KINDS", "MAX_CHAIN", "Kind", "Manifest", "SegmentRef"]
 __all__ += ["layers_by_partition", "live_segments"]
@@ -133,17 +133,9 @@ class Manifest:
         *,
         restart: bool = False,
     ) -> bool:
-        """Store this, and make it the newest version of a loop; see `Backend.publish`."""
-        return backend.publish(
-            self.name,
-            self.encode(),
-            loop,
-            expected,
-            head,
-            restart=restart,
-            references=self.references,
-            requires=[ref.key for ref in requires],
-        )
+        """Store this, and make it the newest version of a loop; see `Backend.swap_head`."""
+        new = NewManifest(self.name, self.encode(), self.references, [ref.key for ref in requires])
+        return backend.swap_head(loop, expected, head, restart=restart, new=new)
 
 
 def live_segments(before: Iterable[SegmentRef], added: Iterable[SegmentRef]) -> list[SegmentRef]:

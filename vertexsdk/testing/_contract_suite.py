@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from vertexsdk.state import Backend, Head, MissingError, SegmentKey, Store
-from vertexsdk.state.contract import LONGEST_NAME, new_attempt
+from vertexsdk.state.contract import LONGEST_NAME, NewManifest, new_attempt
 from vertexsdk.testing._processes import put_many, race_heads, read_segment, run_together
 
 __all__ = ["HOSTILE_NAMES", "ContractSuite", "content"]
@@ -64,7 +65,7 @@ class ContractSuite:
         keys = {name: SegmentKey(name, 20, 1 << 40, new_attempt()) for name in HOSTILE_NAMES}
         for number, (name, key) in enumerate(keys.items()):
             backend.put_segment(key, [name.encode()])
-            assert backend.publish(f"m{number}", b"", name, None, Head(f"m{number}", number, 1))
+            assert publish(backend, f"m{number}", b"", name, None, Head(f"m{number}", number, 1))
         assert backend.list_heads() == sorted(keys)
         assert sorted(backend.list_segments()) == sorted(keys.values())
         for number, (name, key) in enumerate(keys.items()):
@@ -105,10 +106,10 @@ class ContractSuite:
             backend.put_segment(key, [b"x" * 100_000 * (key.partition % 2)])
         uses = {parent: [keys[0].attempt], child: [keys[1].attempt, parent], other: []}
         head = Head(parent, 0, 1)
-        assert backend.publish(parent, b"p", "loop", None, head, references=uses[parent])
+        assert publish(backend, parent, b"p", "loop", None, head, references=uses[parent])
         new = Head(child, 0, 1)  # it takes the place of its parent
-        assert backend.publish(
-            child, b"c", "loop", head, new, references=uses[child], requires=keys[:2]
+        assert publish(
+            backend, child, b"c", "loop", head, new, references=uses[child], requires=keys[:2]
         )
         assert backend.swap_head("fork", None, new)
         backend.put_manifest(other, b"", [keys[2].attempt])
@@ -127,7 +128,7 @@ class ContractSuite:
         head = None
         for iteration in range(3):
             new = Head(f"m{iteration}", iteration, 1)
-            assert backend.publish(f"m{iteration}", b"", "loop", head, new)
+            assert publish(backend, f"m{iteration}", b"", "loop", head, new)
             head = new
         wanted: dict[str, list[str]] = {f"m{iteration}": [] for iteration in range(3)}
         assert backend.release_manifests(wanted) == []
@@ -145,12 +146,12 @@ class ContractSuite:
         backend.delete_unreferenced(keys[1:2])
         head = Head("m", 1, 1)
         with pytest.raises(MissingError, match=keys[1].attempt):
-            backend.publish("m", b"", "loop", None, head, requires=keys)
+            publish(backend, "m", b"", "loop", None, head, requires=keys)
         assert backend.get_head("loop") is None
         assert backend.list_versions("loop") == []
         assert backend.get_manifest("m") is None
-        assert not backend.publish("m", b"", "loop", head, head, requires=keys)
-        assert backend.publish("m", b"", "loop", None, head, requires=keys[::2])
+        assert not publish(backend, "m", b"", "loop", head, head, requires=keys)
+        assert publish(backend, "m", b"", "loop", None, head, requires=keys[::2])
 
     def test_leases_are_listed_by_themselves(self, backend: Backend) -> None:
         for name in ("lease.a", "m", "lease.b", "mm"):
@@ -171,7 +172,7 @@ class ContractSuite:
         assert not backend.swap_head("loop", None, first)
         assert backend.list_versions("loop") == []
         assert backend.swap_head("loop", claimed, first)
-        assert not backend.publish("n", b"", "loop", claimed, second)
+        assert not publish(backend, "n", b"", "loop", claimed, second)
         assert not backend.swap_head("loop", Head("m", 0, 2), second)
         assert backend.get_head("loop") == first
         assert backend.list_versions("loop") == [(0, "m")]
@@ -205,6 +206,21 @@ class ContractSuite:
         codes = run_together(race_heads, [(backend.address, "loop", 25)] * 3)
         assert codes == [0, 0, 0]
         assert backend.get_head("loop") == Head("m", 75, 75)
+
+
+def publish(
+    backend: Backend,
+    name: str,
+    data: bytes,
+    loop: str,
+    expected: Head | None,
+    head: Head,
+    references: Sequence[str] = (),
+    requires: Sequence[SegmentKey] = (),
+) -> bool:
+    """Store a manifest, and move the head to it."""
+    new = NewManifest(name, data, references, requires)
+    return backend.swap_head(loop, expected, head, new=new)
 
 
 def content(backend: Backend, key: SegmentKey) -> bytes:

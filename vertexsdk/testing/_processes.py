@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.state import Head, MissingError, SegmentKey, SegmentRef, Store, open_store
+from vertexsdk.state.contract import NewManifest
 from vertexsdk.state.manifests import Kind
 
 __all__ = ["STEPS", "commit_and_die", "commit_for_ever", "put", "put_many", "race_heads"]
@@ -95,6 +96,15 @@ def commit_and_die(location: str, loop: str, step: str, before: bool) -> None:
     """Commit iteration 1, and be killed before or after one step of it."""
     with open_store(location) as store:
         backend = store.backend
+        swap = backend.swap_head
+
+        def step_by_step(*args: Any, new: NewManifest | None = None, **options: Any) -> bool:
+            if new is not None:
+                backend.put_manifest(new.name, new.data, new.references)
+            return swap(*args, **options)
+
+        backend.swap_head = step_by_step  # type: ignore[method-assign]
+        newest = store.claim(loop)
         act = getattr(backend, step)
 
         def die(*args: Any, **options: Any) -> Any:
@@ -102,13 +112,7 @@ def commit_and_die(location: str, loop: str, step: str, before: bool) -> None:
                 act(*args, **options)
             os.kill(os.getpid(), signal.SIGKILL)
 
-        def step_by_step(name: str, data: bytes, *args: Any, **options: Any) -> bool:
-            backend.put_manifest(name, data, options["references"])
-            return backend.swap_head(*args)
-
-        newest = store.claim(loop)
         setattr(backend, step, die)
-        backend.publish = step_by_step  # type: ignore[method-assign]
         store.commit(loop, iteration=1, segments=[put(store, loop, 1, 1.0)], parent=newest)
 
 

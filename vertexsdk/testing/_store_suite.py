@@ -152,14 +152,15 @@ class StoreSuite:
         commit(store, "main", 0, 0.0)
         store.fork("main", "branch")
         commit(store, "branch", 1, 1.0)
-        publish = store.backend.publish
+        swap = store.backend.swap_head
 
-        def delete_first(*args: Any, **options: Any) -> bool:
-            with open_store(store.backend.address) as other:
-                other.delete("branch")
-            return publish(*args, **options)
+        def delete_first(*args: Any, new: Any = None, **options: Any) -> bool:
+            if new is not None:
+                with open_store(store.backend.address) as other:
+                    other.delete("branch")
+            return swap(*args, new=new, **options)
 
-        monkeypatch.setattr(store.backend, "publish", delete_first)
+        monkeypatch.setattr(store.backend, "swap_head", delete_first)
         with pytest.raises(MissingError, match="collected before it was committed"):
             store.merge("branch", "main")
         monkeypatch.undo()
