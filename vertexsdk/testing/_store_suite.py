@@ -1,31 +1,37 @@
-"""Tests of the store on a backend: trees of forks, merges, garbage, copies and leases."""
+"""Tests of the store on a backend: random histories, garbage beside a writer, and crashes."""
 
 from __future__ import annotations
 
+import multiprocessing
+import random
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from vertexsdk.state import MissingError, SegmentRef, StateInputError, Store, garbage, open_store
-from vertexsdk.state.audit import Audit
-from vertexsdk.state.leases import Lease
+from vertexsdk.state import StateInputError, Store
 from vertexsdk.testing._model import StoreMachine
-from vertexsdk.testing._processes import commit_slowly, put, run_together
+from vertexsdk.testing._processes import (
+    STEPS,
+    commit_and_die,
+    commit_for_ever,
+    commit_slowly,
+    put,
+    run_together,
+)
 
 __all__ = ["StoreSuite"]
 
 
 class StoreSuite:
-    """Every operation of the store; needs the fixtures of `BackendSuite`."""
+    """What a store needs of a backend when processes race and die; see `BackendSuite`."""
 
     examples = 8
     """Random histories that are compared with a dictionary."""
+
+    kills = 5
+    """Random instants at which a writing process is killed."""
 
     def test_it_does_what_a_dictionary_does(self, url: str) -> None:
         class Machine(StoreMachine):
@@ -38,65 +44,8 @@ class StoreSuite:
         )  # fmt: skip
         run_state_machine_as_test(Machine, settings=options)
 
-    def test_forks_and_merges_make_a_tree(self, store: Store) -> None:
-        commit(store, "main", 0, 0.0)
-        commit(store, "main", 1, 1.0)
-        for name in ("a", "b"):
-            store.fork("main", name)
-            commit(store, name, 2, 20.0 + ord(name))
-        store.fork("a", "aa", 1)
-        commit(store, "aa", 5, 55.0)
-        commit(store, "a", 3, 33.0)
-        assert {n: value(store, n) for n in store.loops()} == {
-            "a": 33.0,
-            "aa": 55.0,
-            "b": 20.0 + ord("b"),
-            "main": 1.0,
-        }
-        assert store.merge("a", "main", 7).iteration == 7
-        assert value(store, "main") == 33.0
-        assert value(store, "main", 6) == 1.0
-        with pytest.raises(StateInputError, match="went on since"):
-            store.merge("b", "main")
-        changed = store.diff(("main", 6), ("main", None))
-        assert changed.changed.tolist() == list(range(10))
-        assert changed.fields == {"value": 10}
-        assert store.diff(("a", None), ("main", None)).changed.size == 0
-        for name in ("a", "b", "main"):
-            store.delete(name)
-        assert value(store, "aa") == 55.0
-        store.delete("aa")
-        audit = store.audit()
-        assert (audit.versions, audit.unreferenced) == (0, [])
-
-    def test_a_thousand_bits_of_deltas_compacted(self, store: Store) -> None:
-        commit(store, "main", 0, 0.0)
-        newest = store.head("main")
-        for iteration in range(1, 40):
-            columns = {"id": np.array([iteration % 10]), "value": np.array([float(iteration)])}
-            ref = store.put_segment("main", 0, iteration, "delta", columns)
-            newest = store.commit("main", iteration=iteration, segments=[ref], parent=newest)
-        ((_, before),) = store.read("main")
-        ((_, old),) = store.read("main", 17)
-        other = open_store(store.backend.address)
-        compacted = other.compact("main")
-        other.close()
-        assert [ref.kind for ref in store.segments(compacted)] == ["base"]
-        ((_, after),) = store.read("main")
-        assert after["value"].tolist() == before["value"].tolist()
-        ((_, again),) = store.read("main", 17)
-        assert again["value"].tolist() == old["value"].tolist()
-        columns = {"id": np.array([3]), "value": np.array([-1.0])}
-        ref = store.put_segment("main", 0, 40, "delta", columns)
-        store.commit("main", iteration=40, segments=[ref], parent=newest)  # it did not notice
-        expected = before["value"].copy()
-        expected[before["id"] == 3] = -1.0
-        ((_, last),) = store.read("main")
-        assert last["value"].tolist() == expected.tolist()
-        assert store.verify() == []
-
     def test_orphans_are_swept_beside_a_slow_writer(self, store: Store) -> None:
-        commit(store, "main", 0, 0.0)
+        store.commit("main", iteration=0, segments=[put(store, "main", 0, 0.0)])
         orphan = put(store, "main", 9, 0.0)  # of a run that died
         assert store.audit().unreferenced == [f"segment {orphan.key}"]
         assert store.collect(3600).segments == 0
@@ -112,141 +61,47 @@ class StoreSuite:
         store.collect(0, alone=True)
         assert store.audit().unreferenced == []
 
-    def test_a_segment_that_waited_is_missed_or_stays(self, store: Store) -> None:
-        first = commit(store, "main", 0, 0.0)
-        ref = put(store, "main", 1, 1.0)
-        store.collect(0, alone=True)
-        with pytest.raises(MissingError, match="collected before it was committed"):
-            store.commit("main", iteration=1, segments=[ref], parent=first)
-        assert store.versions("main") == [0]
-        assert store.audit().unreferenced == []
-        ref = put(store, "main", 1, 1.0)
-        with lease_of(store, ref):
-            assert store.collect(0, alone=True).segments == 0
-        store.commit("main", iteration=1, segments=[ref], parent=first)
-        assert value(store, "main") == 1.0
-
-    def test_a_commit_between_the_steps_of_a_collection(
-        self, store: Store, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Whatever the collector saw before, it removes nothing that was committed since."""
-        first = commit(store, "main", 0, 0.0)
-        ref = put(store, "main", 1, 1.0)
-        look = garbage.reachable
-
-        def look_and_commit(*args: Any) -> Any:
-            seen = look(*args)
-            store.commit("main", iteration=1, segments=[ref], parent=first)
-            return seen
-
-        monkeypatch.setattr(garbage, "reachable", look_and_commit)
-        with open_store(store.backend.address) as collector:
-            collector.collect(0, alone=True)
-        monkeypatch.undo()
-        assert store.versions("main") == [0, 1]
+    @pytest.mark.parametrize("step", STEPS)
+    @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+    def test_killed_between_steps_of_a_commit(self, store: Store, step: str, before: bool) -> None:
+        store.commit("loop", iteration=0, segments=[put(store, "loop", 0, 0.0)])
+        codes = run_together(commit_and_die, [(store.backend.address, "loop", step, before)])
+        assert codes == [-9]
+        committed = step == "swap_head" and not before
+        assert store.versions("loop") == ([0, 1] if committed else [0])
+        ((_, state),) = store.read("loop")
+        assert state["value"].tolist() == [float(committed)] * 10
         assert store.verify() == []
+        newest = store.claim("loop")  # and whoever comes next can go on
+        again = put(store, "loop", 2, 0.0)
+        assert store.commit("loop", iteration=2, segments=[again], parent=newest).iteration == 2
 
-    def test_a_branch_deleted_while_it_is_merged(
-        self, store: Store, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        commit(store, "main", 0, 0.0)
-        store.fork("main", "branch")
-        commit(store, "branch", 1, 1.0)
-        swap = store.backend.swap_head
-
-        def delete_first(*args: Any, new: Any = None, **options: Any) -> bool:
-            if new is not None:
-                with open_store(store.backend.address) as other:
-                    other.delete("branch")
-            return swap(*args, new=new, **options)
-
-        monkeypatch.setattr(store.backend, "swap_head", delete_first)
-        with pytest.raises(MissingError, match="collected before it was committed"):
-            store.merge("branch", "main")
-        monkeypatch.undo()
-        assert store.versions("main") == [0]
-        assert store.audit() == Audit(versions=1, segments=1, bytes=store.audit().bytes)
-
-    @pytest.mark.parametrize("hours", [1, -1])
-    def test_no_clock_loses_a_commit(
-        self, store: Store, monkeypatch: pytest.MonkeyPatch, hours: int
-    ) -> None:
-        """A collector or a writer on a host whose clock is wrong by an hour."""
-        first = commit(store, "main", 0, 0.0)
-        second = commit(store, "main", 1, 1.0)
-        real = (time.time, time.time_ns)
-        if hours > 0:
-            ref = put(store, "main", 2, 2.0)
-        with store.pin("main", 0) as pinned:
-            monkeypatch.setattr(time, "time", lambda: real[0]() + 3600 * hours)
-            monkeypatch.setattr(time, "time_ns", lambda: real[1]() + 3600 * hours * 10**9)
-            if hours < 0:
-                ref = put(store, "main", 2, 2.0)
-                monkeypatch.undo()
-            with open_store(store.backend.address) as collector:
-                assert collector.prune("main", 1) == [0]
-                collected = collector.collect(600)
-            monkeypatch.undo()
-            if store.backend.shared:  # a clock of its own, which nobody sets
-                assert collected.segments == 0
-            if store.backend.shared or hours < 0:
-                ((_, state),) = store.read("main", pinned)
-                assert state["value"].tolist() == [0.0] * 10
-        assert first.name == pinned.name
-        try:
-            store.commit("main", iteration=2, segments=[ref], parent=second)
-        except MissingError:
-            assert not store.backend.shared
-            assert store.versions("main") == [1]
-        else:
-            assert store.versions("main") == [1, 2]
-        assert store.verify() == []
-
-    def test_a_pinned_version_can_be_read_after_it_was_dropped(self, store: Store) -> None:
-        for iteration in range(3):
-            commit(store, "main", iteration, float(iteration))
-        with store.pin("main", 1) as version:
-            assert store.prune("main", 1) == [0, 1]
-            store.collect(0, alone=True)
-            ((_, state),) = store.read("main", version)
-            assert state["value"].tolist() == [1.0] * 10
-        store.collect(0, alone=True)
-        with pytest.raises(MissingError):
-            list(store.read("main", version))
-        assert store.audit().unreferenced == []
-
-    def test_a_loop_is_copied_with_its_versions(self, store: Store, tmp_path: Any) -> None:
-        for iteration in range(3):
-            commit(store, "main", iteration, float(iteration))
-        store.fork("main", "branch", 1)
-        with open_store(f"lmdb://{tmp_path}/copy") as target:
-            assert store.copy("main", target).versions == 3
-            assert store.copy("branch", target).segments == 0  # they share them there too
-            assert [value(target, "main", i) for i in range(3)] == [0.0, 1.0, 2.0]
-            assert target.verify() == []
-            with pytest.raises(StateInputError, match="already"):
-                store.copy("main", target)
-            assert target.copy("main", store, "back", newest=True).versions == 1
-        assert value(store, "back") == 2.0
-        assert store.audit().unreferenced == []
-
-
-def commit(store: Store, loop: str, iteration: int, number: float) -> Any:
-    """Commit a base of ten vertices with one value."""
-    refs = [put(store, loop, iteration, number)]
-    return store.commit(loop, iteration=iteration, segments=refs, parent=store.head(loop))
-
-
-@contextmanager
-def lease_of(store: Store, ref: SegmentRef) -> Iterator[None]:
-    """Hold a segment that no version has."""
-    lease = Lease.take(store.backend, 60.0, segments=[ref.key])
-    yield
-    lease.release()
-
-
-def value(store: Store, loop: str, at: int | None = None) -> float:
-    """The value that all vertices have."""
-    ((_, state),) = store.read(loop, at)
-    (number,) = set(state["value"].tolist())
-    return float(number)
+    def test_killed_at_random_instants(self, store: Store) -> None:
+        context = multiprocessing.get_context("spawn")
+        last = -1
+        for _ in range(self.kills):
+            ours, theirs = context.Pipe(duplex=False)
+            process = context.Process(
+                target=commit_for_ever, args=(store.backend.address, "loop", theirs)
+            )
+            process.start()
+            theirs.close()
+            last = max(last, ours.recv())
+            time.sleep(random.uniform(0, 0.2))
+            process.kill()
+            process.join()
+            process.close()
+            while ours.poll():
+                try:
+                    last = ours.recv()
+                except EOFError:
+                    break
+            ours.close()
+            newest = store.claim("loop")  # what the dead one sent has landed, or never will
+            assert newest is not None
+            assert newest.iteration in (last, last + 1)
+            assert store.versions("loop") == list(range(newest.iteration + 1))
+            for at in {0, newest.iteration // 2, newest.iteration}:
+                ((_, state),) = store.read("loop", at)
+                assert (state["value"] == float(at)).all()
+            assert store.verify() == []

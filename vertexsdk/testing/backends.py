@@ -1,14 +1,14 @@
 """The conformance suite for backends: a class of tests that a backend's test file subclasses.
 
 The tests hold a backend to the guarantees of `vertexsdk.state.contract`: first its own methods,
-then the store on top of it, with forks, garbage collection, crashes and races.
+then the store on top of it, in random histories, crashes and races.
 
 Example:
     >>> class TestMine(BackendSuite):
     ...     @pytest.fixture
     ...     def url(self, tmp_path):
     ...         return f"lmdb://{tmp_path}/store"  # here mine://...
-    >>> len([name for name in dir(TestMine) if name.startswith("test_")]) > 20
+    >>> len([name for name in dir(TestMine) if name.startswith("test_")]) > 15
     True
 """
 
@@ -20,13 +20,12 @@ import pytest
 
 from vertexsdk.state import Backend, Store, open_store
 from vertexsdk.testing._contract_suite import HOSTILE_NAMES, ContractSuite
-from vertexsdk.testing._crash_suite import CrashSuite
 from vertexsdk.testing._store_suite import StoreSuite
 
 __all__ = ["HOSTILE_NAMES", "BackendSuite"]
 
 
-class BackendSuite(ContractSuite, StoreSuite, CrashSuite):
+class BackendSuite(ContractSuite, StoreSuite):
     """Subclass it and define the fixture `url`, the URL of a new, empty store for each test.
 
     The class attributes `kills` and `examples` set how many random crashes and histories are tried.
