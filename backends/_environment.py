@@ -9,6 +9,9 @@
 - Where the file system can reserve, a file is kept `_SPARE` pages longer than it needs to be, for
   deletions: when the disk is full, only what frees room may use them. For LMDB writes a page anew
   in another place, also to delete from it.
+- LMDB maps its file, so a page that was cut off would end the process by SIGBUS. A file that ends
+  before its last page may be valid, if the pages beyond its end are free: a process of its own
+  reads all of it to tell.
 - The map is as large as the address space lets it be, as it costs nothing until it is used. Where
   the address space is limited it starts small and grows when full; arrays are then copied on
   reading, as a map must not move under them.
@@ -18,6 +21,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -31,8 +36,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.corruption import damaged
 from vertexsdk.backends._files import sync_directory
-from vertexsdk.backends._lmdb_pages import check_data_file, free_pages
-from vertexsdk.state.errors import FullError, StateError
+from vertexsdk.state.errors import CorruptError, FullError, StateError
 
 __all__ = ["Environment", "open_environment"]
 
@@ -42,6 +46,12 @@ SMALLEST = 1 << 22
 _READERS = 512
 _SPARE = 64  # pages
 _READER = 64  # bytes of a reader's slot in the lock file
+_READ_ALL = """
+import sys
+sys.path.append(sys.argv[2])
+import lmdb
+lmdb.open(sys.argv[1], readonly=True).copyfd(1, compact=True)
+"""
 _CLOSING = 1.0  # seconds, at most, that another thread takes to close an environment
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _SHORT = errno.EIO  # what LMDB makes of a write that was cut short, as by a full disk
@@ -113,11 +123,35 @@ class Environment:
                 if self.size <= SMALLEST:
                     raise
                 self.size = SMALLEST
+        self._file = os.path.join(path, "data.mdb")
+        self.check_file()
         self.pins = self.size >= RESERVED
-        self._page = self.handle.stat()["psize"]
         self.handle.reader_check()
         self.tables = {name: self._open_table(name) for name in tables}
         self.tables[""] = None
+
+    def check_file(self) -> None:
+        """Refuse a file at which LMDB would fault.
+
+        Raises:
+            CorruptError: pages in use are missing from the file.
+        """
+        if os.stat(self._file).st_size < self._used_bytes() and not _can_be_read(self.path):
+            raise _damaged_file(self._file)
+
+    def _used_bytes(self) -> int:
+        """The bytes up to the last page that was ever used."""
+        size: int = (self.handle.info()["last_pgno"] + 1) * self.handle.stat()["psize"]
+        return size
+
+    def free_pages(self) -> int:
+        """The number of free pages, and of those which list them, which are few."""
+        with self.handle.begin() as transaction:
+            trees = [transaction.stat(t) for t in self.tables.values() if t is not None]
+        kinds = ("branch_pages", "leaf_pages", "overflow_pages")
+        used = sum(tree[kind] for tree in [self.handle.stat(), *trees] for kind in kinds)
+        last: int = self.handle.info()["last_pgno"]
+        return last - 1 - int(used)
 
     def _open_table(self, name: str) -> Any:
         while True:
@@ -185,19 +219,18 @@ class Environment:
     def _keep_spare(self) -> None:
         if not hasattr(os, "posix_fallocate"):
             return
-        path = os.path.join(self.path, "data.mdb")
-        used = (self.handle.info()["last_pgno"] + 1) * self._page
+        used, page = self._used_bytes(), self.handle.stat()["psize"]
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            descriptor = os.open(self._file, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:  # the whole directory was removed
             return
         try:
             size = os.fstat(descriptor).st_size
-            if size >= used + _SPARE * self._page:
+            if size >= used + _SPARE * page:
                 return
-            os.posix_fallocate(descriptor, used, 2 * _SPARE * self._page)
+            os.posix_fallocate(descriptor, used, 2 * _SPARE * page)
         except OSError as error:
-            room = (size - used) // self._page + free_pages(path)
+            room = (size - used) // page + self.free_pages()
             if error.errno in _NO_ROOM and room < _SPARE:
                 raise self._full() from error
         finally:
@@ -273,7 +306,6 @@ def open_environment(
             place = (status.st_dev, status.st_ino)
             environment = _open.get(place)
             if environment is None:
-                check_data_file(os.path.join(path, "data.mdb"))
                 _reserve_lock_file(os.path.join(path, "lock.mdb"))
                 environment = _open[place] = _opened(path, tables, size, sync)
             return environment
@@ -281,6 +313,8 @@ def open_environment(
             if error.errno in _NO_ROOM:
                 raise FullError(f"no room left to create {path}: free some space") from error
             raise StateError(f"{path} cannot be opened: {error.strerror}") from error
+        except lmdb.InvalidError as error:
+            raise _damaged_file(os.path.join(path, "data.mdb")) from error
         except lmdb.Error as error:
             if "already open" in str(error):
                 raise StateError(
@@ -304,6 +338,22 @@ def _opened(path: str, tables: tuple[str, ...], size: int | None, sync: bool) ->
             if "already open" not in str(error) or time.monotonic() > end:
                 raise
             time.sleep(0.005)
+
+
+def _can_be_read(path: str) -> bool:
+    """Whether another process, which may fault, can read the whole environment."""
+    packages = os.path.dirname(os.path.dirname(lmdb.__file__))
+    command = [sys.executable, "-I", "-S", "-c", _READ_ALL, path, packages]
+    nothing = subprocess.DEVNULL
+    done = subprocess.run(command, stdin=nothing, stdout=nothing, stderr=nothing, check=False)
+    return done.returncode == 0
+
+
+def _damaged_file(file: str) -> CorruptError:
+    return CorruptError(
+        f"{file} is damaged, or was cut short: restore the store's directory from a backup, or "
+        "choose another --backend"
+    )
 
 
 def _reserve_lock_file(path: str) -> None:

@@ -26,7 +26,6 @@ from vertexsdk.backends._catalog import TABLES, Catalog, loop_prefix
 from vertexsdk.backends._environment import Environment, open_environment
 from vertexsdk.backends._files import LARGE, Files
 from vertexsdk.backends._format import check_format, write_format
-from vertexsdk.backends._lmdb_pages import has_tables
 from vertexsdk.state.address import redacted
 from vertexsdk.state.contract import Backend, Head, NewManifest, SegmentKey
 from vertexsdk.state.errors import CorruptError, MissingError, StateInputError
@@ -76,7 +75,8 @@ class LmdbBackend(Backend):
 
     def _refuse_lost_catalog(self) -> None:
         """Create a new store's catalog; `collect` would empty an old store without its catalog."""
-        if has_tables(os.path.join(self.path, "catalog", "data.mdb")):
+        catalog = os.path.join(self.path, "catalog", "data.mdb")
+        if os.path.exists(catalog) and os.path.getsize(catalog):
             return
         beside = [n for n in os.listdir(self.path) if n == "large" or n.startswith("shard-")]
         if beside:
