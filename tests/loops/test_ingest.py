@@ -109,9 +109,9 @@ def test_memory_is_bounded_and_it_says_how_far_behind_it_is(
         behind.append(stream.progress())
 
     main = RecordingLoop(before=before)
-    stream = FileStream(StreamIntake(main), ChangeFiles([str(path)], INTEGERS), max_changes=3000)
+    stream = FileStream(StreamIntake(main), ChangeFiles([str(path)], INTEGERS), limit=4)
     assert stream.awaitTermination(60)
-    most = 3000 + 2 * ((1 << 12) // 6)  # and the batch which is taken in, and one read ahead
+    most = (4 + 2) * ((1 << 12) // 6)  # and the batch which is taken in, and one read ahead
     assert 2000 < max(f.behind for f in behind) <= most
     assert max(f.received - f.taken_in for f in behind) <= most
     assert behind[9].behind_bytes > 100_000

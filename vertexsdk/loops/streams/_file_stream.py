@@ -27,12 +27,12 @@ class FileStream(Stream):
     Args:
         intake: passes batches to the loop.
         source: the files.
-        limits: those of `ReadAhead`.
+        limit: of batches that are read ahead.
     """
 
-    def __init__(self, intake: StreamIntake, source: ChangeFiles, **limits: int) -> None:
+    def __init__(self, intake: StreamIntake, source: ChangeFiles, limit: int = 16) -> None:
         super().__init__(intake)
-        self._source, self._batches = source, ReadAhead(source, **limits)
+        self._source, self._batches = source, ReadAhead(source, limit=limit)
         self._thread = threading.Thread(target=self._flow, name="vertexsdk-stream", daemon=True)
         self._thread.start()
 

@@ -1,13 +1,14 @@
 """Batches that a thread reads ahead of their consumer; a source that is too fast waits.
 
-The number of changes and of bytes that are read ahead is limited, but for one batch.
+A batch is a block of a file, of a few megabytes, so a limit on their number limits the memory.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
+from queue import Empty, Queue
 
 from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.change_files import ChangeFiles
@@ -22,8 +23,7 @@ class ReadAhead:
 
     Args:
         source: iterated over once.
-        max_changes: number of changes that may be read ahead.
-        max_bytes: bytes of memory that they may use.
+        limit: number of batches that may be read ahead.
 
     Attributes:
         received: number of changes read so far.
@@ -42,59 +42,35 @@ class ReadAhead:
         [2]
     """
 
-    def __init__(
-        self, source: ChangeFiles, *, max_changes: int = 1 << 21, max_bytes: int = 1 << 28
-    ) -> None:
-        self.source, self.max_changes, self.max_bytes = source, max_changes, max_bytes
+    def __init__(self, source: ChangeFiles, *, limit: int = 16) -> None:
+        self.source = source
         self.received = 0
-        self._waiting: deque[ChangeBatch] = deque()
-        self._changes = self._bytes = 0  # of what waits
+        self._waiting: Queue[ChangeBatch | None] = Queue(limit)
         self._error: BaseException | None = None
-        self._ended = self._stopped = False
-        self._changed = threading.Condition()
+        self._closed = False
         self._thread = threading.Thread(target=self._read, name="vertexsdk-read-ahead", daemon=True)
         self._thread.start()
-
-    @property
-    def behind(self) -> int:
-        """How many changes are read ahead."""
-        return self._changes
 
     def _read(self) -> None:
         try:
             for batch in self.source:
-                with self._changed:
-                    self.received += len(batch)
-                    while self._full(batch) and not self._stopped:
-                        self._changed.wait()
-                    if self._stopped:
-                        return
-                    self._waiting.append(batch)
-                    self._changes += len(batch)
-                    self._bytes += batch.bytes
-                    self._changed.notify_all()
+                self.received += len(batch)
+                self._waiting.put(batch)
+                if self._closed:
+                    break
         except BaseException as error:  # raised where the batches are read
             self._error = error
         finally:
-            with self._changed:
-                self._ended = True
-                self._changed.notify_all()
-
-    def _full(self, batch: ChangeBatch) -> bool:
-        changes, size = self._changes + len(batch), self._bytes + batch.bytes
-        return bool(self._waiting) and (changes > self.max_changes or size > self.max_bytes)
+            self._waiting.put(None)
 
     def __iter__(self) -> Iterator[ChangeBatch]:
         while True:
-            with self._changed:
-                while not self._waiting and not self._ended:
-                    self._changed.wait(_SIGNAL_SECONDS)
-                if not self._waiting:
-                    break
-                batch = self._waiting.popleft()
-                self._changes -= len(batch)
-                self._bytes -= batch.bytes
-                self._changed.notify_all()
+            try:
+                batch = self._waiting.get(timeout=_SIGNAL_SECONDS)
+            except Empty:
+                continue
+            if batch is None:
+                break
             yield batch
         if self._error is not None:
             raise self._error
@@ -106,10 +82,10 @@ class ReadAhead:
     def close(self) -> None:
         """End the thread; batches that are read ahead are dropped."""
         self.source.stop()
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
-        self._thread.join(10)
+        self._closed = True
+        while self._thread.is_alive():  # it may wait for room
+            with suppress(Empty):
+                self._waiting.get(timeout=0.01)
 
     def __enter__(self) -> ReadAhead:
         return self
