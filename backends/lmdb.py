@@ -186,15 +186,10 @@ class LmdbBackend(Backend):
         return self._read_catalog(lambda catalog: catalog.head(loop))
 
     def swap_head(
-        self,
-        loop: str,
-        expected: Head | None,
-        head: Head,
-        *,
-        restart: bool = False,
-        new: NewManifest | None = None,
+        self, loop: str, expected: Head | None, head: Head, new: NewManifest | None = None
     ) -> bool:
         def work(catalog: Catalog) -> bool:
+            restart = new is not None and new.restart
             moved = catalog.swap_head(loop, expected, head, restart)
             if moved and new is not None:
                 for key in new.requires:

@@ -366,13 +366,7 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         return True, "every acknowledged commit survives a power cut"
 
     def swap_head(
-        self,
-        loop: str,
-        expected: Head | None,
-        head: Head,
-        *,
-        restart: bool = False,
-        new: NewManifest | None = None,
+        self, loop: str, expected: Head | None, head: Head, new: NewManifest | None = None
     ) -> bool:
         token = new_attempt()
         row = [head.manifest, head.iteration, head.epoch, token]
@@ -395,7 +389,7 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
                 if not done.rowcount:  # or it was done by an attempt whose answer was lost
                     query = "SELECT 1 FROM vertex_heads WHERE loop = %s AND token = %s"
                     return link.execute(query, [loop, token]).fetchone() is not None
-                if restart:
+                if new is not None and new.restart:
                     link.execute("DELETE FROM vertex_versions WHERE loop = %s", [loop])
                 if head.manifest:
                     link.execute(

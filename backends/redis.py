@@ -313,13 +313,7 @@ class RedisBackend(ServerBackend, CanReadParts):
         return self._key("leases" if "." in name else "manifests")
 
     def swap_head(
-        self,
-        loop: str,
-        expected: Head | None,
-        head: Head,
-        *,
-        restart: bool = False,
-        new: NewManifest | None = None,
+        self, loop: str, expected: Head | None, head: Head, new: NewManifest | None = None
     ) -> bool:
         new = new or NewManifest("", b"")
         version = _version(head.iteration) if head.manifest else b""
@@ -331,7 +325,7 @@ class RedisBackend(ServerBackend, CanReadParts):
             *(self._segments(key.loop) for key in new.requires),
         ]
         arguments: list[Any] = [loop, _head(expected), _head(head), new_attempt(), version, member]
-        arguments += ["1" if restart else "0", new.name, new.data, len(new.references)]
+        arguments += ["1" if new.restart else "0", new.name, new.data, len(new.references)]
         arguments += [*new.references, *map(_segment_field, new.requires)]
         done: int = self._command("eval", scripts.SWAP, len(places), *places, *arguments)
         if done < 0:

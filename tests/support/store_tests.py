@@ -132,11 +132,11 @@ class StoreTests:
         commit(store, "branch", 1, 1.0)
         swap = store.backend.swap_head
 
-        def delete_first(*args: Any, new: Any = None, **options: Any) -> bool:
+        def delete_first(loop: str, expected: Any, head: Any, new: Any = None) -> bool:
             if new is not None:
                 with open_store(store.backend.address) as other:
                     other.delete("branch")
-            return swap(*args, new=new, **options)
+            return swap(loop, expected, head, new)
 
         monkeypatch.setattr(store.backend, "swap_head", delete_first)
         with pytest.raises(MissingError, match="collected before it was committed"):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from vertexsdk.arrays.arrow_table import Table
 from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.errors import excerpt
 from vertexsdk.state.errors import StateInputError
-from vertexsdk.state.manifests import Manifest, SegmentRef
+from vertexsdk.state.manifests import Manifest
 from vertexsdk.state.reading import (
     FEW,
     NAME_COLUMNS,
@@ -23,20 +22,14 @@ from vertexsdk.state.reading import (
     refuse_pickled,
 )
 
+if TYPE_CHECKING:
+    from vertexsdk.state._version_reader import VersionReader
+
 __all__ = ["find_vertices"]
 
 
-class Segments(Protocol):
-    """What a lookup needs of a store; see `VersionReader`."""
-
-    def segments(self, manifest: Manifest) -> list[SegmentRef]: ...
-    def table(self, ref: SegmentRef) -> Table: ...
-    def point_table(self, ref: SegmentRef) -> Table: ...
-    def naming_segment(self, ref: SegmentRef) -> AbstractContextManager[None]: ...
-
-
 def find_vertices(
-    store: Segments,
+    store: VersionReader,
     manifest: Manifest,
     ids: Sequence[int] | Sequence[str] | NDArray[np.int64],
     *,

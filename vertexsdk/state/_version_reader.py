@@ -208,7 +208,6 @@ class VersionReader:
         loop: str,
         at: int | Manifest | None = None,
         *,
-        group: str | None = None,
         fields: Collection[str] | None = None,
         trusted: bool = False,
         objects: Collection[str] | None = None,
@@ -217,7 +216,6 @@ class VersionReader:
 
         Args:
             at: the newest version at or before this iteration, or this one; None for the newest.
-            group: read only this one, such as a vertex class; None for all.
             fields, trusted, objects: as for `segment`.
 
         Yields:
@@ -231,9 +229,7 @@ class VersionReader:
             MissingError, CorruptError, StateError: as `segment`.
         """
         manifest = at if isinstance(at, Manifest) else self.version(loop, at)
-        for (partition, name), refs in layers_by_partition(self.segments(manifest)):
-            if group not in (None, name):
-                continue
+        for (partition, _), refs in layers_by_partition(self.segments(manifest)):
             layers = [
                 self.segment(ref, fields=fields, trusted=trusted, objects=objects) for ref in refs
             ]

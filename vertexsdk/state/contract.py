@@ -103,12 +103,14 @@ class NewManifest:
     Attributes:
         references: attempts of segments and names of manifests, see `Backend.put_manifest`.
         requires: segments that must exist.
+        restart: all other versions of the loop are forgotten.
     """
 
     name: str
     data: bytes
     references: Sequence[str] = ()
     requires: Sequence[SegmentKey] = ()
+    restart: bool = False
 
 
 def new_attempt(now: float | None = None) -> str:
@@ -245,18 +247,12 @@ class Backend(ABC):
 
     @abstractmethod
     def swap_head(
-        self,
-        loop: str,
-        expected: Head | None,
-        head: Head,
-        *,
-        restart: bool = False,
-        new: NewManifest | None = None,
+        self, loop: str, expected: Head | None, head: Head, new: NewManifest | None = None
     ) -> bool:
         """Set the head to `head` if it is `expected` (None: there is none); else return False.
 
         In the same atomic step `head.manifest` becomes the version `head.iteration` (unless it
-        is ""), with `restart` all other versions of the loop are forgotten, and `new` is stored.
+        is ""), and `new` is stored.
 
         Returns:
             False if the head is not `expected`; nothing changed.

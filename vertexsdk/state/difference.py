@@ -34,7 +34,7 @@ class Difference:
     fields: dict[str, int]
 
 
-def compare(store: VersionReader, older: Manifest, newer: Manifest, *, trusted: bool) -> Difference:
+def compare(store: VersionReader, older: Manifest, newer: Manifest) -> Difference:
     """The difference; partitions that share all their segments are not read."""
     before = dict(layers_by_partition(store.segments(older)))
     after = dict(layers_by_partition(store.segments(newer)))
@@ -45,8 +45,7 @@ def compare(store: VersionReader, older: Manifest, newer: Manifest, *, trusted: 
         if [ref.key for ref in old] == [ref.key for ref in new]:
             continue
         a, b = (
-            overlay([store.segment(ref, trusted=trusted) for ref in refs]) if refs else {}
-            for refs in (old, new)
+            overlay([store.segment(ref) for ref in refs]) if refs else {} for refs in (old, new)
         )
         none = np.empty(0, np.int64)
         ids, others = a.get("id", none), b.get("id", none)

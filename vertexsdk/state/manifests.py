@@ -134,8 +134,9 @@ class Manifest:
         restart: bool = False,
     ) -> bool:
         """Store this, and make it the newest version of a loop; see `Backend.swap_head`."""
-        new = NewManifest(self.name, self.encode(), self.references, [ref.key for ref in requires])
-        return backend.swap_head(loop, expected, head, restart=restart, new=new)
+        keys = [ref.key for ref in requires]
+        new = NewManifest(self.name, self.encode(), self.references, keys, restart)
+        return backend.swap_head(loop, expected, head, new)
 
 
 def live_segments(before: Iterable[SegmentRef], added: Iterable[SegmentRef]) -> list[SegmentRef]:

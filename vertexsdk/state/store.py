@@ -459,23 +459,14 @@ class Store(VersionReader):
         self.forget_tables()
         return audit(self)
 
-    def diff(
-        self,
-        older: tuple[str, int | None],
-        newer: tuple[str, int | None],
-        *,
-        trusted: bool = False,
-    ) -> Difference:
+    def diff(self, older: tuple[str, int | None], newer: tuple[str, int | None]) -> Difference:
         """The difference between two versions, each a pair (loop, iteration or None).
-
-        Args:
-            trusted: pickled objects may be read.
 
         Raises:
             StateInputError: no such version.
             MissingError, CorruptError, StateError: as `segment`.
         """
-        return compare(self, self.version(*older), self.version(*newer), trusted=trusted)
+        return compare(self, self.version(*older), self.version(*newer))
 
     @contextmanager
     def pin(

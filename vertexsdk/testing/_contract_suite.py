@@ -25,6 +25,7 @@ HOSTILE_NAMES = [
     "%00{}:*?[x]",
     "a" * LONGEST_NAME,
 ]
+RESTART = NewManifest("new", b"", restart=True)
 
 
 class ContractSuite:
@@ -135,9 +136,9 @@ class ContractSuite:
         backend.forget_versions("loop", [0, 2])
         assert backend.release_manifests(wanted) == ["m0"]
         assert head is not None
-        assert backend.swap_head("loop", head, Head("new", 7, 2), restart=True)
+        assert backend.swap_head("loop", head, Head("new", 7, 2), RESTART)
         assert sorted(backend.release_manifests(wanted)) == ["m0", "m1", "m2"]
-        assert list(backend.list_manifests()) == []
+        assert list(backend.list_manifests()) == ["new"]
 
     def test_a_commit_needs_its_segments(self, backend: Backend) -> None:
         keys = [SegmentKey(loop, 0, 1, new_attempt()) for loop in ("loop", "other", "loop")]
@@ -198,7 +199,7 @@ class ContractSuite:
         backend.forget_versions("b", [5, 7, 1 << 40])
         assert [i for i, _ in backend.list_versions("b")] == [0, 300, 1 << 40]
         assert head is not None
-        assert backend.swap_head("b", head, Head("new", 3, 2), restart=True)
+        assert backend.swap_head("b", head, Head("new", 3, 2), RESTART)
         assert backend.list_versions("b") == [(3, "new")]
 
     def test_racing_heads_lose_no_step(self, backend: Backend) -> None:
@@ -220,7 +221,7 @@ def publish(
 ) -> bool:
     """Store a manifest, and move the head to it."""
     new = NewManifest(name, data, references, requires)
-    return backend.swap_head(loop, expected, head, new=new)
+    return backend.swap_head(loop, expected, head, new)
 
 
 def content(backend: Backend, key: SegmentKey) -> bytes:

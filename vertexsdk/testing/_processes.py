@@ -98,10 +98,12 @@ def commit_and_die(location: str, loop: str, step: str, before: bool) -> None:
         backend = store.backend
         swap = backend.swap_head
 
-        def step_by_step(*args: Any, new: NewManifest | None = None, **options: Any) -> bool:
+        def step_by_step(
+            loop: str, expected: Head | None, head: Head, new: NewManifest | None = None
+        ) -> bool:
             if new is not None:
                 backend.put_manifest(new.name, new.data, new.references)
-            return swap(*args, **options)
+            return swap(loop, expected, head)
 
         backend.swap_head = step_by_step  # type: ignore[method-assign]
         newest = store.claim(loop)
