@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,14 +17,23 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_table import Column, Table
 from vertexsdk.arrays.corruption import CorruptError, damaged
+from vertexsdk.arrays.id_hash import hash_partition
+from vertexsdk.errors import excerpt
 from vertexsdk.state._caches import LruCache
-from vertexsdk.state._lookup import find_vertices
 from vertexsdk.state._remote_segment import LARGE, RemoteTable
 from vertexsdk.state._validation import check_name
 from vertexsdk.state.contract import Backend, CanReadParts, SegmentKey
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.manifests import Manifest, SegmentRef, layers_by_partition, live_segments
-from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE, overlay, refuse_pickled
+from vertexsdk.state.reading import (
+    FEW,
+    NAME_COLUMNS,
+    TOMBSTONE,
+    find_ids,
+    find_names,
+    overlay,
+    refuse_pickled,
+)
 
 __all__ = ["VersionReader"]
 
@@ -263,7 +272,37 @@ class VersionReader:
             MissingError, CorruptError, StateError: as `segment`.
         """
         manifest = at if isinstance(at, Manifest) else self.version(loop, at)
-        return find_vertices(self, manifest, ids, fields=fields, trusted=trusted, objects=objects)
+        wanted, named = _checked_ids(ids, manifest), manifest.ids == "str"
+        remaining = dict.fromkeys(wanted)
+        values: dict[Any, dict[str, Any]] = {}
+        owners = {} if named else _owners(list(remaining), manifest)
+        layers = [r for r in reversed(self.segments(manifest)) if r.kind in ("base", "delta")]
+        # First in the partition of their hash; a partitioner may have placed them elsewhere.
+        attempts = [(ref, True) for ref in layers] + [(ref, False) for ref in layers if owners]
+        for ref, by_hash in attempts:
+            if not remaining:
+                break
+            p = ref.key.partition
+            mine = [i for i in remaining if (owners.get(i, p) == p) == by_hash]
+            if not mine:
+                continue
+            table = self.point_table(ref) if len(mine) <= FEW else self.table(ref)
+            with self.naming_segment(ref):
+                rows = find_names(table, mine) if named else _rows(table, mine)
+                names = [
+                    n
+                    for n in table.names
+                    if (fields is None or n in fields) and n not in ("id", TOMBSTONE, *NAME_COLUMNS)
+                ]
+                refuse_pickled(table, names, objects)
+                removable = TOMBSTONE in table
+                for i, row in zip(mine, rows, strict=True):
+                    if row >= 0 and removable and table.row(TOMBSTONE, row):
+                        del remaining[i]
+                    elif row >= 0:
+                        values[i] = {name: table.row(name, row, trusted=trusted) for name in names}
+                        del remaining[i]
+        return {i: values[i] for i in dict.fromkeys(wanted) if i in values}
 
     def statistics(self) -> dict[str, Any]:
         """At least `bytes`, the size of the store; and other figures of the backend."""
@@ -304,6 +343,29 @@ class VersionReader:
                 f"segment {ref.key} in {self.backend.location} is damaged: {error}; fork the loop "
                 "at an earlier version, or run it again"
             ) from error
+
+
+def _checked_ids(ids: Iterable[Any], manifest: Manifest) -> list[Any]:
+    """The ids as Python values of the type that the vertices of a version have."""
+    wanted: list[Any] = [i.item() if isinstance(i, np.generic) else i for i in ids]
+    kind = str if manifest.ids == "str" else int
+    for i in wanted:
+        if type(i) is not kind or (type(i) is int and not -(1 << 63) <= i < 1 << 63):
+            raise StateInputError(
+                f"vertex {excerpt(i)}: the vertices of loop {manifest.loop!r} have "
+                f"{'names' if kind is str else 'integer ids of 64 bits'}"
+            )
+    return wanted
+
+
+def _owners(ids: list[int], manifest: Manifest) -> dict[int, int]:
+    owners = hash_partition(np.array(ids, np.int64), manifest.partitions)
+    return dict(zip(ids, owners.tolist(), strict=True))
+
+
+def _rows(table: Table, ids: list[int]) -> list[int]:
+    rows: list[int] = find_ids(table, np.array(ids, np.int64)).tolist()
+    return rows
 
 
 def _forget_tables_in_child() -> None:

@@ -15,16 +15,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from vertexsdk.errors import VertexError
+from vertexsdk.state.contract import Backend
 from vertexsdk.state.leases import Lease
 from vertexsdk.state.manifests import Manifest
 
-if TYPE_CHECKING:
-    from vertexsdk.state.store import Store
-
-__all__ = ["LEASE_SECONDS", "Pin", "pinned", "spare"]
+__all__ = ["LEASE_SECONDS", "Pin", "SweepingStore", "pinned", "spare"]
 
 LEASE_SECONDS = 600.0
 _TICK = 1.0  # seconds between two looks of the thread
@@ -36,6 +34,20 @@ _pins: set[Pin] = set()
 _lock = threading.Lock()  # of `_pins` and `_thread`
 _thread: threading.Thread | None = None
 _ending = threading.Event()
+
+
+class SweepingStore(Protocol):
+    """What a pin needs of a `Store`."""
+
+    @property
+    def backend(self) -> Backend:
+        """See `Store`."""
+
+    def sweep(self, dropped: Iterable[str]) -> None:
+        """See `Store`."""
+
+    def close(self) -> None:
+        """See `Store`."""
 
 
 class Pin:
@@ -51,8 +63,8 @@ class Pin:
 
     def __init__(
         self,
-        store: Store,
-        reopen: Callable[[], Store],
+        store: SweepingStore,
+        reopen: Callable[[], SweepingStore],
         loop: str,
         manifest: Manifest,
         seconds: float = LEASE_SECONDS,
@@ -66,7 +78,7 @@ class Pin:
         self.abandoned = False
         _hold(self)
 
-    def take_lease(self, store: Store) -> None:
+    def take_lease(self, store: SweepingStore) -> None:
         """Have other processes spare the version too.
 
         Raises:
@@ -76,7 +88,7 @@ class Pin:
             self._lease = Lease.take(store.backend, self._seconds, [self.manifest.name])
             self._due = time.monotonic() + self._seconds / 3
 
-    def release(self, store: Store) -> None:
+    def release(self, store: SweepingStore) -> None:
         """Let go of the version, and delete it if it was dropped meanwhile."""
         if self._process != os.getpid():  # a fork: the parent reads it still
             return
@@ -89,7 +101,7 @@ class Pin:
         """Have the thread release the version; of a reader that was garbage-collected."""
         self.abandoned = True  # and nothing else: this may run anywhere
 
-    def _let_go(self, store: Store) -> None:
+    def _let_go(self, store: SweepingStore) -> None:
         lease, self._lease = self._lease, None
         if lease is not None:
             lease.backend = store.backend

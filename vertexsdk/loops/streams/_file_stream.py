@@ -9,17 +9,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.loops.streams._stream import Stream
-from vertexsdk.loops.streams.intake import StreamIntake, StreamProgress
+from vertexsdk.loops.streams.intake import ChangeSink, StreamIntake, StreamProgress
 from vertexsdk.loops.streams.read_ahead import ReadAhead
-
-if TYPE_CHECKING:
-    from vertexsdk.loops.main_loop import MainLoop
 
 __all__ = ["FileStream", "start_stream"]
 
@@ -60,7 +57,7 @@ class FileStream(Stream):
         self._thread.join()
 
 
-def start_stream(main: MainLoop, stream: Any, options: Mapping[str, Any]) -> Stream:
+def start_stream(main: ChangeSink, stream: Any, options: Mapping[str, Any]) -> Stream:
     """Start a stream into a main loop; the arguments are those of `MainLoop.start`.
 
     Args:

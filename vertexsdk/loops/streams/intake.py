@@ -11,19 +11,43 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.batch import ChangeBatch
 
-if TYPE_CHECKING:
-    from vertexsdk.loops.main_loop import MainLoop
-
-__all__ = ["StreamIntake", "StreamProgress"]
+__all__ = ["ChangeSink", "StreamIntake", "StreamProgress"]
 
 _log = logging.getLogger("vertexsdk")
 _SHOWN = 3  # of bad lines and of late changes; all are counted
 _WINDOW = 10.0  # seconds over which the rate is computed
+
+
+class ChangeSink(Protocol):
+    """The part of `MainLoop` that a stream needs.
+
+    Attributes:
+        strict: refuse bad lines and late changes.
+    """
+
+    strict: bool
+
+    @property
+    def integers(self) -> bool:
+        """Whether ids are int64; else they are strings."""
+
+    @property
+    def value(self) -> str | None:
+        """The dtype of the edge values that the program reads, or None."""
+
+    @property
+    def offsets(self) -> Mapping[str, Any]:
+        """For each source, the offset that was committed last."""
+
+    def ingest(
+        self, changes: Any, *, source: str | None = None, offset: Any = None, bad: int = 0
+    ) -> Mapping[str, int]:
+        """See `MainLoop.ingest`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +95,7 @@ class StreamIntake:
         committed, batches, bad, late: see `StreamProgress`; `committed` is its `taken_in`.
     """
 
-    def __init__(self, main: MainLoop) -> None:
+    def __init__(self, main: ChangeSink) -> None:
         self.main = main
         self.committed = self.batches = self.bad = self.late = 0
         self._began = time.monotonic()
