@@ -237,13 +237,13 @@ class LmdbBackend(Backend):
         environment = self._environment("catalog", TABLES)
         return environment.write(lambda txn: work(Catalog(environment, txn)), frees=frees)
 
-    def statistics(self) -> dict[str, Any]:
+    def size(self) -> int:
         size = 0
         for folder, _, files in os.walk(self.path):
             for name in files:
                 with contextlib.suppress(OSError):
                     size += os.stat(os.path.join(folder, name)).st_blocks * 512
-        return {"bytes": size}
+        return size
 
     def finish_upgrade(self) -> None:
         write_format(self.path)

@@ -67,8 +67,6 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         StateError: the server cannot be reached.
     """
 
-    queryable = True
-
     def __init__(
         self, server: PostgresServer, *, create: bool = True, upgrade: bool = False
     ) -> None:
@@ -322,13 +320,13 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
             list(iterations),
         )
 
-    def statistics(self) -> dict[str, Any]:
+    def size(self) -> int:
         query = (
             "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
             "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' "
             "AND relname LIKE 'vertex\\_%'"
         )
-        return {"bytes": int(self._all(query)[0][0]), "durability": self.durability}
+        return int(self._all(query)[0][0])
 
     def show_rows(
         self,

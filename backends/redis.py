@@ -266,7 +266,7 @@ class RedisBackend(ServerBackend, CanReadParts):
 
         self._run(work)
 
-    def statistics(self) -> dict[str, Any]:
+    def size(self) -> int:
         def work(r: Any) -> int:
             names = list(r.scan_iter(match=_literal(self._prefix) + b":*", count=1000))
             pipeline = r.pipeline(transaction=False)
@@ -274,7 +274,7 @@ class RedisBackend(ServerBackend, CanReadParts):
                 pipeline.memory_usage(name, samples=0)
             return sum(size or 0 for size in pipeline.execute())
 
-        return {"bytes": self._run(work), "durability": self.durability}
+        return self._run(work)
 
     @staticmethod
     def _server_time(connection: Any) -> float:

@@ -248,7 +248,7 @@ def used(path: Path) -> int:
     with open_store(f"lmdb://{path}", create=False) as store:
         assert store.verify() == []
         store.collect(0, alone=True)
-        store.statistics()
+        store.backend.size()
         return sum(len(part["id"]) for _, part in store.read("loop"))
 
 

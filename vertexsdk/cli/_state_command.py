@@ -95,9 +95,10 @@ def _ls(store: Store, args: argparse.Namespace) -> Output:
         counts = [str(len(versions)), str(newest["iteration"])]
         counts += [f"{newest[name]:,}" for name in ("vertices", "bytes")]
         rows.append([loop, newest["program"] or "-", *counts, newest["created"]])
-    backend, size = store.backend, store.statistics()
-    value = {"store": backend.location, **size, "durability": backend.durability, "loops": loops}
-    head = f"{backend.location}: {size['bytes']:,} bytes; {backend.durability}"
+    backend = store.backend
+    place, size, durability = backend.location, backend.size(), backend.durability
+    value = {"store": place, "bytes": size, "durability": durability, "loops": loops}
+    head = f"{place}: {size:,} bytes; {durability}"
     return value, [head, *(_table(rows) if loops else ["no loops"])]
 
 

@@ -304,10 +304,6 @@ class VersionReader:
                         del remaining[i]
         return {i: values[i] for i in dict.fromkeys(wanted) if i in values}
 
-    def statistics(self) -> dict[str, Any]:
-        """At least `bytes`, the size of the store; and other figures of the backend."""
-        return self.backend.statistics()
-
     def check_segment(self, ref: SegmentRef) -> None:
         """Check every column of a segment against its checksums.
 

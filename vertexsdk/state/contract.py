@@ -145,7 +145,6 @@ class Backend(ABC):
         durable: acknowledged writes survive a power cut.
         durability: the same in words, for `vertexsdk state ls`.
         shared: processes on other hosts can open it.
-        queryable: results can be queried by SQL; then it is also a `CanQuery`.
         location: where the store is, for messages; without credentials.
         advice: a setting to change, in one line; shown once when the store is opened, not by tasks.
     """
@@ -153,7 +152,6 @@ class Backend(ABC):
     durable: bool = False
     durability: str = "nothing survives the processes that use it"
     shared: bool = False
-    queryable: bool = False
     location: str
     advice: str = ""
 
@@ -286,8 +284,8 @@ class Backend(ABC):
         """Mark the store as one of the present format: every loop has been written anew."""
 
     @abstractmethod
-    def statistics(self) -> dict[str, Any]:
-        """At least `bytes`, the size of the store."""
+    def size(self) -> int:
+        """The bytes that the store takes."""
 
     @abstractmethod
     def close(self) -> None:

@@ -85,8 +85,15 @@ class Pin:
             StateError: this user may not write to the store, or it is full.
         """
         with self._busy:
+            self._extend_lease(store)
+
+    def _extend_lease(self, store: SweepingStore) -> None:
+        if self._lease is None:
             self._lease = Lease.take(store.backend, self._seconds, [self.manifest.name])
-            self._due = time.monotonic() + self._seconds / 3
+        else:
+            self._lease.backend = store.backend
+            self._lease.renew(self._seconds)
+        self._due = time.monotonic() + self._seconds / 3
 
     def release(self, store: SweepingStore) -> None:
         """Let go of the version, and delete it if it was dropped meanwhile."""
@@ -122,13 +129,7 @@ class Pin:
                 # A reader without rights has no lease; a renewal is tried again.
                 self._due = time.monotonic() + (_AGAIN if self._lease else float("inf"))
                 with closing(self._reopen()) as store:
-                    if self._lease is None:
-                        names = [self.manifest.name]
-                        self._lease = Lease.take(store.backend, self._seconds, names)
-                    else:
-                        self._lease.backend = store.backend
-                        self._lease.renew(self._seconds)
-                self._due = time.monotonic() + self._seconds / 3
+                    self._extend_lease(store)
 
 
 def pinned(location: str) -> set[str]:
