@@ -27,8 +27,6 @@ from vertexsdk.compile import _intrinsics as intrinsics
 from vertexsdk.program.algebra import INT_MIN, to_int64, wrapped
 from vertexsdk.program.program import ClassSpec
 
-__all__ = ["CompiledArithmetic", "arithmetic_imports", "interpreted_class", "interpreted_code"]
-
 _FUNCTIONS = ("add", "as_whole", "ceil", "draw", "floor", "floor_divide", "mul", "power", "rounded",
               "shift_left", "shift_right", "sub", "trunc")  # fmt: skip
 _OPERATORS = "__int64__"  # what interpreted methods call the operators below

@@ -15,8 +15,6 @@ from vertexsdk.errors import ProgramError, VertexError
 from vertexsdk.program.algebra import dtype_of
 from vertexsdk.program.program import ClassSpec, compiled_params
 
-__all__ = ["InterpretedWarning", "compile_program"]
-
 Compiled = bool | Literal["require"]
 
 

@@ -24,8 +24,6 @@ from vertexsdk.compile._rewrite import CannotCompile, Globals
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.syntax import Method
 
-__all__ = ["AHEAD", "deliver_source"]
-
 _HEAD = """
 import numpy as np
 from vertexsdk.compile._intrinsics import as_bool as _as_bool, as_float as _as_float

@@ -13,8 +13,6 @@ from vertexsdk.compile._method_kernels import KernelText
 from vertexsdk.compile.module_cache import load_module
 from vertexsdk.program.program import ClassSpec
 
-__all__ = ["failure_text"]
-
 _PLACE = re.compile(r'(vertexsdk_kernels_\w+)\.py"?(?:, line | \()(\d+)')
 _TYPES = {
     "float64": "float", "float32": "float", "int64": "int", "int32": "int", "uint64": "int",

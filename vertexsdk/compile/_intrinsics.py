@@ -22,32 +22,6 @@ from numba.extending import intrinsic, lower_builtin, overload, type_callable
 from vertexsdk.arrays.jit import njit
 from vertexsdk.program.algebra import to_int64, wrapped
 
-__all__ = [
-    "add",
-    "as_bool",
-    "as_float",
-    "as_int",
-    "as_whole",
-    "ceil",
-    "draw",
-    "floor",
-    "floor_divide",
-    "log_change",
-    "log_emit",
-    "mul",
-    "power",
-    "prefetch",
-    "random_key",
-    "random_step",
-    "random_unit",
-    "rounded",
-    "shift_left",
-    "shift_right",
-    "sub",
-    "target_id",
-    "trunc",
-]
-
 
 def as_int(x: Any) -> Any:
     """Return an int field's new value; a float is refused, not truncated."""

@@ -13,8 +13,6 @@ from vertexsdk.program.algebra import VertexId
 from vertexsdk.program.fields import StateField
 from vertexsdk.program.program import ClassSpec
 
-__all__ = ["as_array", "equal", "messages_array", "read_column", "write_column"]
-
 Array = NDArray[Any]
 
 

@@ -25,17 +25,6 @@ from vertexsdk.program.algebra import INT_MIN, VertexId, wrapped
 from vertexsdk.program.program import ClassSpec, declaration_line
 from vertexsdk.program.syntax import Method, target_loop_shape
 
-__all__ = [
-    "EMIT_ARGS",
-    "LOG_ARGS",
-    "CannotCompile",
-    "Globals",
-    "Place",
-    "Rewritten",
-    "functions_text",
-    "rewrite_method",
-]
-
 
 class CannotCompile(Exception):
     """Why a program runs interpreted: the reason, with file and line."""

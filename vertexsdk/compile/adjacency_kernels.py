@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.jit import njit
 
-__all__ = ["edge_count", "edge_index", "entries_of", "marked", "order_rows"]
-
 
 @njit
 def edge_count(start, stop, vertices):  # type: ignore[no-untyped-def]

@@ -22,8 +22,6 @@ from vertexsdk.compile.adjacency_kernels import edge_count, edge_index, marked, 
 from vertexsdk.graph.topology import Topology
 from vertexsdk.program.algebra import Algebra
 
-__all__ = ["Delivery", "filled", "message_count"]
-
 ROUND = 1 << 18  # edges per thread between two barriers
 LINE = 16  # counters of a thread apart from another's, or caches would fight for them
 PARALLEL = 1 << 15  # edges below which one thread is quicker to pull

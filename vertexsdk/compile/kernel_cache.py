@@ -21,8 +21,6 @@ from vertexsdk.compile._method_kernels import KernelText
 from vertexsdk.compile.plan import Plan
 from vertexsdk.program.program import ClassSpec, compiled_params
 
-__all__ = ["compiled_plan"]
-
 _MOST = 64
 _Known = tuple[str, tuple[KernelText | None, ...], list[Any]]
 _known: dict[Hashable, _Known] = {}  # the list keeps alive what a key has the id of

@@ -29,8 +29,6 @@ from vertexsdk.compile import _intrinsics as intrinsics
 from vertexsdk.compile import _method_kernels as method_kernels
 from vertexsdk.compile import _rewrite as rewrite
 
-__all__ = ["load_module", "load_python"]
-
 
 def _engine_digest() -> str:
     digest = hashlib.sha256(numba.__version__.encode())

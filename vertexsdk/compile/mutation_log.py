@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from vertexsdk.program.algebra import Algebra
 
-__all__ = ["ADD", "EMIT", "REMOVE", "LogEntry", "MutationLog"]
-
 EMIT, ADD, REMOVE, ADD_BARE = 0, 1, 2, 3  # the last, of kernels, is ADD without a value
 Array = NDArray[Any]
 

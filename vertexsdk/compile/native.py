@@ -23,8 +23,6 @@ from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.graph.edge_attributes import no_values, records
 from vertexsdk.program.program import ClassSpec, compiled_params
 
-__all__ = ["NativeMethods"]
-
 Array = NDArray[Any]
 _APART = 128  # elements, so that what threads write lies in different cache lines
 _INDEX = np.dtype(np.int32)

@@ -21,8 +21,6 @@ from vertexsdk.program.program import ClassSpec, Program
 from vertexsdk.program.vertex import MAIN_LOOP
 from vertexsdk.state.address import Address
 
-__all__ = ["Plan", "class_numbers", "delivery_module", "shape_of", "shippable"]
-
 
 @dataclass(frozen=True)
 class Plan:

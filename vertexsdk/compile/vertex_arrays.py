@@ -19,8 +19,6 @@ from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.fields import StateField
 from vertexsdk.program.program import Program
 
-__all__ = ["VertexArrays"]
-
 Array = NDArray[Any]
 Fill = Callable[[Mapping[str, NDArray[Any]], NDArray[np.int64]], None]
 

@@ -17,8 +17,6 @@ from vertexsdk.arrays.buffers import allocate
 from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.threads import map_threaded
 
-__all__ = ["Index"]
-
 _MOST_REGIONS = 64
 _EMPTY = np.int64(-0x8000000000000000)  # not an id in the table: kept apart
 

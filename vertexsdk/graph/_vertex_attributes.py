@@ -23,8 +23,6 @@ from vertexsdk.program.algebra import VertexId
 from vertexsdk.program.fields import StateField
 from vertexsdk.program.program import Program
 
-__all__ = ["VertexAttributes"]
-
 
 @dataclass(frozen=True, slots=True)
 class VertexAttributes:

@@ -31,8 +31,6 @@ from vertexsdk.state.address import Address
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["StoredEdges", "put_adjacency", "put_edges", "put_names", "put_vertices", "stored_graph"]
-
 _AT_ONCE = 1 << 22  # edges in a block
 
 

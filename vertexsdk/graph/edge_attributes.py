@@ -19,9 +19,6 @@ from numpy.typing import NDArray
 
 from vertexsdk.errors import InputError, excerpt
 
-__all__ = ["attribute_types", "defaults", "is_left_out", "left_out", "no_values", "pack"]
-__all__ += ["NO_FLOAT", "NO_INT", "pack_rows", "records"]
-
 NO_FLOAT, NO_INT = float("nan"), int(np.iinfo(np.int64).min)  # see above
 _LEFT_OUT = {"float64": NO_FLOAT, "int64": NO_INT}
 

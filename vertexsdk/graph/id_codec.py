@@ -10,8 +10,6 @@ from typing import Any, Protocol
 from vertexsdk.errors import RunError, excerpt
 from vertexsdk.program.algebra import INT_MAX, INT_MIN
 
-__all__ = ["BOTTOM", "TOP", "IdCodec"]
-
 
 class _Extreme(str):
     """A string above or below all others: what `Min(VertexId)` and `Max(VertexId)` start from."""

@@ -22,8 +22,6 @@ from vertexsdk.errors import InputError, LostError, excerpt
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.string_ids import beyond_int64, merged
 
-__all__ = ["NameCodes", "code_step"]
-
 _LIMIT = 1 << 62  # codes are below it
 _SHARE = 64  # names that keep coming at one end of a gap take this part of it, each batch
 

@@ -18,8 +18,6 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.errors import InputError, RunError
 
-__all__ = ["Placement"]
-
 _SPAN = 8  # ids per entry of the table up to which it is looked up without a search
 
 

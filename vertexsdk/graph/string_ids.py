@@ -19,8 +19,6 @@ from vertexsdk.arrays.arrow_strings import pack_arrow
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.load import _text as text
 
-__all__ = ["StringIds", "beyond_int64", "merged"]
-
 _INTEGER = r"^-?[0-9]+$"
 
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.graph.placement import Placement
 
-__all__ = ["Topology"]
-
 
 @dataclass(frozen=True, slots=True)
 class Topology:

@@ -28,9 +28,6 @@ from vertexsdk.graph.string_ids import StringIds, beyond_int64, merged
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["UNUSABLE", "VertexInput", "integer_id", "last_rows", "resolve"]
-__all__ += ["vertices_at", "vertices_of", "with_ids"]
-
 UNUSABLE = b"unusable"  # metadata of a column whose values cannot be read: why
 _TABLE_HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[ \"]*id[ \"]*([,\t])[^\r\n]*", re.IGNORECASE)
 

@@ -12,8 +12,6 @@ from collections.abc import Collection
 
 from vertexsdk.program.syntax import Method
 
-__all__ = ["MethodDependencies"]
-
 _SENDS = ("emit", "emitAll", "contribute")
 
 

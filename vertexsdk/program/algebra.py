@@ -20,21 +20,6 @@ import numpy as np
 
 from vertexsdk.errors import ProgramError
 
-__all__ = [
-    "INT_MAX",
-    "INT_MIN",
-    "Algebra",
-    "Any_",
-    "Latest",
-    "Max",
-    "Min",
-    "Sum",
-    "VertexId",
-    "inf",
-    "to_int64",
-    "wrapped",
-]
-
 inf = math.inf
 INT_MAX = int(np.iinfo(np.int64).max)
 INT_MIN = int(np.iinfo(np.int64).min)

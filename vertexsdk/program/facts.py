@@ -16,8 +16,6 @@ from vertexsdk.program.fields import StateField
 from vertexsdk.program.syntax import Method, reachable, target_loop_shape
 from vertexsdk.program.vertex import Vertex
 
-__all__ = ["METHODS", "Facts", "read_facts"]
-
 METHODS = ("init", "gather", "scatter", "adapt")
 GRAPH_CHANGES = ("addTarget", "removeTarget")
 

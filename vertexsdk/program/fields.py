@@ -15,8 +15,6 @@ import numpy as np
 from vertexsdk.errors import InputError
 from vertexsdk.program.algebra import dtype_of
 
-__all__ = ["NO_FIELDS", "Fields", "StateField", "VertexClass"]
-
 
 @dataclass(frozen=True, slots=True)
 class StateField:

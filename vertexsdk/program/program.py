@@ -25,9 +25,6 @@ from vertexsdk.program.fields import StateField
 from vertexsdk.program.syntax import Method, reachable
 from vertexsdk.program.vertex import MISSING, Vertex, declared_fields, on_definition
 
-__all__ = ["ClassSpec", "Program", "analyse", "compiled_params", "constant_of", "declaration_line",
-           "new_driver", "spec_of"]  # fmt: skip
-
 DIRECTIONS = ("out", "in", "both", "undirected")
 READ_ONLY = ("id", "loop", "num_vertices", "targets")
 

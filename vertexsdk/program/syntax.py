@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import TypeGuard
 
-__all__ = ["Method", "reachable", "target_loop_shape"]
-
 
 @dataclass(frozen=True, slots=True)
 class Method:

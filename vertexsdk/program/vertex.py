@@ -16,22 +16,6 @@ from typing import Any, ClassVar, Literal, TypeVar, overload
 from vertexsdk.errors import ProgramError
 from vertexsdk.program.algebra import Algebra, Any_, Max, Min, Sum
 
-__all__ = [
-    "ADD_TARGET",
-    "MAIN_LOOP",
-    "REMOVE_TARGET",
-    "UPDATE",
-    "Aggregates",
-    "Aggregator",
-    "Delta",
-    "Target",
-    "Vertex",
-    "aggregate",
-    "param",
-    "producers",
-    "state",
-]
-
 UPDATE, ADD_TARGET, REMOVE_TARGET = 0, 1, 2
 MAIN_LOOP = "main"  # what `self.loop` is in a main loop; in a branch it is the branch's name
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<no default>"})()

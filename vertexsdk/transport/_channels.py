@@ -19,8 +19,6 @@ from typing import Any
 import zmq
 from zmq.auth.thread import ThreadAuthenticator
 
-__all__ = ["Keys", "Lost", "beat", "context", "disconnected", "join", "local_address", "split"]
-
 HEARTBEAT_MS, SILENT_MS = 2_000, 10_000  # between beats; after which a silent peer is gone
 CHUNK = 16 << 20  # bytes of a frame: heartbeats go between frames, so a longer one looks silent
 _DOMAIN = "vertexsdk"

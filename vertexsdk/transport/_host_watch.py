@@ -20,8 +20,6 @@ from pyspark import SparkContext
 from vertexsdk.errors import RunError
 from vertexsdk.transport.jvm import Jvm, spark_failure
 
-__all__ = ["wait_for_hosts", "watched"]
-
 BUSY_WAIT = "1h"
 GONE_SECONDS = 5.0  # time for a cluster to start another executor on the host
 LOOK_SECONDS = 0.5

@@ -32,8 +32,6 @@ from vertexsdk.transport.task_times import Clock
 from vertexsdk.transport.transport import DRIVER, Blocks, Task, run_superstep
 from vertexsdk.transport.wire import ABORTED, FAILURE, describe
 
-__all__ = ["serve"]
-
 READY_SECONDS = 30.0  # for the workers of a launch to connect to each other
 _LONGEST_PATH = 100  # of a socket's file
 _POLL_MS = 500  # between looks at whether the driver or a peer is gone

@@ -9,8 +9,6 @@ from typing import Any
 import cloudpickle
 from pyspark import SparkContext
 
-__all__ = ["SharedValue", "pickled_by_value"]
-
 _by_value = contextvars.ContextVar("_by_value", default=False)
 
 

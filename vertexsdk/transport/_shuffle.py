@@ -8,8 +8,6 @@ from vertexsdk.errors import RunError
 from vertexsdk.transport.jvm import JavaObject, Jvm
 from vertexsdk.transport.wire import Bundle, Frames, ToShuffle
 
-__all__ = ["Shuffle", "to_partition"]
-
 
 def to_partition(key: int) -> int:
     """Return the partition of a key, which is the key; the partition function of all RDDs here.

@@ -38,8 +38,6 @@ from vertexsdk.transport.wire import (
     outcome,
 )
 
-__all__ = ["JobExchange"]
-
 BROADCAST_COMMAND = 1 << 18  # bytes above which a command is sent once per executor
 
 

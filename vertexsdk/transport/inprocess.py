@@ -17,8 +17,6 @@ from vertexsdk.errors import InputError, RunError, VertexError, typed_line
 from vertexsdk.transport.task_times import HopTimes
 from vertexsdk.transport.transport import Blocks, Dataset, Task, run_superstep
 
-__all__ = ["InProcessTransport"]
-
 Returned = TypeVar("Returned")
 
 

@@ -21,8 +21,6 @@ from pyspark.util import _load_from_socket
 from vertexsdk.errors import RunError
 from vertexsdk.transport.wire import Frames
 
-__all__ = ["Jvm", "spark_failure"]
-
 JavaObject = Any
 
 

@@ -33,8 +33,6 @@ from vertexsdk.transport._shuffle import Shuffle, to_partition
 from vertexsdk.transport.jvm import JavaObject, Jvm, spark_failure
 from vertexsdk.transport.wire import Frames, KeyedFrames, Reports, Skip
 
-__all__ = ["Anchor"]
-
 T = TypeVar("T")
 
 

@@ -39,8 +39,6 @@ from vertexsdk.transport.wire import FAILURE, outcome
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Launch", "ResidentExchange", "ResidentWorkers"]
-
 Returned = TypeVar("Returned")
 
 IDLE_SECONDS = 600.0  # without a command, after which processors end

@@ -10,8 +10,6 @@ from vertexsdk.transport.transport import Transport
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["transport_for"]
-
 
 def transport_for(spark: SparkSession | None) -> Transport:
     """Return the transport over a Spark session; None is this process.

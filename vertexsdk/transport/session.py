@@ -28,8 +28,6 @@ from pyspark.sql import SparkSession
 from vertexsdk.errors import InputError
 from vertexsdk.transport.shipping import ship_wheels
 
-__all__ = ["light_java", "session"]
-
 CONNECT_SECONDS = 3.0
 EXECUTOR_SECONDS = 60.0
 _MORE = 2  # slots for loaders and streams, beside the processors of graphs

@@ -27,8 +27,6 @@ from vertexsdk.program.program import Program
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-__all__ = ["ship_by_value", "ship_function", "ship_wheels"]
-
 _shipped: set[tuple[str, str]] = set()
 
 

@@ -15,8 +15,6 @@ from vertexsdk.transport.jvm import spark_failure
 from vertexsdk.transport.locality import other_hosts
 from vertexsdk.transport.resident import ResidentWorkers
 
-__all__ = ["SparkTransport"]
-
 
 class SparkTransport:
     """See `Transport`."""

@@ -17,8 +17,6 @@ from pathlib import Path
 
 from vertexsdk.arrays.shared_memory import start_time
 
-__all__ = ["Clock", "HopTimes", "Stamp"]
-
 _FORM = struct.Struct(">5d")
 _ran = False
 

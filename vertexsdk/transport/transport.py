@@ -14,19 +14,6 @@ from vertexsdk.transport.task_times import HopTimes
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = [
-    "DRIVER",
-    "PEERS",
-    "Blocks",
-    "Dataset",
-    "Exchange",
-    "Task",
-    "Transport",
-    "Workers",
-    "is_dataframe",
-    "run_superstep",
-]
-
 DRIVER = -1  # the destination of a task's report
 PEERS = -3  # the destination of a report to all partitions, which ends a superstep
 

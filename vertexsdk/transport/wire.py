@@ -30,8 +30,6 @@ from vertexsdk.errors import RunError, VertexError, typed_line
 from vertexsdk.transport.task_times import Clock, Stamp
 from vertexsdk.transport.transport import DRIVER, Task, run_superstep
 
-__all__ = ["ABORTED", "FAILURE", "Bundle", "HopFunction", "Reports", "describe", "outcome"]
-
 FAILURE, ABORTED = -2, -3
 LARGEST_BUNDLE = 2**31 - 2**16  # Spark's record length is an int32
 

@@ -28,8 +28,6 @@ from vertexsdk.graph.edge_attributes import attribute_types, no_values
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._lines import hard_floats, raw_tokens
 
-__all__ = ["ParsedBlock", "parse_block"]
-
 
 @dataclass(frozen=True)
 class ParsedBlock:

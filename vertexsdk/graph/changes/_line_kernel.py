@@ -18,8 +18,6 @@ from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT
 from vertexsdk.graph.load._text import LINE_BYTES, OK, _ends, _skip, parse_value
 from vertexsdk.graph.load._text import _integer as _int64
 
-__all__ = ["BAD", "ODD", "SIZE_BITS", "parse_changes"]
-
 BAD, ODD = 254, 255  # the kind of a row whose line is no change; is left to the caller
 SIZE_BITS = 20  # a string id is given as position << SIZE_BITS | length
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.line import BadLines
 
-__all__ = ["ChangeBatch"]
-
 
 @dataclass(frozen=True, slots=True)
 class ChangeBatch:

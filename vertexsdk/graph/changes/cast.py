@@ -24,8 +24,6 @@ from vertexsdk.transport.transport import is_dataframe
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["cast_changes"]
-
 
 def cast_changes(
     changes: Changes | DataFrame | Iterable[Sequence[Any]],

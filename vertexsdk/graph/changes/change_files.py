@@ -26,8 +26,6 @@ from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load._text import LINE_BYTES
 
-__all__ = ["ChangeFiles"]
-
 _BLOCK = 4 << 20  # bytes read at a time
 _PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 

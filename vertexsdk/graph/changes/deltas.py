@@ -17,8 +17,6 @@ from vertexsdk.graph.changes.changes import Changes, _ids
 from vertexsdk.program.program import Program
 from vertexsdk.state.stored_pickles import unpickle
 
-__all__ = ["Deltas", "Sent", "Step", "edges_only"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sent:

@@ -8,8 +8,6 @@ from typing import Any
 from vertexsdk.errors import InputError, VertexError
 from vertexsdk.graph.changes.deltas import Deltas
 
-__all__ = ["Ingester"]
-
 
 class Ingester:
     """Subclass this and write `ingest`, which is called for every record of a source, in order.

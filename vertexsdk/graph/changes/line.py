@@ -19,10 +19,6 @@ from numpy.typing import NDArray
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, attribute_types, pack_rows
 
-__all__ = ["ADD", "CHANGE", "MOST_REASONS", "REMOVE", "SIGNS", "WORDS"]
-__all__ += ["BadLine", "BadLines", "Line", "LineFormat", "Places", "parse_line"]
-__all__ += ["read_id"]
-
 ADD, REMOVE, CHANGE = range(3)
 SIGNS = {"+": ADD, "-": REMOVE, "~": CHANGE}
 WORDS = {**SIGNS, "add": ADD, "remove": REMOVE, "change": CHANGE}

@@ -25,8 +25,6 @@ from vertexsdk.graph.changes.line import (
 )
 from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, attribute_types, is_left_out, left_out
 
-__all__ = ["check_columns", "is_text", "read_rows", "unfit_values"]
-
 _WORDS = pa.array([*WORDS], pa.string())
 _KINDS = np.array([*WORDS.values(), 0], np.uint8)
 

@@ -21,8 +21,6 @@ from vertexsdk.graph.load._lines import NotIntegers
 from vertexsdk.graph.load._radix_sort import BACKWARD, FORWARD, AdjacencyRows, Chunk
 from vertexsdk.graph.placement import Placement
 
-__all__ = ["Fault", "edge_blocks", "fault_block", "join_rows", "read_edges", "row_blocks"]
-
 Block = tuple[int, bytes]
 
 _PIECE = 1 << 28  # bytes in a block: Spark's records end at 2 GiB

@@ -9,8 +9,6 @@ import numpy as np
 
 from vertexsdk.errors import InputError
 
-__all__ = ["arrays_of_networkx", "arrays_of_scipy"]
-
 
 def arrays_of_networkx(
     graph: Any, weight: str | Sequence[str] = "weight"

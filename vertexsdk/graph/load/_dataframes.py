@@ -30,8 +30,6 @@ from vertexsdk.transport.jvm import spark_failure
 from vertexsdk.transport.transport import Transport
 from vertexsdk.transport.wire import Frames
 
-__all__ = ["ArrowBatches", "FrameEdges", "collected", "edges_by_spark", "readable", "text_lines"]
-
 
 @dataclass(frozen=True)
 class ArrowBatches:

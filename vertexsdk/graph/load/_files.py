@@ -23,9 +23,6 @@ from vertexsdk.graph.load._lines import DistinctIds, LineError, lines_of, parse_
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load._splits import Split
 
-__all__ = ["distinct_in_split", "expand", "file_format", "local_path", "names_ends"]
-__all__ += ["plain_header", "plan", "read_chunks"]
-
 CHUNK = 4 << 20  # bytes of text that a thread parses at a time
 _DENSEST = 1000  # rows, or unpacked bytes, that a byte of a Parquet file may stand for
 _SMALL = 1 << 24  # rows or bytes that any file may have

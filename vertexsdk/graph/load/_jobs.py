@@ -48,20 +48,6 @@ from vertexsdk.graph.load.arrow import batch_chunk
 from vertexsdk.graph.placement import Placement
 from vertexsdk.transport.transport import Transport, Workers
 
-__all__ = [
-    "DivisibleEdges",
-    "Edges",
-    "FileEdges",
-    "LoadSpec",
-    "LocalEdges",
-    "PartitionReport",
-    "lines_chunk",
-    "load",
-    "lookup",
-    "route_batches",
-    "without_fault",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class LoadSpec:

@@ -18,9 +18,6 @@ from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.string_ids import merged
 
-__all__ = ["Codes", "DistinctIds", "LineError", "NotIntegers", "check_lengths", "hard_floats"]
-__all__ += ["lines_of", "parse_chunk", "raw_tokens", "tokens"]
-
 Codes = Callable[[pa.Array], NDArray[np.int64]] | None
 """From string ids to their codes; None where ids are integers."""
 

@@ -18,18 +18,6 @@ from vertexsdk.arrays.buffers import allocate
 from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.threads import map_threaded
 
-__all__ = [
-    "BACKWARD",
-    "BOTH",
-    "BUCKET",
-    "FORWARD",
-    "SYMMETRIC",
-    "AdjacencyRows",
-    "Chunk",
-    "arrange",
-]
-__all__ += ["by_bucket", "cell_shift", "merge_cells", "places"]
-
 FORWARD, BACKWARD, BOTH, SYMMETRIC = range(4)  # which way edges are followed
 
 _CELLS = 4096  # rows are counted in at most this many cells, which are merged into buckets

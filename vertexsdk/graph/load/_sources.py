@@ -45,8 +45,6 @@ from vertexsdk.transport.transport import Transport
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ArrayEdges", "edges_at"]
-
 _ROWS = 1 << 19  # rows of arrays which are sent together
 
 

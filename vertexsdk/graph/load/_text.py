@@ -16,25 +16,6 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.jit import njit
 
-__all__ = [
-    "HAS_VALUE",
-    "ID_RANGE",
-    "LINE_BYTES",
-    "LONG_LINE",
-    "MESSAGES",
-    "NOT_INTEGER",
-    "NOT_UTF8",
-    "OK",
-    "count_lines",
-    "gather_tokens",
-    "long_line",
-    "parse_edges",
-    "parse_value",
-    "parse_values",
-    "token_sizes",
-    "tokenize",
-]
-
 OK, NOT_INTEGER, ID_RANGE, ONE_FIELD, BAD_VALUE, NAN_VALUE, FRACTION, NOT_UTF8, LONG_LINE = range(9)
 LINE_BYTES = 1 << 20  # most that a line, and so an id, may have
 HAS_VALUE = 5  # index in the report of `parse_edges`

@@ -24,16 +24,6 @@ from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load._splits import Split
 from vertexsdk.graph.load._text import LINE_BYTES
 
-__all__ = [
-    "as_strings",
-    "attribute_columns",
-    "batch_chunk",
-    "edge_columns",
-    "id_array",
-    "id_column",
-]
-__all__ += ["parquet_chunks", "read_batches", "text_column", "unreadable_parquet"]
-
 _ROWS = 1 << 19  # read at a time
 _FEW_ROWS = 1 << 12
 _BYTES = 1 << 26  # of strings in these rows, if ids are long

@@ -10,8 +10,6 @@ from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.graph.load._radix_sort import BUCKET, by_bucket, cell_shift, merge_cells, places
 
-__all__ = ["transpose"]
-
 
 @njit
 def _count_slots(slots: NDArray[np.int32], shift: int, cells: int) -> NDArray[np.int64]:

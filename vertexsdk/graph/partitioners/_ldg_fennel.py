@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.jit import njit
 from vertexsdk.graph.partitioners._structure import Structure
 
-__all__ = ["fennel", "ldg"]
-
 _PASSES = 4  # of LDG; Fennel gets no better by more
 _GAMMA = 1.5  # Fennel's exponent, as the paper recommends
 

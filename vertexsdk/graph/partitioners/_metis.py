@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from vertexsdk.errors import InputError
 from vertexsdk.graph.partitioners._structure import Structure
 
-__all__ = ["metis", "require_metis"]
-
 _MISSING = (
     "partitioner metis: METIS is not installed: pip install 'vertexsdk[metis]', or use fennel"
 )

@@ -34,8 +34,6 @@ from vertexsdk.graph.topology import Topology
 from vertexsdk.transport.shipping import ship_function
 from vertexsdk.transport.transport import is_dataframe
 
-__all__ = ["NAMES", "Partitioner", "assign"]
-
 Assign = Callable[[Structure, int, float], Any]
 
 _PLACE = "the partitioner"

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.jit import njit
 
-__all__ = ["Structure"]
-
 
 @dataclass(frozen=True, slots=True)
 class Structure:

@@ -7,8 +7,6 @@ from typing import Any
 
 from vertexsdk.program.program import ClassSpec, Program, new_driver
 
-__all__ = ["residual_of", "why_ends_early"]
-
 
 def residual_of(program: Program, aggregates: Mapping[str, Any]) -> float | None:
     """Return how far a loop is from its end: the largest aggregate that `converged` reads.

@@ -18,8 +18,6 @@ from vertexsdk.program.analysis.incremental_rules import why_not_linear
 from vertexsdk.program.analysis.rules import first_reason
 from vertexsdk.program.program import ClassSpec, Program
 
-__all__ = ["by_blocks", "checked_bound", "why_synchronous"]
-
 LARGEST = 1 << 24  # iterations are counted in 32 bits
 
 

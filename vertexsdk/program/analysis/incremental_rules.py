@@ -22,8 +22,6 @@ from vertexsdk.program.analysis.convergence import why_ends_early
 from vertexsdk.program.analysis.rules import first_reason
 from vertexsdk.program.program import ClassSpec, Program
 
-__all__ = ["layout_of", "why_from_init", "why_not_linear"]
-
 
 def why_from_init(
     program: Program,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["first_reason"]
-
 
 def first_reason(*rules: tuple[object, str]) -> str | None:
     """Return the reason of the first rule that applies; None if none does.
