@@ -5,6 +5,7 @@ __all__ = [
     "delivery",
     "interpreter",
     "kernel_cache",
+    "methods",
     "module_cache",
     "mutation_log",
     "native",

@@ -43,10 +43,7 @@ class KernelText:
     """The generated module of one class."""
 
     source: str
-    shape: str  # uniform, edge or many
-    arguments: tuple[str, ...]  # of every kernel, after its own
     logs: bool  # whether init, gather or scatter may change the graph or send by id
-    tracked: bool  # whether the state at the last scatter is kept (T_ columns)
     places: Mapping[str, Place]  # of the user's functions, by their names in the module
     loops: tuple[str, ...]  # names with which methods compare `self.loop`
 
@@ -123,8 +120,7 @@ def kernel_text(
         _repair_derived(spec, plain, message) + _offers(spec, plain, message) if message else "",
     ]
     places |= globals_.places
-    loops = tuple(globals_.loops)
-    return KernelText("\n".join(body), shape, tuple(plain), logs, tolerance, places, loops)
+    return KernelText("\n".join(body), logs, places, tuple(globals_.loops))
 
 
 def _contribution(name: str, algebra: Algebra, globals_: Globals) -> None:

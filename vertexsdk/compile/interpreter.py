@@ -6,11 +6,10 @@ compiled methods, and contributions are combined per block of the same size, so 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import deepcopy
 from dataclasses import replace
 from functools import reduce
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,9 @@ from vertexsdk.compile._python_values import (
 )
 from vertexsdk.compile.adjacency_kernels import entries_of
 from vertexsdk.compile.delivery import Delivery, filled
+from vertexsdk.compile.methods import Methods, Scope
 from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, LogEntry, MutationLog
+from vertexsdk.compile.plan import Plan
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.errors import ProgramError, RunError, VertexError
 from vertexsdk.graph.edge_attributes import attribute_types, records
@@ -156,78 +157,53 @@ class Cursor:
     added_targets = removed_targets = retained_targets = _events_only
 
 
-class InterpretedMethods:
-    """`init`, `gather` and `scatter` of one class over one partition, interpreted.
+class InterpretedMethods(Methods):
+    """See `Methods`; `names` are those of string ids, None where ids are integers."""
 
-    Args:
-        spec: the class.
-        column: the name of the state column of a field.
-        module: the delivery kernels for the program's algebra.
-        shape: the message layout, see `shape_of`.
-        params: the value of every parameter.
-        num_vertices: of the whole graph.
-        tolerance: within which a vertex does not scatter.
-        names: of string ids; None where ids are integers.
-        loop: what `self.loop` is.
-        forked: `adapt` is called after `init`.
-        seed: of random numbers.
-    """
-
-    def __init__(
-        self,
-        spec: ClassSpec,
-        column: Callable[[str], str],
-        module: ModuleType,
-        shape: str,
-        params: dict[str, Any],
-        num_vertices: int,
-        tolerance: float,
-        names: IdCodec | None,
-        loop: str,
-        forked: bool,
-        seed: int,
-    ) -> None:
-        self.seed = seed
-        self.forked = forked
-        self.spec, self.module, self.shape, self.column = spec, module, shape, column
-        self.tolerance = tolerance
+    def __init__(self, plan: Plan, kind: int, num_vertices: int, names: IdCodec | None) -> None:
+        super().__init__(plan, kind, num_vertices)
         self.names = names
-        self.vertex = new_cursor(spec, params, num_vertices, loop, names)
+        self.vertex = new_cursor(self.spec, plan.params, num_vertices, plan.sees, names)
 
-    @property
-    def num_vertices(self) -> int:
-        """The number of vertices of the whole graph, as methods read it."""
-        return self.vertex.num_vertices
+    def _cursor(self, v: VertexArrays, log: MutationLog) -> Cursor:
+        return Cursor(v, self.names, log, self.spec.value_dtype)
 
-    @num_vertices.setter
-    def num_vertices(self, count: int) -> None:
-        self.vertex.num_vertices = count
-
-    def _each(
+    def _visit(
         self,
-        v: VertexArrays,
+        method: str,
+        scope: Scope,
         todo: Array,
-        aggregates: dict[str, Any],
-        into: dict[str, Any],
         cursor: Cursor,
         call: Callable[[int, int], None],
-        step: int,
     ) -> dict[str, tuple[list[Any], list[Any]]]:
         """Run `call(k, i)` with the cursor on every vertex; return old and new state lists."""
-        vertex, space = self.vertex, self.vertex.__dict__
-        vertex._runtime = cursor
-        cursor.seed, cursor.step = self.seed, step
-        t: Any = v.topology
+        self.vertex._runtime, self.vertex.num_vertices = cursor, self.num_vertices
+        iteration = 0 if method == "init" else scope.iteration
+        cursor.seed, cursor.step = self.plan.seed, random_step(method, iteration)
+        try:
+            with np.errstate(all="ignore"):  # inf and NaN are values, as in compiled methods
+                return self._each(scope, todo, cursor, call)
+        except VertexError:
+            raise
+        except Exception as error:
+            raise user_error(self.spec, method, error) from error
+
+    def _each(
+        self, scope: Scope, todo: Array, cursor: Cursor, call: Callable[[int, int], None]
+    ) -> dict[str, tuple[list[Any], list[Any]]]:
+        space = self.vertex.__dict__
+        t: Any = scope.v.topology
         ids = (t.vertices if isinstance(t, _Rows) else t.ids)[todo].tolist()
         if self.names is not None:
             ids = [self.names.decode(i) for i in ids]
+        columns = self.columns(scope.v.states)
         old: dict[str, list[Any]] = {}
         new: dict[str, list[Any]] = {}
         for name, f in self.spec.states.items():
-            old[name] = read_column(v.states[self.column(name)], todo, f, self.names)
+            old[name] = read_column(columns[name], todo, f, self.names)
             new[name] = []
         holders = {
-            name: Aggregator(a.combined, aggregates[name])
+            name: Aggregator(a.combined, scope.read[name])
             for name, a in self.spec.aggregators.items()
         }
         space.update(holders)
@@ -239,7 +215,7 @@ class InterpretedMethods:
         ]  # fmt: skip
         for k, i in enumerate(todo.tolist()):
             if k % BLOCK == 0:
-                self._take(holders, into)
+                self._take(holders, scope.into)
             cursor.move(i)
             space["id"] = ids[k]
             for name, values, _ in fields:
@@ -247,9 +223,9 @@ class InterpretedMethods:
             call(k, i)
             for name, _, append in fields:
                 append(space[name])
-        self._take(holders, into)
+        self._take(holders, scope.into)
         for name, f in self.spec.states.items():
-            write_column(v.states[self.column(name)], todo, new[name], f, self.names, self.spec)
+            write_column(columns[name], todo, new[name], f, self.names, self.spec)
         return {name: (old[name], new[name]) for name in old}
 
     def _take(self, holders: dict[str, Aggregator], into: dict[str, Any]) -> None:
@@ -259,69 +235,24 @@ class InterpretedMethods:
                 into[name] = algebra.combined(into[name], holder._partial)
             holder._partial = algebra.identity
 
-    def _guard(self, what: str, call: Callable[[], Any]) -> Any:
-        try:
-            with np.errstate(all="ignore"):  # inf and NaN are values, as in compiled methods
-                return call()
-        except VertexError:
-            raise
-        except Exception as error:
-            raise user_error(self.spec, what, error) from error
-
-    def init(
-        self,
-        v: VertexArrays,
-        todo: Array,
-        aggregates: dict[str, Any],
-        into: dict[str, Any],
-        log: MutationLog,
-    ) -> None:
-        """Initialise the vertices of `todo` (int32, ascending)."""
-        vertex = self.vertex
-        cursor = Cursor(v, self.names, log, self.spec.value_dtype)
+    def init(self, scope: Scope, todo: Array) -> None:
+        """See `Methods`."""
 
         def call(k: int, i: int) -> None:
-            vertex.init()
-            if self.forked:
-                vertex.adapt()
+            self.vertex.init()
+            if self.plan.forked:
+                self.vertex.adapt()
 
-        step = random_step("init", 0)
-        self._guard("init", lambda: self._each(v, todo, aggregates, into, cursor, call, step))
+        self._visit("init", scope, todo, self._cursor(scope.v, scope.log), call)
 
-    def gather(
-        self,
-        v: VertexArrays,
-        delivery: Delivery,
-        todo: Array,
-        iteration: int,
-        aggregates: dict[str, Any],
-        into: dict[str, Any],
-        log: MutationLog,
-    ) -> Array:
-        """Gather on the vertices of `todo` (int32, ascending), and return those that must scatter.
-
-        Args:
-            v: the partition's arrays, whose states are written.
-            delivery: of the partition's messages.
-            todo: the local vertices that gather.
-            iteration: from 0.
-            aggregates: the value of each aggregator after the last iteration.
-            into: to which contributions are added, by aggregator.
-            log: takes messages by id, and changes of the graph.
-        """
-        vertex, delta, algebra = self.vertex, Delta(), delivery.algebra
+    def gather(self, scope: Scope, todo: Array) -> Array:
+        """See `Methods`."""
+        v, iteration = scope.v, scope.iteration
+        vertex, delta, algebra = self.vertex, Delta(), self.algebra
         names = self.names if algebra.type is VertexId else None
-        cursor = Cursor(v, self.names, log, self.spec.value_dtype)
-        own = self.spec.algebra
-        if algebra.kind == "latest" and own is not None and own.kind != "latest":
-            rows, index, msg = v.topology.in_start, delivery.in_index, v.msg
-
-            def call(k: int, i: int) -> None:
-                values = msg[index[rows[i] : rows[i + 1]]].tolist()
-                delta.value = fold(own, [x for x in values if x is not None])
-                vertex.gather(iteration, -1, delta)
-        elif algebra.kind == "latest":
-            rows, index, msg = v.topology.in_start, delivery.in_index, v.msg
+        if algebra.kind == "latest":
+            rows, index, msg = v.topology.in_start, scope.delivery.in_index, v.msg
+            own = None if self.spec.latest else self.spec.algebra
 
             def call(k: int, i: int) -> None:
                 values = msg[index[rows[i] : rows[i + 1]]]
@@ -333,7 +264,7 @@ class InterpretedMethods:
                     delta.values = values[values != algebra.identity]
                     if names is not None:
                         delta.values = [names.decode(x) for x in delta.values.tolist()]
-                delta.value = delta.values
+                delta.value = delta.values if own is None else fold(own, delta.values)
                 vertex.gather(iteration, -1, delta)
         else:
             aggregated = v.agg[todo]
@@ -345,10 +276,7 @@ class InterpretedMethods:
                 delta.value = inputs[k]
                 vertex.gather(iteration, -1, delta)
 
-        step = random_step("gather", iteration)
-        lists = self._guard(
-            "gather", lambda: self._each(v, todo, aggregates, into, cursor, call, step)
-        )
+        lists = self._visit("gather", scope, todo, self._cursor(v, scope.log), call)
         if self.spec.facts.volatile:
             return todo
         result: Array = todo[self._changed(v, todo, lists)]
@@ -357,59 +285,44 @@ class InterpretedMethods:
     def _changed(
         self, v: VertexArrays, todo: Array, lists: dict[str, tuple[list[Any], list[Any]]]
     ) -> Array:
+        tolerance = self.plan.tolerance
+        states = self.columns(v.states)
+        tracked = self.columns(v.tracked) if tolerance > 0 else {}
         changed: Array = np.zeros(len(todo), np.bool_)
         for name, f in self.spec.states.items():
             old, new = lists[name]
             if f.dtype == object:
-                changed |= np.fromiter(
-                    (not equal(a, b) for a, b in zip(old, new, strict=True)), np.bool_, len(new)
-                )
+                changed |= _unequal(old, new)
                 continue
-            now = v.states[self.column(name)][todo]
-            then = (
-                v.tracked[self.column(name)][todo]
-                if self.tolerance > 0
-                else as_array(old, f, self.names)
-            )
+            now = states[name][todo]
+            then = tracked[name][todo] if tolerance > 0 else as_array(old, f, self.names)
             if f.dtype.kind == "f":
                 with np.errstate(invalid="ignore"):
                     gap = now - then
                     different = (now != then) & ((now == now) | (then == then))
-                    if self.tolerance > 0:
-                        far = np.abs(gap) > self.tolerance
-                        different = far | (different & (gap - gap != 0))
+                    if tolerance > 0:
+                        different = (np.abs(gap) > tolerance) | (different & (gap - gap != 0))
             else:
                 different = now != then
             changed |= different if different.ndim == 1 else different.any(axis=1)
         return changed
 
-    def scatter(
-        self,
-        v: VertexArrays,
-        delivery: Delivery,
-        todo: Array,
-        iteration: int,
-        aggregates: dict[str, Any],
-        into: dict[str, Any],
-        log: MutationLog,
-    ) -> int:
-        """Scatter from the vertices of `todo`, and return the number of messages.
-
-        The arguments are those of `gather`.
-        """
-        if self.shape == "derived":
-            return self._scatter_derived(v, delivery, todo, iteration)
-        vertex, algebra = self.vertex, delivery.algebra
-        cursor = Cursor(v, self.names, log, self.spec.value_dtype)
-        cursor.uniform = self.shape == "uniform"
+    def scatter(self, scope: Scope, todo: Array) -> int:
+        """See `Methods`."""
+        v, delivery = scope.v, scope.delivery
+        if self.plan.shape == "derived":
+            return self._scatter_derived(scope, todo)
+        vertex, algebra = self.vertex, self.algebra
+        cursor = self._cursor(v, scope.log)
+        cursor.uniform = self.plan.shape == "uniform"
         cursor.combine = None if algebra.kind == "latest" else combiner(algebra)
-        collect = self.shape != "edge"
+        collect = self.plan.shape != "edge"
 
         def call(k: int, i: int) -> None:
             if collect:
                 sent: dict[int, Any] = {}
                 cursor.sent = sent
-                vertex.scatter(iteration)
+                vertex.scatter(scope.iteration)
                 if not sent:
                     return
                 if cursor.uniform:
@@ -420,20 +333,17 @@ class InterpretedMethods:
                         cursor.edges.append(edge)
                         cursor.values.append(sent[edge])
             else:
-                vertex.scatter(iteration)
+                vertex.scatter(scope.iteration)
 
-        step = random_step("scatter", iteration)
-        self._guard("scatter", lambda: self._each(v, todo, aggregates, into, cursor, call, step))
-        if self.tolerance > 0:
-            for name in self.spec.states:
-                column = self.column(name)
-                v.tracked[column][todo] = v.states[column][todo]
+        self._visit("scatter", scope, todo, cursor, call)
+        if self.plan.tolerance > 0:
+            self._track(v, todo)
         where = np.array(cursor.edges, np.int64)
         values = messages_array(cursor.values, algebra, self.names, self.spec)
         if not cursor.uniform:
             edges = delivery.edges_of(todo)
             dense = delivery.dense(edges)
-            self.module.emit_edges(
+            delivery.module.emit_edges(
                 where, values, v.topology.target,
                 *delivery.arguments(v.msg, v.agg, 0 if dense else 1, 0),
             )  # fmt: skip
@@ -442,9 +352,7 @@ class InterpretedMethods:
             return edges
         old = v.msg[where]
         if algebra.dtype == object:
-            changed = np.fromiter(
-                (not equal(a, b) for a, b in zip(old, values, strict=True)), np.bool_, len(old)
-            )
+            changed = _unequal(list(old), list(values))
         else:
             same = (old == values) | ((old != old) & (values != values))
             changed = ~(same if same.ndim == 1 else same.all(axis=1))
@@ -453,75 +361,54 @@ class InterpretedMethods:
         v.msg[senders] = values[changed]
         return delivery.push([(senders, old)], v.msg, v.agg)
 
+    def _track(self, v: VertexArrays, todo: Array) -> None:
+        """Note the state of vertices that scatter."""
+        states = self.columns(v.states)
+        for name, column in self.columns(v.tracked).items():
+            column[todo] = states[name][todo]
+
     # Where no messages are kept, they follow from the state at the last scatter. ---------------
 
-    def _scatter_derived(
-        self, v: VertexArrays, delivery: Delivery, todo: Array, iteration: int
-    ) -> int:
-        t = v.topology
+    def _scatter_derived(self, scope: Scope, todo: Array) -> int:
+        v, delivery, t = scope.v, scope.delivery, scope.v.topology
         edges, sources = entries_of(todo, t.start, t.stop)
         values = None if t.value is None else t.value[edges]
-        old = filled(len(edges), delivery.algebra)
-        if iteration > 0:
-            old = self.offers(v, delivery, sources, t.target[edges], values)
-        for column, state in v.tracked.items():
-            state[todo] = v.states[column][todo]
-        new = self.offers(v, delivery, sources, t.target[edges], values)
+        old = filled(len(edges), self.algebra)
+        if scope.iteration > 0:
+            old = self.offers(v, sources, t.target[edges], values)
+        self._track(v, todo)
+        new = self.offers(v, sources, t.target[edges], values)
         some = np.flatnonzero((old != new) & ((old == old) | (new == new)))
-        self.module.apply_each(
+        delivery.module.apply_each(
             t.target[edges[some]], old[some], new[some], v.agg, delivery.ch, delivery.list,
             delivery.counts,
         )  # fmt: skip
         return len(edges)
 
-    def offers(
-        self,
-        v: VertexArrays,
-        delivery: Delivery,
-        sources: Array,
-        targets: Array,
-        values: Array | None,
-    ) -> Array:
-        """The messages of vertices, by their state at the last scatter, along edges of values.
-
-        Args:
-            sources: of each edge (int32[k]).
-            targets: of each edge.
-            values: of each edge; None where edges have none.
-        """
+    def offers(self, v: VertexArrays, sources: Array, targets: Array, values: Any) -> Array:
+        """See `Methods`."""
         places, inverse = np.unique(sources, return_inverse=True)
         ends = np.cumsum(np.bincount(inverse, minlength=len(places)))
         order = np.argsort(inverse, kind="stable")
         rows = _Rows(v.topology, ends, targets[order], None if values is None else values[order])
-        log = MutationLog(delivery.algebra, self.spec.value_dtype)
+        rows.vertices = v.topology.ids[places]
+        log = MutationLog(self.algebra, self.spec.value_dtype)
         states = {column: x[places] for column, x in v.tracked.items()}
         arrays = replace(v, topology=rows, states=states)  # type: ignore[arg-type]
-        cursor = Cursor(arrays, self.names, log, self.spec.value_dtype)
-        ids = v.topology.ids[places]
-        rows.vertices = ids
-
-        def call(k: int, i: int) -> None:
-            self.vertex.scatter(1)
-
+        cursor = self._cursor(arrays, log)
         none = {name: a.identity for name, a in self.spec.aggregators.items()}
+        nowhere: Any = None  # what is sent stays with the cursor
+        scope = Scope(arrays, nowhere, 1, none, dict(none), log)
         everyone = np.arange(len(places), dtype=np.int32)
-        step = random_step("scatter", 1)
-        self._guard(
-            "scatter",
-            lambda: self._each(arrays, everyone, none, dict(none), cursor, call, step),
-        )
-        sent = filled(len(sources), delivery.algebra)
-        sent[cursor.edges] = messages_array(cursor.values, delivery.algebra, self.names, self.spec)
-        messages = filled(len(sources), delivery.algebra)
+        self._visit("scatter", scope, everyone, cursor, lambda k, i: self.vertex.scatter(1))
+        sent = filled(len(sources), self.algebra)
+        sent[cursor.edges] = messages_array(cursor.values, self.algebra, self.names, self.spec)
+        messages = filled(len(sources), self.algebra)
         messages[order] = sent
         return messages
 
     def _combined(
-        self,
-        v: VertexArrays,
-        delivery: Delivery,
-        slots: Array,
-        counts: Callable[[Array, Array], Array] | None,
+        self, v: VertexArrays, slots: Array, counts: Callable[[Array, Array], Array] | None
     ) -> Array:
         """What producers send to each slot, those for which `counts` says so."""
         t: Any = v.topology
@@ -531,42 +418,40 @@ class InterpretedMethods:
             some = counts(sources, slots[rows])
             entries, rows, sources = entries[some], rows[some], sources[some]
         values = None if t.value is None else t.in_value[entries]
-        messages = self.offers(v, delivery, sources, slots[rows], values)
-        out = filled(len(slots), delivery.algebra)
-        rule = np.minimum if delivery.algebra.kind == "min" else np.maximum
-        rule.at(out, rows, messages)
+        out = filled(len(slots), self.algebra)
+        self._better.at(out, rows, self.offers(v, sources, slots[rows], values))
         return out
 
-    def repair(
-        self, v: VertexArrays, delivery: Delivery, slots: Array, aggregates: dict[str, Any]
-    ) -> None:
-        """Recompute slots (int32) whose best message was withdrawn."""
-        v.agg[slots] = self._combined(v, delivery, slots, None)
+    @property
+    def _better(self) -> np.ufunc:
+        return np.minimum if self.algebra.kind == "min" else np.maximum
 
-    def support(
-        self, v: VertexArrays, delivery: Delivery, todo: Array, gone: Array, want: Array
-    ) -> Array:
-        """What producers of lower levels, which are not gone, give to each of `todo`."""
-        level = v.level
-        assert level is not None
-        return self._combined(
-            v, delivery, todo, lambda u, s: (level[u] < level[s]) & (gone[u] == 0)
-        )
+    def repair(self, v: VertexArrays, delivery: Delivery, slots: Array) -> None:
+        """See `Methods`."""
+        v.agg[slots] = self._combined(v, slots, None)
 
-    def dependants(
-        self, v: VertexArrays, delivery: Delivery, vertices: Array, seen: Array, mark: Array
-    ) -> Array:
-        """Targets not marked to which `vertices` sent nothing worse than they saw; marks them."""
+    def support(self, v: VertexArrays, todo: Array, gone: Array, want: Array) -> Array:
+        """See `Methods`."""
+        level: Any = v.level
+        return self._combined(v, todo, lambda u, s: (level[u] < level[s]) & (gone[u] == 0))
+
+    def dependants(self, v: VertexArrays, vertices: Array, seen: Array, mark: Array) -> Array:
+        """See `Methods`."""
         t = v.topology
         edges, sources = entries_of(vertices, t.start, t.stop)
         targets = t.target[edges]
         values = None if t.value is None else t.value[edges]
-        messages = self.offers(v, delivery, sources, targets, values)
-        rule = np.minimum if delivery.algebra.kind == "min" else np.maximum
-        reached = (mark[targets] == 0) & (rule(messages, seen[targets]) == messages)
+        messages = self.offers(v, sources, targets, values)
+        reached = (mark[targets] == 0) & (self._better(messages, seen[targets]) == messages)
         result: Array = np.unique(targets[reached]).astype(np.int32)
         mark[result] = 1
         return result
+
+
+def _unequal(old: Collection[Any], new: Collection[Any]) -> Array:
+    """Which objects differ from those before."""
+    differ = (not equal(a, b) for a, b in zip(old, new, strict=True))
+    return np.fromiter(differ, np.bool_, len(new))
 
 
 class _Rows:

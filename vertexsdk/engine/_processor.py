@@ -17,7 +17,7 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.compile.delivery import Delivery, filled
 from vertexsdk.compile.interpreter import InterpretedMethods, combiner
-from vertexsdk.compile.module_cache import load_module
+from vertexsdk.compile.methods import Methods, Scope
 from vertexsdk.compile.mutation_log import EMIT, LogEntry, MutationLog
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.plan import Plan, delivery_module
@@ -32,7 +32,6 @@ from vertexsdk.graph.topology import Topology
 __all__ = ["Processor", "load_topology", "merged", "methods_of", "names_of", "with_classes"]
 
 Array = NDArray[Any]
-Methods = NativeMethods | InterpretedMethods
 
 
 class Processor:
@@ -56,7 +55,7 @@ class Processor:
         self.topology_key = plan.topologies[partition]
         self.module = delivery_module(self.algebra)
         self.names = names or names_of(plan)
-        self.methods = methods_of(plan, num_vertices, self.module, self.names)
+        self.methods = methods_of(plan, num_vertices, self.names)
         self.delivery = self._delivery(topology)
         self.v = VertexArrays.fresh(topology, plan.program, plan.shape, plan.tracked, plan.fill)
         if plan.each:
@@ -71,13 +70,12 @@ class Processor:
         self.restructured = False
 
     def _delivery(self, topology: Topology) -> Delivery:
-        plan, methods = self.plan, self.methods[0]
+        plan = self.plan
         made = Delivery(topology, self.algebra, plan.shape, self.module, plan.threads)
         made.lazy = plan.always and topology.partitions == 1
-        if plan.shape == "derived" and isinstance(methods, NativeMethods):
+        if plan.shape == "derived":
             # no messages are kept: rows are recomputed from the state of their sources
-            none = {k: a.identity for k, a in plan.program.aggregators.items()}
-            made.derived = lambda slots: methods.repair(self.v, self.delivery, slots, none)
+            made.derived = lambda slots: self.methods[0].repair(self.v, self.delivery, slots)
         return made
 
     @property
@@ -106,10 +104,9 @@ class Processor:
             senders = self._gather(iteration, read, progress)
         progress.changed = len(senders)
         log = self.new_log()
+        scope = Scope(self.v, self.delivery, iteration, read, self.partial, log)
         for methods, part in self.by_class(senders):
-            progress.messages += methods.scatter(
-                self.v, self.delivery, part, iteration, read, self.partial, log
-            )
+            progress.messages += methods.scatter(scope, part)
         self._follow(log, progress)
         v, n = self.v, self.v.topology.n
         if self.delivery.due:  # and so everybody gathers, and nobody is elsewhere
@@ -130,8 +127,9 @@ class Processor:
 
     def _begin(self, read: dict[str, Any]) -> Array:
         log = self.new_log()
+        scope = Scope(self.v, self.delivery, 0, read, self.partial, log)
         for methods, part in self.by_class(self._everyone()):
-            methods.init(self.v, part, read, self.partial, log)
+            methods.init(scope, part)
         self._follow(log, None)
         return self._everyone()
 
@@ -139,10 +137,11 @@ class Processor:
         v = self.v
         self.delivery.settle(v.msg, v.agg)
         log = self.new_log()
+        scope = Scope(v, self.delivery, iteration, read, self.partial, log)
         created = v.created
         if len(created):
             for methods, part in self.by_class(created):
-                methods.init(v, part, read, self.partial, log)
+                methods.init(scope, part)
             v.created = created[:0]
         moved, v.moved = v.moved, v.moved[:0]
         todo = self._differing(v.pending)
@@ -154,10 +153,7 @@ class Processor:
         v.all_pending = False
         v.pending = todo[:0]
         with _once(v, self) as again:
-            found = [
-                methods.gather(v, self.delivery, part, iteration, read, self.partial, log)
-                for methods, part in self.by_class(todo)
-            ]
+            found = [methods.gather(scope, part) for methods, part in self.by_class(todo)]
             senders = found[0] if len(found) == 1 else np.concatenate(found)
             if v.gathered is not None:
                 v.gathered[todo] = v.agg[todo]
@@ -503,34 +499,16 @@ def names_of(plan: Plan) -> IdCodec | None:
     return _decoders[key][1]
 
 
-def methods_of(
-    plan: Plan, num_vertices: int, module: Any, names: IdCodec | None = None
-) -> list[Methods]:
+def methods_of(plan: Plan, num_vertices: int, names: IdCodec | None = None) -> list[Methods]:
     """The methods of every class of the plan's program, as kernels or to be interpreted.
 
     Args:
         names: of string ids; by default those of the plan.
     """
     names = names or names_of(plan)
-    made: list[Methods] = []
-    for kind, (spec, text) in enumerate(zip(plan.program.classes, plan.kernels, strict=True)):
-
-        def column(name: str, kind: int = kind) -> str:
-            return plan.program.column(kind, name)
-
-        if text is not None:
-            made.append(
-                NativeMethods(
-                    spec, column, load_module(text.source), plan.shape, plan.params,
-                    num_vertices, plan.tolerance, plan.threads, text.logs, text.tracked,
-                    [name == plan.sees for name in text.loops], plan.forked, plan.seed,
-                )
-            )  # fmt: skip
-        else:
-            made.append(
-                InterpretedMethods(
-                    spec, column, module, plan.shape, plan.params, num_vertices,
-                    plan.tolerance, names, plan.sees, plan.forked, plan.seed,
-                )
-            )  # fmt: skip
-    return made
+    return [
+        InterpretedMethods(plan, kind, num_vertices, names)
+        if text is None
+        else NativeMethods(plan, kind, num_vertices, text)
+        for kind, text in enumerate(plan.kernels)
+    ]

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.compile.delivery import Delivery
-from vertexsdk.compile.interpreter import InterpretedMethods
+from vertexsdk.compile.methods import Methods, Scope
 from vertexsdk.compile.mutation_log import MutationLog
-from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.vertex_arrays import VertexArrays
 
 __all__ = ["MESSAGES_WORSE", "unsupported", "withdraw"]
@@ -33,7 +32,7 @@ MESSAGES_WORSE = "messages got worse, so the answer depends on the start"
 def unsupported(
     v: VertexArrays,
     delivery: Delivery,
-    methods: NativeMethods | InterpretedMethods,
+    methods: Methods,
     vertices: Array,
     log: MutationLog,
 ) -> Array:
@@ -46,7 +45,7 @@ def unsupported(
     aggregates = v.agg[vertices]
     states = {name: column[vertices] for name, column in v.states.items()}
     v.agg[vertices] = delivery.algebra.identity
-    changed: Array = methods.gather(v, delivery, vertices, 1, {}, {}, log).copy()
+    changed: Array = methods.gather(Scope(v, delivery, 1, {}, {}, log), vertices).copy()
     v.agg[vertices] = aggregates
     for name, column in v.states.items():
         column[vertices] = states[name]
@@ -56,7 +55,7 @@ def unsupported(
 def withdraw(
     v: VertexArrays,
     delivery: Delivery,
-    methods: NativeMethods | InterpretedMethods,
+    methods: Methods,
     suspects: Array,
     seen: Array,
     level: int,
@@ -97,7 +96,7 @@ def withdraw(
             aggregates = v.agg[todo]
             states = {name: column[todo] for name, column in v.states.items()}
             v.agg[todo] = supported
-            changed = methods.gather(v, delivery, todo, 1, {}, {}, log)
+            changed = methods.gather(Scope(v, delivery, 1, {}, {}, log), todo)
             v.agg[todo] = aggregates
             was = seen[todo]
             better = (supported != was) & (lesser(supported, was) == supported)
@@ -117,5 +116,5 @@ def withdraw(
         todo = np.sort(dependants(mirrors, seen, mark))
     withdrawn: Array = np.sort(np.concatenate([*waves, todo]))
     v.level[withdrawn] = level
-    methods.init(v, withdrawn, {}, {}, log)
+    methods.init(Scope(v, delivery, 0, {}, {}, log), withdrawn)
     return withdrawn, gathers

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
+from vertexsdk.compile.methods import Scope
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import Processor, merged
 from vertexsdk.engine.bounded._boundary import Block, Boundary
@@ -248,10 +249,8 @@ class Sweeps:
         log = p.new_log()
         read = dict(p.reading)
         into = dict(read) if into is None else into  # contributions that nobody reads
-        parts = [
-            methods.gather(v, p.delivery, part, at, read, into, log)
-            for methods, part in p.by_class(todo)
-        ]
+        scope = Scope(v, p.delivery, at, read, into, log)
+        parts = [methods.gather(scope, part) for methods, part in p.by_class(todo)]
         self._refuse(log)
         return np.sort(np.concatenate([todo[:0], *parts])) if len(parts) != 1 else parts[0]
 
@@ -262,8 +261,9 @@ class Sweeps:
         log = p.new_log()
         read = dict(p.reading)
         into = dict(read) if into is None else into
+        scope = Scope(v, p.delivery, at, read, into, log)
         for methods, part in p.by_class(commits):
-            progress.messages += methods.scatter(v, p.delivery, part, at, read, into, log)
+            progress.messages += methods.scatter(scope, part)
         self._refuse(log)
         before = len(self._changed)
         self._settle()

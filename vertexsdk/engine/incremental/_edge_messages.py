@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.compile.delivery import Delivery, filled
-from vertexsdk.compile.interpreter import InterpretedMethods
-from vertexsdk.compile.native import NativeMethods
+from vertexsdk.compile.methods import Methods
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine.incremental._row_edits import Edits, distinct
 from vertexsdk.engine.incremental._row_kernels import DELETE, INSERT
@@ -26,9 +25,7 @@ Array = NDArray[Any]
 class EdgeMessages:
     """What the edges of one partition carry, in the program's shape of messages."""
 
-    def __init__(
-        self, shape: str, methods: NativeMethods | InterpretedMethods, delivery: Delivery
-    ) -> None:
+    def __init__(self, shape: str, methods: Methods, delivery: Delivery) -> None:
         self.derived = shape == "derived"
         self.methods, self.delivery = methods, delivery
 
@@ -74,13 +71,13 @@ class EdgeMessages:
         if not self.derived:
             return v.msg[edits.row]
         given = None if v.topology.value is None else values
-        return self.methods.offers(v, self.delivery, edits.row, edits.key, given)
+        return self.methods.offers(v, edits.row, edits.key, given)
 
     def support(self, v: VertexArrays, want: Array, todo: Array, gone: Array) -> Array:
         """What producers of lower levels, which are not gone, give to each of `todo`."""
         d, t = self.delivery, v.topology
         if self.derived:
-            return self.methods.support(v, d, todo, gone, want)
+            return self.methods.support(v, todo, gone, want)
         out = np.empty(len(todo), v.agg.dtype)
         d.module.support(
             todo, t.in_start, t.in_stop, t.in_source, t.in_source, v.msg, v.level, gone, want,
@@ -92,7 +89,7 @@ class EdgeMessages:
         """Targets not marked to which `vertices` sent nothing worse than they saw; marks them."""
         d, t = self.delivery, v.topology
         if self.derived:
-            return self.methods.dependants(v, d, vertices, seen, mark)
+            return self.methods.dependants(v, vertices, seen, mark)
         out = np.empty(len(mark), np.int32)
         return out[
             : d.module.dependants(vertices, t.start, t.stop, t.target, v.msg, seen, mark, out)

@@ -9,7 +9,7 @@ the vertices whose state may not follow from their aggregate yet.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import Any
 
@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.json_values import to_scalars
 from vertexsdk.compile.delivery import Delivery
+from vertexsdk.compile.methods import Methods, Scope
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine._master import IterationStats, Master, combine_aggregates
-from vertexsdk.engine._processor import Methods, merged, methods_of
+from vertexsdk.engine._processor import merged, methods_of
 from vertexsdk.engine._trimming import MESSAGES_WORSE, unsupported, withdraw
 from vertexsdk.engine.incremental._arena import Arena
 from vertexsdk.engine.incremental._commands import IncrementalCommand, IncrementalReport
@@ -77,7 +78,7 @@ class IncrementalPartition:
     @cached_property
     def methods(self) -> Methods:
         """The program's methods."""
-        return methods_of(self.plan, 0, self.module, self.graph.id_codec)[0]
+        return methods_of(self.plan, 0, self.graph.id_codec)[0]
 
     def create(self, new: NewPartition) -> None:
         """Begin with a graph, before iteration 0."""
@@ -109,9 +110,7 @@ class IncrementalPartition:
         self.delivery.lazy, self.delivery.due = plan.always, bool(a.meta["due"])
         none = {k: x.identity for k, x in plan.program.aggregators.items()}
         if plan.shape == "derived":
-            self.delivery.derived = lambda slots: self.methods.repair(
-                self.v, self.delivery, slots, none
-            )
+            self.delivery.derived = lambda slots: self.methods.repair(self.v, self.delivery, slots)
         self.messages = EdgeMessages(plan.shape, self.methods, self.delivery)
         self.methods.num_vertices = self.all_vertices
         self.aggregates = {**none, **a.meta["aggregates"]}
@@ -473,14 +472,18 @@ class IncrementalPartition:
             a[name][fresh] = self.algebra.identity
         v.level[fresh] = level  # type: ignore[index]
         a["dirty"][fresh] = 1
-        self.methods.init(v, fresh, dict(self.aggregates), progress.aggregates, self.log)
+        self.methods.init(self._scope(0, self.aggregates, progress.aggregates), fresh)
         self._schedule(fresh)
 
     def _scatter(self, vertices: Array, iteration: int = 0) -> None:
         """Have vertices send; in iteration 0 for the first time."""
         if len(vertices):
-            into, read = dict(self.aggregates), dict(self.aggregates)
-            self.methods.scatter(self.v, self.delivery, vertices, iteration, read, into, self.log)
+            scope = self._scope(iteration, self.aggregates, dict(self.aggregates))
+            self.methods.scatter(scope, vertices)
+
+    def _scope(self, iteration: int, aggregates: Mapping[str, Any], into: dict[str, Any]) -> Scope:
+        """What methods work on; `into` takes their contributions."""
+        return Scope(self.v, self.delivery, iteration, dict(aggregates), into, self.log)
 
     # Iterations. ----------------------------------------------------------------------------------
 
@@ -573,13 +576,11 @@ class IncrementalPartition:
         a = self.arena
         everyone = self.graph.everyone()
         self._tick()
-        read, into = dict(self.aggregates), progress.aggregates
-        self.methods.init(self.v, everyone, read, into, self.log)
+        scope = self._scope(0, self.aggregates, progress.aggregates)
+        self.methods.init(scope, everyone)
         a["level"][everyone] = self.clock
         a["dirty"][everyone] = 1
-        progress.messages = self.methods.scatter(
-            self.v, self.delivery, everyone, 0, read, into, self.log
-        )
+        progress.messages = self.methods.scatter(scope, everyone)
         a.meta["begun"] = True
         self._finish(progress)
         self._check_init(everyone)
@@ -596,11 +597,12 @@ class IncrementalPartition:
     ) -> Array:
         """Run an iteration of this partition; return the vertices that sent."""
         a, v, delivery = self.arena, self.v, self.delivery
-        read, into = dict(aggregates), progress.aggregates
+        into = progress.aggregates
+        scope = self._scope(iteration, aggregates, into)
         delivery.settle(v.msg, v.agg)
         todo = self.graph.everyone() if self.plan.always else a["pending"].copy()
         level = self._tick()
-        senders = self.methods.gather(v, delivery, todo, iteration, read, into, self.log)
+        senders = self.methods.gather(scope, todo)
         if self.comparing:
             a["seen"][senders] = v.agg[senders]
             a["level"][senders] = level
@@ -614,9 +616,7 @@ class IncrementalPartition:
             a.meta["unsent"] = self.alone and ends(into)  # else nobody knows yet
             if a.meta["unsent"]:
                 return senders[:0]
-        progress.messages = self.methods.scatter(
-            v, delivery, senders, iteration, read, into, self.log
-        )
+        progress.messages = self.methods.scatter(scope, senders)
         self._finish(progress)
         return senders
 

@@ -1,0 +1,98 @@
+"""What the engine asks of the methods of one class, be they compiled or interpreted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from vertexsdk.compile.delivery import Delivery
+from vertexsdk.compile.mutation_log import MutationLog
+from vertexsdk.compile.plan import Plan
+from vertexsdk.compile.vertex_arrays import VertexArrays
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What methods read and write while they visit the vertices of a partition.
+
+    Attributes:
+        v: the partition's arrays, whose states are written.
+        delivery: of the partition's messages.
+        iteration: from 0.
+        read: the value of each aggregator after the last iteration.
+        into: to which contributions are added, by aggregator.
+        log: takes messages by id, and changes of the graph.
+    """
+
+    v: VertexArrays
+    delivery: Delivery
+    iteration: int
+    read: dict[str, Any]
+    into: dict[str, Any]
+    log: MutationLog
+
+
+class Methods(ABC):
+    """`init`, `gather` and `scatter` of one class over one partition.
+
+    Args:
+        plan: of the run.
+        kind: the number of the class.
+        num_vertices: of the whole graph.
+    """
+
+    def __init__(self, plan: Plan, kind: int, num_vertices: int) -> None:
+        assert plan.program.algebra is not None
+        self.plan, self.kind, self.num_vertices = plan, kind, num_vertices
+        self.spec, self.algebra = plan.program.classes[kind], plan.program.algebra
+
+    def columns(self, by_name: dict[str, Array]) -> dict[str, Array]:
+        """Those of some state columns that are the class's, by the name of the field."""
+        return {
+            name: by_name[self.plan.program.column(self.kind, name)] for name in self.spec.states
+        }
+
+    @abstractmethod
+    def init(self, scope: Scope, todo: Array) -> None:
+        """Initialise the vertices of `todo` (int32, ascending)."""
+
+    @abstractmethod
+    def gather(self, scope: Scope, todo: Array) -> Array:
+        """Gather on the vertices of `todo` (int32, ascending); return those that must scatter."""
+
+    @abstractmethod
+    def scatter(self, scope: Scope, todo: Array) -> int:
+        """Scatter from the vertices of `todo`, and return the number of messages."""
+
+    # Where no messages are kept, they follow from the state at the last scatter. ---------------
+
+    @abstractmethod
+    def offers(self, v: VertexArrays, sources: Array, targets: Array, values: Any) -> Array:
+        """The messages of vertices, by their state at the last scatter, along edges of values.
+
+        Args:
+            v: the partition's arrays.
+            sources: of each edge (int32[k]).
+            targets: of each edge.
+            values: of each edge; None where edges have none.
+        """
+
+    @abstractmethod
+    def repair(self, v: VertexArrays, delivery: Delivery, slots: Array) -> None:
+        """Recompute slots (int32) whose best message was withdrawn."""
+
+    @abstractmethod
+    def support(self, v: VertexArrays, todo: Array, gone: Array, want: Array) -> Array:
+        """What producers of lower levels, which are not gone, give to each of `todo`.
+
+        What comes to `want` need not be looked at further.
+        """
+
+    @abstractmethod
+    def dependants(self, v: VertexArrays, vertices: Array, seen: Array, mark: Array) -> Array:
+        """Targets not marked to which `vertices` sent nothing worse than they saw; marks them."""
