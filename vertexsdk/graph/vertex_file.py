@@ -214,19 +214,18 @@ def _vertex_lines(buffer: NDArray[np.uint8], place: str) -> VertexInput:
     try:
         check_lengths(buffer, begin, len(buffer))
         lines = text.count_lines(buffer, begin, len(buffer)) + 1
-        at, size = np.empty((lines, 3), np.int32), np.empty((lines, 3), np.int32)
-        rows = text.tokenize(buffer, begin, len(buffer), at, size)
-        at, size = at[:rows], size[:rows]
-        column = tokens(buffer, at[:, 0].copy(), size[:, 0].copy())
+        places = np.empty((lines, 2), np.int64)
+        places = places[: text.first_two_fields(buffer, begin, len(buffer), places)]
+        column = tokens(buffer, places[:, 0].copy())
         wrong = beyond_int64(column)
         if wrong is not None:
-            raise LineError(text.ID_RANGE, int(at[wrong, 0]))
-        if rows and column[0].as_py() == "id":
-            at, size, column = at[1:], size[1:], column[1:]
-        classed = at[:, 1] >= 0
+            raise LineError(text.ID_RANGE, int(places[wrong, 0]) >> text.SIZE_BITS)
+        if len(column) and column[0].as_py() == "id":
+            places, column = places[1:], column[1:]
+        classed = places[:, 1] > 0
         kinds = None
         if classed.any():
-            names = tokens(buffer, at[classed, 1].copy(), size[classed, 1].copy())
+            names = tokens(buffer, places[classed, 1])
             order = np.where(classed, np.cumsum(classed) - 1, -1)
             kinds = names.take(pa.array(order, mask=~classed))
     except LineError as error:

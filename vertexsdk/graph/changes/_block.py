@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vertexsdk.graph.changes._line_kernel import BAD, ODD, SIZE_BITS, parse_changes
+from vertexsdk.graph.changes._line_kernel import BAD, ODD, parse_changes
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.line import (
     MOST_REASONS,
@@ -113,7 +113,7 @@ class _Raw:
         self.value = column(np.float64, form.value != "int64")
         self.whole = column(np.int64, form.value == "int64")
         self.time = column(np.float64, form.timed > 0)
-        self.value_at, self.line = column(np.int32), column(np.int32)
+        self.value_at, self.line = column(np.int64), column(np.int32)
         self.start, self.stop = column(np.int32), column(np.int32)
 
     def keep(self, rows: Any) -> None:
@@ -161,15 +161,14 @@ def _strings(
     good: NDArray[np.bool_],
     by_row: dict[int, str],
 ) -> Any:
-    """The ids at `at`, see `SIZE_BITS`, or of `by_row`, as an Arrow array of strings."""
+    """The ids at places `at`, or of `by_row`, as an Arrow array of strings."""
     rows = good.copy()
     rows[list(by_row)] = False
-    size = (at[rows] & ((1 << SIZE_BITS) - 1)).astype(np.int32)
-    strings = raw_tokens(buffer, (at[rows] >> SIZE_BITS).astype(np.int32), size)
+    strings = raw_tokens(buffer, at[rows])
     if not by_row:
         return strings
     both = pa.concat_arrays([strings, pa.array(by_row.values(), pa.large_string())])
     place = np.empty(len(at), np.int64)
-    place[rows] = np.arange(len(size))
-    place[list(by_row)] = len(size) + np.arange(len(by_row))
+    place[rows] = np.arange(len(strings))
+    place[list(by_row)] = len(strings) + np.arange(len(by_row))
     return both.take(pa.array(place[good]))

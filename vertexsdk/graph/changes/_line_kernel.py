@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.jit import njit
 from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT
-from vertexsdk.graph.load._text import LINE_BYTES, OK, _ends, _skip, parse_value
+from vertexsdk.graph.load._text import LINE_BYTES, OK, _ends, _skip, parse_value, place_of
 from vertexsdk.graph.load._text import _integer as _int64
 
 BAD, ODD = 254, 255  # the kind of a row whose line is no change; is left to the caller
-SIZE_BITS = 20  # a string id is given as position << SIZE_BITS | length
 
 _ADD, _REMOVE, _CHANGE = 0, 1, 2
 
@@ -74,7 +73,7 @@ def parse_changes(
     target: Longs,
     value: NDArray[np.float64],
     whole: Longs,
-    value_at: Ints,
+    value_at: Longs,
     time: NDArray[np.float64],
     line: Ints,
     start: Ints,
@@ -83,11 +82,11 @@ def parse_changes(
     """Parse the lines of `buffer[begin:end]` into the rows of the arrays; return their number.
 
     Args:
-        named: ids are strings: `source` and `target` get their places, see `SIZE_BITS`.
+        named: ids are strings: `source` and `target` get their places, see `_text`.
         timed: the number of the field which holds a time, from 1; 0 for none.
         kind: 0, 1 or 2, or `BAD` or `ODD`, for which of the others only the last three hold.
         value, whole: one is empty; values go into the other, see `edge_attributes` for none.
-        value_at: where a float is that the caller is to read, as it is `hard`; else -1.
+        value_at: the place of a float that the caller is to read, as it is `hard`; else -1.
         time: empty unless `timed`.
         line: the line's number, from 0; start, stop: its bounds.
     """
@@ -124,8 +123,8 @@ def parse_changes(
             elif fields < 3:
                 if named:
                     q = _word(buffer, p, end)
-                    good = 0 < q - p < (1 << SIZE_BITS)
-                    x = np.int64(p) << SIZE_BITS | np.int64(q - p)
+                    good = 0 < q - p <= LINE_BYTES
+                    x = place_of(p, q)
                 else:
                     good, x, q = _integer(buffer, p, end)
                     if not good:
@@ -157,9 +156,9 @@ def parse_changes(
                             status, v, _, hard, _ = parse_value(buffer, p, q, False)
                             value[row] = v
                             if hard:
-                                value_at[row] = p
+                                value_at[row] = place_of(p, q)
                             bad = status != OK
-                            good = not bad and not (hard and q < end and buffer[q] == 35)
+                            good = not bad
                 fields += 1
             else:
                 good = False

@@ -147,20 +147,13 @@ def parse_chunk(
     lines = text.count_lines(buffer, begin, end) + 1
     floats = np.empty(lines if value == "float64" else 0)
     whole = np.empty(lines if value == "int64" else 0, np.int64)
-    hard_row, hard_at = (np.empty(len(floats), np.int32) for _ in range(2))
-    report = np.zeros(7, np.int64)
-    values = floats, whole, hard_row, hard_at, report
-    if codes is None:
-        source, target = np.empty(lines, np.int64), np.empty(lines, np.int64)
-        rows = text.parse_edges(buffer, begin, end, source, target, *values)
-    else:
-        at, size = np.empty((lines, 3), np.int32), np.empty((lines, 3), np.int32)
-        rows = text.tokenize(buffer, begin, end, at, size)
-        at, size = at[:rows], size[:rows]
-        single = at[:, 1] < 0
-        if single.any():
-            raise LineError(text.ONE_FIELD, int(at[np.argmax(single), 0]))
-        text.parse_values(buffer, end, at[:, 2].copy(), *values)
+    hard_row, hard_at = np.empty(len(floats), np.int32), np.empty(len(floats), np.int64)
+    report = np.zeros(6, np.int64)
+    source, target = np.empty(lines, np.int64), np.empty(lines, np.int64)
+    rows = text.parse_edges(
+        buffer, begin, end, codes is not None, source, target, floats, whole, hard_row, hard_at,
+        report,
+    )  # fmt: skip
     if report[0] != text.OK:
         raise LineError(int(report[0]), int(report[1]))
     hards = int(report[4])
@@ -168,9 +161,7 @@ def parse_chunk(
         floats[hard_row[:hards]] = hard_floats(buffer, hard_at[:hards])
     dtype: type = np.int64
     if codes is not None:
-        source, target = (
-            np.asarray(codes(tokens(buffer, at[:, k].copy(), size[:, k].copy()))) for k in range(2)
-        )
+        source, target = (np.asarray(codes(tokens(buffer, x[:rows]))) for x in (source, target))
     elif report[2] >= -(2**31) and report[3] < 2**31:
         dtype = np.int32
     numbers = None if value is None else (floats if len(floats) else whole)
@@ -182,15 +173,13 @@ def parse_chunk(
     )
 
 
-def tokens(
-    buffer: NDArray[np.uint8], at: NDArray[np.int32], size: NDArray[np.int32]
-) -> pa.LargeStringArray:
-    """Return the tokens at positions `at`, of lengths `size`, as an Arrow array.
+def tokens(buffer: NDArray[np.uint8], places: NDArray[np.int64]) -> pa.LargeStringArray:
+    """Return the tokens at some places, see `text.SIZE_BITS`, as an Arrow array.
 
     Raises:
         LineError: a token is not UTF-8.
     """
-    strings = raw_tokens(buffer, at, size)
+    strings = raw_tokens(buffer, places)
     try:
         strings.validate(full=True)
     except pa.ArrowInvalid:
@@ -198,25 +187,23 @@ def tokens(
             try:
                 token.decode()
             except UnicodeDecodeError:
-                raise LineError(text.NOT_UTF8, int(at[k])) from None
+                raise LineError(text.NOT_UTF8, int(places[k]) >> text.SIZE_BITS) from None
     return strings
 
 
-def raw_tokens(
-    buffer: NDArray[np.uint8], at: NDArray[np.int32], size: NDArray[np.int32]
-) -> pa.LargeStringArray:
+def raw_tokens(buffer: NDArray[np.uint8], places: NDArray[np.int64]) -> pa.LargeStringArray:
     """Return tokens as `tokens` does, without checking that they are UTF-8."""
-    offsets = np.zeros(len(at) + 1, np.int64)
-    np.cumsum(size, out=offsets[1:])
+    offsets = np.zeros(len(places) + 1, np.int64)
+    np.cumsum(places & ((1 << text.SIZE_BITS) - 1), out=offsets[1:])
     out = np.empty(offsets[-1], np.uint8)
-    text.gather_tokens(buffer, at, size, offsets, out)
+    text.gather_tokens(buffer, places, offsets, out)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out)]
-    return pa.Array.from_buffers(pa.large_string(), len(at), buffers)
+    return pa.Array.from_buffers(pa.large_string(), len(places), buffers)
 
 
-def hard_floats(buffer: NDArray[np.uint8], at: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Parse the floats at positions `at` with correct rounding."""
-    strings = pc.utf8_ltrim(raw_tokens(buffer, at, text.token_sizes(buffer, at)), "+")
+def hard_floats(buffer: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Parse the floats at some places with correct rounding."""
+    strings = pc.utf8_ltrim(raw_tokens(buffer, places), "+")
     return np.asarray(pc.cast(strings, pa.float64()).to_numpy(zero_copy_only=False), np.float64)
 
 

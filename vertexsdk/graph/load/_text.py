@@ -19,6 +19,7 @@ from vertexsdk.arrays.jit import njit
 OK, NOT_INTEGER, ID_RANGE, ONE_FIELD, BAD_VALUE, NAN_VALUE, FRACTION, NOT_UTF8, LONG_LINE = range(9)
 LINE_BYTES = 1 << 20  # most that a line, and so an id, may have
 HAS_VALUE = 5  # index in the report of `parse_edges`
+SIZE_BITS = 21  # the place of a token is its position << SIZE_BITS | its length
 
 MESSAGES = {
     ID_RANGE: "the id is beyond int64 (-9223372036854775808 to 9223372036854775807)",
@@ -215,39 +216,9 @@ def parse_value(
 
 
 @njit
-def parse_values(
-    buffer: Bytes,
-    end: int,
-    at: NDArray[np.int32],
-    value: NDArray[np.float64],
-    whole: Longs,
-    hard_row: NDArray[np.int32],
-    hard_at: NDArray[np.int32],
-    report: Longs,
-) -> None:
-    """Parse the values at given positions (-1: absent); arguments as of `parse_edges`."""
-    keep, integers = len(value) > 0, len(whole) > 0
-    hards, valued = 0, 0
-    status = OK
-    for row in range(len(at)):
-        v, hard = 1.0, False
-        i: Long = np.int64(1)
-        if at[row] >= 0:
-            valued += 1
-            status, v, i, hard, _ = parse_value(buffer, int(at[row]), end, integers)
-            if status != OK:
-                report[1] = at[row]
-                break
-        if integers:
-            whole[row] = i
-        elif keep:
-            value[row] = v
-            if hard:
-                hard_row[hards] = row
-                hard_at[hards] = at[row]
-                hards += 1
-    report[0] = status
-    report[4], report[HAS_VALUE] = hards, valued
+def place_of(p: int, q: int) -> Long:
+    """Return the place of the token p..q-1; see `SIZE_BITS`."""
+    return np.int64(p) << SIZE_BITS | np.int64(q - p)
 
 
 @njit
@@ -255,20 +226,22 @@ def parse_edges(
     buffer: Bytes,
     begin: int,
     end: int,
+    named: bool,
     source: Longs,
     target: Longs,
     value: NDArray[np.float64],
     whole: Longs,
     hard_row: NDArray[np.int32],
-    hard_at: NDArray[np.int32],
+    hard_at: Longs,
     report: Longs,
 ) -> int:
     """Parse the lines of `buffer[begin:end]` into the rows of the arrays; return their number.
 
-    Values go into `value`, or as int64 into `whole`; the other array, or both, have length 0
-    (values are then only checked). A line without a value has value 1. `report` (int64[7]) receives
-    status, position of the bad field, least id, greatest id, number of hard values, number of
-    lines with a value. The row and position of each hard value go into `hard_row`, `hard_at`.
+    Ids are int64, or strings if `named`, and given by their places. Values go into `value`, or as
+    int64 into `whole`; the other array, or both, have length 0 (values are then only checked). A
+    line without a value has value 1. `report` (int64[6]) receives status, position of the bad
+    field, least id, greatest id, number of hard values, number of lines with a value. The row and
+    place of each hard value go into `hard_row`, `hard_at`.
     """
     keep, integers = len(value) > 0, len(whole) > 0
     least: Long = np.int64(0x7FFFFFFFFFFFFFFF)
@@ -287,7 +260,10 @@ def parse_edges(
             p = _line_end(buffer, p, end)
             continue
         at = p
-        status, a, p = _integer(buffer, p, end)
+        if named:
+            a, p = _token(buffer, p, end)
+        else:
+            status, a, p = _integer(buffer, p, end)
         if status != OK:
             p = at
             break
@@ -296,7 +272,10 @@ def parse_edges(
             status, p = ONE_FIELD, at
             break
         at = p
-        status, b, p = _integer(buffer, p, end)
+        if named:
+            b, p = _token(buffer, p, end)
+        else:
+            status, b, p = _integer(buffer, p, end)
         if status != OK:
             p = at
             break
@@ -318,7 +297,7 @@ def parse_edges(
                 value[row] = v
                 if hard:
                     hard_row[hards] = row
-                    hard_at[hards] = at
+                    hard_at[hards] = place_of(at, p)
                     hards += 1
             p = _line_end(buffer, p, end)
         elif keep:
@@ -333,10 +312,15 @@ def parse_edges(
 
 
 @njit
-def tokenize(
-    buffer: Bytes, begin: int, end: int, at: NDArray[np.int32], size: NDArray[np.int32]
-) -> int:
-    """Locate up to three fields of each line: position (or -1) and length, int32[lines, 3].
+def _token(buffer: Bytes, p: int, end: int) -> tuple[Long, int]:
+    """Return the place of the token at `p`, and the position after it."""
+    q = _token_end(buffer, p, end)
+    return place_of(p, q), q
+
+
+@njit
+def first_two_fields(buffer: Bytes, begin: int, end: int, places: Longs) -> int:
+    """Locate the first two fields of each line: `places` is int64[lines, 2], 0 where none is.
 
     Returns the number of lines that have a field.
     """
@@ -344,39 +328,23 @@ def tokenize(
     p = begin
     while p < end:
         p = _skip(buffer, p, end)
-        if p == end:
-            break
-        if buffer[p] != _NEWLINE and buffer[p] != _HASH:
-            for k in range(3):
-                at[row, k] = -1
-                size[row, k] = 0
-            k = 0
-            while k < 3 and p < end and buffer[p] != _NEWLINE and buffer[p] != _HASH:
-                at[row, k] = p
-                q = _token_end(buffer, p, end)
-                size[row, k] = q - p
-                p = _skip(buffer, q, end)
-                k += 1
+        if p < end and buffer[p] != _NEWLINE and buffer[p] != _HASH:
+            for k in range(2):
+                places[row, k] = 0
+                if p < end and buffer[p] != _NEWLINE and buffer[p] != _HASH:
+                    q = _token_end(buffer, p, end)
+                    places[row, k] = place_of(p, q)
+                    p = _skip(buffer, q, end)
             row += 1
         p = _line_end(buffer, p, end) + 1
     return row
 
 
 @njit
-def token_sizes(buffer: Bytes, at: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the length of the token at each position."""
-    size = np.empty(len(at), np.int32)
-    for i in range(len(at)):
-        size[i] = _token_end(buffer, at[i], len(buffer)) - at[i]
-    return size
-
-
-@njit
-def gather_tokens(
-    buffer: Bytes, at: NDArray[np.int32], size: NDArray[np.int32], offsets: Longs, out: Bytes
-) -> None:
-    """Copy the tokens at `at` of length `size` one after another to `out[offsets[i]:]`."""
-    for i in range(len(at)):
+def gather_tokens(buffer: Bytes, places: Longs, offsets: Longs, out: Bytes) -> None:
+    """Copy the tokens at `places` one after another to `out[offsets[i]:]`."""
+    for i in range(len(places)):
         o = offsets[i]
-        for k in range(size[i]):
-            out[o + k] = buffer[at[i] + k]
+        at = places[i] >> SIZE_BITS
+        for k in range(offsets[i + 1] - o):
+            out[o + k] = buffer[at + k]
