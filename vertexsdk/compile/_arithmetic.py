@@ -27,19 +27,10 @@ from vertexsdk.compile import _intrinsics as intrinsics
 from vertexsdk.program.algebra import INT_MIN, to_int64, wrapped
 from vertexsdk.program.program import ClassSpec
 
-_FUNCTIONS = ("add", "as_whole", "ceil", "draw", "floor", "floor_divide", "mul", "power", "rounded",
-              "shift_left", "shift_right", "sub", "trunc")  # fmt: skip
+_FUNCTIONS = ("add", "as_whole", "ceil", "draw", "floor", "floordiv", "lshift", "mul", "pow",
+              "rounded", "rshift", "sub", "trunc")  # fmt: skip
 _OPERATORS = "__int64__"  # what interpreted methods call the operators below
 _FUNCTION = "int64_of_"  # how the names of functions start that methods call
-_COMPILED: dict[type[ast.operator], str] = {
-    ast.Add: "_add",
-    ast.Sub: "_sub",
-    ast.Mult: "_mul",
-    ast.FloorDiv: "_floor_divide",
-    ast.LShift: "_shift_left",
-    ast.RShift: "_shift_right",
-    ast.Pow: "_power",
-}
 _INTERPRETED: dict[type[ast.operator], str] = {
     ast.Add: "add",
     ast.Sub: "sub",
@@ -51,11 +42,8 @@ _INTERPRETED: dict[type[ast.operator], str] = {
     ast.LShift: "lshift",
     ast.RShift: "rshift",
 }
-_BITWISE: dict[type[ast.operator], str] = {
-    ast.BitAnd: "and_",
-    ast.BitOr: "or_",
-    ast.BitXor: "xor",
-}
+_COMPILED = {op: f"_{name}" for op, name in _INTERPRETED.items() if name in _FUNCTIONS}
+_BITWISE: dict[type[ast.operator], str] = {ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor"}
 _CONVERSIONS = {int: "as_whole", math.floor: "floor", math.ceil: "ceil", math.trunc: "trunc",
                 round: "rounded"}  # fmt: skip
 Resolve = Callable[[str], Any]
@@ -309,9 +297,8 @@ def _operators() -> SimpleNamespace:
     for name in ("truediv", "floordiv", "mod"):
         functions |= {n: _dividing(getattr(operator, n)) for n in (name, f"i{name}")}
     functions |= {name: getattr(operator, name) for name in _BITWISE.values()}
-    own = {"pow": intrinsics.power, "lshift": intrinsics.shift_left}
-    for name, function in (own | {"rshift": intrinsics.shift_right}).items():
-        functions |= dict.fromkeys((name, f"i{name}"), _scalars(function))
+    for name in ("pow", "lshift", "rshift"):
+        functions |= dict.fromkeys((name, f"i{name}"), _scalars(functions[name]))
     functions |= {"wrapped": _called, "math": _math, "invert": _invert}
     functions["neg"] = lambda x: to_int64(-x) if type(x) is int else -x
     return SimpleNamespace(**functions)

@@ -325,11 +325,7 @@ def user_function(function: object, name: str, globals_: Globals) -> None:
     """Add a user's combine or inverse to the generated module under `name`."""
     code = getattr(function, "__code__", None)
     if code is None:
-        raise CannotCompile(
-            _built_in(name),
-            None,
-            f"{name} is a built-in function",
-        )
+        raise CannotCompile(_built_in(name), None, f"{name} is a built-in function")
     method = Method(name, function, None, code.co_filename, code.co_firstlineno)  # type: ignore[arg-type]
     if code.co_name == "<lambda>":
         source = textwrap.dedent(inspect.getsource(function)).strip()  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ Those of arithmetic define what Numba does not; interpreted methods call them as
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import math
 import operator
@@ -153,24 +154,24 @@ sub = _wrapping("sub", operator.sub)
 mul = _wrapping("mul", operator.mul)
 
 
-def floor_divide(a: Any, b: Any) -> Any:
+def floordiv(a: Any, b: Any) -> Any:
     """Return `a // b`; INT_MIN // -1 wraps around."""
     return wrapped(a // b)
 
 
-@overload(floor_divide)
-def _floor_divide(a, b):  # type: ignore[no-untyped-def]
+@overload(floordiv)
+def _floordiv(a, b):  # type: ignore[no-untyped-def]
     if isinstance(a, _WHOLE) and isinstance(b, _WHOLE):
         return lambda a, b: sub(0, a) if b == -1 else a // b
     return lambda a, b: a // b
 
 
-def power(a: Any, b: Any) -> Any:
+def pow(a: Any, b: Any) -> Any:
     """Return `a ** b`: of ints an int, and a negative power of an int raises."""
     if isinstance(a, int) and isinstance(b, int):
         if b < 0:
             raise ArithmeticError("a negative power of an int; make it a float")
-        return to_int64(pow(a, b, 1 << 64))
+        return to_int64(builtins.pow(a, b, 1 << 64))
     try:
         x = a**b
     except (OverflowError, ZeroDivisionError):
@@ -178,8 +179,8 @@ def power(a: Any, b: Any) -> Any:
     return math.nan if isinstance(x, complex) else x
 
 
-@overload(power)
-def _power(a, b):  # type: ignore[no-untyped-def]
+@overload(pow)
+def _pow(a, b):  # type: ignore[no-untyped-def]
     if isinstance(a, _WHOLE) and isinstance(b, _WHOLE):
 
         def whole(a, b):  # type: ignore[no-untyped-def]
@@ -197,15 +198,15 @@ def _power(a, b):  # type: ignore[no-untyped-def]
     return lambda a, b: a**b
 
 
-def shift_left(a: Any, b: Any) -> Any:
+def lshift(a: Any, b: Any) -> Any:
     """Return `a << b` of ints: 0 once all bits are gone; a negative shift raises."""
     if isinstance(b, int) and b < 0:
         raise ArithmeticError("a shift by a negative number")
     return to_int64(a << min(b, 64)) if type(b) is int and isinstance(a, int) else a << b
 
 
-@overload(shift_left)
-def _shift_left(a, b):  # type: ignore[no-untyped-def]
+@overload(lshift)
+def _lshift(a, b):  # type: ignore[no-untyped-def]
     if not (isinstance(a, _WHOLE) and isinstance(b, _WHOLE)):
         return lambda a, b: a << b
 
@@ -217,15 +218,15 @@ def _shift_left(a, b):  # type: ignore[no-untyped-def]
     return shift
 
 
-def shift_right(a: Any, b: Any) -> Any:
+def rshift(a: Any, b: Any) -> Any:
     """Return `a >> b` of ints: 0 or -1 once all bits are gone; a negative shift raises."""
     if isinstance(b, int) and b < 0:
         raise ArithmeticError("a shift by a negative number")
     return a >> b
 
 
-@overload(shift_right)
-def _shift_right(a, b):  # type: ignore[no-untyped-def]
+@overload(rshift)
+def _rshift(a, b):  # type: ignore[no-untyped-def]
     if not (isinstance(a, _WHOLE) and isinstance(b, _WHOLE)):
         return lambda a, b: a >> b
 

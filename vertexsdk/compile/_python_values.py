@@ -83,11 +83,7 @@ def messages_array(
 
 
 def _checked_array(
-    values: list[Any],
-    dtype: np.dtype[Any],
-    shape: tuple[int, ...],
-    spec: ClassSpec,
-    complaint: str,
+    values: list[Any], dtype: np.dtype[Any], shape: tuple[int, ...], spec: ClassSpec, complaint: str
 ) -> Array:
     """Return values of this shape as an array whose numbers `dtype` can hold.
 

@@ -510,12 +510,7 @@ class _Rewriter(CompiledArithmetic):
 
 
 def rewrite_method(
-    spec: ClassSpec,
-    method: Method,
-    root: str,
-    shape: str,
-    globals_: Globals,
-    strings: bool,
+    spec: ClassSpec, method: Method, root: str, shape: str, globals_: Globals, strings: bool
 ) -> Rewritten:
     """Return a method as a function of (its arguments, _i, _b, the partition's arrays)."""
     if method.tree is None:

@@ -90,16 +90,10 @@ class Cursor:
                 values = self.value[lo:hi].tolist()
             if self.attributes:
                 values = [dict(zip(self.attributes, x, strict=True)) for x in values]
+            back = [False] * (hi - lo)
             if self.reverse is not None:
                 back = self.reverse[lo:hi].tolist()
-                self._targets = [
-                    Target(*x) for x in zip(ids, values, back, range(lo, hi), strict=True)
-                ]
-            else:
-                self._targets = [
-                    Target(i, x, False, e)
-                    for i, x, e in zip(ids, values, range(lo, hi), strict=True)
-                ]
+            self._targets = [Target(*x) for x in zip(ids, values, back, range(lo, hi), strict=True)]
         return self._targets
 
     def _code(self, vertex: Any) -> int:

@@ -23,6 +23,9 @@ Array = NDArray[Any]
 Fill = Callable[[Mapping[str, NDArray[Any]], NDArray[np.int64]], None]
 
 
+_ARRAYS = ("msg", "agg", "pending", "created", "moved", "producers", "gathered", "level")
+
+
 @dataclass
 class VertexArrays:
     """The mutable arrays of one partition while a hop works on them.
@@ -81,14 +84,7 @@ class VertexArrays:
         """Return the version's arrays by name, and the rest as values for JSON."""
         columns = {f"state.{k}": v for k, v in self.states.items()}
         columns |= {f"tracked.{k}": v for k, v in self.tracked.items()}
-        columns |= {"msg": self.msg, "agg": self.agg, "pending": self.pending}
-        columns["created"], columns["moved"] = self.created, self.moved
-        if self.producers is not None:
-            columns["producers"] = self.producers
-        if self.gathered is not None:
-            columns["gathered"] = self.gathered
-        if self.level is not None:
-            columns["level"] = self.level
+        columns |= {k: x for k in _ARRAYS if (x := getattr(self, k)) is not None}
         if self.once and algebra is not None:
             columns["once.vertex"] = np.array(list(self.once), np.int32)
             values = filled(len(self.once), algebra)
@@ -108,6 +104,7 @@ class VertexArrays:
             }
             for prefix in ("state", "tracked")
         }
+        arrays: dict[str, Any] = {k: columns[k].copy() for k in _ARRAYS if k in columns}
         once: dict[int, Any] = {}
         if "once.vertex" in columns:
             values = columns["once.value"]
@@ -115,17 +112,10 @@ class VertexArrays:
         return cls(
             topology,
             part["state"],
-            columns["msg"].copy(),
-            columns["agg"].copy(),
-            columns["pending"].copy(),
-            part["tracked"],
-            once,
+            tracked=part["tracked"],
+            once=once,
             all_pending=bool(meta["all_pending"]),
-            created=columns["created"].copy(),
-            moved=columns["moved"].copy(),
-            producers=columns["producers"].copy() if "producers" in columns else None,
-            gathered=columns["gathered"].copy() if "gathered" in columns else None,
-            level=columns["level"].copy() if "level" in columns else None,
+            **arrays,
         )
 
 

@@ -232,10 +232,7 @@ class Graph:
 
     @classmethod
     def from_dataframe(
-        cls,
-        edges: DataFrame,
-        vertices: DataFrame | None = None,
-        **options: Unpack[GraphOptions],
+        cls, edges: DataFrame, vertices: DataFrame | None = None, **options: Unpack[GraphOptions]
     ) -> Graph:
         """Make a graph from Spark DataFrames.
 

@@ -75,13 +75,7 @@ class _Worker:
     """
 
     def __init__(
-        self,
-        partition: int,
-        partitions: int,
-        driver: str,
-        keys: Keys,
-        idle: float,
-        place: str,
+        self, partition: int, partitions: int, driver: str, keys: Keys, idle: float, place: str
     ) -> None:
         self.partition, self.partitions, self.idle = partition, partitions, idle
         self.context, self.authenticator = context(keys)

@@ -115,10 +115,7 @@ class ArrayEdges(Edges):
 
     @classmethod
     def of(
-        cls,
-        source: ArrayLike,
-        target: ArrayLike,
-        value: ArrayLike | Mapping[str, ArrayLike] | None,
+        cls, source: ArrayLike, target: ArrayLike, value: ArrayLike | Mapping[str, ArrayLike] | None
     ) -> ArrayEdges:
         """Make edges from arrays of ids, integers or strings, and of values, or several by name.
 
