@@ -10,7 +10,7 @@ from tests.support import topologies as loaded
 from tests.support.adjacency import adjacency
 from tests.support.graphs import random_graph
 from tests.support.inprocess import topologies
-from vertexsdk.graph.load._build_topology import Variant
+from vertexsdk.graph.load.build_topology import Variant
 
 
 @pytest.mark.parametrize("direction", ["out", "in", "both", "undirected"])

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from tests.support.topologies import Edge, check, expected
 from vertexsdk.graph.load._blocks import edge_blocks, join_rows, read_edges, row_blocks
-from vertexsdk.graph.load._build_topology import (
+from vertexsdk.graph.load._radix_sort import Chunk
+from vertexsdk.graph.load.build_topology import (
     Variant,
     VertexTable,
     build_topology,
     edge_mode,
     sort_edges,
 )
-from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 

@@ -12,7 +12,7 @@ import pytest
 
 from vertexsdk import INT_MAX, Graph, MainLoop, Min, run, state
 from vertexsdk.algorithms import BreadthFirstSearch, ConnectedComponents, PageRank, ShortestPaths
-from vertexsdk.engine.incremental import _incremental_task
+from vertexsdk.engine.loop import _loop_task
 from vertexsdk.program.vertex import Vertex
 from vertexsdk.testing.oracles import near
 
@@ -189,8 +189,8 @@ def test_loops_of_several_threads(tmp_path: Path) -> None:
                 answers.append(main.query().to_dict())
         return answers
 
-    before = {*_incremental_task._held}
+    before = {*_loop_task._held}
     with ThreadPoolExecutor(6) as pool:
         for answers in pool.map(rounds, range(6)):
             assert answers == [{v: v for v in range(k + 4)} for k in range(6)]
-    assert {*_incremental_task._held} <= before  # what a loop that was closed had is freed
+    assert {*_loop_task._held} <= before  # what a loop that was closed had is freed

@@ -18,13 +18,13 @@ from vertexsdk.arrays.raw_columns import encode_bytes
 from vertexsdk.compile._compile_program import compile_program
 from vertexsdk.compile.plan import Plan, shippable
 from vertexsdk.engine._precompile import compile_plan
-from vertexsdk.engine.incremental import _incremental_task as incremental_task
-from vertexsdk.engine.incremental._commands import (
+from vertexsdk.engine.loop import _loop_task as loop_task
+from vertexsdk.engine.loop._commands import (
     CreatePartition,
-    IncrementalCommand,
-    IncrementalReport,
+    LoopCommand,
+    LoopReport,
 )
-from vertexsdk.engine.incremental._incremental_task import IncrementalTask
+from vertexsdk.engine.loop._loop_task import LoopTask
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_init
 from vertexsdk.program.program import Program
@@ -94,15 +94,15 @@ class LiveInProcess:
 
     def _begin(self, key: str, version: int) -> None:
         self.key, self.version = key, version
-        self.task = IncrementalTask(self.plan, self.layout, key)
-        self.last: IncrementalReport | None = None
+        self.task = LoopTask(self.plan, self.layout, key)
+        self.last: LoopReport | None = None
 
-    def job(self, **orders: Any) -> IncrementalReport:
-        """Run one task; see `IncrementalCommand`."""
-        incremental_task._held = _held[next(_turns) % self.workers] if self.workers else {}
+    def job(self, **orders: Any) -> LoopReport:
+        """Run one task; see `LoopCommand`."""
+        loop_task._held = _held[next(_turns) % self.workers] if self.workers else {}
         exchange = InProcessExchange(self.partitions, self.task)
-        told = exchange.hop(IncrementalCommand(self.version, **orders))
-        report = IncrementalReport.total([pickle.loads(block) for block in told])
+        told = exchange.hop(LoopCommand(self.version, **orders))
+        report = LoopReport.total([pickle.loads(block) for block in told])
         assert report.lost is None, report.lost
         if report.failure is not None:
             raise report.failure
@@ -123,7 +123,7 @@ class LiveInProcess:
         self.job(iterate=True, iterations=iterations, seconds=20.0)
         answer = {}
         for p in range(self.partitions):
-            live = incremental_task._held[self.key, p]
+            live = loop_task._held[self.key, p]
             rows = live.graph.in_order()
             ids = live.arena["ids"][rows].tolist()
             states = {name: column[rows].tolist() for name, column in live.v.states.items()}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from vertexsdk.graph.load._build_topology import Variant
+from vertexsdk.graph.load.build_topology import Variant
 from vertexsdk.graph.topology import Topology
 
 __all__ = ["Edge", "Expected", "check", "expected"]

@@ -2,7 +2,8 @@
 
 An `Engine` holds a changing graph with a program's state on it. `run` drives one run from scratch;
 `master` decides from the reports of an iteration what comes next; `processor` iterates one
-partition. `incremental`, `bounded` and `events` are the other ways to iterate.
+partition. `loop` has the partitions of main loops and branches, `bounded` asynchronous iterations,
+and `events` programs without messages.
 """
 
 __all__ = [
@@ -10,7 +11,7 @@ __all__ = [
     "bounded",
     "engine",
     "events",
-    "incremental",
+    "loop",
     "phases",
     "progress",
     "run_options",

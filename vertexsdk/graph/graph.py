@@ -26,9 +26,9 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError, RunError, excerpt
 from vertexsdk.graph._vertex_attributes import VertexAttributes
 from vertexsdk.graph.load import _sources as sources
-from vertexsdk.graph.load._build_topology import NO_KIND, Variant, VertexTable
 from vertexsdk.graph.load._jobs import Edges, LoadSpec, PartitionReport, load
 from vertexsdk.graph.load._lines import NotIntegers
+from vertexsdk.graph.load.build_topology import NO_KIND, Variant, VertexTable
 from vertexsdk.graph.partitioners._partitioner import Partitioner, assign
 from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.string_ids import StringIds

@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from vertexsdk.errors import InputError, excerpt, first_line
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load import _text as text
-from vertexsdk.graph.load._build_topology import NO_KIND, VertexTable
 from vertexsdk.graph.load._lines import LineError, check_lengths, tokens
 from vertexsdk.graph.load.arrow import as_strings, id_array, id_column, text_column
+from vertexsdk.graph.load.build_topology import NO_KIND, VertexTable
 from vertexsdk.graph.string_ids import StringIds, beyond_int64, merged
 
 if TYPE_CHECKING:

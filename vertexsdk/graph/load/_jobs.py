@@ -32,7 +32,12 @@ from vertexsdk.graph.load._blocks import (
     read_edges,
     row_blocks,
 )
-from vertexsdk.graph.load._build_topology import (
+from vertexsdk.graph.load._files import distinct_in_split, read_chunks
+from vertexsdk.graph.load._lines import Codes, LineError, parse_chunk
+from vertexsdk.graph.load._radix_sort import Chunk
+from vertexsdk.graph.load._splits import Split
+from vertexsdk.graph.load.arrow import batch_chunk
+from vertexsdk.graph.load.build_topology import (
     LocalRows,
     Variant,
     VertexTable,
@@ -40,11 +45,6 @@ from vertexsdk.graph.load._build_topology import (
     edge_mode,
     sort_edges,
 )
-from vertexsdk.graph.load._files import distinct_in_split, read_chunks
-from vertexsdk.graph.load._lines import Codes, LineError, parse_chunk
-from vertexsdk.graph.load._radix_sort import Chunk
-from vertexsdk.graph.load._splits import Split
-from vertexsdk.graph.load.arrow import batch_chunk
 from vertexsdk.graph.placement import Placement
 from vertexsdk.transport.transport import Transport, Workers
 

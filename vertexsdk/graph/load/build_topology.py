@@ -32,6 +32,11 @@ from vertexsdk.graph.load.transpose import transpose
 from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 
+__all__ = [
+    "NO_KIND", "Chunk", "LocalRows", "Variant", "VertexTable", "build_topology", "edge_mode",
+    "sort_edges",
+]  # fmt: skip
+
 NO_KIND = 255  # the class code of a vertex for which the vertex file names no class
 
 _MOST_SLOTS = 2**31 - 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vertexsdk.engine.incremental._arena import Arena
+from vertexsdk.engine.loop._arena import Arena
 from vertexsdk.errors import RunError
 
 

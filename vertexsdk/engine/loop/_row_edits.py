@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.threads import run_all
-from vertexsdk.engine.incremental import _row_kernels as kernels
-from vertexsdk.engine.incremental._arena import Arena
+from vertexsdk.engine.loop import _row_kernels as kernels
+from vertexsdk.engine.loop._arena import Arena
 
 __all__ = ["Edits", "RowPool", "distinct", "in_parts"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.packed_strings import take_strings, unpack_strings
-from vertexsdk.engine.incremental._arena import Arena
+from vertexsdk.engine.loop._arena import Arena
 
 __all__ = ["VertexNames"]
 

@@ -11,17 +11,17 @@ import numpy as np
 from vertexsdk.engine.batch_run import Run
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.engine import Setting
-from vertexsdk.engine.incremental._incremental_engine import IncrementalEngine
+from vertexsdk.engine.loop._loop_engine import LoopEngine
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.name_codes import NameCodes, code_step
 from vertexsdk.graph.vertex_file import VertexInput, integer_id, last_rows, with_ids
 from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_init
 from vertexsdk.program.vertex import MAIN_LOOP
 
-__all__ = ["incremental_engine"]
+__all__ = ["loop_engine"]
 
 
-def incremental_engine(setting: Setting) -> IncrementalEngine:
+def loop_engine(setting: Setting) -> LoopEngine:
     """Return an engine which changes the graph in place.
 
     Raises:
@@ -38,7 +38,7 @@ def incremental_engine(setting: Setting) -> IncrementalEngine:
     return engine
 
 
-def _taken_over(setting: Setting, graph: Graph, vertices: VertexInput | None) -> IncrementalEngine:
+def _taken_over(setting: Setting, graph: Graph, vertices: VertexInput | None) -> LoopEngine:
     """Load the graph and have an engine take it over."""
     program = setting.program
     info = graph.materialise(("out", program.value_dtype, "combined"))
@@ -72,7 +72,7 @@ def _taken_over(setting: Setting, graph: Graph, vertices: VertexInput | None) ->
         if plan.initial is not None:
             attributes = plan.initial.value.with_codes(step, program)
             plan = replace(plan, initial=graph.transport.broadcast(attributes))
-    engine = IncrementalEngine(
+    engine = LoopEngine(
         graph, plan, layout, names, from_init=from_init, choice=choice if from_init else None
     )
     engine.loaded = {

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from vertexsdk import Graph, InputError, MainLoop, RunError
 from vertexsdk.algorithms import ShortestPaths
 from vertexsdk.engine.engine import Budget
-from vertexsdk.engine.incremental._incremental_engine import IncrementalEngine
+from vertexsdk.engine.loop._loop_engine import LoopEngine
 
 
 @pytest.mark.parametrize("limit", [-1, 2.5, "5"])
@@ -29,7 +29,7 @@ def test_no_time_limit(limit: Any) -> None:
 def test_limits_and_cancelling(spark: SparkSession) -> None:
     cycle = Graph.from_arrays([1, 2, 3], [2, 3, 2], [1.0, 1.0, -2.0], spark=spark, partitions=1)
     with MainLoop(ShortestPaths, cycle, params={"origin": 1}, backend="memory://limits") as main:
-        assert isinstance(main._history.engine, IncrementalEngine)
+        assert isinstance(main._history.engine, LoopEngine)
         with pytest.raises(RunError, match=r"met its limit of iterations.* 5 iterations"):
             main.query(max_iterations=5)
         with pytest.raises(RunError, match=r"met its time limit after \d"):

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.engine.incremental import _row_kernels as kernels
-from vertexsdk.engine.incremental._arena import Arena
-from vertexsdk.engine.incremental._row_edits import in_parts
+from vertexsdk.engine.loop import _row_kernels as kernels
+from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.loop._row_edits import in_parts
 
 __all__ = ["VertexIndex"]
 

@@ -26,12 +26,12 @@ from vertexsdk.engine.engine import (
     Engine,
     WorkDone,
 )
-from vertexsdk.engine.incremental._commands import (
+from vertexsdk.engine.loop._commands import (
     CreatePartition,
-    IncrementalCommand,
-    IncrementalReport,
+    LoopCommand,
+    LoopReport,
 )
-from vertexsdk.engine.incremental._incremental_task import IncrementalTask
+from vertexsdk.engine.loop._loop_task import LoopTask
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.errors import InputError, LostError, RunError, VertexError
 from vertexsdk.graph.checkpoint import put_names
@@ -41,14 +41,14 @@ from vertexsdk.program.analysis.convergence import residual_of
 from vertexsdk.state import SegmentRef, open_store
 from vertexsdk.transport.transport import Exchange
 
-__all__ = ["IncrementalEngine"]
+__all__ = ["LoopEngine"]
 
 SLICE = 1.0  # seconds of iterations in a job; where tasks move, the next has twice as many
 BY_SEGMENT = 1 << 16  # bytes of changes above which a task reads them from the store
 _numbers = itertools.count()
 
 
-class IncrementalEngine(CanForkLate, CanReadLoop, CanTimePhases):
+class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
     """See `Engine`. Its graph is changed in place, on the executors which have it.
 
     Args:
@@ -70,7 +70,7 @@ class IncrementalEngine(CanForkLate, CanReadLoop, CanTimePhases):
         *,
         from_init: str | None = None,
         choice: BoundChoice | None = None,
-        origin: IncrementalEngine | None = None,
+        origin: LoopEngine | None = None,
     ) -> None:
         self.graph, self.plan, self.layout = graph, plan, layout
         self.from_init, self.choice = from_init, choice
@@ -80,12 +80,12 @@ class IncrementalEngine(CanForkLate, CanReadLoop, CanTimePhases):
         self.names, self.integers = names, names is None
         self._told = 0 if names is None else len(names)  # how many names the partition knows,
         self._untold = np.zeros(0, np.int64)  # but for those at these places
-        self._key = f"{graph.key}/live-{next(_numbers)}"
+        self._key = f"{graph.key}/loop-{next(_numbers)}"
         self._version = 0
         self._forks: set[str] = set()
         self._thaw = False
         self._origin = origin
-        self._root: IncrementalEngine = self if origin is None else origin._root
+        self._root: LoopEngine = self if origin is None else origin._root
         while origin is not None:
             origin._forks.add(self._key)
             origin = origin._origin
@@ -95,7 +95,7 @@ class IncrementalEngine(CanForkLate, CanReadLoop, CanTimePhases):
         self.phases = PhaseTimer()
 
     def _new_exchange(self) -> Exchange:
-        task = IncrementalTask(self.plan, self.layout, self._key, self.choice)
+        task = LoopTask(self.plan, self.layout, self._key, self.choice)
         return self.graph.workers.exchange(task, resident=self.plan.resident)
 
     def create(self, topologies: Sequence[str], named: NDArray[np.int64]) -> None:
@@ -109,7 +109,7 @@ class IncrementalEngine(CanForkLate, CanReadLoop, CanTimePhases):
             create = replace(create, code_step=code_step(self._told))
             if None in self.plan.kernels:  # whose methods see the names of mirrors too
                 create = replace(create, names=self.names.at(np.arange(self._told))[1])
-        report = self._job(IncrementalCommand(0, create=create))
+        report = self._job(LoopCommand(0, create=create))
         there = np.zeros(self._told, np.bool_)
         if self.names is not None:
             there[report.ranks] = True
@@ -119,14 +119,14 @@ class IncrementalEngine(CanForkLate, CanReadLoop, CanTimePhases):
         """See `Engine.execute`."""
         began = time.perf_counter()
         budget = command.budget
-        job = IncrementalCommand(
+        job = LoopCommand(
             self._version,
             changes=self._changes(command),
             strict=command.strict,
             iterate=budget is not None,
             write=command.write,
         )
-        first: IncrementalReport | None = None
+        first: LoopReport | None = None
         work, segments = WorkDone(), list[SegmentRef]()
         seconds: dict[str, float] = {}
         jobs, ended = 0, None
@@ -174,12 +174,12 @@ class IncrementalEngine(CanForkLate, CanReadLoop, CanTimePhases):
 
     def _slice(
         self,
-        job: IncrementalCommand,
+        job: LoopCommand,
         budget: Budget | None,
         work: WorkDone,
         began: float,
         limit: float,
-    ) -> IncrementalCommand:
+    ) -> LoopCommand:
         """The next job's share of a budget, at most `limit` seconds."""
         job = replace(job, version=self._version)
         if budget is None:
@@ -223,15 +223,15 @@ class IncrementalEngine(CanForkLate, CanReadLoop, CanTimePhases):
         self._untold = places[:0]
         return {"name.code": codes, "name.offsets": offsets, "name.bytes": data}
 
-    def fork(self) -> IncrementalEngine:
+    def fork(self) -> LoopEngine:
         """See `Engine.fork`."""
-        other = IncrementalEngine(
+        other = LoopEngine(
             self.graph, self.plan, self.layout, self.names,
             from_init=self.from_init, choice=self.choice, origin=self,
         )  # fmt: skip
         other.loaded = self.loaded
         other._told, other._untold = self._told, self._untold
-        self._job(IncrementalCommand(self._version, fork=other._key))
+        self._job(LoopCommand(self._version, fork=other._key))
         other._version = 1
         return other
 
@@ -244,15 +244,15 @@ class IncrementalEngine(CanForkLate, CanReadLoop, CanTimePhases):
 
     def adopt(self, fork: Engine) -> None:
         """See `Engine.adopt`."""
-        assert isinstance(fork, IncrementalEngine)
+        assert isinstance(fork, LoopEngine)
         if fork._root is not self._root:  # other codes, or another placement
             raise LostError("the fork was loaded from the store")
-        self._job(IncrementalCommand(self._version, adopt=fork._key))
+        self._job(LoopCommand(self._version, adopt=fork._key))
         self._told, self._untold = fork._told, fork._untold
 
     def checkpoint(self) -> list[SegmentRef]:
         """See `Engine.checkpoint`."""
-        report = self._job(IncrementalCommand(self._version, topology=True))
+        report = self._job(LoopCommand(self._version, topology=True))
         if self.names is None or self.plan.store is None:
             return report.segments
         with open_store(self.plan.store, create=False) as store:
@@ -265,7 +265,7 @@ class IncrementalEngine(CanForkLate, CanReadLoop, CanTimePhases):
             self._closed = True
             if self.plan.resident:
                 with contextlib.suppress(VertexError):  # the workers may be gone
-                    self._exchange.hop(IncrementalCommand(self._version, end=True))
+                    self._exchange.hop(LoopCommand(self._version, end=True))
             self._exchange.close()
             self._end()
 
@@ -282,11 +282,11 @@ class IncrementalEngine(CanForkLate, CanReadLoop, CanTimePhases):
             origin._end()
             origin = origin._origin
 
-    def _job(self, command: IncrementalCommand) -> IncrementalReport:
+    def _job(self, command: LoopCommand) -> LoopReport:
         if self._thaw and not self._forks:
             command, self._thaw = replace(command, thaw=True), False
         reports = [pickle.loads(report) for report in self._exchange.hop(command)]
-        report = IncrementalReport.total(reports)
+        report = LoopReport.total(reports)
         if report.lost:
             raise RunError(f"an executor was lost: {report.lost}; resume the loop from its store")
         self._version = report.version
@@ -295,7 +295,7 @@ class IncrementalEngine(CanForkLate, CanReadLoop, CanTimePhases):
         return report
 
     def _outcome(
-        self, report: IncrementalReport, work: WorkDone, segments: list[SegmentRef]
+        self, report: LoopReport, work: WorkDone, segments: list[SegmentRef]
     ) -> CommandResult:
         work.quiet, work.reason = report.work.quiet, report.work.reason
         if report.aggregates:

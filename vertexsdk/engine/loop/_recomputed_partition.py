@@ -13,20 +13,20 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._iterations import Iterations
 from vertexsdk.engine._processor import Processor, with_classes
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.incremental._arena import Arena
-from vertexsdk.engine.incremental._commands import IncrementalCommand, IncrementalReport
-from vertexsdk.engine.incremental._new_partition import NewPartition
-from vertexsdk.engine.incremental._partition_graph import PartitionGraph
+from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
+from vertexsdk.engine.loop._new_partition import NewPartition
+from vertexsdk.engine.loop._partition_graph import PartitionGraph
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.engine.task import make_master
-from vertexsdk.graph.load._build_topology import (
+from vertexsdk.graph.load.build_topology import (
     NO_KIND,
+    Chunk,
     Variant,
     VertexTable,
     build_topology,
     sort_edges,
 )
-from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 
@@ -111,7 +111,7 @@ class RecomputedPartition:
         self._iterations = None
         return counts, absent, 0
 
-    def iterate(self, command: IncrementalCommand, report: IncrementalReport) -> Steps[None]:
+    def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
         """Iterate, from `init` after changes; where nothing has changed the answer stands."""
         meta, work = self.arena.meta, report.work
         report.warm = False

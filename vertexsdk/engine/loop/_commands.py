@@ -14,7 +14,7 @@ from vertexsdk.errors import VertexError
 from vertexsdk.graph.changes.changes import COUNTS
 from vertexsdk.state import SegmentRef
 
-__all__ = ["CreatePartition", "IncrementalCommand", "IncrementalReport"]
+__all__ = ["CreatePartition", "LoopCommand", "LoopReport"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class CreatePartition:
 
 
 @dataclass(frozen=True, slots=True)
-class IncrementalCommand:
+class LoopCommand:
     """One job: from `version`, which the partition must be at, to the next.
 
     `changes` are encoded columns, or the segment that has them. With `iterate` iterations run until
@@ -54,7 +54,7 @@ class IncrementalCommand:
 
 
 @dataclass(slots=True)
-class IncrementalReport:
+class LoopReport:
     """What a task tells the driver; see `CommandResult`."""
 
     version: int
@@ -78,7 +78,7 @@ class IncrementalReport:
     ranks: NDArray[np.int64] | None = None  # of a new partition's names
 
     @classmethod
-    def total(cls, reports: Sequence[IncrementalReport]) -> IncrementalReport:
+    def total(cls, reports: Sequence[LoopReport]) -> LoopReport:
         """What all partitions tell; what they decide alike is in the report of each."""
         total = reports[0]
         for report in reports[1:]:

@@ -19,9 +19,9 @@ from vertexsdk.algorithms import (
     PageRank,
     ShortestPaths,
 )
-from vertexsdk.engine.incremental import _incremental_task as incremental_task
-from vertexsdk.engine.incremental import _partition as partition
-from vertexsdk.engine.incremental import _partition_graph as partition_graph
+from vertexsdk.engine.loop import _incremental_partition as partition
+from vertexsdk.engine.loop import _loop_task as loop_task
+from vertexsdk.engine.loop import _partition_graph as partition_graph
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Delta
 from vertexsdk.testing.oracles import disagreements, expected
@@ -226,7 +226,7 @@ def test_places_of_vertices_that_went_are_given_again(monkeypatch: pytest.Monkey
     for k in range(1, 200):
         live.take([("+", k, k + 1), ("-", k - 1, k)])
     assert live.answer() == {199: {"component": 199}, 200: {"component": 199}}
-    assert incremental_task._held[live.key, 0].index.n < 20
+    assert loop_task._held[live.key, 0].index.n < 20
     live.close()
 
 

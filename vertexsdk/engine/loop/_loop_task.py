@@ -17,17 +17,17 @@ from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._processor import load_topology
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.incremental import _partition_copies as copies
-from vertexsdk.engine.incremental._arena import Arena
-from vertexsdk.engine.incremental._commands import (
+from vertexsdk.engine.loop import _partition_copies as copies
+from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.loop._commands import (
     CreatePartition,
-    IncrementalCommand,
-    IncrementalReport,
+    LoopCommand,
+    LoopReport,
 )
-from vertexsdk.engine.incremental._loop_partition import LoopPartition
-from vertexsdk.engine.incremental._new_partition import partition_of
-from vertexsdk.engine.incremental._partition import IncrementalPartition
-from vertexsdk.engine.incremental._recomputed_partition import RecomputedPartition
+from vertexsdk.engine.loop._incremental_partition import IncrementalPartition
+from vertexsdk.engine.loop._loop_partition import LoopPartition
+from vertexsdk.engine.loop._new_partition import partition_of
+from vertexsdk.engine.loop._recomputed_partition import RecomputedPartition
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.errors import LostError, RunError
 from vertexsdk.graph.checkpoint import put_adjacency
@@ -35,7 +35,7 @@ from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import store_of_run
 from vertexsdk.transport.transport import DRIVER, Blocks
 
-__all__ = ["IncrementalTask"]
+__all__ = ["LoopTask"]
 
 
 _held: dict[tuple[str, int], LoopPartition] = {}  # what other processes did is noticed
@@ -43,7 +43,7 @@ _HELD = 8  # partitions of which other processes may have newer versions
 _lock = threading.Lock()
 
 
-class IncrementalTask:
+class LoopTask:
     """The callable which an `Exchange` runs.
 
     Args:
@@ -58,8 +58,8 @@ class IncrementalTask:
     ) -> None:
         self.plan, self.layout, self.key, self.choice = plan, layout, key, choice
 
-    def __call__(self, partition: int, command: IncrementalCommand, blocks: Blocks) -> Steps[None]:
-        report = IncrementalReport(command.version + 1)
+    def __call__(self, partition: int, command: LoopCommand, blocks: Blocks) -> Steps[None]:
+        report = LoopReport(command.version + 1)
         if command.end:
             with _lock:
                 live = _held.pop((self.key, partition), None)
@@ -74,9 +74,7 @@ class IncrementalTask:
         report.memory = peak_memory()
         yield DRIVER, pickle.dumps(report)
 
-    def _carry_out(
-        self, partition: int, command: IncrementalCommand, report: IncrementalReport
-    ) -> Steps[None]:
+    def _carry_out(self, partition: int, command: LoopCommand, report: LoopReport) -> Steps[None]:
         clock = time.perf_counter()
         if command.create is not None:
             live = yield from self._create(partition, command.create)
@@ -155,7 +153,7 @@ class IncrementalTask:
         for other in given_up:
             other.arena.close()
 
-    def _partition(self, partition: int, command: IncrementalCommand) -> LoopPartition:
+    def _partition(self, partition: int, command: LoopCommand) -> LoopPartition:
         with _lock:
             live = _held.pop((self.key, partition), None)
         if live is None:
@@ -196,7 +194,7 @@ class IncrementalTask:
         table = store_of_run(self.plan.run, self.plan.store).table(changes)
         return {name: table.column(name) for name in ("kind", "source", "target", "value")}
 
-    def _write(self, live: LoopPartition, report: IncrementalReport) -> None:
+    def _write(self, live: LoopPartition, report: LoopReport) -> None:
         written = live.written()
         if written is None or self.plan.store is None:
             return

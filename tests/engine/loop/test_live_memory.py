@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.live import LiveInProcess
 from vertexsdk.algorithms import BreadthFirstSearch
-from vertexsdk.engine.incremental import _incremental_task as incremental_task
-from vertexsdk.engine.incremental._row_edits import RowPool
+from vertexsdk.engine.loop import _loop_task as loop_task
+from vertexsdk.engine.loop._row_edits import RowPool
 from vertexsdk.program.program import Program
 
 
@@ -17,7 +17,7 @@ def test_pools_which_no_fork_reads_are_given_back(monkeypatch: pytest.MonkeyPatc
     live = LiveInProcess(Program(BreadthFirstSearch), edges, [0], params={"origin": 0})
 
     def files() -> int:
-        return len(list(incremental_task._held[live.key, 0].arena.path.iterdir()))
+        return len(list(loop_task._held[live.key, 0].arena.path.iterdir()))
 
     live.answer()
     alone = files()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
-from vertexsdk.engine.incremental._arena import Arena
+from vertexsdk.engine.loop._arena import Arena
 from vertexsdk.graph.placement import Placement
 from vertexsdk.transport.transport import Blocks
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.compile.adjacency_kernels import edge_index, entries_of
-from vertexsdk.engine.incremental import _row_kernels as kernels
-from vertexsdk.engine.incremental._arena import Arena
-from vertexsdk.engine.incremental._row_edits import Edits, RowPool, in_parts
-from vertexsdk.engine.incremental._row_kernels import BACKWARD, DELETE, FORWARD
+from vertexsdk.engine.loop import _row_kernels as kernels
+from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.loop._row_edits import Edits, RowPool, in_parts
+from vertexsdk.engine.loop._row_kernels import BACKWARD, DELETE, FORWARD
 from vertexsdk.graph.changes.changes import COUNTS
 from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, defaults, is_left_out, left_out
 from vertexsdk.graph.topology import Topology

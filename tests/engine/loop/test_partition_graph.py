@@ -10,13 +10,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertexsdk.engine.incremental._arena import Arena
-from vertexsdk.engine.incremental._new_partition import partition_of
-from vertexsdk.engine.incremental._partition_graph import PartitionGraph
+from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.loop._new_partition import partition_of
+from vertexsdk.engine.loop._partition_graph import PartitionGraph
 from vertexsdk.graph.changes.changes import ADD, CHANGE, COUNTS, REMOVE
 from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, pack
-from vertexsdk.graph.load._build_topology import Variant, build_topology, sort_edges
-from vertexsdk.graph.load._radix_sort import Chunk
+from vertexsdk.graph.load.build_topology import Chunk, Variant, build_topology, sort_edges
 
 END = st.integers(0, 4)
 CHANGE_ = st.tuples(st.sampled_from([ADD, REMOVE, CHANGE]), END, END, st.integers(0, 3))

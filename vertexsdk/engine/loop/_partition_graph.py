@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from vertexsdk.engine.incremental._adjacency import Adjacency
-from vertexsdk.engine.incremental._arena import Arena
-from vertexsdk.engine.incremental._local_index import VertexIndex
-from vertexsdk.engine.incremental._mirrors import Mirrors
-from vertexsdk.engine.incremental._new_partition import NewPartition
-from vertexsdk.engine.incremental._row_edits import Edits, distinct
-from vertexsdk.engine.incremental._vertex_names import VertexNames
+from vertexsdk.engine.loop._adjacency import Adjacency
+from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.loop._local_index import VertexIndex
+from vertexsdk.engine.loop._mirrors import Mirrors
+from vertexsdk.engine.loop._new_partition import NewPartition
+from vertexsdk.engine.loop._row_edits import Edits, distinct
+from vertexsdk.engine.loop._vertex_names import VertexNames
 from vertexsdk.graph.id_codec import IdCodec
 
 __all__ = ["PartitionGraph", "ResolvedChanges"]

@@ -16,7 +16,7 @@ from vertexsdk.arrays.packed_strings import join_strings, take_strings
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.graph.edge_attributes import no_values
-from vertexsdk.graph.load._build_topology import NO_KIND
+from vertexsdk.graph.load.build_topology import NO_KIND
 from vertexsdk.graph.load.transpose import transpose
 from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology

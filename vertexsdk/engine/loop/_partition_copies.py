@@ -7,8 +7,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from vertexsdk.engine.incremental._arena import Arena
-from vertexsdk.engine.incremental._loop_partition import LoopPartition
+from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.loop._loop_partition import LoopPartition
 
 __all__ = ["adopt", "fork"]
 

@@ -25,16 +25,16 @@ from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine._master import IterationStats, Master, combine_aggregates
 from vertexsdk.engine._processor import merged, methods_of
 from vertexsdk.engine._trimming import MESSAGES_WORSE, unsupported, withdraw
-from vertexsdk.engine.incremental._arena import Arena
-from vertexsdk.engine.incremental._commands import IncrementalCommand, IncrementalReport
-from vertexsdk.engine.incremental._edge_messages import EdgeMessages
-from vertexsdk.engine.incremental._mirrors import Mirrors
-from vertexsdk.engine.incremental._new_partition import NewPartition
-from vertexsdk.engine.incremental._partition_end import PartitionEnd
-from vertexsdk.engine.incremental._partition_graph import PartitionGraph
-from vertexsdk.engine.incremental._restart_policy import RestartPolicy
-from vertexsdk.engine.incremental._row_edits import Edits, distinct
-from vertexsdk.engine.incremental._row_kernels import INSERT
+from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
+from vertexsdk.engine.loop._edge_messages import EdgeMessages
+from vertexsdk.engine.loop._mirrors import Mirrors
+from vertexsdk.engine.loop._new_partition import NewPartition
+from vertexsdk.engine.loop._partition_end import PartitionEnd
+from vertexsdk.engine.loop._partition_graph import PartitionGraph
+from vertexsdk.engine.loop._restart_policy import RestartPolicy
+from vertexsdk.engine.loop._row_edits import Edits, distinct
+from vertexsdk.engine.loop._row_kernels import INSERT
 from vertexsdk.engine.supersteps import Steps, end_superstep
 from vertexsdk.engine.task import arithmetic_of, make_master
 from vertexsdk.errors import VertexError
@@ -487,7 +487,7 @@ class IncrementalPartition:
 
     # Iterations. ----------------------------------------------------------------------------------
 
-    def iterate(self, command: IncrementalCommand, report: IncrementalReport) -> Steps[None]:
+    def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
         """Iterate to the fixed point, or as far as the command allows."""
         began = time.monotonic()
         meta, pace = self.arena.meta, RestartPolicy(self.arena.meta)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from vertexsdk.compile.delivery import Delivery, filled
 from vertexsdk.compile.methods import Methods
 from vertexsdk.compile.vertex_arrays import VertexArrays
-from vertexsdk.engine.incremental._row_edits import Edits, distinct
-from vertexsdk.engine.incremental._row_kernels import DELETE, INSERT
+from vertexsdk.engine.loop._row_edits import Edits, distinct
+from vertexsdk.engine.loop._row_kernels import DELETE, INSERT
 
 __all__ = ["EdgeMessages"]
 

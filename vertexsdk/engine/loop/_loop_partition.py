@@ -7,10 +7,10 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine.incremental._arena import Arena
-from vertexsdk.engine.incremental._commands import IncrementalCommand, IncrementalReport
-from vertexsdk.engine.incremental._new_partition import NewPartition
-from vertexsdk.engine.incremental._partition_graph import PartitionGraph
+from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
+from vertexsdk.engine.loop._new_partition import NewPartition
+from vertexsdk.engine.loop._partition_graph import PartitionGraph
 from vertexsdk.engine.supersteps import Steps
 
 __all__ = ["LoopPartition"]
@@ -71,7 +71,7 @@ class LoopPartition(Protocol):
             change is counted by the partition of its source.
         """
 
-    def iterate(self, command: IncrementalCommand, report: IncrementalReport) -> Steps[None]:
+    def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
         """Iterate to the end of the run or fixed point, or as far as the command allows."""
 
     def written(self) -> tuple[str, dict[str, Array]] | None:
