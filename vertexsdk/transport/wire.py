@@ -19,7 +19,6 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from typing import Any, BinaryIO
 
 from pyspark.accumulators import Accumulator, AccumulatorParam
@@ -53,18 +52,6 @@ class Bundle:
                 f"partition {source} sends {self.size:,} bytes to one partition in one hop, "
                 f"more than {LARGEST_BUNDLE:,}; use more partitions"
             )
-
-    def joined(self) -> bytes:
-        """Return the bundle as one `bytes`."""
-        return b"".join(self.buffers)
-
-    @staticmethod
-    def blocks(joined: bytes) -> list[bytes]:
-        """Return the blocks of a joined bundle."""
-        count = _HEADER.unpack_from(joined)[1]
-        lengths = struct.unpack_from(f">{count}q", joined, _HEADER.size)
-        ends = list(accumulate(lengths, initial=_HEADER.size + 8 * count))
-        return [joined[a:b] for a, b in pairwise(ends)]
 
     @staticmethod
     def is_empty(joined: bytes) -> bool:
