@@ -15,7 +15,6 @@ import inspect
 import math
 import operator
 import sys
-import textwrap
 import types
 from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType, SimpleNamespace
@@ -26,6 +25,7 @@ import numpy as np
 from vertexsdk.compile import _intrinsics as intrinsics
 from vertexsdk.program.algebra import INT_MIN, to_int64, wrapped
 from vertexsdk.program.program import ClassSpec
+from vertexsdk.program.syntax import function_tree
 
 _FUNCTIONS = ("add", "as_whole", "ceil", "draw", "floor", "floordiv", "lshift", "mul", "pow",
               "rounded", "rshift", "sub", "trunc")  # fmt: skip
@@ -380,13 +380,9 @@ def _helper(value: Any, into: dict[str, Code]) -> str | None:
     name = f"{_FUNCTION}{value.__module__}.{value.__qualname__}"
     name = "".join(c if c.isalnum() else "_" for c in name)
     if name not in into:
-        try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(value))).body[0]
-        except (OSError, TypeError, SyntaxError, IndentationError):
+        tree = function_tree(value)
+        if tree is None or tree.decorator_list:
             return None
-        if not isinstance(tree, ast.FunctionDef) or tree.decorator_list:
-            return None
-        ast.increment_lineno(tree, value.__code__.co_firstlineno - 1)
         into[name] = (value.__code__, value)  # for a function that calls itself
         _translate(name, value, tree, into)
     return name

@@ -23,7 +23,7 @@ import numpy as np
 from vertexsdk.compile._arithmetic import CompiledArithmetic
 from vertexsdk.program.algebra import INT_MIN, VertexId, wrapped
 from vertexsdk.program.program import ClassSpec, declaration_line
-from vertexsdk.program.syntax import Method, target_loop_shape
+from vertexsdk.program.syntax import Method, function_tree, target_loop_shape
 
 
 class CannotCompile(Exception):
@@ -113,13 +113,9 @@ class Globals:
             )
 
     def _function(self, method: Method, node: ast.AST, name: str, function: FunctionType) -> None:
-        try:
-            source = textwrap.dedent(inspect.getsource(function))
-            tree = ast.parse(source).body[0]
-        except (OSError, TypeError, SyntaxError, IndentationError):
-            raise CannotCompile(method, node, f"the source of {name} cannot be read") from None
-        if not isinstance(tree, ast.FunctionDef):
-            raise CannotCompile(method, node, f"{name} is not a plain function")
+        tree = function_tree(function)
+        if tree is None:
+            raise CannotCompile(method, node, f"the source of {name} cannot be read")
         if function.__closure__:
             raise CannotCompile(method, node, f"{name} is a closure")
         if function.__name__ in {g for g, _ in free_names(tree)}:
@@ -136,7 +132,6 @@ class Globals:
         tree.decorator_list = []
         _drop_annotations(tree)
         text = ast.unparse(tree)
-        ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
         whole = ast.Module(body=[tree], type_ignores=[])
         code = function.__code__
         self.places[name] = (code.co_filename, function.__name__, _lines(whole, text)[1:])

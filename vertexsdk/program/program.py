@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-import linecache
 import sys
-import textwrap
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +20,7 @@ from vertexsdk.errors import InputError, ProgramError
 from vertexsdk.program.algebra import Algebra, Latest, VertexId, dtype_of, to_int64, wrapped
 from vertexsdk.program.facts import Facts, read_facts
 from vertexsdk.program.fields import StateField
-from vertexsdk.program.syntax import Method, reachable
+from vertexsdk.program.syntax import Method, file_tree, function_tree, reachable
 from vertexsdk.program.vertex import MISSING, Vertex, declared_fields, on_definition
 
 DIRECTIONS = ("out", "in", "both", "undirected")
@@ -368,16 +366,8 @@ def _methods(cls: type[Vertex]) -> Iterator[tuple[str, Method]]:
     for name, value in inspect.getmembers(cls, inspect.isfunction):
         if getattr(Vertex, name, None) is value or name.startswith("__"):
             continue
-        tree: ast.FunctionDef | None = None
-        try:
-            source = textwrap.dedent(inspect.getsource(value))
-            node = ast.parse(source).body[0]
-            if isinstance(node, ast.FunctionDef):
-                ast.increment_lineno(node, value.__code__.co_firstlineno - 1)
-                tree = node
-        except (OSError, TypeError, SyntaxError, IndentationError):
-            tree = None
         code = value.__code__
+        tree = function_tree(value)
         yield name, Method(name, value, tree, code.co_filename, code.co_firstlineno)
 
 
@@ -387,13 +377,9 @@ def _place(cls: type[Vertex], methods: Mapping[str, Method]) -> tuple[str, int]:
     first = min(own, key=lambda m: m.line, default=None)
     module = sys.modules.get(cls.__module__)
     file = first.file if first else getattr(module, "__file__", None) or "<unknown>"
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:
-        tree = ast.Module([], [])
     places = [
         node.lineno
-        for node in ast.walk(tree)
+        for node in ast.walk(file_tree(file))
         if isinstance(node, ast.ClassDef)
         and node.name == cls.__name__
         and (first is None or node.lineno < first.line <= (node.end_lineno or 0))
@@ -403,11 +389,7 @@ def _place(cls: type[Vertex], methods: Mapping[str, Method]) -> tuple[str, int]:
 
 def declaration_line(spec: ClassSpec, name: str) -> int:
     """The line on which a class declares a field; that of the class if a base does."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(spec.file)))
-    except SyntaxError:
-        return spec.line
-    for node in ast.walk(tree):
+    for node in ast.walk(file_tree(spec.file)):
         if isinstance(node, ast.ClassDef) and node.lineno == spec.line:
             for part in node.body:
                 targets = part.targets if isinstance(part, ast.Assign) else []

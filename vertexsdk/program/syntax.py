@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import linecache
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import FunctionType
@@ -53,6 +56,24 @@ class Method:
     def reads_argument(self, node: ast.AST, index: int) -> bool:
         """Whether a node is the positional argument number `index` (`self` is 0)."""
         return isinstance(node, ast.Name) and node.id in self.arguments[index : index + 1]
+
+
+def function_tree(function: FunctionType) -> ast.FunctionDef | None:
+    """Return a function's syntax tree, with the line numbers of its file; None without a source."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, TypeError, SyntaxError):
+        return None
+    ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
+    return tree if isinstance(tree, ast.FunctionDef) else None
+
+
+def file_tree(file: str) -> ast.Module:
+    """Return the syntax tree of a file, an empty one where it cannot be read."""
+    try:
+        return ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return ast.Module([], [])
 
 
 def reachable(methods: Mapping[str, Method], root: str) -> list[Method]:
