@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_strings import pack_arrow, unpack_arrow
 from vertexsdk.graph.graph import Graph
-from vertexsdk.graph.load._jobs import DivisibleEdges, LoadSpec
+from vertexsdk.graph.load._jobs import DivisibleEdges
+from vertexsdk.graph.load._lines import Codes
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.vertex_file import VertexInput
@@ -149,15 +150,15 @@ class StoredEdges(DivisibleEdges):
         """See `DivisibleEdges`."""
         return [StoredEdges(self.address, (ref,), self.names) for ref in self.refs]
 
-    def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
-        """See `LocalEdges`."""
+    def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
+        """See `DivisibleEdges`."""
         with open_store(self.address, create=False) as store:
             for ref in self.refs:
-                yield from _chunks(store, ref, self.names, spec)
+                yield from _chunks(store, ref, self.names, value is not None)
 
 
 def _chunks(
-    store: Store, ref: SegmentRef, names: SegmentRef | None, spec: LoadSpec
+    store: Store, ref: SegmentRef, names: SegmentRef | None, valued: bool
 ) -> Iterator[Chunk]:
     columns = dict(store.segment(ref))
     codes = None if names is None else store.segment(names).get("codes")
@@ -165,7 +166,7 @@ def _chunks(
         for name in ("ids",) if "ids" in columns else ("source", "target"):
             columns[name] = np.searchsorted(codes, columns[name])
     target = columns["target"]
-    value = columns.get("value") if spec.variant.value is not None else None
+    value = columns.get("value") if valued else None
     ids = columns.get("ids")
     ends = None if ids is None else np.cumsum(columns["count"])
     for k in range(0, len(target), _AT_ONCE):

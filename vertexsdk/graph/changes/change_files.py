@@ -13,7 +13,6 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -24,10 +23,10 @@ from vertexsdk.graph.changes._block import ParsedBlock, parse_block
 from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.load import _files as files
+from vertexsdk.graph.load._lines import lines_before
 from vertexsdk.graph.load._text import LINE_BYTES
 
 _BLOCK = 4 << 20  # bytes read at a time
-_PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 
 
 class ChangeFiles:
@@ -81,7 +80,7 @@ class ChangeFiles:
         for path in self.paths:
             inside = os.path.isdir(path)
             if inside:
-                there = sorted(str(p) for p in Path(path).iterdir() if _shows(p))
+                there = files.files_in(path)
             elif glob.has_magic(path):
                 there = sorted(glob.glob(path))
             else:  # a missing one is refused here, one that went away when it is read
@@ -158,7 +157,7 @@ class _File:
     """
 
     def __init__(self, path: str, offset: int, moved: bool) -> None:
-        if path.endswith(_PACKED):
+        if path.endswith(files.PACKED):
             raise InputError(f"{path}: change files are plain text; unpack it")
         self.path, self.source = path, os.path.abspath(path)
         self.offset, self.moved = offset, moved
@@ -184,7 +183,7 @@ class _File:
         if not size:
             return None
         if not self.line:
-            self.line = 1 + (_count_lines(self.path, self.offset) if self.offset else 0)
+            self.line = 1 + lines_before(self.path, self.offset)
         begin = self.offset
         text = data.removeprefix(b"\xef\xbb\xbf") if begin == 0 else data
         mark = len(data) - len(text)
@@ -240,17 +239,3 @@ class _File:
             at += len(data)
         self._searched = at
         return at - self.offset if ending else 0
-
-
-def _shows(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith(("_", "."))
-
-
-def _count_lines(path: str, end: int) -> int:
-    """How many lines end before a byte of a file."""
-    count = 0
-    with Path(path).open("rb") as file:
-        while end > 0 and (data := file.read(min(end, _BLOCK))):
-            count += data.count(b"\n")
-            end -= len(data)
-    return count

@@ -12,17 +12,18 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
 from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import InputError
 from vertexsdk.graph.load import _text as text
-from vertexsdk.graph.load._lines import DistinctIds, LineError, lines_of, parse_chunk
+from vertexsdk.graph.load._lines import Codes, LineError, lines_of, parse_chunk
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load._splits import Split
 
+PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 CHUNK = 4 << 20  # bytes of text that a thread parses at a time
 _DENSEST = 1000  # rows, or unpacked bytes, that a byte of a Parquet file may stand for
 _SMALL = 1 << 24  # rows or bytes that any file may have
@@ -49,27 +50,25 @@ def expand(paths: Sequence[str]) -> list[str]:
         if not matches:
             raise InputError(f"{path}: no such file; name an edge file, a directory or a glob")
         for name in matches:
-            files += _files_below(name) if os.path.isdir(name) else [name]
+            inside = files_in(name) if os.path.isdir(name) else [name]
+            if not inside:
+                raise InputError(f"{name}: the directory has no files; name one with edge files")
+            files += inside
     for name in files:
         if not os.access(name, os.R_OK):
             raise InputError(f"{name}: cannot be read; check its permissions")
     return files
 
 
-def _files_below(directory: str) -> list[str]:
-    names = sorted(
-        str(p)
-        for p in Path(directory).iterdir()
-        if p.is_file() and not p.name.startswith(("_", "."))
-    )
-    if not names:
-        raise InputError(f"{directory}: the directory has no files; name one with edge files")
-    return names
+def files_in(directory: str) -> list[str]:
+    """Return the files in a directory by name, without those that Spark would not read."""
+    paths = Path(directory).iterdir()
+    return sorted(str(p) for p in paths if p.is_file() and not p.name.startswith(("_", ".")))
 
 
 def file_format(path: str) -> str:
     """Return "parquet", "csv" (has a header), "packed" (compressed text) or "text"."""
-    if path.endswith((".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")):
+    if path.endswith(PACKED):
         return "packed"
     if _is_parquet(path):
         return "parquet"
@@ -213,7 +212,7 @@ def _row_groups(path: str) -> int:
 
 
 def read_chunks(
-    split: Split, value: str | None, threads: int, strings: Any = None
+    split: Split, value: str | None, threads: int, strings: Codes = None
 ) -> Iterator[Chunk]:
     """Yield the edges of a split in order.
 
@@ -250,11 +249,3 @@ def read_chunks(
         yield from map_threaded(read, ranges, threads)
     finally:
         os.close(descriptor)
-
-
-def distinct_in_split(split: Split) -> Any:
-    """Return the distinct ids of a split as a sorted Arrow array of strings."""
-    ids = DistinctIds()
-    for _ in read_chunks(split, None, 1, ids):
-        pass
-    return ids.sorted()

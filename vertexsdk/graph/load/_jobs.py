@@ -32,8 +32,7 @@ from vertexsdk.graph.load._blocks import (
     read_edges,
     row_blocks,
 )
-from vertexsdk.graph.load._files import distinct_in_split, read_chunks
-from vertexsdk.graph.load._lines import Codes, LineError, parse_chunk
+from vertexsdk.graph.load._lines import Codes, DistinctIds, LineError, parse_chunk
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load._splits import Split
 from vertexsdk.graph.load.arrow import batch_chunk
@@ -46,6 +45,7 @@ from vertexsdk.graph.load.build_topology import (
     sort_edges,
 )
 from vertexsdk.graph.placement import Placement
+from vertexsdk.graph.string_ids import merged
 from vertexsdk.transport.transport import Transport, Workers
 
 
@@ -114,12 +114,21 @@ class DivisibleEdges(Edges):
     """Edges that one task can read, or several tasks in parts; picklable. See `LocalEdges`."""
 
     @abstractmethod
-    def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
-        """See `LocalEdges`."""
+    def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
+        """Yield all edges; see `read_chunks`."""
 
     @abstractmethod
-    def parts(self, tasks: int) -> Sequence[LocalEdges]:
+    def parts(self, tasks: int) -> Sequence[DivisibleEdges]:
         """Divide the edges, in order, for about so many tasks."""
+
+    def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
+        """See `LocalEdges`."""
+        return self.read(spec.variant.value, lookup(names), threads)
+
+    def distinct_ids(self, transport: Transport) -> Any:
+        """See `Edges`."""
+        parts = transport.parallelize(self.parts(transport.cores)).map(_distinct_ids_of)
+        return merged(without_fault(transport.collect(parts)))
 
     def local(self) -> LocalEdges:
         """See `Edges`."""
@@ -129,6 +138,16 @@ class DivisibleEdges(Edges):
         """See `Edges`."""
         parts = list(enumerate(self.parts(transport.cores)))
         return transport.parallelize(parts).mapPartitions(partial(_read_parts, spec, names))
+
+
+def _distinct_ids_of(part: DivisibleEdges) -> Any:
+    ids = DistinctIds()
+    try:
+        for _ in part.read(None, ids, 1):
+            pass
+    except InputError as error:
+        return Fault((0, 0), error)
+    return ids.sorted()
 
 
 def _read_parts(
@@ -209,24 +228,10 @@ class FileEdges(DivisibleEdges):
         """See `DivisibleEdges`."""
         return [FileEdges((s.path,), s) for s in files.plan(self.files, tasks)]
 
-    def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
-        """See `LocalEdges`."""
+    def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
+        """See `DivisibleEdges`."""
         for split in files.plan(self.files, 1) if self.part is None else [self.part]:
-            yield from read_chunks(split, spec.variant.value, threads, lookup(names))
-
-    def distinct_ids(self, transport: Transport) -> Any:
-        """See `Edges`."""
-        from vertexsdk.graph.string_ids import merged
-
-        splits = transport.parallelize(files.plan(self.files, transport.cores))
-        return merged(without_fault(transport.collect(splits.map(_names_in))))
-
-
-def _names_in(split: Split) -> Any:
-    try:
-        return distinct_in_split(split)
-    except InputError as error:
-        return Fault((0, 0), error)
+            yield from files.read_chunks(split, value, threads, codes)
 
 
 def without_fault(parts: list[Any]) -> list[Any]:

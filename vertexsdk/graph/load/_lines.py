@@ -80,6 +80,16 @@ def _next_line(buffer: NDArray[np.uint8], position: int) -> int:
     return len(buffer)
 
 
+def lines_before(path: str, position: int) -> int:
+    """Return how many lines end before a byte of a file."""
+    count = 0
+    with open(path, "rb") as file:
+        while position > 0 and (block := file.read(min(position, 1 << 24))):
+            count += block.count(b"\n")
+            position -= len(block)
+    return count
+
+
 class LineError(Exception):
     """A bad line.
 
@@ -95,12 +105,7 @@ class LineError(Exception):
 
     def located(self, path: str, buffer: NDArray[np.uint8], origin: int) -> InputError:
         """Return the error to raise, which names the file, the line and the field."""
-        line = 1
-        with open(path, "rb") as file:
-            left = origin + self.position
-            while left > 0 and (block := file.read(min(left, 1 << 24))):
-                line += block.count(b"\n")
-                left -= len(block)
+        line = 1 + lines_before(path, origin + self.position)
         return self.at_line(f"{path}, line {line}", buffer)
 
     def at_line(self, place: str, buffer: NDArray[np.uint8]) -> InputError:

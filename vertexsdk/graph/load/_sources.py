@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from vertexsdk.errors import InputError, first_line
 from vertexsdk.graph.load import _files as files
+from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._jobs import (
     DivisibleEdges,
     Edges,
@@ -30,7 +31,7 @@ from vertexsdk.graph.load._jobs import (
     lookup,
     route_batches,
 )
-from vertexsdk.graph.load._lines import DistinctIds, LineError, parse_chunk
+from vertexsdk.graph.load._lines import Codes, LineError, parse_chunk
 from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load.arrow import (
     as_strings,
@@ -63,12 +64,9 @@ def edges_at(spark: SparkSession | None, paths: Sequence[str], format: str | Non
     # Workers, and a JVM that was started elsewhere, have other working directories.
     paths = [p if p.startswith("file:") else os.path.abspath(p) for p in paths]
     names = files.expand([p for p in map(files.local_path, paths) if p is not None])
-    if names == []:
-        return _otherwise(spark, paths, None, format)
-    kinds = {files.file_format(f) for f in names if not _empty(f)}
-    plain = not kinds - {"text", "parquet"} or all(
-        files.plain_header(f) for f in names if not _empty(f) and files.file_format(f) == "csv"
-    )
+    formats = {f: files.file_format(f) for f in names if os.path.getsize(f)}
+    kinds = set(formats.values())
+    plain = all(files.plain_header(f) for f, kind in formats.items() if kind == "csv")
     if format is not None and kinds and not kinds <= {format, "packed"}:
         raise InputError(
             f"{names[0]}: looks like {kinds.pop()}, not {format}; leave out the format"
@@ -91,11 +89,6 @@ def _otherwise(
     from vertexsdk.graph.load._dataframes import edges_by_spark
 
     return edges_by_spark(spark, paths, format)
-
-
-def _empty(path: str) -> bool:
-    with open(path, "rb") as file:
-        return not file.read(1)
 
 
 def _on_this_machine(spark: SparkSession | None, paths: Sequence[str]) -> bool:
@@ -167,25 +160,15 @@ class PackedText(DivisibleEdges):
         """See `DivisibleEdges`."""
         return [PackedText((path,)) for path in self.paths]
 
-    def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
-        """See `LocalEdges`."""
+    def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
+        """See `DivisibleEdges`."""
         for path in self.paths:
-            yield _unpacked_chunk(path, spec.variant.value, lookup(names))
-
-    def distinct_ids(self, transport: Transport) -> Any:
-        """See `Edges`."""
-        ids = DistinctIds()
-        for path in self.paths:
-            _unpacked_chunk(path, None, ids)
-        return ids.sorted()
-
-
-def _unpacked_chunk(path: str, value: str | None, codes: Any) -> Chunk:
-    buffer = np.frombuffer(_unpacked(path) + b"\n", np.uint8)
-    try:
-        return parse_chunk(buffer, 0, len(buffer), value, codes)
-    except LineError as error:
-        raise error.located(path, buffer, 0) from None
+            buffer = np.frombuffer(_unpacked(path) + b"\n", np.uint8)
+            try:
+                yield parse_chunk(buffer, 0, len(buffer), value, codes)
+            except LineError as error:
+                line = 1 + text.count_lines(buffer, 0, error.position)
+                raise error.at_line(f"{path}, line {line}", buffer) from None
 
 
 def _unpacked(path: str) -> bytes:
