@@ -15,17 +15,24 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.jit import njit
 from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT
-from vertexsdk.graph.load._text import LINE_BYTES, OK, _ends, _skip, parse_value, place_of
+from vertexsdk.graph.load._text import (
+    LINE_BYTES,
+    OK,
+    Bytes,
+    Long,
+    Longs,
+    _ends,
+    _skip,
+    parse_value,
+    place_of,
+)
 from vertexsdk.graph.load._text import _integer as _int64
 
 BAD, ODD = 254, 255  # the kind of a row whose line is no change; is left to the caller
 
 _ADD, _REMOVE, _CHANGE = 0, 1, 2
 
-Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Long = Any  # an int, which the compiler makes an int64
 
 
 @njit
@@ -44,13 +51,6 @@ def _word(buffer: Bytes, p: int, end: int) -> int:
 
 
 @njit
-def _integer(buffer: Bytes, p: int, end: int) -> tuple[Any, Long, int]:
-    """Parse an int64 at `p`: (is it one, value, position after it)."""
-    status, x, q = _int64(buffer, p, end)
-    return status == OK, x, q
-
-
-@njit
 def _no_integer(buffer: Bytes, p: int, q: int, plus: bool) -> bool:
     """Whether the word p..q-1 is no integer of any size; perhaps one with a `+`."""
     if p < q and (buffer[p] == 45 or (plus and buffer[p] == 43)):
@@ -59,6 +59,16 @@ def _no_integer(buffer: Bytes, p: int, q: int, plus: bool) -> bool:
     for k in range(p, q):
         other = other or buffer[k] < 48 or buffer[k] > 57
     return other
+
+
+@njit
+def _integer(buffer: Bytes, p: int, end: int, plus: bool) -> tuple[Any, Any, Long, int]:
+    """Parse an int64: (is it one, is it surely no integer, value, position after it)."""
+    status, x, q = _int64(buffer, p, end)
+    if status == OK:
+        return True, False, x, q
+    word = _word(buffer, p, end)
+    return False, word > p and _no_integer(buffer, p, word, plus), x, q
 
 
 @njit
@@ -109,7 +119,7 @@ def parse_changes(
             x: Long = np.int64(0)
             q = p
             if met == timed:
-                good, x, q = _integer(buffer, p, end)
+                good, _, x, q = _integer(buffer, p, end, False)
                 good = good and buffer[p] != 45 and q - p <= 15
                 time[row] = np.float64(x)
             elif fields == 0:
@@ -126,10 +136,7 @@ def parse_changes(
                     good = 0 < q - p <= LINE_BYTES
                     x = place_of(p, q)
                 else:
-                    good, x, q = _integer(buffer, p, end)
-                    if not good:
-                        bad = _word(buffer, p, end) > p
-                        bad = bad and _no_integer(buffer, p, _word(buffer, p, end), False)
+                    good, bad, x, q = _integer(buffer, p, end, False)
                 if fields == 1:
                     source[row] = x
                 else:
@@ -140,25 +147,18 @@ def parse_changes(
                     q = _word(buffer, p, end)
                     good = q > p
                 elif len(whole) > 0:
-                    good, x, q = _integer(buffer, p, end)
+                    good, bad, x, q = _integer(buffer, p, end, True)
                     good = good and x != NO_INT
                     whole[row] = x
-                    if not good:
-                        bad = _word(buffer, p, end) > p
-                        bad = bad and _no_integer(buffer, p, _word(buffer, p, end), True)
                 else:
-                    good, x, q = _integer(buffer, p, end)
-                    good = good and buffer[p] != 45 and q - p <= 15
-                    value[row] = np.float64(x)
-                    if not good:
-                        q = _word(buffer, p, end)
-                        if q > p:
-                            status, v, _, hard, _ = parse_value(buffer, p, q, False)
-                            value[row] = v
-                            if hard:
-                                value_at[row] = place_of(p, q)
-                            bad = status != OK
-                            good = not bad
+                    q = _word(buffer, p, end)
+                    good = q > p
+                    if good:
+                        status, value[row], _, hard, _ = parse_value(buffer, p, q, False)
+                        if hard:
+                            value_at[row] = place_of(p, q)
+                        bad = status != OK
+                        good = not bad
                 fields += 1
             else:
                 good = False
