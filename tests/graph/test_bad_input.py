@@ -224,6 +224,13 @@ def test_lines_that_are_too_long_by_spark_and_of_vertices(
         Graph.read(spark, str(tmp_path / "edges"), vertices=str(tmp_path / "vertices"))
 
 
+def test_a_bad_line_of_a_packed_file_is_counted_in_the_text(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "edges.txt.gz", "wb") as file:
+        file.write(b"1 2\n" * 500 + b"3\n")
+    with pytest.raises(InputError, match=r"edges\.txt\.gz, line 501: '3': one field"):
+        Graph.read(str(tmp_path / "edges.txt.gz")).materialise()
+
+
 def test_long_ids_in_messages_are_cut(tmp_path: Path) -> None:
     path = tmp_path / "edges.parquet"
     pq.write_table(pa.table({"source": ["9" * 100_000], "target": ["x" * 100_000]}), path)
