@@ -3,8 +3,6 @@
 from vertexsdk import INT_MAX, Min, Vertex, VertexId, param, state
 from vertexsdk.program.vertex import Delta
 
-__all__ = ["BreadthFirstSearch"]
-
 
 class BreadthFirstSearch(Vertex):
     """Depth of every vertex: edges on the shortest path from `origin`, `INT_MAX` without a path.

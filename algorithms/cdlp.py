@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from vertexsdk import Latest, Vertex, VertexId, param, state
 from vertexsdk.program.vertex import Aggregates, Delta
 
-__all__ = ["LabelPropagation"]
-
 
 def most_frequent(labels: NDArray[np.int64]) -> Any:
     """Return the label that occurs most often, the smallest of those where several do.

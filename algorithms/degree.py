@@ -3,8 +3,6 @@
 from vertexsdk import Sum, Vertex, state
 from vertexsdk.program.vertex import Delta
 
-__all__ = ["Degree"]
-
 
 class Degree(Vertex):
     """Number of edges at every vertex: `degree`, and of those into it and out of it.

@@ -6,8 +6,6 @@ from numpy.typing import NDArray
 from vertexsdk import Latest, Vertex, state
 from vertexsdk.program.vertex import Delta
 
-__all__ = ["Coreness"]
-
 
 def h_index(values: NDArray[np.int64]) -> int:
     """Return the largest h such that at least h of the values are h or more.

@@ -5,8 +5,6 @@ from typing import Any
 from vertexsdk import Latest, Vertex, state
 from vertexsdk.program.vertex import Delta
 
-__all__ = ["ClusteringCoefficient"]
-
 
 class ClusteringCoefficient(Vertex):
     """How many of the edges that are possible among a vertex's neighbours are there.

@@ -3,8 +3,6 @@
 from vertexsdk import INT_MAX, Sum, Vertex, VertexId, aggregate, param, state
 from vertexsdk.program.vertex import Aggregates, Delta
 
-__all__ = ["PageRank"]
-
 
 class PageRank(Vertex):
     """Share of time which a random walker spends at every vertex; all shares add up to 1.

@@ -3,8 +3,6 @@
 from vertexsdk import INT_MAX, Min, Vertex, VertexId, aggregate, state
 from vertexsdk.program.vertex import Delta
 
-__all__ = ["StronglyConnectedComponents"]
-
 # Stages of a round. All vertices are in the same one, but for those which are done.
 TRIM_IN, TRIM_OUT, COLOUR, REACH, DONE = 0, 1, 2, 3, 4
 

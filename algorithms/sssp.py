@@ -3,8 +3,6 @@
 from vertexsdk import Min, Vertex, VertexId, inf, param, state
 from vertexsdk.program.vertex import Delta
 
-__all__ = ["ShortestPaths"]
-
 
 class ShortestPaths(Vertex):
     """Length of the shortest path from `origin` to every vertex; `inf` where there is none.

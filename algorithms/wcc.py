@@ -3,8 +3,6 @@
 from vertexsdk import Min, Vertex, VertexId, state
 from vertexsdk.program.vertex import Delta
 
-__all__ = ["ConnectedComponents"]
-
 
 class ConnectedComponents(Vertex):
     """Smallest id among all vertices that can be reached when edges are followed both ways.

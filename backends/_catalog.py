@@ -13,8 +13,6 @@ from typing import Any
 from vertexsdk.backends._environment import Environment
 from vertexsdk.state.contract import Head
 
-__all__ = ["TABLES", "Catalog", "loop_prefix"]
-
 TABLES = ("heads", "manifests", "versions", "references")
 _LAST = (1 << 64) - 1
 

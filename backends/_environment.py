@@ -38,8 +38,6 @@ from vertexsdk.arrays.corruption import damaged
 from vertexsdk.backends._files import sync_directory
 from vertexsdk.state.errors import CorruptError, FullError, StateError
 
-__all__ = ["Environment", "open_environment"]
-
 T = TypeVar("T")
 RESERVED = 1 << 38  # bytes of address space for one environment
 SMALLEST = 1 << 22

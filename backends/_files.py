@@ -27,8 +27,6 @@ from numpy.typing import NDArray
 from vertexsdk.state.contract import SegmentKey
 from vertexsdk.state.errors import FullError, StateError
 
-__all__ = ["CACHED", "LARGE", "Files", "sync_directory"]
-
 LARGE = 1 << 20  # bytes from which a segment is a file of its own
 CACHED = 2
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}

@@ -8,8 +8,6 @@ import os
 
 from vertexsdk.state.errors import FormatError, FullError, StateInputError
 
-__all__ = ["FORMAT", "check_format", "earlier_format", "write_format"]
-
 FORMAT = 3
 EARLIER = (b"1", b"2")  # their segments are no Arrow tables; 1 has no references either
 

@@ -15,8 +15,6 @@ from psycopg import sql
 
 from vertexsdk.backends._postgres_schema import OWN, SYSTEM, make_view
 
-__all__ = ["replace_rows"]
-
 _TYPES = {"b": "boolean", "i": "bigint", "u": "bigint", "f": "double precision"}
 _TYPES |= {"O": "text", "U": "text"}  # by the kind of a dtype; complex numbers have no type
 

@@ -6,9 +6,6 @@ from typing import Any
 
 from psycopg import sql
 
-__all__ = ["EARLIER", "LATEST", "OWN", "SYSTEM", "create_tables", "finish_upgrade", "make_view"]
-__all__ += ["missing_rights", "unusable"]
-
 LATEST = 4
 EARLIER = (2, 3)  # segments are no Arrow tables; 2 has no references either
 _TABLES = """

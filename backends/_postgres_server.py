@@ -20,8 +20,6 @@ except ImportError as error:
         "postgresql:// needs a package: pip install 'vertexsdk[postgres]'"
     ) from error
 
-__all__ = ["PostgresServer"]
-
 T = TypeVar("T")
 _LONGEST = 63  # bytes of a name
 _LOCAL = {"", "localhost", "::1"}

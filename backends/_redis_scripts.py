@@ -6,8 +6,6 @@ by it a swap that is sent again after a lost answer is recognised.
 
 from __future__ import annotations
 
-__all__ = ["DELETE", "DROP", "PUT", "RELEASE", "SWAP"]
-
 # References of manifests and versions are one sorted set of `target \\0 referrer`.
 _REFERENCES = """
 local function forget(members, references, loop)

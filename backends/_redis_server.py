@@ -19,8 +19,6 @@ try:
 except ImportError as error:
     raise StateInputError("redis:// needs a package: pip install 'vertexsdk[redis]'") from error
 
-__all__ = ["RedisServer", "durability_of"]
-
 _ALWAYS = "set appendfsync always"
 _AOF = "set appendonly yes and appendfsync always"
 

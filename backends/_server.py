@@ -18,8 +18,6 @@ from vertexsdk.state.address import Address
 from vertexsdk.state.contract import Backend, SegmentKey
 from vertexsdk.state.errors import MissingError, StateError, StateInputError
 
-__all__ = ["Conflict", "ConnectionLost", "Server", "ServerBackend", "retry_seconds"]
-
 T = TypeVar("T")
 _FIRST, _LONGEST = 0.05, 2.0  # seconds between attempts
 _MAX_CONFLICTS = 4

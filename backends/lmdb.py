@@ -30,8 +30,6 @@ from vertexsdk.state.address import redacted
 from vertexsdk.state.contract import Backend, Head, NewManifest, SegmentKey
 from vertexsdk.state.errors import CorruptError, MissingError, StateInputError
 
-__all__ = ["LmdbBackend"]
-
 T = TypeVar("T")
 SHARDS = 16
 _PLACE = struct.Struct(">IQ16sH")  # partition, iteration, attempt, piece

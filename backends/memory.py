@@ -19,8 +19,6 @@ from vertexsdk.arrays.private_files import open_directory
 from vertexsdk.backends.lmdb import LmdbBackend
 from vertexsdk.state.errors import StateInputError
 
-__all__ = ["MemoryBackend"]
-
 _MIN_FREE = 1 << 30  # bytes that must be free in memory: a container's default is 64 MiB
 _owned: dict[tuple[int, str], str] = {}  # directories by process and name
 

@@ -43,8 +43,6 @@ from vertexsdk.state.contract import (
 )
 from vertexsdk.state.errors import FormatError, MissingError, StateInputError
 
-__all__ = ["PostgresBackend"]
-
 PIECE = 1 << 18
 _KEY = "loop = %s AND partition = %s AND iteration = %s AND attempt = %s"
 

@@ -43,8 +43,6 @@ from vertexsdk.state.contract import (
 )
 from vertexsdk.state.errors import FormatError, MissingError, StateError, StateInputError
 
-__all__ = ["RedisBackend"]
-
 FORMAT = b"vertexsdk state, format 3"
 _EARLIER = (b"vertexsdk state, format 1", b"vertexsdk state, format 2")
 INLINE = 1 << 16  # bytes up to which a segment is kept in the hash

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BLOCK", "block_sums", "number_of_blocks"]
-
 BLOCK = 1 << 16
 _ROWS, _WORDS = 16, 512
 _AT_ONCE = 4  # blocks folded together: 256 KiB stay in the second-level cache

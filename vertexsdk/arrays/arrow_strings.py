@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.corruption import CorruptError, check_offsets
 
-__all__ = ["pack_arrow", "unpack_arrow"]
-
 
 def pack_arrow(names: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """n Arrow strings without nulls as `(offsets int64[n + 1], UTF-8 uint8[offsets[n]])`.

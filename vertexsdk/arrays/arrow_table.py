@@ -39,8 +39,6 @@ from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
 from vertexsdk.arrays.raw_columns import pickled
 from vertexsdk.errors import StateError
 
-__all__ = ["TRAILER", "Column", "Table", "aligned", "encode", "schema_hash"]
-
 Column: TypeAlias = NDArray[Any]
 BytesLike: TypeAlias = bytes | bytearray | memoryview | mmap.mmap | NDArray[np.uint8]
 TRAILER = struct.Struct("<QII8s")  # eight zero bytes, length and CRC of the head, magic

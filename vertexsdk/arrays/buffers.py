@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["ScratchBuffers", "allocate"]
-
 _MAPPED = 1 << 16  # bytes from which an array is an anonymous map of its own
 _REUSED = 8  # buffers kept for reuse
 

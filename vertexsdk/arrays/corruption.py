@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from vertexsdk.errors import StateError
 
-__all__ = ["CorruptError", "check_offsets", "damaged"]
-
 
 class CorruptError(StateError):
     """Bytes that are not what was written: a checksum, a length or the format is wrong."""

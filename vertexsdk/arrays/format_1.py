@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from vertexsdk.arrays._checksums import block_sums, number_of_blocks
 from vertexsdk.arrays.corruption import damaged
 
-__all__ = ["MAGIC", "read_columns"]
-
 MAGIC = b"VXCOL\r\n\x01"
 _PREFIX = struct.Struct("<8sIIQ")
 _ALIGN = 64

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KEY_GROUPS", "hash_partition", "key_groups"]
-
 KEY_GROUPS = 4096
 _AT_ONCE = 1 << 14  # ids hashed together stay in the second-level cache
 

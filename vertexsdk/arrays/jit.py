@@ -20,8 +20,6 @@ from numba.core.caching import CacheImpl, _CacheLocator
 
 from vertexsdk.arrays.private_files import NotPrivateError, make_private
 
-__all__ = ["njit", "njit_without_refcounts"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["as_json", "to_scalars"]
-
 
 def to_scalars(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values with Python scalars in place of NumPy scalars.

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from vertexsdk.errors import StateError
 
-__all__ = ["hash_strings", "join_strings", "pack_strings", "take_strings", "unpack_strings"]
-
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _AT_ONCE = 1 << 20  # bytes hashed together, bounds the scratch memory
 

@@ -16,8 +16,6 @@ from pathlib import Path
 
 from vertexsdk.errors import RunError
 
-__all__ = ["NotPrivateError", "make_private", "open_directory", "open_file"]
-
 _SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not block
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import resource
 import time
 
-__all__ = ["peak_memory"]
-
 _sample = (0.0, 0)  # when it was read, and what
 
 

@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.corruption import damaged
 from vertexsdk.errors import StateError
 
-__all__ = ["decode", "encode_bytes", "map_file", "pickled", "write_file"]
-
 Array: TypeAlias = NDArray[Any]
 _ALIGN = 64
 _LENGTHS = struct.Struct("<QQ")

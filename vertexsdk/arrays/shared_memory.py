@@ -36,9 +36,6 @@ from vertexsdk.arrays.private_files import NotPrivateError, open_directory, open
 from vertexsdk.arrays.raw_columns import map_file, write_file
 from vertexsdk.errors import RunError
 
-__all__ = ["application", "claim", "directory", "drop", "load", "release", "release_at_exit"]
-__all__ += ["save", "start_time"]
-
 Columns = dict[str, NDArray[Any]]
 _T = TypeVar("_T")
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-__all__ = ["default_threads", "map_threaded", "run_all", "spread"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -10,8 +10,6 @@ from typing import Any, NoReturn
 from vertexsdk.cli._state_command import add_commands
 from vertexsdk.errors import InputError, excerpt
 
-__all__ = ["parser"]
-
 Command = Callable[[argparse.Namespace], int]
 
 _OVERVIEW = """\

@@ -16,8 +16,6 @@ from vertexsdk.errors import InputError, VertexError
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
 
-__all__ = ["load_program"]
-
 
 def load_program(text: str) -> Program:
     """Return the program that `text` names.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from vertexsdk.loops.result import Result
     from vertexsdk.program.program import Program
 
-__all__ = ["main"]
-
 _REASONS = {
     "quiet": "nothing left to do",
     "converged": "converged",

@@ -19,8 +19,6 @@ from vertexsdk.loops.upgrade import upgrade
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import address_or_default
 
-__all__ = ["add_commands"]
-
 Output = tuple[Any, list[str]]  # the value that --json prints, and the lines for a person
 _SHOWN = 10  # ids of a difference
 

@@ -19,8 +19,6 @@ from vertexsdk.loops.result import Result
 from vertexsdk.loops.streams.intake import StreamIntake
 from vertexsdk.loops.streams.read_ahead import ReadAhead
 
-__all__ = ["StreamSession"]
-
 _SUMS = ("iterations", "hops", "updates", "prepares", "acknowledges", "messages", "bytes")
 
 

@@ -19,8 +19,6 @@ from vertexsdk.errors import VertexError
 from vertexsdk.program.analysis.delay_bound import by_blocks
 from vertexsdk.transport.transport import Blocks
 
-__all__ = ["Iterations"]
-
 
 @dataclass(slots=True)
 class _SweepsEnd(SuperstepEnd):

@@ -8,8 +8,6 @@ from typing import Any
 
 from vertexsdk.program.algebra import Algebra
 
-__all__ = ["IterationStats", "Master", "combine_aggregates"]
-
 
 @dataclass(slots=True)
 class IterationStats:

@@ -21,8 +21,6 @@ from vertexsdk.graph.topology import Topology
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.program import Program
 
-__all__ = ["GraphMutations", "restructure"]
-
 Array = NDArray[Any]
 
 

@@ -20,8 +20,6 @@ from vertexsdk.engine._processor import Processor
 from vertexsdk.graph.edge_attributes import no_values
 from vertexsdk.graph.topology import Topology
 
-__all__ = ["compile_plan", "stand_in"]
-
 
 class _Compiling:
     """A module whose functions compile for their arguments and do nothing."""

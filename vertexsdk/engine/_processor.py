@@ -29,8 +29,6 @@ from vertexsdk.errors import ProgramError, RunError
 from vertexsdk.graph.id_codec import IdCodec
 from vertexsdk.graph.topology import Topology
 
-__all__ = ["Processor", "load_topology", "merged", "methods_of", "names_of", "with_classes"]
-
 Array = NDArray[Any]
 
 

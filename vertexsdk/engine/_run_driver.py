@@ -15,8 +15,6 @@ from vertexsdk.errors import RunError
 from vertexsdk.state.version_writer import Committer
 from vertexsdk.transport.transport import Exchange
 
-__all__ = ["LostPartitionError", "RunDriver"]
-
 SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
 
 

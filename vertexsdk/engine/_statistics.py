@@ -12,8 +12,6 @@ from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.engine.task import RunReport
 from vertexsdk.state import SegmentRef
 
-__all__ = ["PendingVersion", "RunStatistics"]
-
 _PHASES = ("kernel", "save", "commit")
 
 

@@ -22,8 +22,6 @@ from vertexsdk.compile.methods import Methods, Scope
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.vertex_arrays import VertexArrays
 
-__all__ = ["MESSAGES_WORSE", "unsupported", "withdraw"]
-
 Array = NDArray[Any]
 # Why every answer begins with `init`
 MESSAGES_WORSE = "messages got worse, so the answer depends on the start"

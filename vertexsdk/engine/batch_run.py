@@ -31,8 +31,6 @@ from vertexsdk.state.version_writer import Committer
 from vertexsdk.transport.shipping import ship_by_value
 from vertexsdk.transport.transport import Transport
 
-__all__ = ["PendingVersion", "Run", "refuse_other_hosts"]
-
 TRIES = 3
 SHOWN = 100_000  # vertices in a commit up to which it is readable by SQL when it is acknowledged
 

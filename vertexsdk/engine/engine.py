@@ -23,19 +23,6 @@ from vertexsdk.program.program import Program
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.address import Address
 
-__all__ = [
-    "QUIET",
-    "Budget",
-    "CanForkLate",
-    "CanReadLoop",
-    "CanTimePhases",
-    "Command",
-    "CommandResult",
-    "Engine",
-    "Setting",
-    "WorkDone",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Budget:

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from vertexsdk.transport.task_times import HopTimes
 
-__all__ = ["PHASES", "PhaseTimer"]
-
 PHASES = {
     "load": "the graph is read, and placed in the workers' memory; nothing if it was there",
     "compile": "kernels are compiled, or found again",

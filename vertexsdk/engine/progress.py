@@ -11,8 +11,6 @@ from types import TracebackType
 
 from vertexsdk.engine._master import IterationStats
 
-__all__ = ["ProgressBar"]
-
 _log = logging.getLogger("vertexsdk")
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 

@@ -12,8 +12,6 @@ from vertexsdk.program.algebra import to_int64
 from vertexsdk.program.analysis.delay_bound import checked_bound
 from vertexsdk.program.program import Program
 
-__all__ = ["RunOptions"]
-
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:

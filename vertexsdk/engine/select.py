@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from vertexsdk.engine.engine import Engine, Setting
 
-__all__ = ["engine_for"]
-
 
 def engine_for(setting: Setting) -> Engine:
     """Return the engine of a loop: one for declared messages, one for events.

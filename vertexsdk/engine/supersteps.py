@@ -11,8 +11,6 @@ from vertexsdk.engine._master import IterationStats
 from vertexsdk.errors import VertexError
 from vertexsdk.transport.transport import PEERS, Blocks
 
-__all__ = ["Steps", "SuperstepEnd", "end_superstep"]
-
 _T = TypeVar("_T")
 Steps = Generator[tuple[int, bytes], Any, _T]  # a part of a task, see `Task`
 

@@ -26,8 +26,6 @@ from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import Writer
 from vertexsdk.transport.transport import DRIVER
 
-__all__ = ["HopTask", "RunCommand", "RunReport", "arithmetic_of", "make_master"]
-
 
 @dataclass(frozen=True, slots=True)
 class RunCommand:

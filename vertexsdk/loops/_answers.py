@@ -13,8 +13,6 @@ from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
 
-__all__ = ["KEEP", "Answers"]
-
 KEEP = 100
 
 

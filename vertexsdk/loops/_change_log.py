@@ -20,8 +20,6 @@ from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import Deltas, Sent
 from vertexsdk.state import Manifest, SegmentRef, Store
 
-__all__ = ["ChangeLog", "concatenate"]
-
 _BATCHES = 64  # small batches that are joined
 _ROWS = 1 << 14  # changes from which a batch, or the small ones together, are not small
 _REPLAYED = 1 << 20  # changes of a batch in a replay

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from vertexsdk.loops.result import Result
 from vertexsdk.state.difference import unequal
 
-__all__ = ["Comparable", "ReadableLoop", "ResultDiff", "diff_results"]
-
 
 class ReadableLoop(ABC):
     """A main loop or a branch; a context manager that closes it."""

@@ -41,8 +41,6 @@ from vertexsdk.state.address import Address
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["HistoryConfig", "LoopHistory"]
-
 _log = logging.getLogger("vertexsdk")
 
 _LOGGED = 1 << 20  # changes in the log that make a checkpoint, or a quarter of the edges if more

@@ -10,8 +10,6 @@ from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import COUNTS
 from vertexsdk.state import Manifest
 
-__all__ = ["Ledger"]
-
 _KEY = "main"  # among the statistics of a version
 
 

@@ -38,8 +38,6 @@ from vertexsdk.transport.select import transport_for
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Migrate", "open_main_loop", "resume_main_loop"]
-
 _log = logging.getLogger("vertexsdk")
 _warned: set[str] = set()  # stores of which this process has said that they are not durable
 _NOT_FIELDS = ("id", "kind", "name.offsets", "name.bytes")  # columns that no program declares

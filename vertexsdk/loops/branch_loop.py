@@ -20,8 +20,6 @@ from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
 
-__all__ = ["BranchLoop", "not_converged", "require_state"]
-
 Merge = Literal["auto"] | None
 
 

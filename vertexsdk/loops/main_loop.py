@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from vertexsdk.loops.streams._stream import Stream
 
-__all__ = ["MainLoop"]
-
 
 class MainLoop(ReadableLoop):
     """A program on a graph that changes.

@@ -20,8 +20,6 @@ from pyarrow import csv
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.program.algebra import INT_MAX, INT_MIN
 
-__all__ = ["check_path", "column", "with_infinities", "write"]
-
 _ROWS = 1 << 18  # of a CSV file, which are formatted together
 _SPECIAL = '[,"\n\r]'  # makes Arrow quote all texts of a batch
 

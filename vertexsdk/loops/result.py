@@ -26,8 +26,6 @@ from vertexsdk.state.reading import ascending, find_ids, name_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Result", "read"]
-
 Array = NDArray[Any]
 
 

@@ -13,8 +13,6 @@ from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
 from vertexsdk.state.address import Address
 
-__all__ = ["run"]
-
 
 def run(
     program: type[Vertex] | Program,

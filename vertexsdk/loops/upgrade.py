@@ -17,8 +17,6 @@ from vertexsdk.state.contract import SegmentKey
 from vertexsdk.state.garbage import reachable
 from vertexsdk.state.leases import Lease
 
-__all__ = ["upgrade"]
-
 _DAY = 86400.0
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.arrow_table import TRAILER, Table, aligned
 from vertexsdk.state.contract import Parts
 
-__all__ = ["LARGE", "RemoteTable"]
-
 LARGE = 1 << 20  # bytes from which a segment is worth more than one round trip
 _HEAD = 1 << 15  # of a large segment, with its key groups
 _MAX_RANGES = 64

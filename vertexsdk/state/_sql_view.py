@@ -20,8 +20,6 @@ from vertexsdk.state.reading import TOMBSTONE, overlay
 if TYPE_CHECKING:
     from vertexsdk.state._version_reader import VersionReader
 
-__all__ = ["show"]
-
 
 def show(store: VersionReader, loop: str) -> bool:
     """Replace the loop's rows by those of its newest version; False if the backend has no rows."""

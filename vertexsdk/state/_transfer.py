@@ -15,8 +15,6 @@ from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.leases import Lease
 from vertexsdk.state.manifests import Manifest
 
-__all__ = ["Copied", "copy_loop"]
-
 _HOUR = 3600.0
 
 

@@ -14,8 +14,6 @@ from vertexsdk.state.contract import LONGEST_NAME
 from vertexsdk.state.errors import OwnerError, StateInputError
 from vertexsdk.state.manifests import Manifest
 
-__all__ = ["check_name", "check_owner", "check_rows"]
-
 
 def check_name(loop: str) -> None:
     """Refuse what cannot be a loop's name on every backend.

@@ -35,8 +35,6 @@ from vertexsdk.state.reading import (
     refuse_pickled,
 )
 
-__all__ = ["VersionReader"]
-
 _CACHE_BYTES = 1 << 29  # bytes of segments; those of LMDB are views and take none
 _stores: weakref.WeakSet[VersionReader] = weakref.WeakSet()
 

@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Address", "address_or_default", "redacted", "scrubbed"]
-
 _HIDDEN = "***"
 _PLAIN_OPTIONS = {
     *("prefix", "schema", "retry", "map", "directory"),

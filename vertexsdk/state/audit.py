@@ -14,8 +14,6 @@ from vertexsdk.state.manifests import SegmentRef
 if TYPE_CHECKING:
     from vertexsdk.state._version_reader import VersionReader
 
-__all__ = ["Audit", "audit"]
-
 
 @dataclass(slots=True)
 class Audit:

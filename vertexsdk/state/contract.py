@@ -36,9 +36,6 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.corruption import damaged
 from vertexsdk.state.address import Address
 
-__all__ = ["LONGEST_NAME", "Backend", "CanQuery", "CanReadParts", "Head", "NewManifest"]
-__all__ += ["SegmentKey", "new_attempt", "written_at"]
-
 LONGEST_NAME = 200  # bytes of UTF-8 in a loop's name: it is part of keys that backends limit
 
 

@@ -15,8 +15,6 @@ from vertexsdk.state.reading import NAME_COLUMNS, overlay
 if TYPE_CHECKING:
     from vertexsdk.state._version_reader import VersionReader
 
-__all__ = ["Difference", "compare", "unequal"]
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:

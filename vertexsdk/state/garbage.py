@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from vertexsdk.state._version_reader import VersionReader
     from vertexsdk.state.manifests import Manifest
 
-__all__ = ["Collected", "collect", "reachable", "sweep"]
-
 _BATCH = 256  # items deleted in one step, during which no commit is possible
 
 T = TypeVar("T")

@@ -16,8 +16,6 @@ from vertexsdk.arrays.corruption import damaged
 from vertexsdk.state.contract import Backend, SegmentKey, new_attempt
 from vertexsdk.state.errors import FullError
 
-__all__ = ["Lease", "active_leases", "is_lease"]
-
 _LEASE = "lease."
 
 

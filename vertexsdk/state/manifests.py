@@ -21,9 +21,6 @@ from zlib import crc32
 from vertexsdk.arrays.corruption import CorruptError, damaged
 from vertexsdk.state.contract import Backend, Head, NewManifest, SegmentKey
 
-__all__ = ["KINDS", "MAX_CHAIN", "Kind", "Manifest", "SegmentRef"]
-__all__ += ["layers_by_partition", "live_segments"]
-
 Kind: TypeAlias = Literal["base", "delta", "topology", "changes"]
 KINDS: tuple[str, ...] = get_args(Kind)
 MAX_CHAIN = 16

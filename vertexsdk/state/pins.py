@@ -22,8 +22,6 @@ from vertexsdk.state.contract import Backend
 from vertexsdk.state.leases import Lease
 from vertexsdk.state.manifests import Manifest
 
-__all__ = ["LEASE_SECONDS", "Pin", "SweepingStore", "pinned", "spare"]
-
 LEASE_SECONDS = 600.0
 _TICK = 1.0  # seconds between two looks of the thread
 _AGAIN = 60.0  # seconds until a renewal that failed is tried again

@@ -25,9 +25,6 @@ from vertexsdk.arrays.packed_strings import (
 )
 from vertexsdk.errors import StateError
 
-__all__ = ["FEW", "NAME_COLUMNS", "TOMBSTONE", "ascending", "by_key_group", "find_ids"]
-__all__ += ["find_names", "locate", "name_of", "overlay", "refuse_pickled", "take_rows"]
-
 NAME_COLUMNS = ("name.offsets", "name.bytes")
 TOMBSTONE = "#gone"  # no field is called so
 FEW = 64  # vertices whose rows are looked up one by one

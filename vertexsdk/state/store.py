@@ -39,8 +39,6 @@ from vertexsdk.state.manifests import (
 from vertexsdk.state.pins import LEASE_SECONDS, Pin
 from vertexsdk.state.reading import by_key_group, overlay
 
-__all__ = ["Store", "open_store"]
-
 _MIN_GRACE = 120.0  # seconds, while runs use the store
 
 

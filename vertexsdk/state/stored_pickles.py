@@ -6,8 +6,6 @@ import io
 import pickle
 from typing import Any
 
-__all__ = ["unpickle"]
-
 # (module, class) as in stores that exist -> as they are now. Add a line when such a class moves.
 _MOVED = {
     ("vertexsdk.deltas", "Sent"): ("vertexsdk.graph.changes.deltas", "Sent"),

@@ -27,8 +27,6 @@ from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
 from vertexsdk.state.reading import take_rows
 
-__all__ = ["MAX_DELTAS", "Committer", "DeltaLayers", "Writer", "changed_rows", "store_of_run"]
-
 MAX_DELTAS = 64  # deltas over one base
 _MAX_PENDING = 2  # copies of the state that wait to be written
 _REOPEN_SECONDS = 15.0  # for a server to come back

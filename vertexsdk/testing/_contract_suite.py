@@ -12,8 +12,6 @@ from vertexsdk.state import Backend, Head, MissingError, SegmentKey, Store
 from vertexsdk.state.contract import LONGEST_NAME, NewManifest, new_attempt
 from vertexsdk.testing._processes import put_many, race_heads, read_segment, run_together
 
-__all__ = ["HOSTILE_NAMES", "ContractSuite", "content"]
-
 HOSTILE_NAMES = [
     "a",
     "ab",

@@ -11,8 +11,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.state import Store, open_store
 
-__all__ = ["StoreMachine"]
-
 LOOPS = st.sampled_from(["main", "branch", "other"])
 STATES = st.dictionaries(st.integers(-5, 5), st.floats(allow_nan=False), max_size=6)
 P = 2

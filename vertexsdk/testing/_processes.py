@@ -20,9 +20,6 @@ from vertexsdk.state import Head, MissingError, SegmentKey, SegmentRef, Store, o
 from vertexsdk.state.contract import NewManifest
 from vertexsdk.state.manifests import Kind
 
-__all__ = ["STEPS", "commit_and_die", "commit_for_ever", "put", "put_many", "race_heads"]
-__all__ += ["commit_slowly", "read_segment", "run_together"]
-
 STEPS = ("put_segment", "put_manifest", "swap_head")
 
 

@@ -21,8 +21,6 @@ from vertexsdk.testing._processes import (
     run_together,
 )
 
-__all__ = ["StoreSuite"]
-
 
 class StoreSuite:
     """What a store needs of a backend when processes race and die; see `BackendSuite`."""

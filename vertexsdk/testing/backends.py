@@ -19,10 +19,8 @@ from collections.abc import Iterator
 import pytest
 
 from vertexsdk.state import Backend, Store, open_store
-from vertexsdk.testing._contract_suite import HOSTILE_NAMES, ContractSuite
+from vertexsdk.testing._contract_suite import ContractSuite
 from vertexsdk.testing._store_suite import StoreSuite
-
-__all__ = ["HOSTILE_NAMES", "BackendSuite"]
 
 
 class BackendSuite(ContractSuite, StoreSuite):

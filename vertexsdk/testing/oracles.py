@@ -16,8 +16,6 @@ import numpy as np
 
 from vertexsdk.program.algebra import INT_MAX
 
-__all__ = ["ORACLES", "disagreements", "expected", "graph_of", "near"]
-
 Values = dict[str, dict[Any, Any]]
 
 

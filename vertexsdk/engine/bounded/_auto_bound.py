@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["BORDER", "BoundChoice", "choose"]
-
 BORDER = 0.25  # share of vertices with a consumer elsewhere, above which little work is local
 LOCAL = 1024  # sweeps in one hop: more than a partition makes before it is quiet, as a rule
 BLOCK = 4  # sweeps per exchange of all; of more than these the last ones add little

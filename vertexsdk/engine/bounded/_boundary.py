@@ -26,8 +26,6 @@ from vertexsdk.engine.bounded._boundary_kernels import (
 )
 from vertexsdk.graph.topology import Topology
 
-__all__ = ["Block", "Boundary"]
-
 Array = NDArray[Any]
 
 Block = dict[str, Any]  # columns by name, and "meta"

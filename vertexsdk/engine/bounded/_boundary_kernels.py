@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from vertexsdk.arrays.jit import njit
 
-__all__ = ["all_covered", "ask_ghosts", "crossing", "still_wanted"]
-
 
 @njit
 def crossing(start, stop, target, n, out):  # type: ignore[no-untyped-def]

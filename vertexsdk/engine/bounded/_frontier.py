@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-__all__ = ["Frontier"]
-
 
 class Frontier:
     """τ of one loop, from what its partitions report. Pure: facts in, τ out.

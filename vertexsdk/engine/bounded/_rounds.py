@@ -19,8 +19,6 @@ from vertexsdk.engine._master import Master, combine_aggregates
 from vertexsdk.engine.bounded._frontier import Frontier
 from vertexsdk.engine.bounded._sweeps import SweepReport
 
-__all__ = ["Rounds", "end_block"]
-
 
 class Rounds:
     """What is known of every partition after a synchronous iteration.

@@ -27,8 +27,6 @@ from vertexsdk.engine._processor import Processor, merged
 from vertexsdk.engine.bounded._boundary import Block, Boundary
 from vertexsdk.errors import ProgramError
 
-__all__ = ["SweepReport", "Sweeps"]
-
 Array = NDArray[Any]
 
 

@@ -13,8 +13,6 @@ from vertexsdk.engine.task import make_master
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.state import SegmentRef
 
-__all__ = ["EventsCommand", "EventsReport", "master_at"]
-
 
 @dataclass(frozen=True, slots=True)
 class EventsCommand:

@@ -20,8 +20,6 @@ from vertexsdk.graph.edge_attributes import is_left_out
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET
 
-__all__ = ["AppliedChanges", "EventBatch", "places", "row_of", "value_at"]
-
 
 @dataclass(frozen=True)
 class EventBatch:

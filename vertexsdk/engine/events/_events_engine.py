@@ -36,8 +36,6 @@ from vertexsdk.program.vertex import MAIN_LOOP
 from vertexsdk.state import SegmentRef, open_store
 from vertexsdk.transport.transport import Exchange
 
-__all__ = ["EventsEngine"]
-
 SHUFFLE = 1 << 20  # bytes of messages in a hop above which they go by the shuffle
 _GONE = "start the stream again, or resume its loop"
 _MANY, _SLICE = 1 << 62, 1.0  # iterations, seconds of one task

@@ -41,8 +41,6 @@ from vertexsdk.program.fields import StateField
 from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET, UPDATE, Aggregator, Delta, Vertex
 from vertexsdk.state.version_writer import DeltaLayers
 
-__all__ = ["EDGES", "EventPartition", "attributes_of"]
-
 EDGES, LETTERS = b"e", b"l"  # what a block holds
 
 

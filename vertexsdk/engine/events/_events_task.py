@@ -26,8 +26,6 @@ from vertexsdk.state import open_store
 from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import DRIVER
 
-__all__ = ["EventTask"]
-
 _KEPT = 8  # partitions in a process, of all engines
 
 _live: dict[tuple[str, int], EventPartition] = {}  # (key of the version, partition)

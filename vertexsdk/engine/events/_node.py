@@ -16,8 +16,6 @@ from vertexsdk.program.fields import StateField
 from vertexsdk.program.program import ClassSpec
 from vertexsdk.program.vertex import Target
 
-__all__ = ["EventCursor", "Letter", "Namer", "Node", "Strings", "checked", "default_state"]
-
 Letter = tuple[Any, Any, Any, Any]  # source, kind, value, edge value
 
 

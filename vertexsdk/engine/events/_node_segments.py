@@ -22,8 +22,6 @@ from vertexsdk.state.stored_pickles import unpickle
 if TYPE_CHECKING:
     from vertexsdk.engine.events._events_partition import EventPartition
 
-__all__ = ["NODES", "put_checkpoint", "restore"]
-
 NODES = "nodes"
 
 

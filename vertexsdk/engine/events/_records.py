@@ -16,8 +16,6 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.engine.events._node import Node
 from vertexsdk.errors import LostError
 
-__all__ = ["Chain", "Records", "load_chain", "save_chain"]
-
 Chain: TypeAlias = tuple[tuple[str, int], ...]  # resident keys, and records in each, base first
 _DEEPEST = 24  # layers over a base
 

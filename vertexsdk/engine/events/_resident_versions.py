@@ -15,8 +15,6 @@ from vertexsdk.engine.events._records import Chain
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.transport.transport import Exchange
 
-__all__ = ["Position", "VersionPool"]
-
 
 @dataclass(frozen=True)
 class Position:

@@ -23,8 +23,6 @@ from vertexsdk.state import SegmentRef
 from vertexsdk.state.address import Address
 from vertexsdk.transport.shipping import ship_by_value
 
-__all__ = ["begin", "bound_params", "events_engine", "named_ids", "plan_for"]
-
 
 def events_engine(
     program: Program,

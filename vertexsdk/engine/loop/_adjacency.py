@@ -21,8 +21,6 @@ from vertexsdk.graph.changes.changes import COUNTS
 from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, defaults, is_left_out, left_out
 from vertexsdk.graph.topology import Topology
 
-__all__ = ["Adjacency", "RowTopology"]
-
 Array = NDArray[Any]
 
 

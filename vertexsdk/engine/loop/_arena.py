@@ -21,8 +21,6 @@ from numpy.typing import DTypeLike, NDArray
 from vertexsdk.arrays.private_files import open_file
 from vertexsdk.errors import LostError
 
-__all__ = ["Arena"]
-
 Array = NDArray[Any]
 _MARK, _META = "changing", "meta.json"
 _PAGE = mmap.PAGESIZE

@@ -14,8 +14,6 @@ from vertexsdk.errors import VertexError
 from vertexsdk.graph.changes.changes import COUNTS
 from vertexsdk.state import SegmentRef
 
-__all__ = ["CreatePartition", "LoopCommand", "LoopReport"]
-
 
 @dataclass(frozen=True, slots=True)
 class CreatePartition:

@@ -17,8 +17,6 @@ from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine.loop._row_edits import Edits, distinct
 from vertexsdk.engine.loop._row_kernels import DELETE, INSERT
 
-__all__ = ["EdgeMessages"]
-
 Array = NDArray[Any]
 
 

@@ -18,8 +18,6 @@ from vertexsdk.graph.vertex_file import VertexInput, integer_id, last_rows, with
 from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_init
 from vertexsdk.program.vertex import MAIN_LOOP
 
-__all__ = ["loop_engine"]
-
 
 def loop_engine(setting: Setting) -> LoopEngine:
     """Return an engine which changes the graph in place.

@@ -42,8 +42,6 @@ from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE
 from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import Blocks
 
-__all__ = ["IncrementalPartition"]
-
 Array = NDArray[Any]
 
 

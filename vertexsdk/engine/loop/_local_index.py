@@ -11,8 +11,6 @@ from vertexsdk.engine.loop import _row_kernels as kernels
 from vertexsdk.engine.loop._arena import Arena
 from vertexsdk.engine.loop._row_edits import in_parts
 
-__all__ = ["VertexIndex"]
-
 Array = NDArray[Any]
 _DENSE = 8  # entries of a table per vertex, at most
 

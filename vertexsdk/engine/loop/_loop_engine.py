@@ -41,8 +41,6 @@ from vertexsdk.program.analysis.convergence import residual_of
 from vertexsdk.state import SegmentRef, open_store
 from vertexsdk.transport.transport import Exchange
 
-__all__ = ["LoopEngine"]
-
 SLICE = 1.0  # seconds of iterations in a job; where tasks move, the next has twice as many
 BY_SEGMENT = 1 << 16  # bytes of changes above which a task reads them from the store
 _numbers = itertools.count()

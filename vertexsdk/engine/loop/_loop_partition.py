@@ -13,8 +13,6 @@ from vertexsdk.engine.loop._new_partition import NewPartition
 from vertexsdk.engine.loop._partition_graph import PartitionGraph
 from vertexsdk.engine.supersteps import Steps
 
-__all__ = ["LoopPartition"]
-
 Array = NDArray[Any]
 
 

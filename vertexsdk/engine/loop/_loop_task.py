@@ -35,9 +35,6 @@ from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import store_of_run
 from vertexsdk.transport.transport import DRIVER, Blocks
 
-__all__ = ["LoopTask"]
-
-
 _held: dict[tuple[str, int], LoopPartition] = {}  # what other processes did is noticed
 _HELD = 8  # partitions of which other processes may have newer versions
 _lock = threading.Lock()

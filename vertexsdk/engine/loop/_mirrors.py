@@ -20,8 +20,6 @@ from vertexsdk.engine.loop._arena import Arena
 from vertexsdk.graph.placement import Placement
 from vertexsdk.transport.transport import Blocks
 
-__all__ = ["Mirrors"]
-
 Array = NDArray[Any]
 
 

@@ -21,8 +21,6 @@ from vertexsdk.graph.load.transpose import transpose
 from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 
-__all__ = ["NewPartition", "partition_of"]
-
 Array = NDArray[Any]
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from vertexsdk.engine.loop._arena import Arena
 from vertexsdk.engine.loop._loop_partition import LoopPartition
 
-__all__ = ["adopt", "fork"]
-
 Array = NDArray[Any]
 
 

@@ -9,8 +9,6 @@ from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine.supersteps import SuperstepEnd
 from vertexsdk.program.algebra import Algebra
 
-__all__ = ["PartitionEnd"]
-
 
 @dataclass(slots=True)
 class PartitionEnd(SuperstepEnd):

@@ -21,8 +21,6 @@ from vertexsdk.engine.loop._row_edits import Edits, distinct
 from vertexsdk.engine.loop._vertex_names import VertexNames
 from vertexsdk.graph.id_codec import IdCodec
 
-__all__ = ["PartitionGraph", "ResolvedChanges"]
-
 Array = NDArray[Any]
 SPARE = 1 << 16  # places of vertices that went which are always kept
 

@@ -30,8 +30,6 @@ from vertexsdk.graph.load.build_topology import (
 from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 
-__all__ = ["RecomputedPartition"]
-
 Array = NDArray[Any]
 
 

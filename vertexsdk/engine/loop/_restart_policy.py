@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["RestartPolicy"]
-
 _FEW = 1 << 10  # changes after which the answer before is taken to be close
 
 

@@ -13,8 +13,6 @@ from vertexsdk.arrays.threads import run_all
 from vertexsdk.engine.loop import _row_kernels as kernels
 from vertexsdk.engine.loop._arena import Arena
 
-__all__ = ["Edits", "RowPool", "distinct", "in_parts"]
-
 Array = NDArray[Any]
 PARALLEL = 1 << 14  # entries below which one thread is quicker
 

@@ -14,11 +14,6 @@ import numpy as np
 
 from vertexsdk.arrays.jit import njit
 
-__all__ = [
-    "BACKWARD", "DELETE", "FORWARD", "INSERT", "SET", "both_ways", "edit_rows", "find_edges",
-    "look_up", "net_bits", "place_rows", "resolve", "spread",
-]  # fmt: skip
-
 INSERT, DELETE, SET = 0, 1, 2
 FORWARD, BACKWARD = 1, 2
 _ADD, _REMOVE = 0, 1  # kinds of changes

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.packed_strings import take_strings, unpack_strings
 from vertexsdk.engine.loop._arena import Arena
 
-__all__ = ["VertexNames"]
-
 Array = NDArray[Any]
 
 

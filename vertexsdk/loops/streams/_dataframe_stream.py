@@ -27,8 +27,6 @@ from vertexsdk.transport.jvm import spark_failure
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["DataFrameStream"]
-
 _STOP_SECONDS = 30.0  # for Spark to end a query
 _NO_STOPS = np.empty(0, np.int64)
 

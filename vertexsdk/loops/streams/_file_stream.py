@@ -18,8 +18,6 @@ from vertexsdk.loops.streams._stream import Stream
 from vertexsdk.loops.streams.intake import ChangeSink, StreamIntake, StreamProgress
 from vertexsdk.loops.streams.read_ahead import ReadAhead
 
-__all__ = ["FileStream", "start_stream"]
-
 
 class FileStream(Stream):
     """Ingests change files.

@@ -9,8 +9,6 @@ from abc import ABC, abstractmethod
 from vertexsdk.errors import RunError, VertexError
 from vertexsdk.loops.streams.intake import StreamIntake, StreamProgress
 
-__all__ = ["Stream"]
-
 _log = logging.getLogger("vertexsdk")
 
 

@@ -16,8 +16,6 @@ from typing import Any, Protocol
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.batch import ChangeBatch
 
-__all__ = ["ChangeSink", "StreamIntake", "StreamProgress"]
-
 _log = logging.getLogger("vertexsdk")
 _SHOWN = 3  # of bad lines and of late changes; all are counted
 _WINDOW = 10.0  # seconds over which the rate is computed

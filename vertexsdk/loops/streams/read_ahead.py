@@ -13,8 +13,6 @@ from queue import Empty, Queue
 from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.change_files import ChangeFiles
 
-__all__ = ["ReadAhead"]
-
 _SIGNAL_SECONDS = 0.5  # Python handles a signal that came just before a wait when the wait ends
 
 
