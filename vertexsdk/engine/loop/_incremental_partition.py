@@ -460,7 +460,12 @@ class IncrementalPartition:
         return silent
 
     def _begin(self, fresh: Array, level: int, progress: IterationStats) -> None:
-        """Initialise vertices which came to be; `progress` takes what they contribute."""
+        """Initialise vertices which came to be; `progress` takes what they contribute.
+
+        Those of a sum begin with the defaults of their fields, which add nothing to what all
+        vertices have together: what is too much there fades more slowly than all else. It is
+        exact from any start.
+        """
         if not len(fresh):
             return
         a, v = self.arena, self.v
@@ -470,7 +475,8 @@ class IncrementalPartition:
             a[name][fresh] = self.algebra.identity
         v.level[fresh] = level  # type: ignore[index]
         a["dirty"][fresh] = 1
-        self.methods.init(self._scope(0, self.aggregates, progress.aggregates), fresh)
+        if self.comparing:
+            self.methods.init(self._scope(0, self.aggregates, progress.aggregates), fresh)
         self._schedule(fresh)
 
     def _scatter(self, vertices: Array, iteration: int = 0) -> None:
@@ -499,8 +505,10 @@ class IncrementalPartition:
         sums = not self.comparing
         if sums and meta["begun"] and pace.slower:
             self.restart(pace.reason)
-        master = self._master()
         warm = bool(meta["begun"])
+        if warm and sums:
+            yield from self._update_aggregates()
+        master = self._master()
         while True:
             ends = partial(_ends, master.iteration, master)
             with arithmetic_of(self.plan):
@@ -529,6 +537,27 @@ class IncrementalPartition:
                 return
             if total.late:
                 return
+
+    def _update_aggregates(self) -> Steps[None]:
+        """Have aggregates that gather reads be those of the graph as it is now.
+
+        All vertices gather, and their states are taken back: only what they contribute stays.
+        """
+        program = self.plan.program
+        if (
+            not self.plan.always
+            or not program.aggregators.keys() - program.classes[0].facts.converged_reads
+        ):
+            return
+        end, v = self._end(), self.v
+        self.delivery.settle(v.msg, v.agg)
+        states = {name: column.copy() for name, column in v.states.items()}
+        scope = self._scope(1, self.aggregates, end.progress.aggregates)
+        self.methods.gather(scope, self.graph.everyone())
+        for name, column in v.states.items():
+            column[...] = states[name]
+        _, total = yield from self.exchange(end)
+        self.aggregates = dict(total.progress.aggregates)
 
     def _master(self) -> Master:
         master = make_master(self.plan, self.all_vertices)
