@@ -111,10 +111,11 @@ class Mirrors:
             return []
         reached = np.zeros((self.partitions, len(places)), np.bool_)
         reach: Any = _reach
-        reach(places, topology.start, topology.stop, topology.target, self.arena["owner"], reached)
+        rows = topology.start, topology.stop, topology.target
+        reach(places, *rows, self.arena["owner"], self.partition, reached)
         result = []
         for p in range(self.partitions):
-            some = places[reached[p]] if p != self.partition else places[:0]
+            some = places[reached[p]]
             if len(some):
                 update = {name: column[some] for name, column in columns.items()}
                 result.append((p, encode_bytes({"id": ids[some], **update})))
@@ -130,9 +131,15 @@ class Mirrors:
 
 
 @njit
-def _reach(places, start, stop, target, owner, out):  # type: ignore[no-untyped-def]
-    """Mark, by partition, the places with a target there."""
+def _reach(places, start, stop, target, owner, own, out):  # type: ignore[no-untyped-def]
+    """Mark, by partition, the places with a target there, in partitions other than `own`."""
     for k in range(places.shape[0]):
         u = places[k]
+        left = out.shape[0] - 1
         for e in range(start[u], stop[u]):
-            out[owner[target[e]], k] = True
+            p = owner[target[e]]
+            if p != own and not out[p, k]:
+                out[p, k] = True
+                left -= 1
+                if left == 0:
+                    break
