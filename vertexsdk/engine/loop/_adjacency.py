@@ -7,7 +7,7 @@ neighbours of a directed graph each entry says which way its edges go; their val
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -248,9 +248,51 @@ class Adjacency:
             chosen = ids[row] <= ids[self.out.array("key")[at]]
         return row[chosen], at[chosen]
 
-    def values_at(self, at: Array) -> Array | None:
-        """The values of entries at places of the pool of out-rows; None where edges have none."""
-        return self.out.array("value")[at] if self.out.valued and not self.bits else None
+    def values_at(self, pick: Array) -> Array | None:
+        """The values of entries; None where edges have none.
+
+        Args:
+            pick: places in the pool of out-rows, or -1 - places in that of in-rows.
+        """
+        if not self.out.valued or self.bits:
+            return None
+        values, into = self.out.array("value")[np.maximum(pick, 0)], np.flatnonzero(pick < 0)
+        values[into] = self.into.array("value")[-1 - pick[into]]
+        return values
+
+    def arrange(
+        self, places: Array, rank: Array, ways: int, *, as_set: bool
+    ) -> tuple[Array, Array, Array, Array]:
+        """The rows of vertices one after the other, as `_row_kernels.arrange` has them.
+
+        Returns:
+            Ranks of targets (int32[m]), see `values_at`, whether each entry is of an in-row, and
+            how many entries each vertex has.
+        """
+        pools = [
+            tuple(rows.array(name) for name in ("start", "stop", "key"))
+            for rows in (self.out, self.into)
+        ]
+        n, arrange = len(places), cast(Any, kernels.arrange)
+        start = np.zeros(n + 1, np.int64)
+        target, pick, reverse = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.bool_)
+
+        def run(into: Array, fill: bool) -> None:
+            given = places, rank, *pools, ways, as_set, into, target, pick, reverse, fill
+            in_parts(n, self.threads, lambda a, b: arrange(a, b, *given))
+
+        if as_set:
+            run(start[1:], False)
+        else:
+            for pool, way in zip(pools, (FORWARD, BACKWARD), strict=True):
+                if ways & way:
+                    start[1:] += (pool[1] - pool[0])[places]
+        lengths = start[1:].copy()
+        np.cumsum(start, out=start)
+        m = int(start[-1])
+        target, pick, reverse = np.empty(m, np.int32), np.empty(m, np.int64), np.empty(m, np.bool_)
+        run(start, True)
+        return target, pick, reverse, lengths
 
     def frozen(self) -> tuple[int, int]:
         """Where the pools end: a reader of what is there now asks that all below stays."""

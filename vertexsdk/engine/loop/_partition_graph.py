@@ -18,8 +18,10 @@ from vertexsdk.engine.loop._local_index import VertexIndex
 from vertexsdk.engine.loop._mirrors import Mirrors
 from vertexsdk.engine.loop._new_partition import NewPartition
 from vertexsdk.engine.loop._row_edits import Edits, distinct
+from vertexsdk.engine.loop._row_kernels import BACKWARD, FORWARD
 from vertexsdk.engine.loop._vertex_names import VertexNames
 from vertexsdk.graph.id_codec import IdCodec
+from vertexsdk.graph.load.build_topology import AdjacencyRows, LocalRows, with_ghosts
 
 Array = NDArray[Any]
 SPARE = 1 << 16  # places of vertices that went which are always kept
@@ -202,6 +204,36 @@ class PartitionGraph:
             a.put(name, a[name][places])
         a.meta["frozen"] = [0, 0]
         return new
+
+    def local_rows(self, direction: str, *, each: bool) -> LocalRows:
+        """The rows of the partition's vertices as they are, for `build_topology`.
+
+        Args:
+            direction: in which the program follows edges, as in `Variant`.
+            each: a ghost per remote edge.
+        """
+        order, alive = self.arena["order"], self.arena["alive"][self.arena["order"]] != 0
+        used = order[alive | (self._degrees(order) > 0)]
+        own = np.flatnonzero(self.mirrors.are_local(used))
+        rank = np.empty(self.index.n, np.int32)
+        rank[used] = np.arange(len(used), dtype=np.int32)
+        symmetric = self.layout == "undirected"
+        ways = {"out": FORWARD, "in": BACKWARD}.get(direction, FORWARD | BACKWARD)
+        target, pick, reverse, lengths = self.adjacency.arrange(
+            used[own], rank, FORWARD if symmetric else ways, as_set=direction == "undirected"
+        )
+        start = np.zeros(len(used) + 1, np.int64)
+        start[own + 1] = lengths
+        both = direction == "both" and not symmetric
+        rows = AdjacencyRows(
+            np.cumsum(start), target, self.adjacency.values_at(pick), reverse if both else None,
+            0, 0, 0,
+        )  # fmt: skip
+        ids = self.arena["ids"][used]
+        if self.alone:
+            return LocalRows(ids, rows, np.empty(0, np.int32), np.zeros(2, np.int64))
+        owners = self.arena["owner"][used].astype(np.int32)
+        return with_ghosts(ids, rows, self.partition, self.mirrors.partitions, owners, each)
 
     def edges(self) -> tuple[Array, Array, Array | None]:
         """Every edge with an end here, one without direction once: places of its ends, its value.

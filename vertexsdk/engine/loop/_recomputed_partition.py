@@ -21,13 +21,10 @@ from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.engine.task import make_master
 from vertexsdk.graph.load.build_topology import (
     NO_KIND,
-    Chunk,
     Variant,
     VertexTable,
     build_topology,
-    sort_edges,
 )
-from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 
 Array = NDArray[Any]
@@ -149,15 +146,10 @@ class RecomputedPartition:
         named = named[self.arena["named"][named]]
         kind = self.arena["kind"][named] if len(program.classes) > 1 else None
         vertices = VertexTable(ids[named], kind)
-        undirected, placement = graph.layout == "undirected", graph.mirrors.placement
+        placement = graph.mirrors.placement
         ghosts = "each" if plan.each else "combined"
         variant = Variant(program.direction, program.value_dtype, ghosts)
-        source, target, value = graph.edges()
-        rows = sort_edges(
-            [Chunk(ids[source], ids[target], value)], variant, partition=partition,
-            placement=placement or Placement(len(plan.topologies)), undirected=undirected,
-            extra=[vertices.ids] if graph.alone else [], threads=plan.threads,
-        )  # fmt: skip
+        rows = graph.local_rows(program.direction, each=plan.each)
         blocks = [
             (p, encode_bytes({"id": rows.ghosts_of(p)}))
             for p in range(len(plan.topologies))

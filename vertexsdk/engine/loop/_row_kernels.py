@@ -255,6 +255,63 @@ def spread(first, last, old_start, old_stop, old, old_value, start, stop, pool, 
 
 
 @njit
+def arrange(  # type: ignore[no-untyped-def]
+    first, last, places, rank, out, into, ways, as_set, start, target, pick, reverse, fill
+):
+    """Rows of vertices in the order of ids: by the ranks of targets, then forward before backward.
+
+    Args:
+        places: of the vertices, ascending by id.
+        rank: of each place among all ids.
+        out, into: `start`, `stop` and `key` of a pool.
+        ways: FORWARD for entries of `out`, BACKWARD for those of `into`, or both.
+        as_set: each target once, and no loops.
+        start: where each row begins; only filled, with the lengths, unless `fill`.
+        target, pick, reverse: of each entry its target's rank, where it is in the pool of `out`
+            (or, as -1 - at, in that of `into`), and whether it is of `into`. Filled.
+    """
+    most = 0
+    for k in range(first, last):
+        r = places[k]
+        most = max(most, out[1][r] - out[0][r] + into[1][r] - into[0][r])
+    code, at = np.empty(most, np.int64), np.empty(most, np.int64)
+    for k in range(first, last):
+        r, n, middle, ascending = places[k], 0, 0, True
+        for way in (FORWARD, BACKWARD):
+            if ways & way == 0:
+                continue
+            pool, middle = (out if way == FORWARD else into), n
+            for e in range(pool[0][r], pool[1][r]):
+                code[n] = np.int64(rank[pool[2][e]]) * 2 + (1 if way == BACKWARD else 0)
+                at[n] = e if way == FORWARD else -1 - e
+                ascending &= n == middle or code[n - 1] <= code[n]
+                n += 1
+        order = np.argsort(code[:n]) if not ascending else np.empty(0, np.int64)
+        x, y = 0, middle
+        begin, count, before = start[k], 0, np.int64(-1)
+        for i in range(n):
+            if not ascending:
+                j = order[i]
+            elif y == n or (x < middle and code[x] < code[y]):
+                j = x
+                x += 1
+            else:
+                j = y
+                y += 1
+            to = code[j] >> 1
+            if as_set and (to == before or to == rank[r]):
+                continue
+            before = to
+            if fill:
+                target[begin + count] = to
+                pick[begin + count] = at[j]
+                reverse[begin + count] = code[j] & 1
+            count += 1
+        if not fill:
+            start[k] = count
+
+
+@njit
 def look_up(first, last, ids, table, base, out):  # type: ignore[no-untyped-def]
     """The index of each id by a table of those from `base` on; 0 in it is none, k is k - 1."""
     for k in range(first, last):

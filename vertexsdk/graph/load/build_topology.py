@@ -33,8 +33,8 @@ from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 
 __all__ = [
-    "NO_KIND", "Chunk", "LocalRows", "Variant", "VertexTable", "build_topology", "edge_mode",
-    "sort_edges",
+    "NO_KIND", "AdjacencyRows", "Chunk", "LocalRows", "Variant", "VertexTable", "build_topology",
+    "edge_mode", "sort_edges", "with_ghosts",
 ]  # fmt: skip
 
 NO_KIND = 255  # the class code of a vertex for which the vertex file names no class
@@ -173,7 +173,7 @@ def sort_edges(
         rows.value = attributes[rows.value]
     if owners is None:
         return LocalRows(index.ids, rows, np.empty(0, np.int32), np.zeros(2, np.int64))
-    return _with_ghosts(index.ids, rows, partition, partitions, owners, variant.ghosts == "each")
+    return with_ghosts(index.ids, rows, partition, partitions, owners, variant.ghosts == "each")
 
 
 def _numbered(chunks: list[Chunk]) -> NDArray[np.int64] | None:
@@ -194,7 +194,7 @@ def _positions(index: Index, ids: NDArray[Any]) -> NDArray[np.int32]:
     return index.of(ids)
 
 
-def _with_ghosts(
+def with_ghosts(
     ids: NDArray[np.int64],
     rows: AdjacencyRows,
     partition: int,
@@ -202,6 +202,14 @@ def _with_ghosts(
     owners: NDArray[np.int32],
     each_edge: bool,
 ) -> LocalRows:
+    """Return rows with the ghosts among their targets.
+
+    Args:
+        ids, rows: see `LocalRows`.
+        partition, partitions: the number of this partition, and how many there are.
+        owners: int32[n], the partition that owns each id.
+        each_edge: a ghost per remote edge.
+    """
     remote = np.flatnonzero(owners != partition).astype(np.int32)
     if each_edge:
         ghost = rows.target[_remote_edges(rows, owners, partition)]
