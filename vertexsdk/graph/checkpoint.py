@@ -1,12 +1,12 @@
 """A graph in the store: its edges as segments of kind "topology", to be loaded again from there.
 
-Each partition's segment (group "") has columns `source` and `target`, and `value` where the
-program reads edge values: no pair twice, and where edges have both directions each once, with
-source <= target. Or, in half the room, it has columns `ids` and `count` (of edges out of each), and
-`target` as places in `ids`. String ids are codes, and the names are in a segment of group "names",
-in order; it has a column `codes` where these are not the names' ranks. Vertices named apart from
-the edges are in one of group "vertices", and those of an events program, with all they hold, in
-group "nodes" (see `_node_segments`).
+Each partition's segment (group "") has columns `ids`, `count` (of edges out of each) and `target`
+as places in `ids`, and `value` where the program reads edge values: no pair twice, and where edges
+have both directions each once. Those of an upgraded store may have columns `source` and `target`.
+String ids are codes, and the names are in a segment of group "names", in order; it has a column
+`codes` where these are not the names' ranks. Vertices named apart from the edges are in one of
+group "vertices", and those of an events program, with all they hold, in group "nodes" (see
+`_node_segments`).
 """
 
 from __future__ import annotations
@@ -33,20 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _AT_ONCE = 1 << 22  # edges in a block
-
-
-def put_edges(
-    store: Store,
-    loop: str,
-    partition: int,
-    iteration: int,
-    edges: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any] | None],
-) -> SegmentRef:
-    """Write one partition's edges; called where they are."""
-    columns: dict[str, NDArray[Any]] = {"source": edges[0], "target": edges[1]}
-    if edges[2] is not None:
-        columns["value"] = edges[2]
-    return store.put_segment(loop, partition, iteration, "topology", columns)
 
 
 def put_adjacency(

@@ -162,7 +162,6 @@ class Graph:
         self.string_broadcast: Any = None
         self._lock = threading.RLock()  # what several threads use is loaded once
         self._workers: Workers | None = None
-        self._borrows = False  # the workers are another graph's
         self._initial: dict[tuple[type, ...], Any] = {}
         self.may_be_empty = False
         shared_memory.claim(application)
@@ -377,10 +376,6 @@ class Graph:
                 self._infos[variant] = self._load(variant, workers)
             return self._infos[variant]
 
-    def use_workers(self, workers: Workers) -> None:
-        """Have partitions where those of another graph are, which outlives this one."""
-        self._workers, self._borrows = workers, True
-
     @property
     def workers(self) -> Workers:
         """Where the partitions are, so that tasks run there.
@@ -388,7 +383,7 @@ class Graph:
         If an executor was lost, there are new ones, and the graph is loaded again when needed.
         """
         with self._lock:
-            if self._workers is not None and not self._borrows and not self._workers.whole():
+            if self._workers is not None and not self._workers.whole():
                 self.unpersist()
             if self._workers is None:
                 self._workers = self.transport.workers(self.partitions)
@@ -457,10 +452,6 @@ class Graph:
         names = self.string_broadcast
         reports = load(self.transport, workers, self._edges, spec, vertices, names)
         return spec, reports, kinds
-
-    def use_placement(self, other: Graph, placement: Any = None) -> None:
-        """Place vertices as another graph does, or as a broadcast of a `Placement` says."""
-        self.partitioner, self.placement = other.partitioner, placement or other.placement
 
     @property
     def placed(self) -> bool:
@@ -610,7 +601,7 @@ class Graph:
             multi=self.multi,
             partitions=self.partitions,
         )
-        graph.use_placement(self)
+        graph.partitioner, graph.placement = self.partitioner, self.placement
         graph.may_be_empty = self.may_be_empty
         if self.string_table is not None:
             graph.use_string_ids(self.string_table)
@@ -620,7 +611,7 @@ class Graph:
         """Free the memory of all variants; they are loaded again when needed."""
         self.forget(self.key)
         self._infos.clear()
-        if self._workers is not None and not self._borrows:
+        if self._workers is not None:
             self._workers.close()
             self._workers = None
 
