@@ -14,8 +14,8 @@ from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
 from vertexsdk.engine import batch_run
-from vertexsdk.engine._run_driver import LostPartitionError, RunDriver
-from vertexsdk.errors import StateError
+from vertexsdk.engine._run_driver import RunDriver
+from vertexsdk.errors import LostError, StateError
 from vertexsdk.state import FullError, Manifest, SegmentRef, Store, open_store, version_writer
 from vertexsdk.state.version_writer import Committer, Writer, changed_rows
 
@@ -240,7 +240,7 @@ def test_what_was_acknowledged_before_a_worker_was_lost_stays(
         nonlocal calls
         calls += 1
         if calls in (6, 13):  # in the midst of two tries of three
-            raise LostPartitionError("an executor was lost")
+            raise LostError("an executor was lost")
         return hop(*given)
 
     def recorded(*given: Any) -> Any:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from vertexsdk import Graph, InputError, MainLoop, Min, RunError, Vertex, inf, run, state
 from vertexsdk.algorithms import ConnectedComponents, LabelPropagation, PageRank, ShortestPaths
 from vertexsdk.engine.engine import QUIET, Budget, Command
+from vertexsdk.errors import LostError
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Delta
 from vertexsdk.state import FencedError, FullError, StateError, Store, open_store
@@ -228,7 +229,7 @@ def test_a_lost_engine_is_made_again(
         assert components(main) == dict.fromkeys([1, 2, 3, 5], 1)
 
         def lost(*_: Any) -> None:
-            raise RunError("an executor was lost, again and again")
+            raise LostError("an executor was lost, again and again")
 
         monkeypatch.setattr(type(first), "execute", lost)
         with pytest.raises(RunError, match="again and again"):

@@ -11,15 +11,11 @@ from vertexsdk.engine._statistics import RunStatistics
 from vertexsdk.engine.bounded._rounds import Rounds, end_block
 from vertexsdk.engine.progress import ProgressBar
 from vertexsdk.engine.task import RunCommand, RunReport
-from vertexsdk.errors import RunError
+from vertexsdk.errors import LostError, RunError
 from vertexsdk.state.version_writer import Committer
 from vertexsdk.transport.transport import Exchange
 
 SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
-
-
-class LostPartitionError(RunError):
-    """A worker lost what it held; the run starts over."""
 
 
 class RunDriver:
@@ -138,21 +134,15 @@ class RunDriver:
         """Run one hop on all partitions.
 
         Raises:
-            LostPartitionError: a worker has lost what it held.
+            LostError: a worker has lost what it held.
         """
         via = self._via
         if via == "auto":  # about as many bytes as in the hop before
             via = "shuffle" if self.tally.last_bytes > SHUFFLE else "driver"
-        try:
-            raw = self.exchange.hop(command, via=via)
-        except RunError as error:
-            if "partitions reported" in str(error):
-                raise LostPartitionError(str(error)) from error
-            raise
-        reports: list[RunReport] = [pickle.loads(r) for r in raw]
+        reports: list[RunReport] = [pickle.loads(r) for r in self.exchange.hop(command, via=via)]
         for r in reports:
             if r.lost:
-                raise LostPartitionError(r.lost)
+                raise LostError(r.lost)
         if self.exchange.times is not None:
             self.tally.spent.hop(self.exchange.times, [r.seconds for r in reports])
         # With one partition nothing is exchanged after an iteration.

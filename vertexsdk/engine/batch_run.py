@@ -14,14 +14,14 @@ from vertexsdk.arrays.json_values import as_json
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, class_numbers, shape_of, shippable
 from vertexsdk.engine._precompile import compile_plan
-from vertexsdk.engine._run_driver import LostPartitionError, RunDriver
+from vertexsdk.engine._run_driver import RunDriver
 from vertexsdk.engine._statistics import PendingVersion, RunStatistics
 from vertexsdk.engine.bounded._auto_bound import BoundChoice, choose
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.engine.progress import ProgressBar
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.engine.task import HopTask, make_master
-from vertexsdk.errors import InputError, RunError
+from vertexsdk.errors import InputError, LostError, RunError
 from vertexsdk.graph.graph import Graph, VariantInfo
 from vertexsdk.program.analysis.delay_bound import by_blocks, why_synchronous
 from vertexsdk.program.program import Program
@@ -108,8 +108,7 @@ class Run:
                 self._iterate(plan, info, store)
                 return
             except RunError as error:
-                lost = isinstance(error, LostPartitionError) or "executor was lost" in str(error)
-                if not lost:
+                if not isinstance(error, LostError):
                     raise
                 if attempt == TRIES - 1:
                     raise RunError(

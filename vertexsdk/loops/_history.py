@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("vertexsdk")
 
 _LOGGED = 1 << 20  # changes in the log that make a checkpoint, or a quarter of the edges if more
-_LOST = "an executor was lost"
 _TRIES = 3
 _LONG = 8  # when a loop is closed, this fraction of a checkpoint's changes makes one
 _PRUNE = 64  # commits, at least, between deletions of old versions
@@ -338,9 +337,7 @@ class LoopHistory:
                 raise
             except BaseException as error:
                 self._stale = True
-                lost = isinstance(error, LostError)
-                lost |= isinstance(error, RunError) and _LOST in str(error)
-                if not retries or not lost:
+                if not retries or not isinstance(error, LostError):
                     raise
                 _log.warning("%s: %s; restoring from the store", self.loop, first_line(error))
                 self.recover()

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from vertexsdk.errors import RunError
+from vertexsdk.errors import LostError, RunError
 from vertexsdk.transport.jvm import Jvm, spark_failure
 
 BUSY_WAIT = "1h"
@@ -60,7 +60,7 @@ def watched(jvm: Jvm, hosts: frozenset[str]) -> Iterator[None]:
     except RunError as error:
         if not gone:
             raise
-        raise RunError(f"an executor was lost: {', '.join(gone)} has none any more") from error
+        raise LostError(f"an executor was lost: {', '.join(gone)} has none any more") from error
 
 
 def _look(

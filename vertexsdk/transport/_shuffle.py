@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vertexsdk.errors import RunError
+from vertexsdk.errors import LostError
 from vertexsdk.transport.jvm import JavaObject, Jvm
 from vertexsdk.transport.wire import Bundle, Frames, ToShuffle
 
@@ -19,7 +19,7 @@ def to_partition(key: int) -> int:
 
 def _lost(partition: int, records: object) -> Iterator[tuple[int, Bundle]]:
     """Replace the lineage of a finished shuffle; Spark runs this if its blocks were lost."""
-    raise RunError("an executor was lost with its messages; run again from the last version")
+    raise LostError("an executor was lost with its messages; run again from the last version")
 
 
 class Shuffle:

@@ -21,7 +21,7 @@ from py4j.protocol import Py4JError
 from pyspark.accumulators import _accumulatorRegistry
 from pyspark.serializers import Serializer
 
-from vertexsdk.errors import RunError
+from vertexsdk.errors import LostError
 from vertexsdk.transport._shuffle import Shuffle, to_partition
 from vertexsdk.transport.jvm import JavaObject
 from vertexsdk.transport.locality import Anchor
@@ -151,7 +151,7 @@ class JobExchange:
             else:
                 sent[destination].append(bundle)
         if len(reports) != self.partitions:
-            raise RunError(f"{len(reports)} of {self.partitions} partitions reported; run again")
+            raise LostError(f"{len(reports)} of {self.partitions} partitions reported; run again")
         bundles = [bundle for row in sent for bundle in row]
         self._replace_blocks(None if all(map(Bundle.is_empty, bundles)) else bundles)
         return reports
@@ -172,7 +172,7 @@ class JobExchange:
         try:
             if len(reported) != self.partitions:
                 count = f"{len(reported)} of {self.partitions}"
-                raise RunError(f"{count} partitions reported; run again")
+                raise LostError(f"{count} partitions reported; run again")
             reports = [outcome(*reported[p]) for p in range(self.partitions)]
         except BaseException:
             shuffle.free()

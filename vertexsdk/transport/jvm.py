@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.serializers import Serializer
 from pyspark.util import _load_from_socket
 
-from vertexsdk.errors import RunError
+from vertexsdk.errors import LostError, RunError
 from vertexsdk.transport.wire import Frames
 
 JavaObject = Any
@@ -114,13 +114,18 @@ class Jvm:
         return self._python_rdd.valueOfPair(pairs)
 
 
+_LOST = "vertexsdk.errors.LostError: "  # how a worker's traceback ends
+
+
 @contextlib.contextmanager
 def spark_failure() -> Iterator[None]:
     """Turn Spark's exceptions into a `RunError` of one line, with the full text in its notes."""
     try:
         yield
     except (Py4JError, PySparkException, ConnectionError, EOFError) as error:
-        run_error = RunError(_reason(_causes(error)))
+        reason = _reason(_causes(error))
+        lost = reason.startswith(_LOST)
+        run_error = LostError(reason.removeprefix(_LOST)) if lost else RunError(reason)
         with contextlib.suppress(Exception):  # the text comes from a JVM which may have died
             run_error.add_note(str(error))
         raise run_error from None

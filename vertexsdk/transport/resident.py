@@ -24,7 +24,7 @@ import zmq
 from py4j.protocol import Py4JError
 
 from vertexsdk.arrays import shared_memory
-from vertexsdk.errors import InputError, RunError
+from vertexsdk.errors import InputError, LostError, RunError
 from vertexsdk.transport._channels import Keys, context, disconnected, join, local_address, split
 from vertexsdk.transport._resident_worker import serve
 from vertexsdk.transport._shared_value import pickled_by_value
@@ -147,7 +147,7 @@ class Launch:
         if self._ended.is_set() and self._failure is None:
             reason = f"it had no command for {IDLE_SECONDS:.0f} s"
         self.close(wait=0.0)
-        return RunError(f"{_LOST}: {reason}" if self._routes else reason)
+        return LostError(f"{_LOST}: {reason}") if self._routes else RunError(reason)
 
     def ask(self, kind: bytes, *parts: bytes) -> list[tuple[Any, bytes]]:
         """Send a message to every processor; return the stamp and the report of each.
@@ -163,7 +163,7 @@ class Launch:
             )
         with self._lock:
             if self._closed:
-                raise RunError(f"{_LOST}: its launch has ended")
+                raise LostError(f"{_LOST}: its launch has ended")
             while self._dropped:
                 self._send([b"0", b"drop", self._dropped.popleft()])
             number = str(next(self._numbers)).encode()

@@ -28,7 +28,7 @@ from vertexsdk.engine.events._commands import EventsCommand, EventsReport, maste
 from vertexsdk.engine.events._event_changes import EventBatch, sorted_names
 from vertexsdk.engine.events._records import Chain
 from vertexsdk.engine.events._resident_versions import Position, VersionPool
-from vertexsdk.errors import InputError, RunError
+from vertexsdk.errors import InputError, LostError
 from vertexsdk.graph.changes.changes import ADD, COUNTS
 from vertexsdk.graph.changes.deltas import Deltas
 from vertexsdk.graph.checkpoint import put_names
@@ -188,7 +188,7 @@ class EventsEngine(CanReadLoop):
         reports: list[EventsReport] = [pickle.loads(r) for r in self._hops.hop(order, via=via)]
         lost = next((r.lost for r in reports if r.lost), None)
         if lost is not None:
-            raise RunError(f"{lost}; {_GONE}")
+            raise LostError(f"{lost}; {_GONE}")
         self._sent = sum(r.bytes for r in reports)
         alone = len(at.chains) == 1
         self._counted["hops"] += 1 if alone else max(len(reports[0].history), 1)

@@ -33,7 +33,7 @@ from vertexsdk.engine.loop._commands import (
 )
 from vertexsdk.engine.loop._loop_task import LoopTask
 from vertexsdk.engine.phases import PhaseTimer
-from vertexsdk.errors import InputError, LostError, RunError, VertexError
+from vertexsdk.errors import InputError, LostError, VertexError
 from vertexsdk.graph.checkpoint import put_names
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.name_codes import NameCodes, code_step
@@ -286,7 +286,7 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         reports = [pickle.loads(report) for report in self._exchange.hop(command)]
         report = LoopReport.total(reports)
         if report.lost:
-            raise RunError(f"an executor was lost: {report.lost}; resume the loop from its store")
+            raise LostError(f"an executor was lost: {report.lost}; resume the loop from its store")
         self._version = report.version
         if self._exchange.times is not None:
             self.phases.hop(self._exchange.times, [r.seconds for r in reports])
