@@ -244,3 +244,18 @@ def test_strict_takes_in_nothing_of_a_batch_with_an_absent_edge() -> None:
     assert live.last.absent == [1]
     assert live.answer()[4] == {"component": 3}
     live.close()
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_shares_add_up_to_one_after_changes(partitions: int) -> None:
+    """What they add up to would be wrong for long: it comes right by the damping alone."""
+    edges = [(k, (7 * k + 3) % 40) for k in range(30)]  # 30 to 39 have no edges out
+    params = {"epsilon": 1e-12}
+    live = LiveInProcess(program(PageRank), edges, params=params, partitions=partitions)
+    live.answer()
+    live.take([("+", 33, 1), ("+", 35, 34), ("-", 2, 17), ("+", 5, 50), ("+", 51, 35)])
+    live.take([("-", 35, 34), ("+", 36, 2), ("+", 17, 2), ("+", 50, 36)])
+    for _ in range(3):
+        ranks = [row["rank"] for row in live.answer(1).values()]
+        assert sum(ranks) == pytest.approx(1.0, abs=1e-11)
+    live.close()

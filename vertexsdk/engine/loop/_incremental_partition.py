@@ -285,6 +285,7 @@ class IncrementalPartition:
         begun = bool(meta["begun"])
         if self.alone and not len(edits):
             return counts, absent, 0
+        contributed = self._contributions(edits) if begun else {}
         rows, fresh = self.graph.edit(changes)
         self.refresh_topology()
         touched = 0
@@ -299,7 +300,9 @@ class IncrementalPartition:
             if meta["falling"]:
                 self.restart(MESSAGES_WORSE)
             else:
-                touched = yield from self._propagate_edits(fresh, rows, total, before)
+                for name, new in self._contributions(edits, fresh).items():
+                    contributed[name] = new - contributed[name]
+                touched = yield from self._propagate_edits(fresh, rows, total, before, contributed)
         meta["settled"] = False
         new = self.graph.tidy()
         if new is not None:
@@ -310,8 +313,45 @@ class IncrementalPartition:
         self.refresh_topology()
         return counts, absent, touched
 
+    def _contributions(self, edits: Edits, fresh: Array | None = None) -> dict[str, Any]:
+        """What vertices at edges that change contribute to the sums which gather reads.
+
+        They gather what they have gathered already, and their states are taken back. What differs
+        after the edits, as it depends on targets, is what these sums are wrong by; it would fade
+        more slowly than all else.
+
+        Args:
+            fresh: vertices which came, and have contributed nothing.
+        """
+        program, a = self.plan.program, self.arena
+        names = program.aggregators.keys() - program.classes[0].facts.converged_reads
+        sums = [n for n in sorted(names) if program.aggregators[n].kind == "sum"]
+        if self.comparing or not self.plan.always or not sums or "gathered" not in a.meta:
+            return {}
+        places = distinct(np.concatenate([edits.row, edits.key]), self.graph.index.n)
+        places = self.mirrors.local(places[a["alive"][places] != 0])
+        if fresh is not None:
+            places = places[~np.isin(places, fresh)]
+        gathered = np.zeros(len(places), np.bool_)  # others begin with these defaults
+        for name, f in program.states().items():
+            gathered |= self.v.states[name][places] != f.default
+        places = places[gathered]
+        into = {k: x.identity for k, x in program.aggregators.items()}
+        states = {name: column[places] for name, column in self.v.states.items()}
+        aggregates, self.methods.num_vertices = a.meta["gathered"]  # as in the last iteration
+        self.methods.gather(self._scope(1, aggregates, into), places)
+        self.methods.num_vertices = self.all_vertices
+        for name, column in self.v.states.items():
+            column[places] = states[name]
+        return {name: into[name] for name in sums}
+
     def _propagate_edits(
-        self, fresh: Array, rows: Edits, total: PartitionEnd, before: int
+        self,
+        fresh: Array,
+        rows: Edits,
+        total: PartitionEnd,
+        before: int,
+        contributed: dict[str, Any],
     ) -> Steps[int]:
         """Have messages and state follow changes of edges which have been made.
 
@@ -320,9 +360,11 @@ class IncrementalPartition:
             rows: edits of out-rows.
             total: of the changes of all partitions.
             before: how many vertices all partitions had.
+            contributed: how much more vertices here contribute to aggregates.
         """
         level = self._tick()
         end = self._end()
+        end.progress.aggregates |= contributed
         self._begin(fresh, level, end.progress)
         without_value = self._mirrors_without_value(rows)
         known = rows.where(~np.isin(rows.row, fresh)) if len(fresh) else rows
@@ -509,8 +551,6 @@ class IncrementalPartition:
         if sums and meta["begun"] and pace.slower:
             self.restart(pace.reason)
         warm = bool(meta["begun"])
-        if warm and sums:
-            yield from self._update_aggregates()
         master = self._master()
         while True:
             ends = partial(_ends, master.iteration, master)
@@ -540,27 +580,6 @@ class IncrementalPartition:
                 return
             if total.late:
                 return
-
-    def _update_aggregates(self) -> Steps[None]:
-        """Have aggregates that gather reads be those of the graph as it is now.
-
-        All vertices gather, and their states are taken back: only what they contribute stays.
-        """
-        program = self.plan.program
-        if (
-            not self.plan.always
-            or not program.aggregators.keys() - program.classes[0].facts.converged_reads
-        ):
-            return
-        end, v = self._end(), self.v
-        self.delivery.settle(v.msg, v.agg)
-        states = {name: column.copy() for name, column in v.states.items()}
-        scope = self._scope(1, self.aggregates, end.progress.aggregates)
-        self.methods.gather(scope, self.graph.everyone())
-        for name, column in v.states.items():
-            column[...] = states[name]
-        _, total = yield from self.exchange(end)
-        self.aggregates = dict(total.progress.aggregates)
 
     def _master(self) -> Master:
         master = make_master(self.plan, self.all_vertices)
@@ -639,6 +658,7 @@ class IncrementalPartition:
             self._check_unsupported(todo, senders)
         a["dirty"][senders] = 1
         a.resize("pending", 0)
+        a.meta["gathered"] = [to_scalars(aggregates), self.methods.num_vertices]
         progress.updates, progress.changed = len(todo), len(senders)
         if self.plan.always and not self.comparing:
             if a.meta["unsent"]:
