@@ -305,6 +305,28 @@ def test_an_algebra_of_ones_own(execute: Any) -> None:
     assert execute(Product, [(1, 3), (2, 3), (1, 2)], "result_")[0] == {1: 1.0, 2: 1.5, 3: 3.75}
 
 
+class Nearest(Vertex):
+    """The least (steps, id) of a vertex that leads here."""
+
+    nearest: tuple = state((9, 9))
+    messages = Algebra(tuple, combine=min, identity=(9, 9), samples=[(1, 2), (1, 3), (2, 1)])
+
+    def gather(self, iteration, source, delta):
+        self.nearest = min((0, self.id), delta.value) if self.id < 3 else delta.value
+
+    def scatter(self, iteration):
+        if self.nearest < (9, 9):
+            self.emitAll((self.nearest[0] + 1, self.nearest[1]))
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_messages_may_be_tuples(partitions: int) -> None:
+    runs = InProcess(Program(Nearest), [(1, 3), (2, 3), (3, 4)])
+    got = runs.run({}, partitions=partitions, compiled=False)[0]
+    nearest = {v: row["nearest"] for v, row in got.items()}
+    assert nearest == {1: (0, 1), 2: (0, 2), 3: (1, 1), 4: (2, 1)}
+
+
 class Ask(Vertex):
     """Users say 1 to items; items say 100 to users."""
 

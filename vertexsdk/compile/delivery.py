@@ -39,7 +39,7 @@ def filled(count: int, algebra: Algebra) -> Array:
     """Return `count` messages, all the identity: (count,), or (count, size) for vectors."""
     shape = (count,) if algebra.size is None else (count, algebra.size)
     array: Array = np.empty(shape, algebra.dtype)
-    array[...] = algebra.identity
+    array.fill(algebra.identity)  # which may be a tuple
     return array
 
 
