@@ -88,6 +88,22 @@ def test_loop_and_adapt(partitions: int, compiled: Any, monkeypatch: pytest.Monk
         assert rows == wanted(sees, forked), (sees, forked)
 
 
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_branches_of_an_earlier_version_and_of_what_was_merged(partitions: int) -> None:
+    a, b = zip(*EDGES, strict=True)
+    graph = vertexsdk.Graph.from_arrays(a, b, partitions=partitions)
+    url = f"memory://earlier-branch-work-{partitions}"
+    with vertexsdk.MainLoop(Work, graph, backend=url, compiled=False) as main:
+        with main.fork("earlier", at=main.iteration) as branch, closing(branch.result()) as result:
+            assert dict(result.rows()) == wanted("earlier", True)
+        with main.fork("what-if") as branch, closing(branch.result()) as result:
+            assert dict(result.rows()) == wanted("what-if", True)
+            branch.merge()
+        for name, at in (("newest", None), ("merged", main.iteration)):
+            with main.fork(name, at=at) as branch, closing(branch.result()) as result:
+                assert dict(result.rows()) == wanted(name, True)
+
+
 @pytest.mark.parametrize("strings", [False, True])
 def test_on_spark(spark: SparkSession, strings: bool) -> None:
     name: Any = (lambda v: f"v{v:02}") if strings else int

@@ -376,6 +376,8 @@ class LoopHistory:
                     store.delete(name)
                     raise
                 current, log = (manifest, Ledger.read(manifest)), self._log_of(manifest, store)
+            if isinstance(engine, CanReadLoop) and engine.reads_loop:
+                current = current[0], replace(current[1], exact=False)  # its answer may be another
             fork = LoopHistory(self.config, store, name, engine, current, log)
             fork._iteration = self._iteration if at is None else 0
             fork._branch = True

@@ -161,6 +161,7 @@ class LoopTask:
             live.refresh()
         if live.arena.version != command.version:
             raise LostError(f"the graph is at version {live.arena.version}, not {command.version}")
+        live.plan = self.plan  # a loop that was loaded becomes a branch, see `CanReadLoop.enter`
         return live
 
     def _create(self, partition: int, create: CreatePartition) -> Steps[LoopPartition]:
