@@ -12,6 +12,7 @@ The next store to be created removes directories whose owner has died, by whatev
 from __future__ import annotations
 
 import os
+import threading
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from vertexsdk.arrays import shared_memory
@@ -21,6 +22,7 @@ from vertexsdk.state.errors import StateInputError
 
 _MIN_FREE = 1 << 30  # bytes that must be free in memory: a container's default is 64 MiB
 _owned: dict[tuple[int, str], str] = {}  # directories by process and name
+_lock = threading.Lock()
 
 
 class MemoryBackend(LmdbBackend):
@@ -59,13 +61,14 @@ class MemoryBackend(LmdbBackend):
 
 def _directory(name: str, create: bool) -> str:
     owner = os.getpid()  # a fork has stores of its own
-    if (owner, name) not in _owned:
-        if not create:
-            raise StateInputError(
-                f"memory://{name} is not in this process: it ends with the process that made it; "
-                "use lmdb:///path to keep results"
-            )
-        run = shared_memory.application(f"memory-{owner}-{len(_owned)}")
-        _owned[owner, name] = str(shared_memory.directory(f"{run}/store", _MIN_FREE))
-        shared_memory.release_at_exit(run)
-    return _owned[owner, name]
+    with _lock:
+        if (owner, name) not in _owned:
+            if not create:
+                raise StateInputError(
+                    f"memory://{name} is not in this process: it ends with the process that made "
+                    "it; use lmdb:///path to keep results"
+                )
+            run = shared_memory.application(f"memory-{owner}-{len(_owned)}")
+            _owned[owner, name] = str(shared_memory.directory(f"{run}/store", _MIN_FREE))
+            shared_memory.release_at_exit(run)
+        return _owned[owner, name]

@@ -13,8 +13,10 @@ base, and there are at most `MAX_DELTAS` of them.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -59,8 +61,17 @@ class _LastSegment:
     layers: DeltaLayers
 
 
+@dataclass(slots=True)
+class _OpenStore:
+    """A store, and how many use it now."""
+
+    store: Store
+    users: int = 0
+
+
 _last_segments: dict[tuple[str, int], _LastSegment] = {}  # by (run, partition)
-_stores: dict[str, Store] = {}  # by run, as the directory may be another one in the next
+_stores: dict[str, _OpenStore] = {}  # by run, as the directory may be another one in the next
+_lock = threading.Lock()  # of both: runs without Spark may be in threads of one process
 
 
 class Writer:
@@ -82,7 +93,8 @@ class Writer:
         committed: str | None,
     ) -> None:
         self._place, self._address, self._loop = (run, partition), store, loop
-        before = _last_segments.get(self._place)
+        with _lock:
+            before = _last_segments.get(self._place)
         self._before = before if before and before.attempt == committed else None
         self._thread: ThreadPoolExecutor | None = None
         self._waiting: dict[int, Future[SegmentRef | None]] = {}
@@ -139,25 +151,34 @@ class Writer:
         else:
             ref = self._put(iteration, "base", columns)
         self._before = _LastSegment(ref.key.attempt, columns, layers or DeltaLayers())
-        for place in [k for k in _last_segments if k[0] != self._place[0]]:
-            del _last_segments[place]  # of an earlier run
-        _last_segments[self._place] = self._before
+        with _lock:
+            for place in [k for k in _last_segments if k[0] != self._place[0]]:
+                del _last_segments[place]  # of an earlier run
+            _last_segments[self._place] = self._before
         return ref
 
     def _put(self, iteration: int, kind: Any, columns: Columns) -> SegmentRef:
         run, partition = self._place
         assert self._address is not None
-        store = store_of_run(run, self._address)
-        return store.put_segment(self._loop, partition, iteration, kind, columns)
+        with store_of_run(run, self._address) as store:
+            return store.put_segment(self._loop, partition, iteration, kind, columns)
 
 
-def store_of_run(run: str, address: str | Address) -> Store:
-    """The store of a run, opened once by each process."""
-    if run not in _stores:
-        for other in list(_stores):
-            _stores.pop(other).close()
-        _stores[run] = _open_with_retry(address)
-    return _stores[run]
+@contextlib.contextmanager
+def store_of_run(run: str, address: str | Address) -> Iterator[Store]:
+    """The store of a run, opened once by each process; those of other runs close when unused."""
+    with _lock:
+        if run not in _stores:
+            for other in [r for r, opened in _stores.items() if not opened.users]:
+                _stores.pop(other).store.close()
+            _stores[run] = _OpenStore(_open_with_retry(address))
+        opened = _stores[run]
+        opened.users += 1
+    try:
+        yield opened.store
+    finally:
+        with _lock:
+            opened.users -= 1
 
 
 def _open_with_retry(address: str | Address) -> Store:

@@ -114,11 +114,11 @@ class LoopTask:
             self._write(live, report)
             report.seconds["commit"] = time.perf_counter() - clock
         if command.topology and self.plan.store is not None:
-            store = store_of_run(self.plan.run, self.plan.store)
             edges = live.graph.own_edges()
-            report.segments.append(
-                put_adjacency(store, self.plan.loop, partition, live.clock, edges)
-            )
+            with store_of_run(self.plan.run, self.plan.store) as store:
+                report.segments.append(
+                    put_adjacency(store, self.plan.loop, partition, live.clock, edges)
+                )
         report.restarted = str(arena.meta["restarted"])
         report.aggregates = dict(live.aggregates)
         report.clock, report.vertices = live.clock, live.graph.vertices
@@ -189,16 +189,17 @@ class LoopTask:
             return decode(changes, trusted=True)[0]
         if self.plan.store is None:
             raise RunError("a segment without a store")
-        table = store_of_run(self.plan.run, self.plan.store).table(changes)
-        return {name: table.column(name) for name in ("kind", "source", "target", "value")}
+        with store_of_run(self.plan.run, self.plan.store) as store:
+            table = store.table(changes)
+            return {name: table.column(name) for name in ("kind", "source", "target", "value")}
 
     def _write(self, live: LoopPartition, report: LoopReport) -> None:
         written = live.written()
         if written is None or self.plan.store is None:
             return
         kind, columns = written
-        store = store_of_run(self.plan.run, self.plan.store)
         kind_: Any = kind
-        report.segments = [
-            store.put_segment(self.plan.loop, live.graph.partition, live.clock, kind_, columns)
-        ]
+        with store_of_run(self.plan.run, self.plan.store) as store:
+            report.segments = [
+                store.put_segment(self.plan.loop, live.graph.partition, live.clock, kind_, columns)
+            ]
