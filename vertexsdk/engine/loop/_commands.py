@@ -42,6 +42,7 @@ class LoopCommand:
     iterate: bool = False
     seconds: float = 1.0
     iterations: int | None = None
+    done: int = 0  # iterations of earlier jobs, which a task that has not got them makes again
     write: bool = False
     last: bool = True
     fork: str | None = None

@@ -179,7 +179,7 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         limit: float,
     ) -> LoopCommand:
         """The next job's share of a budget, at most `limit` seconds."""
-        job = replace(job, version=self._version)
+        job = replace(job, version=self._version, done=work.iterations)
         if budget is None:
             return job
         seconds, last = limit, False

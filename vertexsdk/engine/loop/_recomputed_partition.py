@@ -109,22 +109,24 @@ class RecomputedPartition:
     def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
         """Iterate, from `init` after changes; where nothing has changed the answer stands."""
         meta, work = self.arena.meta, report.work
+        most, again = command.iterations, 0
         report.warm = False
         if meta["settled"]:
             work.reason, work.quiet = "nothing changed", True
             return
         if self._iterations is None:
-            self._iterations = yield from self._begin()
+            self._iterations, again = (yield from self._begin()), command.done
         run = self._iterations
         if run is None:
             work.reason, work.quiet = "the graph has no vertex", True
             return
         before = run.iterations
-        report.failure = yield from run.run(work, command.seconds, command.iterations)
-        work.iterations = run.iterations - before
+        most = None if most is None else most + again
+        report.failure = yield from run.run(work, command.seconds, most)
+        meta["clock"] += run.iterations - before
+        work.iterations = run.iterations - before - again  # so all jobs together made as many
         report.statistics = run.statistics
         meta["aggregates"] = run.master.aggregates
-        meta["clock"] += work.iterations
         meta["unwritten"] = True
         work.reason, work.quiet = run.master.reason, run.master.reason is not None
         meta["settled"] = work.quiet
