@@ -65,6 +65,7 @@ class LmdbBackend(Backend):
         option = f"?map={map_size}" if map_size else ""
         self.location = f"lmdb://{quote(self.path)}{option}"
         self._map_size = map_size
+        self._process = os.getpid()
         self._environments: dict[str, Environment] = {}
         self._files = Files(os.path.join(self.path, "large"), self.durable)
         check_format(self.path, create, upgrade)
@@ -252,8 +253,11 @@ class LmdbBackend(Backend):
         return self._environment(f"shard-{key.partition % SHARDS:02}")
 
     def _environment(self, name: str, tables: tuple[str, ...] = ()) -> Environment:
+        if self._process != os.getpid():
+            self._environments = {}  # the parent's: `_environment` keeps them, unused
+            self._process = os.getpid()
         environment = self._environments.get(name)
-        if environment is None or environment.handle is None:  # it was the parent's, before a fork
+        if environment is None:
             environment = open_environment(
                 os.path.join(self.path, name),
                 tables=tables,

@@ -105,7 +105,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 20, 8 << 20))
 parent, iteration = None, 0
 try:
     while True:
-        columns = {"id": np.arange(7000), "value": np.full(7000, float(iteration))}
+        columns = {"id": np.arange(50_000), "value": np.full(50_000, float(iteration))}
         ref = store.put_segment("loop", 0, iteration, "base", columns)
         parent = store.commit("loop", iteration=iteration, segments=[ref], parent=parent)
         iteration += 1

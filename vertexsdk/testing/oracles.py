@@ -1,7 +1,7 @@
 """Oracles: the expected results of the built-in algorithms, by NetworkX or by definition.
 
 An oracle takes a NetworkX graph and the algorithm's parameters, and returns the expected values by
-field, then by vertex. Needs NetworkX and SciPy.
+field, then by vertex. NetworkX and SciPy are imported when an oracle is called.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from vertexsdk.program.algebra import INT_MAX
@@ -32,6 +31,8 @@ def graph_of(
         >>> sorted(graph_of([(1, 2), (2, 1), (2, 2)], undirected=True).edges)
         [(1, 2), (2, 2)]
     """
+    import networkx as nx
+
     graph = nx.Graph() if undirected else nx.DiGraph()
     graph.add_nodes_from(vertices)
     graph.add_weighted_edges_from((*edge, 1)[:3] for edge in edges)
@@ -112,12 +113,16 @@ def near(a: Any, b: Any, tolerance: float) -> bool:
 
 def sssp(graph: Any, origin: Any) -> Values:
     """Dijkstra's algorithm."""
+    import networkx as nx
+
     lengths = nx.single_source_dijkstra_path_length(graph, origin)
     return {"length": {v: float(lengths.get(v, math.inf)) for v in graph}}
 
 
 def bfs(graph: Any, origin: Any) -> Values:
     """Depths by NetworkX."""
+    import networkx as nx
+
     depths = nx.single_source_shortest_path_length(graph, origin)
     return {"depth": {v: depths.get(v, INT_MAX) for v in graph}}
 
@@ -130,6 +135,8 @@ def pagerank(
     personalise: Any = None,
 ) -> Values:
     """PageRank by NetworkX, or a number of steps by its definition."""
+    import networkx as nx
+
     jump = {v: 1.0 / len(graph) if personalise is None else float(v == personalise) for v in graph}
     if not iterations:
         ranks = nx.pagerank(graph, damping, jump, max_iter=9999, tol=1e-15, weight=None)
@@ -147,12 +154,16 @@ def pagerank(
 
 def wcc(graph: Any) -> Values:
     """Weakly connected components by NetworkX, named by their smallest vertex."""
+    import networkx as nx
+
     parts = nx.connected_components(graph.to_undirected())
     return {"component": {v: min(part) for part in parts for v in part}}
 
 
 def scc(graph: Any) -> Values:
     """Strongly connected components by NetworkX, named by their smallest vertex."""
+    import networkx as nx
+
     parts = nx.strongly_connected_components(graph.to_directed())
     return {"component": {v: min(part) for part in parts for v in part}}
 
@@ -177,6 +188,8 @@ def _most(counts: Counter[Any]) -> Any:
 
 def lcc(graph: Any) -> Values:
     """Clustering coefficients: undirected by NetworkX, directed by LDBC's definition."""
+    import networkx as nx
+
     simple = nx.Graph(graph.to_undirected())
     simple.remove_edges_from(list(nx.selfloop_edges(simple)))
     triangles = dict(nx.triangles(simple))
@@ -192,6 +205,8 @@ def lcc(graph: Any) -> Values:
 
 def kcore(graph: Any) -> Values:
     """Core numbers by NetworkX."""
+    import networkx as nx
+
     simple = nx.Graph(graph.to_undirected())
     simple.remove_edges_from(list(nx.selfloop_edges(simple)))
     return {"core": dict(nx.core_number(simple))}
