@@ -325,5 +325,5 @@ def test_a_run_and_its_result_open_the_store_once(
     graph = vertexsdk.Graph.from_arrays([1, 2], [2, 3], spark=spark)
     result = vertexsdk.run(ALGORITHMS["wcc"], graph, backend=url)
     assert result.to_dict() == {1: 1, 2: 1, 3: 1}
-    assert urls == [url]
+    assert [x for x in urls if x == url] == [url]  # other results may be closed meanwhile
     result.close()

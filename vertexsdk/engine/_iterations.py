@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import IterationStats, Master
 from vertexsdk.engine._processor import Processor
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
@@ -14,7 +13,7 @@ from vertexsdk.engine.bounded._rounds import Rounds, end_block
 from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
 from vertexsdk.engine.engine import WorkDone
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
-from vertexsdk.engine.task import arithmetic_of
+from vertexsdk.engine.task import step_partition, sweep_partition
 from vertexsdk.errors import VertexError
 from vertexsdk.program.analysis.delay_bound import by_blocks
 from vertexsdk.transport.transport import Blocks
@@ -37,11 +36,10 @@ class Iterations:
         choice: the delay bound.
     """
 
-    def __init__(
-        self, plan: Plan, processor: Processor, master: Master, choice: BoundChoice
-    ) -> None:
-        self.plan, self.processor, self.master, self.choice = plan, processor, master, choice
-        self.alone = len(plan.topologies) == 1
+    def __init__(self, processor: Processor, master: Master, choice: BoundChoice) -> None:
+        self.processor, self.master, self.choice = processor, master, choice
+        self.plan = processor.plan
+        self.alone = len(self.plan.topologies) == 1
         self._rounds: Rounds | None = None
         self._received: Blocks = []
         self.statistics: dict[str, Any] = {}
@@ -79,13 +77,7 @@ class Iterations:
         processor, master = self.processor, self.master
         if self._received:
             processor.receive(self._received)
-        end = SuperstepEnd()
-        try:
-            with arithmetic_of(self.plan):
-                end.progress = processor.step(master.iteration, master.aggregates)
-            end.vertices = processor.count
-        except VertexError as error:
-            end.failure = error
+        end = step_partition(self.plan, processor, master)
         end.late = time.monotonic() > until
         blocks = [] if self.alone or end.failure is not None else processor.blocks()
         self._received, ends = yield from end_superstep(blocks, end, self.alone)
@@ -106,14 +98,12 @@ class Iterations:
         (frontier, room), *_ = [self._rounds.start(p) for p in range(count)]
         processor.reading = master.aggregates
         end, sent = _SweepsEnd(), Blocks()
+        left = max(until - time.monotonic(), 0.0)
+        sweeps = Sweeps(processor, frontier, room, left, self.choice.patient)
         try:
-            with arithmetic_of(self.plan):
-                left = max(until - time.monotonic(), 0.0)
-                sweeps = Sweeps(processor, frontier, room, left, self.choice.patient)
-                sweeps.receive(self._received)
-                run = sweeps.run_block if blocks else sweeps.run
-                end.swept = run(lambda _, progress: end.history.append(progress))
-                sent = sweeps.outgoing()
+            end.swept, sent = sweep_partition(
+                self.plan, sweeps, self._received, end.history, in_blocks=blocks
+            )
         except VertexError as error:
             end.failure = error
         end.late = time.monotonic() > until

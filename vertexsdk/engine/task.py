@@ -24,7 +24,7 @@ from vertexsdk.program.program import new_driver
 from vertexsdk.program.vertex import Aggregates
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import Writer
-from vertexsdk.transport.transport import DRIVER
+from vertexsdk.transport.transport import DRIVER, Blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,34 @@ def arithmetic_of(plan: Plan) -> Iterator[None]:
         ) from error
 
 
+def step_partition(plan: Plan, processor: Any, master: Master) -> SuperstepEnd:
+    """Run the master's next iteration on a partition; return what it tells the others."""
+    end = SuperstepEnd()
+    try:
+        with arithmetic_of(plan):
+            end.progress = processor.step(master.iteration, master.aggregates)
+        end.vertices = processor.count
+    except VertexError as error:
+        end.failure = error
+    return end
+
+
+def sweep_partition(
+    plan: Plan, sweeps: Sweeps, blocks: Blocks, history: list[IterationStats], *, in_blocks: bool
+) -> tuple[SweepReport, Blocks]:
+    """Take in blocks and sweep; return what was done, and the blocks for other partitions.
+
+    Args:
+        history: takes the progress of each sweep.
+        in_blocks: see `delay_bound.by_blocks`.
+    """
+    with arithmetic_of(plan):
+        sweeps.receive(blocks)
+        run = sweeps.run_block if in_blocks else sweeps.run
+        swept = run(lambda _, progress: history.append(progress))
+        return swept, sweeps.outgoing()
+
+
 _kept: dict[tuple[str, int], tuple[int, Any]] = {}  # (run, partition) -> version, processor
 
 
@@ -193,11 +221,7 @@ class HopTask:
         master = make_master(self.plan, command.num_vertices)
         master.iteration, master.aggregates = command.iteration, command.aggregates
         while True:
-            end = SuperstepEnd()
-            try:
-                end.progress, end.vertices = self._step(processor, master), processor.count
-            except VertexError as error:
-                end.failure = error
+            end = step_partition(self.plan, processor, master)
             end.late = time.monotonic() - began > command.seconds
             last = len(report.history) + 1 == command.most
             single = not alone and (last or not self.plan.resident)
@@ -240,17 +264,11 @@ class HopTask:
         sweeps = Sweeps(
             processor, command.iteration, command.bound, command.seconds, command.patient
         )
-        with arithmetic_of(self.plan):
-            sweeps.receive(blocks)
-            run = sweeps.run_block if command.blocks else sweeps.run
-            report.swept = run(lambda _, progress: report.history.append(progress))
-            report.version += 1
-            return sweeps.outgoing()
-
-    def _step(self, processor: Any, master: Master) -> IterationStats:
-        with arithmetic_of(self.plan):
-            progress: IterationStats = processor.step(master.iteration, master.aggregates)
-            return progress
+        report.swept, sent = sweep_partition(
+            self.plan, sweeps, blocks, report.history, in_blocks=command.blocks
+        )
+        report.version += 1
+        return sent
 
     def _processor(self, partition: int, command: RunCommand) -> Any:
         from vertexsdk.engine._processor import Processor

@@ -25,7 +25,11 @@ def loop_engine(setting: Setting) -> LoopEngine:
     Raises:
         InputError: parameters or options that do not fit the graph.
     """
-    vertices = _named(setting)
+    return _engine_with(setting, _named(setting))
+
+
+def _engine_with(setting: Setting, vertices: VertexInput | None) -> LoopEngine:
+    """Return the engine of a graph with these vertices; where there is none, free the graph."""
     graph = setting.graph.with_vertices(vertices)
     engine = None
     try:
@@ -42,9 +46,8 @@ def _taken_over(setting: Setting, graph: Graph, vertices: VertexInput | None) ->
     info = graph.materialise(("out", program.value_dtype, "combined"))
     if info.string_ids and _integers_but_for_parameters(setting, graph):
         named = [integer_id(x) for x in program.named_vertices(setting.params).values()]
-        vertices = with_ids(setting.graph.vertex_input, named)
         graph.unpersist()
-        return _taken_over(setting, setting.graph.with_vertices(vertices), vertices)
+        return _engine_with(setting, with_ids(setting.graph.vertex_input, named))
     run = Run(
         program, graph, replace(setting.options, progress=False), params=setting.params,
         backend=setting.backend, loop=setting.loop,

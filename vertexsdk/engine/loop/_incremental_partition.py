@@ -46,7 +46,7 @@ Array = NDArray[Any]
 
 
 class IncrementalPartition:
-    """The vertices, edges and messages of a loop with one partition, whose graph changes.
+    """A partition of a loop that goes on from the answer before, see `LoopPartition`.
 
     Args:
         plan: of the loop; one class, messages per vertex or derived.
@@ -77,6 +77,15 @@ class IncrementalPartition:
     def methods(self) -> Methods:
         """The program's methods."""
         return methods_of(self.plan, 0, self.graph.id_codec)[0]
+
+    @cached_property
+    def sums_read(self) -> list[str]:
+        """The aggregators that are sums, and that gather reads in every iteration."""
+        program = self.plan.program
+        if self.comparing or not self.plan.always:
+            return []
+        names = program.aggregators.keys() - program.classes[0].facts.converged_reads
+        return [n for n in sorted(names) if program.aggregators[n].kind == "sum"]
 
     def create(self, new: NewPartition) -> None:
         """Begin with a graph, before iteration 0."""
@@ -264,15 +273,7 @@ class IncrementalPartition:
     def take(
         self, kind: Array, source: Array, target: Array, value: Array, *, strict: bool
     ) -> Steps[tuple[dict[str, int], list[int], int]]:
-        """Take in changes, in order; with `strict` none if one of them is absent.
-
-        Args:
-            kind, source, target, value: as those of `Changes`, ids as int64.
-
-        Returns:
-            Counts (see `edge_kernels`), the changes which were absent, and vertices touched. A
-            change is counted by the partition of its source.
-        """
+        """See `LoopPartition`."""
         meta = self.arena.meta
         changes = self.graph.resolve(kind, source, target, value)
         edits, counts, absent = changes.edits, changes.counts, changes.absent
@@ -286,7 +287,8 @@ class IncrementalPartition:
         if self.alone and not len(edits):
             return counts, absent, 0
         contributed = self._contributions(edits) if begun else {}
-        rows, fresh = self.graph.edit(changes)
+        rows, fresh, gone = self.graph.edit(changes)
+        self.arena["dirty"][gone] = 1
         self.refresh_topology()
         touched = 0
         if begun:
@@ -324,9 +326,7 @@ class IncrementalPartition:
             fresh: vertices which came, and have contributed nothing.
         """
         program, a = self.plan.program, self.arena
-        names = program.aggregators.keys() - program.classes[0].facts.converged_reads
-        sums = [n for n in sorted(names) if program.aggregators[n].kind == "sum"]
-        if self.comparing or not self.plan.always or not sums or "gathered" not in a.meta:
+        if not self.sums_read or "gathered" not in a.meta:
             return {}
         places = distinct(np.concatenate([edits.row, edits.key]), self.graph.index.n)
         places = self.mirrors.local(places[a["alive"][places] != 0])
@@ -343,7 +343,7 @@ class IncrementalPartition:
         self.methods.num_vertices = self.all_vertices
         for name, column in self.v.states.items():
             column[places] = states[name]
-        return {name: into[name] for name in sums}
+        return {name: into[name] for name in self.sums_read}
 
     def _propagate_edits(
         self,
@@ -416,7 +416,7 @@ class IncrementalPartition:
     def _update_mirrors_and_aggregates(
         self, senders: Array, end: PartitionEnd
     ) -> Steps[PartitionEnd]:
-        """As `_update_mirrors`; aggregates take in what `init` of new vertices contributed."""
+        """As `_update_mirrors`; aggregates take in what vertices contributed."""
         total = yield from self._update_mirrors(senders, end)
         self.aggregates = combine_aggregates(
             self.aggregates, total.progress.aggregates, self.plan.program.aggregators

@@ -26,11 +26,7 @@ from vertexsdk.engine.engine import (
     Engine,
     WorkDone,
 )
-from vertexsdk.engine.loop._commands import (
-    CreatePartition,
-    LoopCommand,
-    LoopReport,
-)
+from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport
 from vertexsdk.engine.loop._loop_task import LoopTask
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.errors import InputError, LostError, VertexError

@@ -1,4 +1,4 @@
-"""The task which carries out commands on an incremental partition, where it is, and reports."""
+"""The task which carries out commands on a partition of a loop, where it is, and reports."""
 
 from __future__ import annotations
 
@@ -19,11 +19,7 @@ from vertexsdk.engine._processor import load_topology
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.loop import _partition_copies as copies
 from vertexsdk.engine.loop._arena import Arena
-from vertexsdk.engine.loop._commands import (
-    CreatePartition,
-    LoopCommand,
-    LoopReport,
-)
+from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport
 from vertexsdk.engine.loop._incremental_partition import IncrementalPartition
 from vertexsdk.engine.loop._loop_partition import LoopPartition
 from vertexsdk.engine.loop._new_partition import partition_of

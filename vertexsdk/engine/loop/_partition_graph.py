@@ -34,7 +34,7 @@ class ResolvedChanges:
     Attributes:
         edits: one per edge with an end here that changes.
         counted: bool[k], which of the edits are of edges out of this partition's own vertices.
-        counts: see `edge_kernels`; a change is counted by the partition of its source.
+        counts: by the names of `COUNTS`; a change is counted by the partition of its source.
         absent: numbers of the changes, counted here, which met no edge.
     """
 
@@ -134,12 +134,16 @@ class PartitionGraph:
             absent &= own
         return ResolvedChanges(edits, mirrors.are_local(edits.row), counts, number[absent].tolist())
 
-    def edit(self, changes: ResolvedChanges) -> tuple[Edits, Array]:
-        """Make the changes; return the edits of out-rows, and the vertices that came (int32)."""
+    def edit(self, changes: ResolvedChanges) -> tuple[Edits, Array, Array]:
+        """Make the changes; return edits of out-rows, and the vertices that came, and that went.
+
+        Returns:
+            The edits, and places (int32, ascending).
+        """
         rows = changes.edits
         if len(rows):
             rows = self.adjacency.edit(rows, tuple(self.arena.meta["frozen"]), changes.counted)
-        return rows, self._update_presence(changes.edits)
+        return rows, *self._update_presence(changes.edits)
 
     def tidy(self) -> Array | None:
         """Compact rows; where most places are of vertices that went, give places anew.
@@ -176,8 +180,8 @@ class PartitionGraph:
             total += rows.array("stop")[places] - rows.array("start")[places]
         return total
 
-    def _update_presence(self, edits: Edits) -> Array:
-        """Note which vertices are there; return those which came (int32, ascending)."""
+    def _update_presence(self, edits: Edits) -> tuple[Array, Array]:
+        """Note which vertices are there; return those which came, and those which went."""
         a = self.arena
         places = distinct(np.concatenate([edits.row, edits.key]), self.index.n)
         places = self.mirrors.local(places)
@@ -187,9 +191,7 @@ class PartitionGraph:
         gone = places[was & ~there]
         a["alive"][places] = there
         a.meta["vertices"] += len(fresh) - len(gone)
-        if "dirty" in a:
-            a["dirty"][gone] = 1
-        return fresh.astype(np.int32)
+        return fresh.astype(np.int32), gone
 
     def _renumber(self) -> Array:
         """Give places to the vertices that are there, ascending by id, and to no others."""

@@ -19,12 +19,7 @@ from vertexsdk.engine.loop._new_partition import NewPartition
 from vertexsdk.engine.loop._partition_graph import PartitionGraph
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.engine.task import make_master
-from vertexsdk.graph.load.build_topology import (
-    NO_KIND,
-    Variant,
-    VertexTable,
-    build_topology,
-)
+from vertexsdk.graph.load.build_topology import NO_KIND, Variant, build_topology
 from vertexsdk.graph.topology import Topology
 
 Array = NDArray[Any]
@@ -138,16 +133,12 @@ class RecomputedPartition:
         if not total:
             return None
         processor = Processor(plan, graph.partition, total, topology, graph.id_codec)
-        return Iterations(plan, processor, make_master(plan, total), self.choice)
+        return Iterations(processor, make_master(plan, total), self.choice)
 
     def _topology(self) -> Steps[tuple[Topology, int]]:
         """The graph as a run takes it, and how many vertices all partitions have."""
         plan, graph, program = self.plan, self.graph, self.plan.program
         partition, ids = graph.partition, self.arena["ids"]
-        named = graph.in_order()
-        named = named[self.arena["named"][named]]
-        kind = self.arena["kind"][named] if len(program.classes) > 1 else None
-        vertices = VertexTable(ids[named], kind)
         placement = graph.mirrors.placement
         ghosts = "each" if plan.each else "combined"
         variant = Variant(program.direction, program.value_dtype, ghosts)
@@ -163,9 +154,10 @@ class RecomputedPartition:
         for p, block in received:
             inbound[p] = decode(block, trusted=True)[0]["id"]
         topology = build_topology(
-            rows, inbound, variant, partition=partition, placement=placement, vertices=vertices,
-            threads=plan.threads,
-        )  # fmt: skip
+            rows, inbound, variant, partition=partition, placement=placement, threads=plan.threads
+        )
+        if len(program.classes) > 1:
+            topology = replace(topology, kind=self.arena["kind"][graph.in_order()])
         if "name.code" in self.arena:
             topology = replace(topology, names=graph.names.packed(topology.ids))
         for array in topology.to_columns()[0].values():
