@@ -189,8 +189,8 @@ def test_loops_of_several_threads(tmp_path: Path) -> None:
                 answers.append(main.query().to_dict())
         return answers
 
-    before = {*_loop_task._held}
+    before = {*_loop_task._partitions}
     with ThreadPoolExecutor(6) as pool:
         for answers in pool.map(rounds, range(6)):
             assert answers == [{v: v for v in range(k + 4)} for k in range(6)]
-    assert {*_loop_task._held} <= before  # what a loop that was closed had is freed
+    assert {*_loop_task._partitions} <= before  # what a loop that was closed had is freed

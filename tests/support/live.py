@@ -33,8 +33,6 @@ from vertexsdk.transport.inprocess import InProcessExchange
 __all__ = ["LiveInProcess"]
 
 _numbers = itertools.count()
-_turns = itertools.count()
-_held: list[dict[tuple[str, int], Any]] = [{}, {}, {}]  # by worker
 
 
 class LiveInProcess:
@@ -47,8 +45,6 @@ class LiveInProcess:
         threads: of kernels.
         partitions: of the graph.
         compiled: the methods are kernels.
-        workers: processes which are given the tasks in turn, as far as what they hold goes; 0 is a
-            new one for every task.
 
     >>> from vertexsdk.algorithms import ConnectedComponents
     >>> live = LiveInProcess(Program(ConnectedComponents), [(1, 2), (3, 4)])
@@ -67,7 +63,6 @@ class LiveInProcess:
         threads: int = 1,
         partitions: int = 1,
         compiled: bool = True,
-        workers: int = 1,
     ) -> None:
         why = why_from_init(program, program.bind(params or {}), undirected=undirected)
         assert why is None, why
@@ -85,7 +80,7 @@ class LiveInProcess:
         elif plan.shape == "edge":
             plan = replace(plan, shape="derived")
         self.plan: Plan = replace(plan, program=shippable(program))
-        self.layout, self.workers, self.partitions = layout, workers, partitions
+        self.layout, self.partitions = layout, partitions
         key = f"inprocess-{os.getpid()}/live-{next(_numbers)}"
         self._begin(key, 0)
         create = CreatePartition(plan.topologies, np.array(names, np.int64))
@@ -99,7 +94,6 @@ class LiveInProcess:
 
     def job(self, **orders: Any) -> LoopReport:
         """Run one task; see `LoopCommand`."""
-        loop_task._held = _held[next(_turns) % self.workers] if self.workers else {}
         exchange = InProcessExchange(self.partitions, self.task)
         told = exchange.hop(LoopCommand(self.version, **orders))
         report = LoopReport.total([pickle.loads(block) for block in told])
@@ -123,7 +117,7 @@ class LiveInProcess:
         self.job(iterate=True, iterations=iterations, seconds=20.0)
         answer = {}
         for p in range(self.partitions):
-            live = loop_task._held[self.key, p]
+            live: Any = loop_task._partitions[self.key, p][1]
             rows = live.graph.in_order()
             ids = live.arena["ids"][rows].tolist()
             states = {name: column[rows].tolist() for name, column in live.v.states.items()}
@@ -136,14 +130,11 @@ class LiveInProcess:
         key = f"inprocess-{os.getpid()}/live-{next(_numbers)}"
         self.job(fork=key)
         made = object.__new__(LiveInProcess)
-        made.plan, made.layout, made.workers = self.plan, self.layout, self.workers
+        made.plan, made.layout = self.plan, self.layout
         made.partitions = self.partitions
         made._begin(key, 1)
         return made
 
     def close(self) -> None:
         """Free its memory."""
-        for held in _held:
-            for p in range(self.partitions):
-                held.pop((self.key, p), None)
-        shared_memory.drop(self.key)
+        self.job(end=True)

@@ -98,7 +98,6 @@ class History:
             threads=self.rng.choice([1, 2]),
             partitions=self.rng.choice([1, 2, 7]),
             compiled=self.rng.random() < 0.7,
-            workers=seed % 3,
         )
 
     def pair(self) -> tuple[int, int]:
@@ -149,7 +148,7 @@ class History:
                 fork.take(self.changes(edges))  # hypothetical
                 self.check(fork, edges)
         if forks and rng.random() < 0.5:
-            fork, edges = forks[-1]
+            fork, edges = forks.pop()
             live.job(adopt=fork.key)
             self.check(live, edges)
         for fork, edges in forks:
@@ -226,7 +225,7 @@ def test_places_of_vertices_that_went_are_given_again(monkeypatch: pytest.Monkey
     for k in range(1, 200):
         live.take([("+", k, k + 1), ("-", k - 1, k)])
     assert live.answer() == {199: {"component": 199}, 200: {"component": 199}}
-    assert loop_task._held[live.key, 0].index.n < 20
+    assert loop_task._partitions[live.key, 0][1].graph.index.n < 20
     live.close()
 
 

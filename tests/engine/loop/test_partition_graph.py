@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +29,7 @@ def values(numbers: list[int], value: str) -> Any:
     return pack([real, np.where(x == 3, NO_INT, whole)])
 
 
-def created(edges: dict[tuple[int, int], int], value: str, path: str) -> PartitionGraph:
+def created(edges: dict[tuple[int, int], int], value: str) -> PartitionGraph:
     source, target = (np.array([pair[k] for pair in edges], np.int64) for k in (0, 1))
     chunk = Chunk(source, target, values([min(x, 2) for x in edges.values()], value))
     variant = Variant("out", value)
@@ -41,7 +39,7 @@ def created(edges: dict[tuple[int, int], int], value: str, path: str) -> Partiti
         next(partition_of(topology, "directed", source[:0], None, value))
     except StopIteration as end:
         new = end.value
-    graph = PartitionGraph(Arena(Path(path), fresh=True), "directed", 0, 1, 1, {}, value)
+    graph = PartitionGraph(Arena(), "directed", 0, 1, 1, {}, value)
     graph.create(new)
     return graph
 
@@ -74,21 +72,19 @@ def test_edits_do_as_a_dictionary(
         if did in ("added", "changed"):
             model[a, b] = new
         wanted[did] += 1
-    with tempfile.TemporaryDirectory() as path:
-        graph = created(edges, value, path)
-        columns = [np.array([c[k] for c in changes], np.int64) for k in (0, 1, 2)]
-        given = values([c[3] for c in changes], value)
-        batch = graph.resolve(columns[0].astype(np.uint8), columns[1], columns[2], given)
-        assert (batch.counts, batch.absent) == (wanted, absent)
-        graph.edit(batch)
-        assert graph.vertices == len({v for pair in model for v in pair})
-        ids = graph.arena["ids"]
-        source, target, x = graph.edges()
-        assert x is not None
-        rows = zip(ids[source].tolist(), ids[target].tolist(), x.tolist(), strict=True)
-        got = {(a, b): numbers_of(x) for a, b, x in rows}
-        assert got == model
-        graph.arena.close()
+    graph = created(edges, value)
+    columns = [np.array([c[k] for c in changes], np.int64) for k in (0, 1, 2)]
+    given = values([c[3] for c in changes], value)
+    batch = graph.resolve(columns[0].astype(np.uint8), columns[1], columns[2], given)
+    assert (batch.counts, batch.absent) == (wanted, absent)
+    graph.edit(batch)
+    assert graph.vertices == len({v for pair in model for v in pair})
+    ids = graph.arena["ids"]
+    source, target, x = graph.edges()
+    assert x is not None
+    rows = zip(ids[source].tolist(), ids[target].tolist(), x.tolist(), strict=True)
+    got = {(a, b): numbers_of(x) for a, b, x in rows}
+    assert got == model
 
 
 def numbers_of(x: Any) -> tuple[Any, ...]:

@@ -196,13 +196,12 @@ class Adjacency:
         value = self.value_type if width else None
         return left_out(value), defaults(value)
 
-    def edit(self, edits: Edits, frozen: tuple[int, int], counted: Array) -> Edits:
+    def edit(self, edits: Edits, counted: Array) -> Edits:
         """Make edits of edges; return the edits of out-rows that this comes to.
 
         Args:
             counted: bool[k], which of them count in `edges`.
         """
-        self._own()
         inserted = int((edits.what == kernels.INSERT).sum())
         removed = int((edits.what == DELETE).sum())
         what = edits.what[counted]
@@ -211,9 +210,9 @@ class Adjacency:
             edits = self._net(edits)
         elif self.layout == "undirected":
             edits = _both(edits)
-        self.out.edit(edits, frozen[0])
+        self.out.edit(edits)
         if self.into is not self.out:
-            self.into.edit(edits.turned(), frozen[1])
+            self.into.edit(edits.turned())
             self.arena.meta["entries"] += inserted - removed
         else:
             self.arena.meta["entries"] += int((edits.what == kernels.INSERT).sum())
@@ -294,20 +293,6 @@ class Adjacency:
         run(start, True)
         return target, pick, reverse, lengths
 
-    def frozen(self) -> tuple[int, int]:
-        """Where the pools end: a reader of what is there now asks that all below stays."""
-        return self.out.tail, self.into.tail
-
-    def pools(self) -> set[str]:
-        """The names of the arrays which grow with the edges."""
-        return {f"{p}.{name}" for p in ("out", "in") for name in ("key", "value")}
-
-    def _own(self) -> None:
-        """Have pools of one's own, to be changed."""
-        for name in self.pools():
-            if name in self.arena:
-                self.arena.own(name)
-
     def renumber(self, places: Array, new: Array) -> None:
         """Keep the vertices at `places` only, in this order; `new` has their places by old ones."""
         for rows in {id(r): r for r in (self.out, self.into)}.values():
@@ -319,11 +304,6 @@ class Adjacency:
         for rows in {id(r): r for r in (self.out, self.into)}.values():
             if rows.wasteful(entries):
                 rows.compact()
-                frozen = self.arena.meta["frozen"]  # nobody else reads the new pool
-                self.arena.meta["frozen"] = [
-                    0 if rows is r else at
-                    for r, at in zip((self.out, self.into), frozen, strict=True)
-                ]
 
 
 def _of_type(values: Array, dtype: np.dtype[Any]) -> Array:

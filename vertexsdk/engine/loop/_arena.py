@@ -1,107 +1,53 @@
-"""Arrays which one task after the other changes in place, in memory shared by a host's workers.
+"""Growing arrays of a partition, in memory that forks share copy-on-write.
 
-A worker process may die, or the next task may be given to another one; so the arrays are files
-that every process of the host maps, and a small file says how long each array is and at which
-version they stand. While a task changes them a mark lies beside it: where that is found by the
-next task, the one before did not finish, and what the arrays hold is of no use. All of it is for
-this user alone, see `private_files`.
+Each array is mapped from memory of its own. A fork maps the same memory; from then on both have
+private mappings, in which the kernel copies a page when it is first written to. So a fork costs a
+few calls for each array, and what either side changes costs the pages that it changes.
 """
 
 from __future__ import annotations
 
-import json
+import copy
 import mmap
 import os
-from pathlib import Path
+import tempfile
+import weakref
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from vertexsdk.arrays.private_files import open_file
-from vertexsdk.errors import LostError
-
 Array = NDArray[Any]
-_MARK, _META = "changing", "meta.json"
 _PAGE = mmap.PAGESIZE
+# In /proc/self/pagemap: a page is in memory, is in swap, belongs to a file that is mapped.
+_PRESENT, _SWAPPED, _OF_FILE = (np.uint64(1) << np.uint64(bit) for bit in (63, 62, 61))
 
 
 class Arena:
-    """Named growing arrays in a directory.
-
-    Args:
-        path: the directory.
-        fresh: there is nothing in it yet.
+    """Named growing arrays.
 
     Attributes:
-        meta: what else is to be remembered, anything JSON; written by `commit`.
-
-    Raises:
-        LostError: there is nothing there, or a change of it was not finished.
-        NotPrivateError: a file is another user's, or others can write it.
+        meta: what else belongs to the partition's state, by name; a fork copies it.
     """
 
-    def __init__(self, path: Path, *, fresh: bool = False) -> None:
-        self.path = path
+    def __init__(self) -> None:
         self.meta: dict[str, Any] = {}
-        self._files: dict[str, list[Any]] = {}  # path, dtype, length
-        self._maps: dict[str, tuple[str, Array]] = {}
-        self._sizes: dict[str, int] = {}  # of files, in bytes
-        self._replaced = True  # there may be files which no array is in any more
-        self.version = 0
-        if not fresh:
-            self.refresh()
-
-    def refresh(self) -> bool:
-        """Take notice of what other processes did; return whether there was anything."""
-        if (self.path / _MARK).exists():
-            raise LostError("a task ended in the middle of a change of the graph")
-        try:
-            with open(self.path / _META, "rb", opener=open_file) as file:
-                record = json.loads(file.read())
-        except OSError:
-            raise LostError("the graph is not on this host any more") from None
-        if record["version"] == self.version:
-            return False
-        self.version, self.meta, self._files = record["version"], record["meta"], record["files"]
-        self._sizes, self._replaced = {}, True
-        return True
-
-    def begin(self) -> None:
-        """Say that the arrays are about to change."""
-        (self.path / _MARK).touch(0o600)
-
-    def commit(self, version: int) -> None:
-        """Say that they are whole again, and at which version."""
-        self.version = version
-        self.publish()
-
-    def publish(self) -> None:
-        """Have other processes, and other arenas here, see the arrays as they are."""
-        record = {"version": self.version, "meta": self.meta, "files": self._files}
-        scratch = self.path / f"{_META}.{os.getpid()}"
-        with open(scratch, "wb", opener=open_file) as file:
-            file.write(json.dumps(record).encode())
-        os.replace(scratch, self.path / _META)
-        (self.path / _MARK).unlink(missing_ok=True)
+        self._columns: dict[str, _Column] = {}
 
     def __contains__(self, name: str) -> bool:
-        return name in self._files
+        return name in self._columns
 
     def __getitem__(self, name: str) -> Array:
-        path, dtype, length = self._files[name]
-        known = self._maps.get(name)
-        if known is None or known[0] != path or len(known[1]) < length:
-            self._maps[name] = known = (path, self._map(path, np.dtype(dtype)))
-        return known[1][:length]
+        column = self._columns[name]
+        return column.array[: column.length]
 
     def names(self) -> list[str]:
         """The names of all arrays."""
-        return list(self._files)
+        return list(self._columns)
 
     def length(self, name: str) -> int:
         """The number of entries of an array."""
-        return int(self._files[name][2])
+        return self._columns[name].length
 
     def read(self, name: str) -> Array:
         """The array, not to be written: of the type which kernels take."""
@@ -109,86 +55,138 @@ class Arena:
         array.flags.writeable = False
         return array
 
-    def _map(self, path: str, dtype: np.dtype[Any]) -> Array:
-        try:
-            with open(path, "r+b", opener=open_file) as file:
-                size = os.fstat(file.fileno()).st_size
-                mapped = mmap.mmap(file.fileno(), size)
-        except OSError:
-            raise LostError("the graph is not on this host any more") from None
-        return np.frombuffer(mapped, dtype, size // dtype.itemsize)
-
     def resize(self, name: str, length: int, dtype: DTypeLike | None = None) -> Array:
         """Make an array longer or shorter, or make it; what was never written to is zero.
 
-        Its file is made longer than that, which costs nothing before it is written to.
+        It has room for more entries then, which takes no memory before it is written to.
         """
-        if name not in self._files:
+        column = self._columns.get(name)
+        room = length + length // 2 + 1024
+        if column is None:
             assert dtype is not None
-            number = self.meta.setdefault("files", 0)
-            self.meta["files"] = number + 1
-            path = str(self.path / f"{name}-{number}")
-            self._files[name] = [path, np.dtype(dtype).str, 0]
-            Path(path).touch(0o600)
-        entry = self._files[name]
-        size = np.dtype(entry[1]).itemsize
-        self._make_room(entry[0], max(length, 1) * size, (length + length // 2 + 1024) * size, name)
-        entry[2] = length
+            column = self._columns[name] = _Column(_Memory(), np.dtype(dtype), room)
+        elif length > len(column.array):
+            column.reserve(room)
+        column.length = length
         return self[name]
-
-    def _make_room(self, path: str, needed: int, room: int, name: str) -> None:
-        """Have a file of so many bytes, or longer; where it is too short, of `room`."""
-        try:
-            if path not in self._sizes:
-                self._sizes[path] = os.path.getsize(path)
-            if self._sizes[path] < needed:
-                room = -(-room // _PAGE) * _PAGE
-                os.truncate(path, room)
-                self._sizes[path] = room
-                self._maps.pop(name, None)
-        except FileNotFoundError:
-            raise LostError("the graph is not on this host any more") from None
 
     def put(self, name: str, values: Array) -> None:
         """Make the array hold these values; where it is new it takes their type."""
         self.resize(name, len(values), values.dtype)[...] = values
 
     def replace(self, name: str, length: int) -> Array:
-        """Begin the array anew in another file; those who share the old one keep it."""
-        dtype = self._files.pop(name)[1]
-        self._maps.pop(name, None)
-        self._replaced = True
-        return self.resize(name, length, dtype)
+        """Begin the array anew, with zeros."""
+        return self.resize(name, length, self._columns.pop(name).dtype)
 
-    def share(self, other: Arena, name: str) -> None:
-        """Have an array of another arena here too, to be read only."""
-        self._files[name] = list(other._files[name])
+    def fork(self) -> Arena:
+        """Return an arena with the same contents; changes of either are not seen by the other.
 
-    def owns(self, name: str) -> bool:
-        """Whether the array's file is in this arena's directory."""
-        return self.file(name).parent == self.path
+        Arrays that were taken from this arena before must be taken again.
+        """
+        other = Arena()
+        other.meta = copy.deepcopy(self.meta)
+        other._columns = {name: column.fork() for name, column in self._columns.items()}
+        return other
 
-    def file(self, name: str) -> Path:
-        """The array's file, perhaps in the directory of another arena."""
-        return Path(self._files[name][0])
 
-    def own(self, name: str) -> None:
-        """Have a copy of a shared array, to be changed."""
-        if not self.owns(name):
-            values = self[name]
-            self.replace(name, len(values))[...] = values
+class _Memory:
+    """Memory that arrays map, each as its own or all copy-on-write."""
 
-    def unused(self) -> list[Path]:
-        """Files of this directory which no array is in any more; each is told once."""
-        if not self._replaced:
-            return []
-        self._replaced = False
-        used = {entry[0] for entry in self._files.values()}
-        return [
-            p for p in self.path.iterdir()
-            if "-" in p.name and str(p) not in used and not p.name.startswith(_META)
-        ]  # fmt: skip
+    def __init__(self) -> None:
+        if hasattr(os, "memfd_create"):
+            self.descriptor = os.memfd_create("vertexsdk")
+        else:
+            with tempfile.TemporaryFile() as file:
+                self.descriptor = os.dup(file.fileno())
+        self.columns: weakref.WeakSet[_Column] = weakref.WeakSet()
 
-    def close(self) -> None:
-        """Let go of the mappings."""
-        self._maps = {}
+    def __del__(self) -> None:
+        os.close(self.descriptor)
+
+    def reserve(self, size: int) -> None:
+        """Have room for so many bytes."""
+        os.ftruncate(self.descriptor, size)
+
+    def write(self, values: memoryview, at: int) -> None:
+        """Write bytes at an offset."""
+        while len(values):
+            written = os.pwrite(self.descriptor, values, at)
+            values, at = values[written:], at + written
+
+
+class _Column:
+    """One array: a mapping of memory.
+
+    Attributes:
+        array: with all the room that there is.
+        length: number of entries in use.
+    """
+
+    def __init__(self, memory: _Memory, dtype: np.dtype[Any], room: int) -> None:
+        self.dtype, self.length, self._private = dtype, 0, False
+        memory.reserve(room * dtype.itemsize)
+        self._use(memory, room)
+
+    def _use(self, memory: _Memory, room: int) -> None:
+        """Map memory, of which no array that it has now is seen any more."""
+        self.memory = memory
+        memory.columns.add(self)
+        access = mmap.ACCESS_COPY if self._private else mmap.ACCESS_WRITE
+        mapping = mmap.mmap(memory.descriptor, room * self.dtype.itemsize, access=access)
+        self.array: Array = np.frombuffer(mapping, self.dtype, room)
+
+    def reserve(self, room: int) -> None:
+        """Have room for so many entries, more than there is now."""
+        if self._private:
+            self._copy(room)
+        else:
+            self.memory.reserve(room * self.dtype.itemsize)
+            self._use(self.memory, room)
+
+    def fork(self) -> _Column:
+        """Return another column with the same contents, in the same memory."""
+        if self._private:
+            self._write_back()
+        self._private = True
+        self._use(self.memory, len(self.array))
+        other = copy.copy(self)
+        other._use(self.memory, len(self.array))
+        return other
+
+    def _write_back(self) -> None:
+        """Have the memory contain what a private mapping shows."""
+        pages = _private_pages(self.array)
+        if pages is None or (len(pages) and len(self.memory.columns) > 1):
+            self._copy(len(self.array))
+            return
+        content = self.array.data.cast("B")
+        ends = np.flatnonzero(np.diff(pages) != 1) + 1
+        for run in np.split(pages, ends) if len(pages) else []:
+            start, stop = int(run[0]) * _PAGE, (int(run[-1]) + 1) * _PAGE
+            self.memory.write(content[start:stop], start)
+
+    def _copy(self, room: int) -> None:
+        """Have memory of its own with the same contents."""
+        before, self._private = self.array[: self.length], False
+        memory = _Memory()
+        memory.reserve(room * self.dtype.itemsize)
+        if len(before):
+            memory.write(before.data.cast("B"), 0)
+        self.memory.columns.discard(self)
+        self._use(memory, room)
+
+
+def _private_pages(array: Array) -> NDArray[np.int64] | None:
+    """The pages of a private mapping that were written to, ascending; None: nobody can tell."""
+    first = array.ctypes.data // _PAGE
+    count = -(-array.nbytes // _PAGE)
+    try:
+        with open("/proc/self/pagemap", "rb", buffering=0) as file:
+            file.seek(first * 8)
+            entries = np.frombuffer(file.read(count * 8), np.uint64)
+    except OSError:
+        return None
+    if len(entries) < count:
+        return None
+    used = (entries & (_PRESENT | _SWAPPED)) != 0
+    return np.flatnonzero(used & ((entries & _OF_FILE) == 0))

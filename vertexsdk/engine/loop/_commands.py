@@ -42,12 +42,10 @@ class LoopCommand:
     iterate: bool = False
     seconds: float = 1.0
     iterations: int | None = None
-    done: int = 0  # iterations of earlier jobs, which a task that has not got them makes again
     write: bool = False
     last: bool = True
     fork: str | None = None
     adopt: str | None = None  # stand where this fork stands
-    thaw: bool = False  # no fork reads the pools any more
     topology: bool = False  # write the edges to the store
     end: bool = False  # let go of the partition
 

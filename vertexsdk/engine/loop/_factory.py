@@ -53,9 +53,7 @@ def _taken_over(setting: Setting, graph: Graph, vertices: VertexInput | None) ->
         backend=setting.backend, loop=setting.loop,
     )  # fmt: skip
     run.sees = MAIN_LOOP
-    plan = replace(run.plan(info), names=None)  # partitions keep their own
-    if graph.partitions > 1:
-        plan = replace(plan, resident=True)
+    plan = replace(run.plan(info), names=None, resident=True)  # partitions keep their names
     from_init = _why_from_init(setting, graph, info.string_ids, bool(info.kinds), plan.initial)
     layout = "undirected" if graph.undirected else "directed"
     choice = BoundChoice(1, False, "iterations that go on from the state before are synchronous")

@@ -124,7 +124,7 @@ class IncrementalPartition:
         self.log = MutationLog(self.algebra, plan.program.value_dtype)
 
     def keep(self) -> None:
-        """Leave in the arena what a later task needs to know."""
+        """See `LoopPartition`."""
         a = self.arena
         a.meta["due"] = self.delivery.due
         a.meta["aggregates"] = to_scalars(self.aggregates)

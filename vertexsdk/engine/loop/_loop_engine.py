@@ -37,7 +37,7 @@ from vertexsdk.program.analysis.convergence import residual_of
 from vertexsdk.state import SegmentRef, open_store
 from vertexsdk.transport.transport import Exchange
 
-SLICE = 1.0  # seconds of iterations in a job; where tasks move, the next has twice as many
+SLICE = 1.0  # seconds of iterations in a job
 BY_SEGMENT = 1 << 16  # bytes of changes above which a task reads them from the store
 _numbers = itertools.count()
 
@@ -76,13 +76,9 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         self._untold = np.zeros(0, np.int64)  # but for those at these places
         self._key = f"{graph.key}/loop-{next(_numbers)}"
         self._version = 0
-        self._forks: set[str] = set()
-        self._thaw = False
-        self._origin = origin
         self._root: LoopEngine = self if origin is None else origin._root
-        while origin is not None:
-            origin._forks.add(self._key)
-            origin = origin._origin
+        self._open = 0  # engines on this graph, this one and forks
+        self._root._open += 1
         self._exchange = self._new_exchange()
         self.loaded: dict[str, Any] = {}  # statistics of the graph as it was loaded
         self._closed = False
@@ -90,7 +86,7 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
 
     def _new_exchange(self) -> Exchange:
         task = LoopTask(self.plan, self.layout, self._key, self.choice)
-        return self.graph.workers.exchange(task, resident=self.plan.resident)
+        return self.graph.workers.exchange(task)
 
     def create(self, topologies: Sequence[str], named: NDArray[np.int64]) -> None:
         """Take the graph over from where it is loaded, under the keys of its topologies.
@@ -126,8 +122,7 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         jobs, ended = 0, None
         done = False
         while not done:
-            limit = SLICE if self.plan.resident else SLICE * 2**jobs
-            part = self._slice(job, budget, work, began, limit)
+            part = self._slice(job, budget, work, began)
             report = self._job(part)
             jobs += 1
             first = first or report
@@ -167,28 +162,23 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         return outcome
 
     def _slice(
-        self,
-        job: LoopCommand,
-        budget: Budget | None,
-        work: WorkDone,
-        began: float,
-        limit: float,
+        self, job: LoopCommand, budget: Budget | None, work: WorkDone, began: float
     ) -> LoopCommand:
-        """The next job's share of a budget, at most `limit` seconds."""
-        job = replace(job, version=self._version, done=work.iterations)
+        """The next job's share of a budget, at most `SLICE` seconds."""
+        job = replace(job, version=self._version)
         if budget is None:
             return job
-        seconds, last = limit, False
+        seconds, last = SLICE, False
         if budget.seconds is not None:
             left = budget.seconds - (time.perf_counter() - began)
-            seconds, last = min(limit, max(left, 0.0)), left <= limit
+            seconds, last = min(SLICE, max(left, 0.0)), left <= SLICE
         iterations = budget.iterations
         if iterations is not None:
             iterations = max(iterations - work.iterations, 0)
             last = True
             seconds = seconds if budget.seconds is not None else 1e9
             if budget.cancelled is not None:
-                seconds, last = min(seconds, limit), False
+                seconds, last = min(seconds, SLICE), False
         return replace(job, seconds=seconds, iterations=iterations, last=last)
 
     def _changes(self, command: Command) -> bytes | SegmentRef | None:
@@ -254,31 +244,18 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         return [*report.segments, names]
 
     def close(self) -> None:
-        """See `Engine.close`; what forks still read stays until they are closed too."""
-        if not self._closed:
-            self._closed = True
-            if self.plan.resident:
-                with contextlib.suppress(VertexError):  # the workers may be gone
-                    self._exchange.hop(LoopCommand(self._version, end=True))
-            self._exchange.close()
-            self._end()
-
-    def _end(self) -> None:
-        if not self._closed or self._forks:
+        """See `Engine.close`; the graph stays until its forks are closed too."""
+        if self._closed:
             return
-        self.graph.workers.forget(self._key)
-        if self._origin is None:
+        self._closed = True
+        with contextlib.suppress(VertexError):  # the workers may be gone
+            self._exchange.hop(LoopCommand(self._version, end=True))
+        self._exchange.close()
+        self._root._open -= 1
+        if not self._root._open:
             self.graph.unpersist()
-        origin = self._origin
-        while origin is not None:
-            origin._forks.discard(self._key)
-            origin._thaw = not origin._forks
-            origin._end()
-            origin = origin._origin
 
     def _job(self, command: LoopCommand) -> LoopReport:
-        if self._thaw and not self._forks:
-            command, self._thaw = replace(command, thaw=True), False
         reports = [pickle.loads(report) for report in self._exchange.hop(command)]
         report = LoopReport.total(reports)
         if report.lost:

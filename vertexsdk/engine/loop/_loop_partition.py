@@ -51,10 +51,10 @@ class LoopPartition(Protocol):
         """Begin with a graph, before iteration 0."""
 
     def refresh(self) -> None:
-        """Take notice of what changed in the arena."""
+        """Take the arrays of the arena again, after they were moved or made longer."""
 
     def keep(self) -> None:
-        """Leave in the arena what a later task needs to know."""
+        """Leave in the arena what another partition on a fork of it needs to know."""
 
     def take(
         self, kind: Array, source: Array, target: Array, value: Array, *, strict: bool

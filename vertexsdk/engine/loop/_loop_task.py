@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.process_memory import peak_memory
 from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._processor import load_topology
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.loop import _partition_copies as copies
 from vertexsdk.engine.loop._arena import Arena
 from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport
 from vertexsdk.engine.loop._incremental_partition import IncrementalPartition
@@ -31,8 +29,7 @@ from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import store_of_run
 from vertexsdk.transport.transport import DRIVER, Blocks
 
-_held: dict[tuple[str, int], LoopPartition] = {}  # what other processes did is noticed
-_HELD = 8  # partitions of which other processes may have newer versions
+_partitions: dict[tuple[str, int], tuple[int, LoopPartition]] = {}  # and their versions
 _lock = threading.Lock()
 
 
@@ -42,7 +39,7 @@ class LoopTask:
     Args:
         plan: of the loop.
         layout: of the adjacency.
-        key: the partitions' resident prefix.
+        key: of the loop's partitions in each process.
         choice: the delay bound of a program that is computed anew; None for one that is not.
     """
 
@@ -54,10 +51,7 @@ class LoopTask:
     def __call__(self, partition: int, command: LoopCommand, blocks: Blocks) -> Steps[None]:
         report = LoopReport(command.version + 1)
         if command.end:
-            with _lock:
-                live = _held.pop((self.key, partition), None)
-            if live is not None:
-                live.arena.close()
+            _remove(self.key, partition)
             yield DRIVER, pickle.dumps(report)
             return
         try:
@@ -71,25 +65,14 @@ class LoopTask:
         clock = time.perf_counter()
         if command.create is not None:
             live = yield from self._create(partition, command.create)
+            if command.create.code_step is not None:
+                report.ranks = live.graph.names.codes // command.create.code_step - 1
         else:
             live = self._partition(partition, command)
         arena = live.arena
         report.seconds["load"] = time.perf_counter() - clock
-        if command.create is not None and command.create.code_step is not None:
-            report.ranks = live.graph.names.codes // command.create.code_step - 1
-        shared = not self.plan.resident  # with other processes; else nobody else has the arrays
-        if shared:
-            arena.begin()
-        if command.thaw:
-            arena.meta |= {"frozen": [0, 0], "shared": []}
         arena.meta["restarted"] = ""
         report.warm = live.begun
-        if command.adopt is not None:
-            with _lock:
-                fork = _held.get((command.adopt, partition))
-            if fork is not None and fork.plan.resident:
-                fork.arena.publish()
-            copies.adopt(live, shared_memory.directory(f"{command.adopt}/{partition}"))
         if command.changes is not None:
             clock = time.perf_counter()
             columns = self._columns(command.changes)
@@ -123,55 +106,38 @@ class LoopTask:
         clock = time.perf_counter()
         live.keep()
         if command.fork is not None:
-            copies.fork(
-                live,
-                shared_memory.directory(f"{command.fork}/{partition}", 100 * live.graph.index.n),
-            )
-        for path in arena.unused():
-            if str(path) not in arena.meta["shared"]:  # forks may read it still
-                path.unlink()
-        if shared:
-            arena.commit(report.version)
-        else:
-            arena.version = report.version
-        self._hold(live)  # only now: what a command left unfinished is lost
+            fork = self._open(arena.fork(), partition)
+            fork.arena.meta["settled"] &= not self.plan.program.reads_loop  # branches do other work
+            fork.refresh()
+            live.refresh()
+            _put(command.fork, partition, 1, fork)
+        _put(self.key, partition, report.version, live)  # what a command left unfinished is lost
         report.seconds["save"] = time.perf_counter() - clock
 
-    def _hold(self, live: LoopPartition) -> None:
-        """Have the partition for the next command; where tasks move, only a few of them."""
-        with _lock:
-            _held[self.key, live.graph.partition] = live
-            moving = [key for key, other in _held.items() if not other.plan.resident]
-            given_up = [_held.pop(key) for key in moving[:-_HELD]]
-        for other in given_up:
-            other.arena.close()
-
     def _partition(self, partition: int, command: LoopCommand) -> LoopPartition:
-        with _lock:
-            live = _held.pop((self.key, partition), None)
-        if live is None:
-            path = shared_memory.directory(f"{self.key}/{partition}")
-            live = self._open(Arena(path), partition)
+        """Take the partition, or where the command says so, that of a fork in its place."""
+        version, live = _remove(self.key, partition)
+        if live is None or version != command.version:
+            raise LostError("the graph is not on this host any more")
+        fork = command.adopt and _remove(command.adopt, partition)[1]
+        if command.adopt and fork is None:
+            raise LostError("the fork is not on this host any more")
+        arena = (fork or live).arena
+        if fork or live.plan is not self.plan:  # a loop that was loaded may become a branch
+            live = self._open(arena, partition)
             live.refresh()
-        elif not self.plan.resident and live.arena.refresh():
-            live.refresh()
-        if live.arena.version != command.version:
-            raise LostError(f"the graph is at version {live.arena.version}, not {command.version}")
-        live.plan = self.plan  # a loop that was loaded becomes a branch, see `CanReadLoop.enter`
+        if fork:
+            arena.meta["whole"] = True
         return live
 
     def _create(self, partition: int, create: CreatePartition) -> Steps[LoopPartition]:
         t = load_topology(create.topologies[partition], partition)
-        key = f"{self.key}/{partition}"
-        shared_memory.drop(key)
         value = self.plan.program.value_dtype
         part = yield from partition_of(t, self.layout, create.named, create.code_step, value)
         if create.names is not None and create.code_step is not None:
             codes = np.arange(1, len(create.names[0])) * create.code_step
             part = replace(part, names=(codes, *create.names))
-        each = 16 if t.value is not None else 8
-        path = shared_memory.directory(key, 2 * each * part.topology.m + 100 * part.topology.n)
-        live = self._open(Arena(path, fresh=True), partition)
+        live = self._open(Arena(), partition)
         live.create(part)
         return live
 
@@ -199,3 +165,14 @@ class LoopTask:
             report.segments = [
                 store.put_segment(self.plan.loop, live.graph.partition, live.clock, kind_, columns)
             ]
+
+
+def _remove(key: str, partition: int) -> tuple[int, LoopPartition | None]:
+    """Remove a partition from those of this process; return its version, and None if it is none."""
+    with _lock:
+        return _partitions.pop((key, partition), (0, None))
+
+
+def _put(key: str, partition: int, version: int, live: LoopPartition) -> None:
+    with _lock:
+        _partitions[key, partition] = version, live

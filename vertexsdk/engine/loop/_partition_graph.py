@@ -84,7 +84,6 @@ class PartitionGraph:
         self.adjacency.create(t, new.edges)
         for name, (dtype, _) in self._columns.items():
             self.arena.resize(name, 0, dtype)
-        self.arena.meta |= {"frozen": [0, 0], "shared": []}
         self._grow(0)
         self.arena["named"][...] = new.named
         everyone = np.arange(t.n)
@@ -142,7 +141,7 @@ class PartitionGraph:
         """
         rows = changes.edits
         if len(rows):
-            rows = self.adjacency.edit(rows, tuple(self.arena.meta["frozen"]), changes.counted)
+            rows = self.adjacency.edit(rows, changes.counted)
         return rows, *self._update_presence(changes.edits)
 
     def tidy(self) -> Array | None:
@@ -204,7 +203,6 @@ class PartitionGraph:
         self.adjacency.renumber(places, new)
         for name in self._columns:
             a.put(name, a[name][places])
-        a.meta["frozen"] = [0, 0]
         return new
 
     def local_rows(self, direction: str, *, each: bool) -> LocalRows:

@@ -56,11 +56,10 @@ class RecomputedPartition:
         }  # fmt: skip
 
     def refresh(self) -> None:
-        """Drop what belongs to an earlier version of the graph."""
-        self._iterations = None
+        """See `LoopPartition`; nothing is taken from the arena for longer than a call."""
 
     def keep(self) -> None:
-        """Leave in the arena what a later task needs to know: it has all."""
+        """See `LoopPartition`: the arena has all."""
 
     @property
     def begun(self) -> bool:
@@ -104,22 +103,20 @@ class RecomputedPartition:
     def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
         """Iterate, from `init` after changes; where nothing has changed the answer stands."""
         meta, work = self.arena.meta, report.work
-        most, again = command.iterations, 0
         report.warm = False
         if meta["settled"]:
             work.reason, work.quiet = "nothing changed", True
             return
         if self._iterations is None:
-            self._iterations, again = (yield from self._begin()), command.done
+            self._iterations = yield from self._begin()
         run = self._iterations
         if run is None:
             work.reason, work.quiet = "the graph has no vertex", True
             return
         before = run.iterations
-        most = None if most is None else most + again
-        report.failure = yield from run.run(work, command.seconds, most)
-        meta["clock"] += run.iterations - before
-        work.iterations = run.iterations - before - again  # so all jobs together made as many
+        report.failure = yield from run.run(work, command.seconds, command.iterations)
+        work.iterations = run.iterations - before
+        meta["clock"] += work.iterations
         report.statistics = run.statistics
         meta["aggregates"] = run.master.aggregates
         meta["unwritten"] = True

@@ -146,17 +146,15 @@ class RowPool:
         )
         return found
 
-    def edit(self, edits: Edits, frozen: int) -> None:
-        """Insert, delete and set; `frozen` as for `place_rows`."""
+    def edit(self, edits: Edits) -> None:
+        """Insert, delete and set."""
         if not len(edits):
             return
         group = np.empty(len(edits) + 1, np.int64)
         dest = np.empty(len(edits), np.int64)
         place: Any = kernels.place_rows
         start, stop, room = (self.array(name) for name in ("start", "stop", "room"))
-        count, tail = place(
-            edits.row, edits.what, start, stop, room, frozen, self.tail, group, dest
-        )
+        count, tail = place(edits.row, edits.what, start, stop, room, self.tail, group, dest)
         self.arena.meta[self._name("tail")] = int(tail)
         pool = self.arena.resize(self._name("key"), int(tail))
         if self.valued:
@@ -182,7 +180,7 @@ class RowPool:
         return self.tail > 2 * entries + 8 * n + (1 << 16)
 
     def compact(self) -> None:
-        """Copy the rows close together into another pool; who shares the old one keeps it."""
+        """Copy the rows close together into another pool."""
         start, stop = self.array("start").copy(), self.array("stop").copy()
         pool, value = self.array("key"), self.values()
         lengths = stop - start

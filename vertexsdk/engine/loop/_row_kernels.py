@@ -128,12 +128,11 @@ def net_bits(row, key, what, bits, start, stop, pool, value, out_row, out_key, o
 
 
 @njit
-def place_rows(row, what, start, stop, room, frozen, tail, group, dest):  # type: ignore[no-untyped-def]
+def place_rows(row, what, start, stop, room, tail, group, dest):  # type: ignore[no-untyped-def]
     """Find room for rows that are edited: where they are, or at the end of the pool.
 
     Args:
         row, what: of each edit, ascending by row.
-        frozen: rows which begin below are read by others, and stay as they are.
         tail: where the pool ends.
         group, dest: the first edit of each row that is edited, and where the row will begin.
             Filled; `group` has one more at its end.
@@ -154,7 +153,7 @@ def place_rows(row, what, start, stop, room, frozen, tail, group, dest):  # type
                 size -= 1
             c += 1
         dest[rows] = start[r]
-        if size > room[r] or (start[r] < frozen and stop[r] > start[r]):
+        if size > room[r]:
             dest[rows] = tail
             room[r] = size + size // 4 + 2
             tail += room[r]

@@ -1,0 +1,109 @@
+"""Arrays of forks: what either side changes, the other does not see."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.live import LiveInProcess
+from vertexsdk.algorithms import BreadthFirstSearch
+from vertexsdk.engine.loop import _arena
+from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.loop._row_edits import RowPool
+from vertexsdk.program.program import Program
+
+SEED = random.randrange(1 << 30)
+
+
+@pytest.mark.parametrize("pagemap", [True, False])
+def test_forks_do_as_copies_of_lists(monkeypatch: pytest.MonkeyPatch, pagemap: bool) -> None:
+    print("seed", SEED)
+    rng = random.Random(SEED)
+    if not pagemap:
+        monkeypatch.setattr(_arena, "_private_pages", lambda array: None)
+    for _ in range(60):
+        arena, model = Arena(), {"x": list(range(10)), "y": [0] * 5000}
+        for name, values in model.items():
+            arena.put(name, np.array(values))
+        arenas: list[tuple[Arena, dict[str, list[int]]]] = [(arena, model)]
+        for _ in range(50):
+            change(rng, arenas)
+            for arena, model in arenas:
+                assert {name: arena[name].tolist() for name in arena.names()} == model
+
+
+def change(rng: random.Random, arenas: list[tuple[Arena, dict[str, list[int]]]]) -> None:
+    """Do one thing to one of the arenas, and to its model."""
+    arena, model = rng.choice(arenas)
+    name, value = rng.choice("xy"), rng.randrange(1000)
+    values, length = model[name], rng.randrange(8000)
+    what = rng.choice(["write", "write", "resize", "put", "replace", "fork", "drop"])
+    if what == "write" and values:
+        places = [rng.randrange(len(values)) for _ in range(rng.randint(1, 20))]
+        arena[name][places] = value
+        for k in places:
+            values[k] = value
+    elif what == "resize":
+        arena.resize(name, length)[len(values) :] = value
+        model[name] = [*values[:length], *[value] * (length - len(values))]
+    elif what == "put":
+        arena.put(name, np.full(length, value))
+        model[name] = [value] * length
+    elif what == "replace":
+        arena.replace(name, length)
+        model[name] = [0] * length
+    elif what == "fork" and len(arenas) < 5:
+        arenas.append((arena.fork(), {n: list(v) for n, v in model.items()}))
+    elif what == "drop" and len(arenas) > 1:
+        arenas.pop(rng.randrange(len(arenas)))
+
+
+def private(*arenas: Arena) -> int:
+    """How many pages of private memory the arrays have."""
+    columns: list[Any] = [c for arena in arenas for c in arena._columns.values()]
+    pages = [_arena._private_pages(column.array) for column in columns]
+    assert all(p is not None for p in pages)
+    return sum(len(p) for p in pages if p is not None)
+
+
+def test_a_fork_costs_the_pages_that_change() -> None:
+    arena = Arena()
+    arena.put("x", np.arange(1 << 20))
+    fork = arena.fork()
+    assert private(arena, fork) == 0
+    arena["x"][[5, 1 << 19]] = 7
+    fork["x"][9] = 3
+    assert (private(arena), private(fork)) == (2, 1)
+    memory = arena._columns["x"].memory
+    del fork
+    again = arena.fork()  # nobody else has the memory: the two pages go back to it
+    assert arena._columns["x"].memory is memory
+    assert private(arena, again) == 0
+    assert again["x"][[5, 6, 9, 1 << 19]].tolist() == [7, 6, 9, 7]
+
+
+def test_branches_of_branches_and_what_is_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RowPool, "wasteful", lambda self, entries: True)
+    edges = [(0, 1), (1, 2), (2, 3)]
+    live = LiveInProcess(Program(BreadthFirstSearch), edges, [0], params={"origin": 0})
+    live.answer()
+    fork = live.fork()
+    deeper = fork.fork()
+    for k in range(20):
+        live.take([("+" if k % 2 else "-", 1, 2)])
+        deeper.take([("+" if k % 2 else "-", 2, 3)])
+    late = live.fork()
+    live.take([("-", 0, 1)])
+    late.take([("+", 3, 4)])
+    assert fork.answer()[3] == {"depth": 3}
+    assert deeper.answer()[3] == {"depth": 3}
+    assert late.answer()[4] == {"depth": 4}
+    live.job(adopt=late.key)
+    live.take([("+", 4, 5)])
+    assert live.answer()[5] == {"depth": 5}
+    assert fork.answer()[3] == {"depth": 3}
+    for one in (fork, deeper, live):
+        one.close()
