@@ -12,10 +12,10 @@ __all__ = [
     "engine",
     "events",
     "loop",
+    "make_engine",
     "phases",
     "progress",
     "run_options",
-    "select",
     "supersteps",
     "task",
 ]

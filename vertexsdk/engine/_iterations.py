@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vertexsdk.engine._master import IterationStats, Master
-from vertexsdk.engine._processor import Processor
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.bounded._rounds import Rounds, end_block
 from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
@@ -31,12 +30,12 @@ class Iterations:
     """A run from `init`, which commands take further.
 
     Args:
-        processor: the partition, before iteration 0.
+        processor: the partition, a `Processor` or `EventPartition`.
         master: of the run; every partition has one, and all are told the same.
         choice: the delay bound.
     """
 
-    def __init__(self, processor: Processor, master: Master, choice: BoundChoice) -> None:
+    def __init__(self, processor: Any, master: Master, choice: BoundChoice) -> None:
         self.processor, self.master, self.choice = processor, master, choice
         self.plan = processor.plan
         self.alone = len(self.plan.topologies) == 1
@@ -72,11 +71,16 @@ class Iterations:
                 break
         return None
 
+    def deliver(self) -> None:
+        """Have the processor take in what was sent to it last."""
+        received, self._received = self._received, []
+        if received:
+            self.processor.receive(received)
+
     def _superstep(self, work: WorkDone, until: float) -> Steps[SuperstepEnd]:
         """Run one iteration of all partitions."""
         processor, master = self.processor, self.master
-        if self._received:
-            processor.receive(self._received)
+        self.deliver()
         end = step_partition(self.plan, processor, master)
         end.late = time.monotonic() > until
         blocks = [] if self.alone or end.failure is not None else processor.blocks()

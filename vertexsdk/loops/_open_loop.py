@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.json_values import to_scalars
 from vertexsdk.engine.batch_run import refuse_other_hosts
 from vertexsdk.engine.engine import Command, Engine, Setting
+from vertexsdk.engine.make_engine import engine_for
 from vertexsdk.engine.run_options import RunOptions
-from vertexsdk.engine.select import engine_for
 from vertexsdk.errors import InputError, StateError
 from vertexsdk.graph.checkpoint import put_vertices, stored_graph
 from vertexsdk.graph.graph import Graph

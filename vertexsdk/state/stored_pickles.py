@@ -10,7 +10,11 @@ from typing import Any
 _MOVED = {
     ("vertexsdk.deltas", "Sent"): ("vertexsdk.graph.changes.deltas", "Sent"),
     ("vertexsdk.event_nodes", "Node"): ("vertexsdk.engine.events._node", "Node"),
-    ("vertexsdk.event_versions", "At"): ("vertexsdk.engine.events._resident_versions", "Position"),
+    ("vertexsdk.event_versions", "At"): ("vertexsdk.engine.events._node_segments", "Position"),
+    ("vertexsdk.engine.events._resident_versions", "Position"): (
+        "vertexsdk.engine.events._node_segments",
+        "Position",
+    ),
     ("vertexsdk.load.names", "Names"): ("vertexsdk.graph.string_ids", "StringIds"),
 }
 

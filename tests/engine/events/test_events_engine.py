@@ -30,7 +30,9 @@ from vertexsdk import (
     UPDATE,
     Changes,
     Deltas,
+    Graph,
     InputError,
+    MainLoop,
     RunError,
     Vertex,
     aggregate,
@@ -56,7 +58,7 @@ def test_every_sequence_of_changes_leads_to_what_the_oracle_says(seed: int) -> N
     edges: Edges = {}
     random_rows(rng, edges, 25, undirected=undirected)
     rows = [(a, b, x) for (a, b), x in edges.items()]
-    common: Any = {"partitions": partitions, "undirected": undirected, "forget": seed % 4 == 3}
+    common: Any = {"partitions": partitions, "undirected": undirected}
     engines = [
         engine_in_process(Program(PaperPaths), rows, params={"origin": 3}, **common),
         engine_in_process(Program(Weights), rows, **common),
@@ -199,12 +201,13 @@ def test_a_branch_knows_its_loop_and_every_vertex_scatters_in_it() -> None:
     engine = engine_in_process(Program(Says), [(1, 2), (2, 3)], partitions=2)
     engine.execute(Command(budget=QUIET))
     assert column(engine, "heard") == {1: "", 2: "", 3: ""}
-    fork, other = engine.fork(), engine.fork("monday")
-    for e in (fork, other):
+    fork, other = engine.fork(), engine.fork()
+    for e, name in ((fork, "branch-1"), (other, "monday")):
+        e.enter(name)
         e.execute(Command(budget=QUIET))
     assert column(fork, "heard") == {1: "", 2: "branch-1", 3: "branch-1"}
     assert column(other, "heard") == {1: "", 2: "monday", 3: "monday"}
-    assert other.fork().loop == "monday-1"
+    assert column(engine, "heard") == {1: "", 2: "", 3: ""}
 
 
 def test_batch_processing_as_in_the_figure() -> None:
@@ -215,6 +218,7 @@ def test_batch_processing_as_in_the_figure() -> None:
         out = take(engine, *rows, budget=QUIET)
         assert out.work.messages == 0
         fork = engine.fork()
+        fork.enter("branch")
         fork.execute(Command(budget=QUIET))
         answer = column(fork, "length")
         fork.close()
@@ -248,12 +252,13 @@ def test_strict_takes_in_nothing() -> None:
     for partitions in (1, 2):
         engine = engine_in_process(Program(Weights), [(1, 2, 3.0)], partitions=partitions)
         engine.execute(Command(budget=QUIET))
-        at = engine.at
         for budget in (None, QUIET):
             out = take(engine, ("+", 2, 3), ("-", 5, 6), strict=True, budget=budget)
             assert (out.absent, out.work.iterations) == ([1], 0)
-            assert engine.at is at
-        assert column(engine, "total") == {1: 0.0, 2: 3.0}
+            assert column(engine, "total") == {1: 0.0, 2: 3.0}
+            assert mail_of(engine) == {}
+        out = take(engine, ("+", 2, 3), ("-", 2, 3), ("-", 1, 2), ("+", 1, 2, 3.0), strict=True)
+        assert out.absent == []
         out = take(engine, ("+", 2, 3), ("-", 5, 6), budget=QUIET)
         assert out.counts["absent"] == 1
         assert column(engine, "total") == {1: 0.0, 2: 3.0, 3: 1.0}
@@ -271,22 +276,21 @@ class Fails(Vertex):
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
-def test_orders_that_fail_leave_everything_as_it_was(partitions: int) -> None:
-    engine = engine_in_process(Program(Fails), [(1, 2)], partitions=partitions)
-    engine.execute(Command(budget=QUIET))
-    before = state_of(engine)
-    with pytest.raises(RunError, match=r"test_events_engine\.py:\d+: Fails\.gather: ZeroDivision"):
-        take(engine, ("+", 1, 3), ("send", 2, "DIVIDE", 0), budget=QUIET)
-    assert state_of(engine) == before
-    take(engine, ("send", 2, "DIVIDE", 1), budget=QUIET)
-    assert column(engine, "x") == {1: 1, 2: 1}
-    with pytest.raises(InputError, match="ids are integers"):
-        take(engine, ("+", "a", "b"))
-    with pytest.raises(InputError, match="ids are integers"):
-        take(engine, ("send", "a", "DIVIDE", 1))
-    engine.close()
+def test_batches_that_fail_leave_the_loop_as_it_was(partitions: int) -> None:
+    graph = Graph.from_arrays([1], [2], partitions=partitions)
+    with MainLoop(Fails, graph, backend="memory://fails", budget=QUIET) as main:
+        for _ in range(2):
+            with pytest.raises(RunError, match=r"engine\.py:\d+: Fails\.gather: ZeroDivision"):
+                main.ingest([("+", 1, 3), ("send", 2, "DIVIDE", 0)])
+            assert main.query().to_dict() == {1: 1, 2: 0}
+        main.ingest([("send", 2, "DIVIDE", 1)])
+        assert main.query().to_dict() == {1: 1, 2: 1}
+        with pytest.raises(InputError, match="ids are integers"):
+            main.ingest([("+", "a", "b")])
+        with pytest.raises(InputError, match="ids are integers"):
+            main.ingest([("send", "a", "DIVIDE", 1)])
     with pytest.raises(InputError, match="closed"):
-        engine.execute(Command())
+        main.query()
 
 
 class Limited(Steps):
@@ -305,9 +309,7 @@ def test_a_limit_of_iterations_holds_for_each_time_that_something_comes_in() -> 
 
 def test_strings_of_which_new_ones_come() -> None:
     for partitions in (1, 2, 7):
-        engine = engine_in_process(
-            Program(Least), [("m", "n"), ("n", "o")], partitions=partitions, strings=True
-        )
+        engine = engine_in_process(Program(Least), [("m", "n"), ("n", "o")], partitions=partitions)
         engine.execute(Command(budget=QUIET))
         assert column(engine, "least") == {"m": "m", "n": "m", "o": "m"}
         take(engine, ("+", "a", "n"), ("+", "x", "y"), budget=QUIET)
@@ -319,23 +321,6 @@ def test_strings_of_which_new_ones_come() -> None:
             "x": "x",
             "y": "x",
         }
-
-
-def test_versions_which_nobody_needs_are_dropped() -> None:
-    from vertexsdk.arrays import shared_memory
-
-    engine = engine_in_process(Program(Weights), [(1, 2), (2, 3)], partitions=2)
-    fork = engine.fork()
-    for k in range(40):
-        take(engine, ("+", k, k + 1, 2.0), budget=QUIET)
-    used = {key for e in (engine, fork) for chain in e.at.chains for key, _ in chain}
-    assert set(engine.family._uses) == used
-    made = [f"{engine.family.plan.run}/{k}/p{p}" for k in range(400) for p in range(2)]
-    assert {key for key in made if shared_memory.load(key)} <= used | set(engine.family._garbage)
-    assert column(fork, "total") == {1: 0.0, 2: 0.0, 3: 0.0}
-    fork.close()
-    engine.close()
-    assert not any(shared_memory.load(key) for key in made)
 
 
 class Drains(Vertex):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.arrays.packed_strings import hash_strings, pack_strings
 from vertexsdk.engine.events._node import Node
-from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import ADD, COUNTS, REMOVE
 from vertexsdk.graph.changes.deltas import Deltas
 from vertexsdk.graph.edge_attributes import is_left_out
-from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET
 
 
@@ -36,29 +34,30 @@ class EventBatch:
     deltas: Deltas  # for the order, and what was sent
 
     @classmethod
-    def of(cls, changes: Deltas, *, integers: bool, value: str | None) -> EventBatch:
-        """Take a batch; `value` is the dtype of the edge values a program reads, if it does.
+    def of_columns(
+        cls, columns: Mapping[str, NDArray[Any]], names: Mapping[int, str] | None, value: str | None
+    ) -> EventBatch:
+        """Take a batch.
 
-        Raises:
-            InputError: ids of strings where the graph's are integers.
+        Args:
+            columns: as those of `LoopPartition.take`.
+            names: of the codes of string ids; None where ids are integers.
+            value: dtype of the edge values which the program reads, if it does.
         """
-        number = changes.kind
-        if integers and len(number) and not changes.are_integers:
-            raise InputError("the graph's ids are integers; so must be those of its changes")
-        values: list[Any] = [None] * len(number)
+        kind, values = columns["kind"].tolist(), list[Any]()
         if value is not None:
-            none = is_left_out(changes.value)
-            given = np.where(none, 1, changes.value).astype(value).astype(object)
-            given[none] = None
+            left_out = is_left_out(columns["value"])
+            given = np.where(left_out, 1, columns["value"]).astype(value).astype(object)
+            given[left_out] = None
             values = given.tolist()
-        ids: tuple[Any, Any] = (changes.source, changes.target)
-        if not integers:
-            ids = changes.strings()
-        slim = Deltas(number, pa.nulls(0), pa.nulls(0), np.empty(0))
-        slim = slim.sending(changes.sent, integers=integers)
-        source, target = (x.to_pylist() for x in ids)
+        source, target = (columns[name].tolist() for name in ("source", "target"))
+        if names is not None:
+            source, target = ([names[code] for code in ids] for ids in (source, target))
+        slim = Deltas(columns["kind"], pa.nulls(0), pa.nulls(0), np.empty(0))
+        if "sent" in columns:
+            slim = Deltas.with_sent(slim, columns)
         default = 1.0 if value == "float64" else 1
-        return cls(number.tolist(), source, target, values, default, slim)
+        return cls(kind, source, target, values or [None] * len(kind), default, slim)
 
 
 @dataclass(slots=True)
@@ -133,9 +132,3 @@ def letter_of(node: Node, target: Any, before: Any, after: Any) -> Any:
     if after is None:
         return (node.id, REMOVE_TARGET, target, None)
     return (node.id, ADD_TARGET, target, after)
-
-
-def sorted_names(names: StringIds | None, ids: list[str]) -> StringIds:
-    """The names and some more."""
-    more = pa.array(ids, pa.large_string())
-    return StringIds.of(more) if names is None else StringIds.of(names.sorted, more)

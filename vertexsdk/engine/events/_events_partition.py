@@ -7,11 +7,12 @@ programs run interpreted, over Python values.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,16 +32,15 @@ from vertexsdk.engine.events._event_changes import (
     value_at,
 )
 from vertexsdk.engine.events._node import EventCursor, Letter, Namer, Node, checked, default_state
-from vertexsdk.engine.events._records import Chain, Records, load_chain, save_chain
-from vertexsdk.errors import VertexError
-from vertexsdk.graph.id_codec import BOTTOM, TOP
-from vertexsdk.graph.string_ids import StringIds
+from vertexsdk.engine.events._records import Records
+from vertexsdk.errors import LostError, VertexError
+from vertexsdk.graph.changes.changes import ADD, REMOVE
 from vertexsdk.graph.topology import Topology
-from vertexsdk.program.algebra import INT_MAX, INT_MIN, VertexId
+from vertexsdk.program.algebra import VertexId
 from vertexsdk.program.fields import StateField
 from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET, UPDATE, Aggregator, Delta, Vertex
-from vertexsdk.state.version_writer import DeltaLayers
 
+Array = NDArray[Any]
 EDGES, LETTERS = b"e", b"l"  # what a block holds
 
 
@@ -48,7 +48,6 @@ class EventPartition:
     """The vertices by id, the deltas on their way to them, and what is to be written of them.
 
     Args:
-        chain: the version to begin from; empty for none.
         names: what string ids stand for; None where ids are integers.
         undirected: every edge is here both ways.
 
@@ -63,7 +62,6 @@ class EventPartition:
         partition: int,
         num_vertices: int,
         loop: str,
-        chain: Chain,
         *,
         names: Namer | None,
         undirected: bool,
@@ -71,37 +69,28 @@ class EventPartition:
         self.plan, self.partition = plan, partition
         self.cursor = EventCursor(names)
         self.cursor.seed = plan.seed
-        namer: Any = names  # `new_cursor` only decodes
-        self.vertices = [
-            new_cursor(s, plan.params, num_vertices, loop, namer) for s in plan.program.classes
-        ]
-        for vertex in self.vertices:
-            vertex._runtime = self.cursor
+        self.vertices: list[Vertex] = []
+        self.enter(loop, num_vertices)
         self.fresh: set[Any] = set()  # vertices which gather though nothing was sent to them
         self.unborn: set[Any] = set()  # those of them on which `init` is to be called
         self.mail: dict[Any, list[Letter]] = {}
         self.outgoing: dict[int, list[tuple[Any, Letter]]] = {}
         self.partitions, self.undirected = len(plan.topologies), undirected
         self.topology: Topology | None = None
-        self.chain, self.nodes = chain, Records()
+        self.nodes = Records()
         self.count = self.edges = 0  # vertices and edges which are there
-        self.moved = True  # vertices have come or gone since it was written last
-        self.layers: DeltaLayers | None = None  # what was written; None for nothing yet
-        self.born: list[Any] = []  # vertices which messages made, in this task
+        self.born: list[Any] = []  # vertices which messages made
+        self.touched = 0  # how often vertices gathered, or scattered first
         self.adapting = False  # `adapt` is to be called
-        if chain:
-            self._open(chain)
 
-    def _open(self, chain: Chain) -> None:
-        """Go to a version which was kept on this host.
-
-        Raises:
-            LostError: it is not there.
-        """
-        self.chain = chain
-        self.nodes, rest = load_chain(chain)
-        (self.mail, self.fresh, self.unborn, self.count, self.edges, self.moved,
-         self.nodes.unwritten, self.layers) = rest  # fmt: skip
+    def enter(self, loop: str, num_vertices: int) -> None:
+        """Run the methods as those of a loop."""
+        plan, namer = self.plan, cast(Any, self.cursor.names)  # `new_cursor` only decodes
+        self.vertices = [
+            new_cursor(s, plan.params, num_vertices, loop, namer) for s in plan.program.classes
+        ]
+        for vertex in self.vertices:
+            vertex._runtime = self.cursor
 
     def place(self, ids: list[Any]) -> list[int]:
         """The partitions where vertices live."""
@@ -140,9 +129,7 @@ class EventPartition:
         self.adapting = False
 
     def _name(self, node: Node) -> None:
-        if not node.present:
-            self.count += 1
-            self.moved = True
+        self.count += not node.present
         node.named = True
 
     # Iterations. ----------------------------------------------------------------------------
@@ -176,6 +163,7 @@ class EventPartition:
         for i in senders:
             self._scatter(self.nodes[i], iteration, progress)
         progress.changed = len(senders)
+        self.touched += len(senders)
         progress.pending = len(self.mail)
         progress.sent = sum(len(x) for x in self.outgoing.values())
         algebras = self.plan.program.aggregators
@@ -360,47 +348,54 @@ class EventPartition:
         taken.effects += self._put(node, letter_of(node, other, before, after))
         if node.present != there:
             self.count += 1 if node.present else -1
-            self.moved = True
             taken.effects += 1
         return met
 
     # What goes out. -------------------------------------------------------------------------
 
     def blocks(self) -> list[tuple[int, bytes]]:
-        """Return the letters to other partitions, pickled."""
-        return [(p, LETTERS + pickle.dumps(x, 5)) for p, x in sorted(self.outgoing.items())]
+        """Return the letters to other partitions, pickled; they are on their way then."""
+        outgoing, self.outgoing = self.outgoing, {}
+        return [(p, LETTERS + pickle.dumps(x, 5)) for p, x in sorted(outgoing.items())]
 
-    def keep(self, key: str) -> Chain:
-        """Keep this version on the host; return where."""
-        rest = (self.mail, self.fresh, self.unborn, self.count, self.edges, self.moved,
-                self.nodes.unwritten, self.layers)  # fmt: skip
-        self.chain = save_chain(key, self.chain, self.nodes, rest)
-        return self.chain
+    def fork(self) -> EventPartition:
+        """Return a partition with the same vertices and deltas, to be changed apart from these."""
+        other = copy.copy(self)
+        other.nodes = self.nodes.fork()
+        other.cursor = EventCursor(self.cursor.names)
+        other.cursor.seed = self.plan.seed
+        other.enter(self.vertices[0].loop, self.vertices[0].num_vertices)
+        waiting = self.mail, self.fresh, self.unborn, self.born
+        other.mail, other.fresh, other.unborn, other.born = copy.deepcopy(waiting)
+        return other
 
-    def columns(self, names: StringIds | None, *, whole: bool) -> dict[str, NDArray[Any]]:
-        """Return the state, or what of it may have changed, as a segment's columns."""
-        ids = list(self.nodes) if whole else list(self.nodes.unwritten)
-        nodes = [n for i in ids if (n := self.nodes.peek(i)).present]
-        codes: dict[Any, int] = {}
-        if names is None:
-            nodes.sort(key=lambda n: int(n.id))
-            columns: dict[str, NDArray[Any]] = {"id": np.array([n.id for n in nodes], np.int64)}
-        else:
-            nodes.sort(key=lambda n: str(n.id))
-            found = names.find([n.id for n in nodes])
-            columns = {"id": found}
-            columns["name.offsets"], columns["name.bytes"] = names.packed(found)
-            codes = {TOP: INT_MAX, BOTTOM: INT_MIN}
+    def absent(self, batch: EventBatch) -> list[int]:
+        """Return the numbers of the changes, of edges out of vertices here, that meet no edge."""
+        edges: dict[tuple[Any, Any], bool] = {}
+        absent = []
+        for k, p in enumerate(self.place(batch.source)):
+            if p != self.partition:
+                continue
+            a, b = batch.source[k], batch.target[k]
+            pair = (min(a, b), max(a, b)) if self.undirected else (a, b)
+            if pair not in edges:
+                edges[pair] = a in self.nodes and b in self.nodes.peek(a).out
+            if batch.kind[k] != ADD and not edges[pair]:
+                absent.append(k)
+            edges[pair] = batch.kind[k] != REMOVE and (edges[pair] or batch.kind[k] == ADD)
+        return absent
 
-        def encode(name: Any) -> int:
-            if name not in codes:
-                assert names is not None
-                codes[name] = int(names.find([name])[0])
-            return codes[name]
+    def columns(
+        self, nodes: Sequence[Node], ids: Array, code: Callable[[Any], int] | None
+    ) -> dict[str, Array]:
+        """Return the state of vertices as a segment's columns.
 
-        codes_of = self.cursor.names
-        coded = encode if names is not None else None if codes_of is None else codes_of.encode
-        columns |= _state_columns(self.plan, nodes, coded)
+        Args:
+            nodes: the vertices.
+            ids: int64[n], of each; codes where ids are strings.
+            code: gives the code of a string id; None where ids are integers.
+        """
+        columns = {"id": ids, **_state_columns(self.plan, nodes, code)}
         if len(self.plan.program.classes) > 1:
             columns["kind"] = np.array([n.kind for n in nodes], np.uint8)
         return columns
@@ -410,10 +405,7 @@ class EventPartition:
     @classmethod
     def of_run(cls, plan: Plan, partition: int, num_vertices: int) -> EventPartition:
         """Return the partition of a loaded graph; string ids are their codes."""
-        self = cls(
-            plan, partition, num_vertices, plan.sees, (), names=names_of(plan), undirected=False
-        )
-        self.nodes.as_objects = True
+        self = cls(plan, partition, num_vertices, plan.sees, names=names_of(plan), undirected=False)
         t = self.topology = with_classes(load_topology(plan.topologies[partition], partition), plan)
         kinds = t.kind.tolist() if t.kind is not None else [0] * t.n
         targets = np.concatenate([t.ids, t.ghost_ids])[t.target].tolist()
@@ -434,19 +426,33 @@ class EventPartition:
 
     def save(self, version: int) -> None:
         """Keep this version and the one before on the host."""
-        self.chain = ()  # each stands alone
-        self.keep(self._key(version))
+        nodes = {i: self.nodes.peek(i) for i in self.nodes}
+        content = pickle.dumps((nodes, self.mail, self.fresh, self.unborn), 5)
+        pickled = {"pickle": np.frombuffer(content, np.uint8)}
+        shared_memory.save(self._key(version), pickled, {})
         if version > 1:
             shared_memory.drop(self._key(version - 2))
 
     def load(self, version: int) -> None:
-        """Go to a version which was kept on this host."""
-        self._open(((self._key(version), 0),))
-        self.nodes.as_objects = True
+        """Go to a version which was kept on this host.
+
+        Raises:
+            LostError: it is not there.
+        """
+        content = shared_memory.load(self._key(version))
+        if content is None:
+            raise LostError("an executor was lost with the vertices it held")
+        nodes, *rest = pickle.loads(content[0]["pickle"].tobytes())
+        for i, node in nodes.items():
+            self.nodes[i] = node
+        self.mail, self.fresh, self.unborn = rest
 
     def result(self) -> dict[str, NDArray[Any]]:
         """Return the state as a base segment's columns."""
-        columns = self.columns(None, whole=True)
+        ids, names = sorted(self.everyone()), self.cursor.names
+        nodes = [self.nodes.peek(i) for i in ids]
+        code = None if names is None else names.encode
+        columns = self.columns(nodes, np.array(ids, np.int64), code)
         if self.topology is not None and self.topology.names is not None:
             columns["name.offsets"], columns["name.bytes"] = self.topology.names
         return columns

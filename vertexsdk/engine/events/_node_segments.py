@@ -8,32 +8,49 @@ program may have been told more than its edges, so its vertices stand beside the
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.graph.string_ids import StringIds
+from vertexsdk.engine.events._events_partition import EventPartition
 from vertexsdk.state import SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
 from vertexsdk.state.stored_pickles import unpickle
 
-if TYPE_CHECKING:
-    from vertexsdk.engine.events._events_partition import EventPartition
-
 NODES = "nodes"
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a loop has come.
+
+    Attributes:
+        iteration: the next one to run.
+        since: the one that was next when something came in last.
+        aggregates: what aggregators read last.
+        reason: why iterations ended; None if there is more to do.
+        wake: every vertex is to scatter once.
+    """
+
+    iteration: int = 0
+    since: int = 0
+    aggregates: dict[str, Any] = field(default_factory=dict)
+    reason: str | None = None
+    wake: bool = False
 
 
 def put_checkpoint(
     part: EventPartition,
     store: Store,
     loop: str,
-    at: tuple[int, int],
-    names: StringIds | None,
-    remember: Any,
+    position: Position,
+    code: Callable[[Any], int] | None,
 ) -> list[SegmentRef]:
-    """Write one partition; `at` is its number and the iteration. Called in its task."""
+    """Write one partition; `code` gives the codes of string ids."""
+    at = part.partition, max(position.iteration - 1, 0)
     value = part.plan.program.value_dtype
     rows = [
         (i, t, x)
@@ -41,29 +58,32 @@ def put_checkpoint(
         for t, x in sorted(part.nodes.peek(i).out.items())
         if not part.undirected or i <= t
     ]
-    ends = [_codes([row[k] for row in rows], names) for k in range(2)]
-    columns: dict[str, NDArray[Any]] = {"source": ends[0], "target": ends[1]}
+    columns: dict[str, NDArray[Any]] = {}
+    for k, name in enumerate(("source", "target")):
+        ids = [row[k] if code is None else code(row[k]) for row in rows]
+        columns[name] = np.array(ids, np.int64)
     if value is not None:
         columns["value"] = np.array([x for _, _, x in rows], value)
     nodes = {i: part.nodes.peek(i) for i in part.nodes}
-    held = (nodes, part.mail, part.fresh, part.unborn, remember)
-    pickled = {"pickle": np.frombuffer(pickle.dumps(held, 5), np.uint8)}
+    content = (nodes, part.mail, part.fresh, part.unborn, position)
+    pickled = {"pickle": np.frombuffer(pickle.dumps(content, 5), np.uint8)}
     return [
         store.put_segment(loop, *at, "topology", columns),
         store.put_segment(loop, *at, "topology", pickled, group=NODES),
     ]
 
 
-def restore(part: EventPartition, address: str | Address, refs: Sequence[SegmentRef]) -> Any:
-    """Fill a partition from a checkpoint of any number of them; return what was remembered."""
+def restore(part: EventPartition, address: str | Address, refs: Sequence[SegmentRef]) -> Position:
+    """Fill a partition from a checkpoint of any number of them; return how far the loop was."""
     alike = {ref.key.partition for ref in refs} == set(range(part.partitions))
-    remembered: Any = None
+    position = Position()
     with open_store(address, create=False) as store:
         for ref in refs:
             if alike and ref.key.partition != part.partition:
                 continue
             columns = store.segment(ref)
-            nodes, mail, fresh, unborn, remembered = unpickle(columns["pickle"].tobytes())
+            nodes, mail, fresh, unborn, stored = unpickle(columns["pickle"].tobytes())
+            position = Position(*(getattr(stored, n) for n in Position.__dataclass_fields__))
             ids = list({*nodes, *mail})
             mine = {i for i, p in zip(ids, part.place(ids), strict=True) if p == part.partition}
             for i in mine & nodes.keys():
@@ -73,8 +93,4 @@ def restore(part: EventPartition, address: str | Address, refs: Sequence[Segment
             part.mail |= {i: mail[i] for i in mine & mail.keys()}
             part.fresh |= fresh & mine
             part.unborn |= unborn & mine
-    return remembered
-
-
-def _codes(ids: list[Any], names: StringIds | None) -> NDArray[np.int64]:
-    return np.array(ids, np.int64) if names is None else names.find(ids)
+    return position

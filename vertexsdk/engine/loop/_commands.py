@@ -23,6 +23,7 @@ class CreatePartition:
     named: NDArray[np.int64]  # ids, or ranks of names, ascending
     code_step: int | None = None  # between the codes of names; None where ids are integers
     names: tuple[NDArray[np.int64], NDArray[np.uint8]] | None = None  # all; None: those it has
+    nodes: tuple[SegmentRef, ...] = ()  # of an events loop's checkpoint, to go on from there
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class LoopCommand:
     last: bool = True
     fork: str | None = None
     adopt: str | None = None  # stand where this fork stands
-    topology: bool = False  # write the edges to the store
+    checkpoint: bool = False  # write the graph to the store
     end: bool = False  # let go of the partition
 
 
@@ -72,7 +73,8 @@ class LoopReport:
     seconds: dict[str, float] = field(default_factory=dict)
     memory: int = 0
     statistics: dict[str, Any] = field(default_factory=dict)  # of bounded iterations
-    ranks: NDArray[np.int64] | None = None  # of a new partition's names
+    ranks: NDArray[np.int64] | None = None  # of a new partition's names, where it has its own
+    names: list[str] = field(default_factory=list)  # that came up, and have no code yet
 
     @classmethod
     def total(cls, reports: Sequence[LoopReport]) -> LoopReport:
@@ -89,6 +91,7 @@ class LoopReport:
                 setattr(total.work, name, getattr(total.work, name) + getattr(report.work, name))
             total.lost = total.lost or report.lost
             total.memory = max(total.memory, report.memory)
+            total.names += report.names
             if total.ranks is not None and report.ranks is not None:
                 total.ranks = np.concatenate([total.ranks, report.ranks])
             for name, value in report.seconds.items():

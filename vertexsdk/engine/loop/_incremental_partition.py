@@ -26,12 +26,12 @@ from vertexsdk.engine._master import IterationStats, Master, combine_aggregates
 from vertexsdk.engine._processor import merged, methods_of
 from vertexsdk.engine._trimming import MESSAGES_WORSE, unsupported, withdraw
 from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.loop._arena_partition import ArenaPartition
 from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
 from vertexsdk.engine.loop._edge_messages import EdgeMessages
 from vertexsdk.engine.loop._mirrors import Mirrors
 from vertexsdk.engine.loop._new_partition import NewPartition
 from vertexsdk.engine.loop._partition_end import PartitionEnd
-from vertexsdk.engine.loop._partition_graph import PartitionGraph
 from vertexsdk.engine.loop._restart_policy import RestartPolicy
 from vertexsdk.engine.loop._row_edits import Edits, distinct
 from vertexsdk.engine.loop._row_kernels import INSERT
@@ -45,18 +45,16 @@ from vertexsdk.transport.transport import Blocks
 Array = NDArray[Any]
 
 
-class IncrementalPartition:
+class IncrementalPartition(ArenaPartition):
     """A partition of a loop that goes on from the answer before, see `LoopPartition`.
 
     Args:
         plan: of the loop; one class, messages per vertex or derived.
         layout: of the adjacency.
-        arena: where it is; `create` fills a new one.
         partition: its number.
     """
 
-    def __init__(self, plan: Plan, layout: str, arena: Arena, partition: int = 0) -> None:
-        self.plan, self.arena, self.partition = plan, arena, partition
+    def __init__(self, plan: Plan, layout: str, partition: int = 0) -> None:
         assert plan.program.algebra is not None
         self.algebra = plan.program.algebra
         columns: dict[str, Any] = {"dirty": (np.uint8, 0), "level": (np.int32, 0)}
@@ -65,13 +63,19 @@ class IncrementalPartition:
         columns |= dict.fromkeys(
             ("agg", "seen", "msg"), (self.algebra.dtype, self.algebra.identity)
         )
-        value, count = plan.program.value_dtype, len(plan.topologies)
-        self.graph = PartitionGraph(arena, layout, partition, count, plan.threads, columns, value)
-        self.mirrors, self.alone = self.graph.mirrors, self.graph.alone
-        self.adjacency, self.index = self.graph.adjacency, self.graph.index
         self.module = delivery_module(self.algebra)
         self.comparing = self.algebra.kind != "sum"  # and so values are trimmed
-        self.refused = False  # the changes of the last batch
+        super().__init__(plan, layout, partition, columns)
+
+    def _place(self, arena: Arena) -> None:
+        super()._place(arena)
+        self.mirrors, self.alone = self.graph.mirrors, self.graph.alone
+        self.adjacency, self.index = self.graph.adjacency, self.graph.index
+
+    def enter(self, plan: Plan) -> None:
+        """See `LoopPartition`."""
+        self.__dict__.pop("methods", None)
+        super().enter(plan)
 
     @cached_property
     def methods(self) -> Methods:
@@ -87,14 +91,14 @@ class IncrementalPartition:
         names = program.aggregators.keys() - program.classes[0].facts.converged_reads
         return [n for n in sorted(names) if program.aggregators[n].kind == "sum"]
 
-    def create(self, new: NewPartition) -> None:
-        """Begin with a graph, before iteration 0."""
-        self.graph.create(new)
+    def begin(self, new: NewPartition) -> None:
+        """See `ArenaPartition`."""
+        super().begin(new)
         self.arena.resize("pending", 0, np.int32)
         self.arena.meta |= {
             "clock": 0, "aggregates": {}, "due": False, "whole": True, "layers": DeltaLayers(),
             "all": 0, "begun": False, "unsure": False, "unsent": False, "falling": False,
-            "worse": False, "restarted": "", "settled": False,
+            "worse": False, "settled": False,
         }  # fmt: skip
         for kept in ("state", "tracked"):
             columns = {n: self.arena[f"{kept}.{n}"] for n in self.plan.program.states()}
@@ -102,7 +106,7 @@ class IncrementalPartition:
         self.refresh()
 
     def refresh(self) -> None:
-        """Make the views anew, after arrays were moved or made longer."""
+        """See `ArenaPartition`."""
         a, plan = self.arena, self.plan
         t: Any = self.adjacency.topology(a.read("ids"))
         states = {name: a[f"state.{name}"] for name in plan.program.states()}
@@ -124,7 +128,7 @@ class IncrementalPartition:
         self.log = MutationLog(self.algebra, plan.program.value_dtype)
 
     def keep(self) -> None:
-        """See `LoopPartition`."""
+        """See `ArenaPartition`."""
         a = self.arena
         a.meta["due"] = self.delivery.due
         a.meta["aggregates"] = to_scalars(self.aggregates)
@@ -143,11 +147,6 @@ class IncrementalPartition:
     def all_vertices(self) -> int:
         """How many vertices all partitions have."""
         return self.graph.vertices if self.alone else int(self.arena.meta["all"])
-
-    @property
-    def clock(self) -> int:
-        """The level of what changes now; it grows with every iteration."""
-        return int(self.arena.meta["clock"])
 
     def _tick(self) -> int:
         self.arena.meta["clock"] += 1
@@ -271,11 +270,11 @@ class IncrementalPartition:
     # Changes of the graph. ------------------------------------------------------------------------
 
     def take(
-        self, kind: Array, source: Array, target: Array, value: Array, *, strict: bool
+        self, columns: Mapping[str, Array], *, strict: bool
     ) -> Steps[tuple[dict[str, int], list[int], int]]:
         """See `LoopPartition`."""
         meta = self.arena.meta
-        changes = self.graph.resolve(kind, source, target, value)
+        changes = self.graph.resolve(columns)
         edits, counts, absent = changes.edits, changes.counts, changes.absent
         self.refused = False
         if strict:
@@ -697,7 +696,7 @@ class IncrementalPartition:
 
     def restart(self, reason: str) -> None:
         """Stand before iteration 0 again, on the graph as it is."""
-        a = self.arena
+        a, self.restarted = self.arena, reason
         self.delivery.due = False
         self.delivery.finish(self.v.msg, self.v.agg)  # for its marks
         for name, f in self.plan.program.states().items():
@@ -711,7 +710,6 @@ class IncrementalPartition:
             "begun": False,
             "unsent": False,
             "unsure": False,
-            "restarted": reason,
             "aggregates": {},
             "due": False,
         }

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.raw_columns import encode_bytes
@@ -30,6 +31,7 @@ from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopRe
 from vertexsdk.engine.loop._loop_task import LoopTask
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.errors import InputError, LostError, VertexError
+from vertexsdk.graph.changes.deltas import Deltas
 from vertexsdk.graph.checkpoint import put_names
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.name_codes import NameCodes, code_step
@@ -69,6 +71,8 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         self.graph, self.plan, self.layout = graph, plan, layout
         self.from_init, self.choice = from_init, choice
         self.reads_loop = plan.program.reads_loop
+        # Messages of an events program may name new vertices, which have no code before it ends.
+        self._learns_names = plan.program.algebra is None and names is not None
         self.forks_late = not self.reads_loop
         self.value = plan.program.value_dtype
         self.names, self.integers = names, names is None
@@ -88,22 +92,25 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         task = LoopTask(self.plan, self.layout, self._key, self.choice)
         return self.graph.workers.exchange(task)
 
-    def create(self, topologies: Sequence[str], named: NDArray[np.int64]) -> None:
+    def create(
+        self, topologies: Sequence[str], named: NDArray[np.int64], nodes: Sequence[SegmentRef] = ()
+    ) -> None:
         """Take the graph over from where it is loaded, under the keys of its topologies.
 
         Args:
             named: ids (ascending) of the vertices which are there without edges too.
+            nodes: of an events loop's checkpoint, to go on from there.
         """
-        create = CreatePartition(tuple(topologies), named)
+        create = CreatePartition(tuple(topologies), named, nodes=tuple(nodes))
         if self.names is not None:
             create = replace(create, code_step=code_step(self._told))
             if None in self.plan.kernels:  # whose methods see the names of mirrors too
                 create = replace(create, names=self.names.at(np.arange(self._told))[1])
         report = self._job(LoopCommand(0, create=create))
-        there = np.zeros(self._told, np.bool_)
-        if self.names is not None:
+        if report.ranks is not None:
+            there = np.zeros(self._told, np.bool_)
             there[report.ranks] = True
-        self._untold = np.flatnonzero(~there)  # of vertices that went before
+            self._untold = np.flatnonzero(~there)  # of vertices that went before
 
     def execute(self, command: Command) -> CommandResult:
         """See `Engine.execute`."""
@@ -114,9 +121,10 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
             changes=self._changes(command),
             strict=command.strict,
             iterate=budget is not None,
-            write=command.write,
+            write=command.write and not self._learns_names,
         )
         first: LoopReport | None = None
+        last: LoopReport | None = None  # of iterations
         work, segments = WorkDone(), list[SegmentRef]()
         seconds: dict[str, float] = {}
         jobs, ended = 0, None
@@ -126,6 +134,7 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
             report = self._job(part)
             jobs += 1
             first = first or report
+            last = report if part.iterate or last is None else last
             work.add(report.work)
             bases = {s.key.partition for s in report.segments if s.kind == "base"}
             segments = [*(s for s in segments if s.key.partition not in bases), *report.segments]
@@ -139,13 +148,15 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
                 budget.report(work)
             ended = ended or (None if budget is None else _limit_met(budget, work, began))
             done = budget is None or report.work.quiet or refused or ended is not None
-            job = replace(job, changes=None)
-            if done and command.write and not (part.last or report.work.quiet or refused):
-                job, budget, done = replace(job, iterate=False), None, False
+            job = replace(job, changes=self._untold_names())
+            wrote = part.write and (part.last or report.work.quiet)
+            if done and command.write and not (wrote or refused):
+                job, budget, done = replace(job, iterate=False, write=True), None, False
         assert first is not None
+        assert last is not None
         outcome = self._outcome(report, work, segments)
-        if not report.work.quiet:
-            work.reason = ended
+        work.quiet = last.work.quiet
+        work.reason = last.work.reason if work.quiet else ended
         outcome.counts, outcome.absent = first.counts, first.absent
         restarted = self.from_init or report.restarted or first.restarted
         warm = first.warm and not restarted
@@ -157,7 +168,7 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         outcome.statistics = {
             **self.loaded, "hops": jobs, "phases": seconds, "worker_memory": report.memory,
             "partitions": self.graph.partitions, "pending": report.pending,
-            "compiled": all(k is not None for k in self.plan.kernels), **report.statistics,
+            "compiled": all(k is not None for k in self.plan.kernels), **last.statistics,
         }  # fmt: skip
         return outcome
 
@@ -186,10 +197,15 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         if changes is None or not len(changes):
             return None
         columns: dict[str, NDArray[Any]] = {"kind": changes.kind, "value": changes.value}
+        if isinstance(changes, Deltas):
+            changes = changes.sending(changes.sent, integers=self.integers)
+            columns |= changes.columns()
         if self.names is not None:
+            if isinstance(changes, Deltas):
+                self.names.of(pa.array([s.vertex for s in changes.sent], pa.large_string()))
             columns["source"], columns["target"] = (self.names.of(x) for x in changes.strings())
             return encode_bytes(columns | self._new_names())
-        if not changes.are_integers:
+        if len(changes.kind) and not changes.are_integers:
             raise InputError("the graph's ids are integers; so must be those of its changes")
         if command.ref is not None and command.ref.bytes > BY_SEGMENT:
             return command.ref
@@ -206,6 +222,11 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         codes, (offsets, data) = self.names.at(places)
         self._untold = places[:0]
         return {"name.code": codes, "name.offsets": offsets, "name.bytes": data}
+
+    def _untold_names(self) -> bytes | None:
+        """The names that the partition does not know yet, encoded, if there are any."""
+        told = self.names is None or self._told == len(self.names)
+        return None if told else encode_bytes(self._new_names())
 
     def fork(self) -> LoopEngine:
         """See `Engine.fork`."""
@@ -236,7 +257,8 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
 
     def checkpoint(self) -> list[SegmentRef]:
         """See `Engine.checkpoint`."""
-        report = self._job(LoopCommand(self._version, topology=True))
+        command = LoopCommand(self._version, changes=self._untold_names(), checkpoint=True)
+        report = self._job(command)
         if self.names is None or self.plan.store is None:
             return report.segments
         with open_store(self.plan.store, create=False) as store:
@@ -261,6 +283,8 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         if report.lost:
             raise LostError(f"an executor was lost: {report.lost}; resume the loop from its store")
         self._version = report.version
+        if self.names is not None and report.names:
+            self.names.of(pa.array(report.names, pa.large_string()))
         if self._exchange.times is not None:
             self.phases.hop(self._exchange.times, [r.seconds for r in reports])
         return report
@@ -268,7 +292,6 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
     def _outcome(
         self, report: LoopReport, work: WorkDone, segments: list[SegmentRef]
     ) -> CommandResult:
-        work.quiet, work.reason = report.work.quiet, report.work.reason
         if report.aggregates:
             work.residual = residual_of(self.plan.program, report.aggregates)
         return CommandResult(

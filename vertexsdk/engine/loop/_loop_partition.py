@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol, Self
 
 from numpy.typing import NDArray
 
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine.loop._arena import Arena
-from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
-from vertexsdk.engine.loop._new_partition import NewPartition
-from vertexsdk.engine.loop._partition_graph import PartitionGraph
+from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport
 from vertexsdk.engine.supersteps import Steps
+from vertexsdk.state import SegmentRef, Store
 
 Array = NDArray[Any]
 
@@ -21,15 +20,13 @@ class LoopPartition(Protocol):
 
     Attributes:
         plan: of the loop.
-        arena: where it is.
-        graph: in the arena.
         refused: the last batch was refused, as a change met no edge.
+        restarted: why iterations began with `init` again in this command, or "".
     """
 
     plan: Plan
-    arena: Arena
-    graph: PartitionGraph
     refused: bool
+    restarted: str
 
     @property
     def begun(self) -> bool:
@@ -44,25 +41,43 @@ class LoopPartition(Protocol):
         """How many vertices are to gather."""
 
     @property
+    def vertices(self) -> int:
+        """How many vertices the partition has."""
+
+    @property
+    def edges(self) -> int:
+        """How many edges the partition has; each edge counts in one partition."""
+
+    @property
     def aggregates(self) -> dict[str, Any]:
         """What aggregators read last."""
 
-    def create(self, new: NewPartition) -> None:
+    def create(self, create: CreatePartition) -> Steps[None]:
         """Begin with a graph, before iteration 0."""
 
-    def refresh(self) -> None:
-        """Take the arrays of the arena again, after they were moved or made longer."""
+    def fork(self) -> Self:
+        """Return a partition with the same content, to be changed apart from this one."""
 
-    def keep(self) -> None:
-        """Leave in the arena what another partition on a fork of it needs to know."""
+    def enter(self, plan: Plan) -> None:
+        """Go on as a partition of another loop."""
+
+    def supersede(self, other: Self) -> None:
+        """Go on in the place of a partition, of which this is a fork."""
+
+    def add_names(self, codes: Array, offsets: Array, data: Array) -> None:
+        """Add names of vertices, packed, each with a code that none has yet."""
+
+    def new_names(self) -> list[str]:
+        """Names that came up here since the last call and have no code yet."""
 
     def take(
-        self, kind: Array, source: Array, target: Array, value: Array, *, strict: bool
+        self, columns: Mapping[str, Array], *, strict: bool
     ) -> Steps[tuple[dict[str, int], list[int], int]]:
         """Take in changes, in order; with `strict` none if one of them is absent.
 
         Args:
-            kind, source, target, value: as those of `Changes`, ids as int64.
+            columns: `kind`, `source`, `target` and `value` as those of `Changes`, ids as int64;
+                for events programs also `sent`, see `Deltas.columns`.
 
         Returns:
             Counts by the names of `COUNTS`, the changes which were absent, and vertices touched. A
@@ -74,3 +89,6 @@ class LoopPartition(Protocol):
 
     def written(self) -> tuple[str, dict[str, Array]] | None:
         """The columns of a base, or of a delta of what changed since the last call, if any."""
+
+    def checkpoint(self, store: Store) -> list[SegmentRef]:
+        """Write the graph."""

@@ -5,26 +5,23 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
-import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.process_memory import peak_memory
 from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine._processor import load_topology
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.loop._arena import Arena
-from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport
+from vertexsdk.engine.events._events_loop_partition import EventsLoopPartition
+from vertexsdk.engine.loop._arena_partition import ArenaPartition
+from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
 from vertexsdk.engine.loop._incremental_partition import IncrementalPartition
 from vertexsdk.engine.loop._loop_partition import LoopPartition
-from vertexsdk.engine.loop._new_partition import partition_of
 from vertexsdk.engine.loop._recomputed_partition import RecomputedPartition
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.errors import LostError, RunError
-from vertexsdk.graph.checkpoint import put_adjacency
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import store_of_run
 from vertexsdk.transport.transport import DRIVER, Blocks
@@ -62,27 +59,26 @@ class LoopTask:
         yield DRIVER, pickle.dumps(report)
 
     def _carry_out(self, partition: int, command: LoopCommand, report: LoopReport) -> Steps[None]:
-        clock = time.perf_counter()
-        if command.create is not None:
-            live = yield from self._create(partition, command.create)
-            if command.create.code_step is not None:
-                report.ranks = live.graph.names.codes // command.create.code_step - 1
+        clock, create = time.perf_counter(), command.create
+        if create is not None:
+            live = self._new(partition)
+            yield from live.create(create)
+            if isinstance(live, ArenaPartition) and create.code_step and create.names is None:
+                report.ranks = live.graph.names.codes // create.code_step - 1
         else:
             live = self._partition(partition, command)
-        arena = live.arena
         report.seconds["load"] = time.perf_counter() - clock
-        arena.meta["restarted"] = ""
-        report.warm = live.begun
+        live.restarted, report.warm = "", live.begun
         if command.changes is not None:
             clock = time.perf_counter()
             columns = self._columns(command.changes)
             if "name.code" in columns:
-                live.graph.names.add(*(columns[f"name.{n}"] for n in ("code", "offsets", "bytes")))
-            report.counts, report.absent, report.work.touched = yield from live.take(
-                columns["kind"], columns["source"], columns["target"], columns["value"],
-                strict=command.strict,
-            )  # fmt: skip
-            report.refused = live.refused
+                live.add_names(*(columns[f"name.{n}"] for n in ("code", "offsets", "bytes")))
+            if "kind" in columns:
+                report.counts, report.absent, report.work.touched = yield from live.take(
+                    columns, strict=command.strict
+                )
+                report.refused = live.refused
             report.seconds["changes"] = time.perf_counter() - clock
         if command.iterate and not report.refused:
             clock = time.perf_counter()
@@ -90,85 +86,65 @@ class LoopTask:
             report.seconds["kernel"] = time.perf_counter() - clock
         if command.write and (command.last or report.work.quiet) and report.failure is None:
             clock = time.perf_counter()
-            self._write(live, report)
+            self._write(partition, live, report)
             report.seconds["commit"] = time.perf_counter() - clock
-        if command.topology and self.plan.store is not None:
-            edges = live.graph.own_edges()
+        if command.checkpoint and self.plan.store is not None:
             with store_of_run(self.plan.run, self.plan.store) as store:
-                report.segments.append(
-                    put_adjacency(store, self.plan.loop, partition, live.clock, edges)
-                )
-        report.restarted = str(arena.meta["restarted"])
-        report.aggregates = dict(live.aggregates)
-        report.clock, report.vertices = live.clock, live.graph.vertices
-        report.edges = live.graph.adjacency.edges
-        report.pending = live.pending
+                report.segments += live.checkpoint(store)
+        report.restarted, report.names = live.restarted, live.new_names()
+        report.aggregates = live.aggregates
+        report.clock, report.pending = live.clock, live.pending
+        report.vertices, report.edges = live.vertices, live.edges
         clock = time.perf_counter()
-        live.keep()
         if command.fork is not None:
-            fork = self._open(arena.fork(), partition)
-            fork.arena.meta["settled"] &= not self.plan.program.reads_loop  # branches do other work
-            fork.refresh()
-            live.refresh()
-            _put(command.fork, partition, 1, fork)
+            _put(command.fork, partition, 1, live.fork())
         _put(self.key, partition, report.version, live)  # what a command left unfinished is lost
         report.seconds["save"] = time.perf_counter() - clock
+
+    def _new(self, partition: int) -> LoopPartition:
+        """The partition of a program of this kind, which has no graph yet."""
+        if self.plan.program.algebra is None:
+            return EventsLoopPartition(self.plan, partition, undirected=self.layout == "undirected")
+        if self.choice is None:
+            return IncrementalPartition(self.plan, self.layout, partition)
+        return RecomputedPartition(self.plan, self.layout, partition, self.choice)
 
     def _partition(self, partition: int, command: LoopCommand) -> LoopPartition:
         """Take the partition, or where the command says so, that of a fork in its place."""
         version, live = _remove(self.key, partition)
         if live is None or version != command.version:
             raise LostError("the graph is not on this host any more")
-        fork = command.adopt and _remove(command.adopt, partition)[1]
-        if command.adopt and fork is None:
-            raise LostError("the fork is not on this host any more")
-        arena = (fork or live).arena
-        if fork or live.plan is not self.plan:  # a loop that was loaded may become a branch
-            live = self._open(arena, partition)
-            live.refresh()
-        if fork:
-            arena.meta["whole"] = True
+        if command.adopt is not None:
+            fork = _remove(command.adopt, partition)[1]
+            if fork is None:
+                raise LostError("the fork is not on this host any more")
+            fork.supersede(live)
+            live = fork
+        if live.plan is not self.plan:  # of another loop before
+            live.enter(self.plan)
         return live
 
-    def _create(self, partition: int, create: CreatePartition) -> Steps[LoopPartition]:
-        t = load_topology(create.topologies[partition], partition)
-        value = self.plan.program.value_dtype
-        part = yield from partition_of(t, self.layout, create.named, create.code_step, value)
-        if create.names is not None and create.code_step is not None:
-            codes = np.arange(1, len(create.names[0])) * create.code_step
-            part = replace(part, names=(codes, *create.names))
-        live = self._open(Arena(), partition)
-        live.create(part)
-        return live
-
-    def _open(self, arena: Arena, partition: int) -> LoopPartition:
-        if self.choice is None:
-            return IncrementalPartition(self.plan, self.layout, arena, partition)
-        return RecomputedPartition(self.plan, self.layout, arena, partition, self.choice)
-
-    def _columns(self, changes: bytes | SegmentRef) -> dict[str, NDArray[Any]]:
+    def _columns(self, changes: bytes | SegmentRef) -> Mapping[str, NDArray[Any]]:
         if isinstance(changes, bytes):
             return decode(changes, trusted=True)[0]
         if self.plan.store is None:
             raise RunError("a segment without a store")
         with store_of_run(self.plan.run, self.plan.store) as store:
-            table = store.table(changes)
-            return {name: table.column(name) for name in ("kind", "source", "target", "value")}
+            return store.segment(changes)
 
-    def _write(self, live: LoopPartition, report: LoopReport) -> None:
+    def _write(self, partition: int, live: LoopPartition, report: LoopReport) -> None:
         written = live.written()
         if written is None or self.plan.store is None:
             return
         kind, columns = written
-        kind_: Any = kind
         with store_of_run(self.plan.run, self.plan.store) as store:
             report.segments = [
-                store.put_segment(self.plan.loop, live.graph.partition, live.clock, kind_, columns)
+                store.put_segment(self.plan.loop, partition, live.clock, cast(Any, kind), columns)
             ]
 
 
 def _remove(key: str, partition: int) -> tuple[int, LoopPartition | None]:
-    """Remove a partition from those of this process; return its version, and None if it is none."""
+    """Take a partition from those of this process; return its version, or 0 and None."""
     with _lock:
         return _partitions.pop((key, partition), (0, None))
 

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.packed_strings import join_strings, take_strings
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
+from vertexsdk.compile.plan import Plan
+from vertexsdk.engine._processor import load_topology
+from vertexsdk.engine.loop._commands import CreatePartition
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.graph.edge_attributes import no_values
 from vertexsdk.graph.load.build_topology import NO_KIND
@@ -47,17 +50,18 @@ class NewPartition:
 
 
 def partition_of(
-    t: Topology, layout: str, named: Array, code_step: int | None, value: str | None
+    plan: Plan, layout: str, partition: int, create: CreatePartition
 ) -> Steps[NewPartition]:
-    """Bring together what partition `t.partition` begins with.
+    """Bring together what a partition of a graph that is loaded begins with.
 
     Args:
-        t: as it was loaded.
+        plan: of the loop.
         layout: of the adjacency.
-        named: ids, or ranks of names, of the vertices which are there without edges too.
-        code_step: between the codes of names; None where ids are integers.
-        value: dtype of edge values, or None.
+        partition: its number.
+        create: what is loaded.
     """
+    t = load_topology(create.topologies[partition], partition)
+    named, code_step, value = create.named, create.code_step, plan.program.value_dtype
     if value is not None and t.value is None:
         t = replace(t, value=no_values(t.m, value))  # of a partition without edges
     placement, names = t.placement, t.names
@@ -78,7 +82,9 @@ def partition_of(
     if layout == "undirected":
         counted &= source <= t.ids[t.target]
     packed = None
-    if code_step is not None and names is not None:
+    if code_step is not None and create.names is not None:
+        packed = (np.arange(1, len(create.names[0])) * code_step, *create.names)
+    elif code_step is not None and names is not None:
         packed = (t.ids[own], *names)
     return NewPartition(
         replace(t, names=None), int(counted.sum()), np.isin(t.ids, named) & own, t.kind,

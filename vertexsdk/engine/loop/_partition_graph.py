@@ -114,12 +114,13 @@ class PartitionGraph:
         there: Array = order[self.arena["alive"][order] != 0]
         return there
 
-    def resolve(self, kind: Array, source: Array, target: Array, value: Array) -> ResolvedChanges:
+    def resolve(self, columns: Mapping[str, Array]) -> ResolvedChanges:
         """Find what changes, in order, come to; vertices that are new get places.
 
         Args:
-            kind, source, target, value: as those of `Changes`, ids as int64.
+            columns: as those of `LoopPartition.take`.
         """
+        kind, source, target, value = (columns[n] for n in ("kind", "source", "target", "value"))
         mirrors = self.mirrors
         number, own = np.arange(len(kind)), mirrors.owns(source)
         if not self.alone:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +14,9 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._iterations import Iterations
 from vertexsdk.engine._processor import Processor, with_classes
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.loop._arena_partition import ArenaPartition
 from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
 from vertexsdk.engine.loop._new_partition import NewPartition
-from vertexsdk.engine.loop._partition_graph import PartitionGraph
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.engine.task import make_master
 from vertexsdk.graph.load.build_topology import NO_KIND, Variant, build_topology
@@ -25,51 +25,38 @@ from vertexsdk.graph.topology import Topology
 Array = NDArray[Any]
 
 
-class RecomputedPartition:
+class RecomputedPartition(ArenaPartition):
     """The graph of a partition, and the iterations that compute an answer for it as it is.
 
     Args:
         plan: of the loop.
         layout: of the adjacency.
-        arena: where the graph is; `create` fills a new one.
         partition: its number.
         choice: the delay bound of the iterations.
     """
 
-    def __init__(
-        self, plan: Plan, layout: str, arena: Arena, partition: int, choice: BoundChoice
-    ) -> None:
-        self.plan, self.arena, self.choice = plan, arena, choice
-        value, count = plan.program.value_dtype, len(plan.topologies)
-        columns = {"kind": (np.uint8, NO_KIND)}
-        self.graph = PartitionGraph(arena, layout, partition, count, plan.threads, columns, value)
-        self.refused = False  # the changes of the last batch
+    def __init__(self, plan: Plan, layout: str, partition: int, choice: BoundChoice) -> None:
+        super().__init__(plan, layout, partition, {"kind": (np.uint8, NO_KIND)})
+        self.choice = choice
         self._iterations: Iterations | None = None  # of the answer to the graph as it is
 
-    def create(self, new: NewPartition) -> None:
-        """Begin with a graph."""
-        self.graph.create(new)
+    def begin(self, new: NewPartition) -> None:
+        """See `ArenaPartition`."""
+        super().begin(new)
         if new.kind is not None:
             self.arena["kind"][...] = new.kind
-        self.arena.meta |= {
-            "clock": 0, "aggregates": {}, "settled": False, "unwritten": False, "restarted": "",
-        }  # fmt: skip
+        self.arena.meta |= {"clock": 0, "aggregates": {}, "settled": False, "unwritten": False}
 
-    def refresh(self) -> None:
-        """See `LoopPartition`; nothing is taken from the arena for longer than a call."""
-
-    def keep(self) -> None:
-        """See `LoopPartition`: the arena has all."""
+    def fork(self) -> RecomputedPartition:
+        """See `LoopPartition`; iterations that have not ended begin again there."""
+        other = super().fork()
+        other._iterations = None
+        return other
 
     @property
     def begun(self) -> bool:
         """See `LoopPartition`: every answer begins with `init`."""
         return False
-
-    @property
-    def clock(self) -> int:
-        """How many iterations there were."""
-        return int(self.arena.meta["clock"])
 
     @property
     def aggregates(self) -> dict[str, Any]:
@@ -82,10 +69,10 @@ class RecomputedPartition:
         return 0 if self.arena.meta["settled"] else self.graph.vertices
 
     def take(
-        self, kind: Array, source: Array, target: Array, value: Array, *, strict: bool
+        self, columns: Mapping[str, Array], *, strict: bool
     ) -> Steps[tuple[dict[str, int], list[int], int]]:
         """See `LoopPartition`; no vertex is touched before the next answer."""
-        changes = self.graph.resolve(kind, source, target, value)
+        changes = self.graph.resolve(columns)
         counts, absent = changes.counts, changes.absent
         self.refused = False
         if strict:

@@ -10,7 +10,7 @@ import numpy as np
 
 from vertexsdk.engine.batch_run import Run
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.engine import Setting
+from vertexsdk.engine.engine import Engine, Setting
 from vertexsdk.engine.loop._loop_engine import LoopEngine
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.name_codes import NameCodes, code_step
@@ -19,11 +19,11 @@ from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_ini
 from vertexsdk.program.vertex import MAIN_LOOP
 
 
-def loop_engine(setting: Setting) -> LoopEngine:
-    """Return an engine which changes the graph in place.
+def engine_for(setting: Setting) -> Engine:
+    """Return the engine of a loop.
 
     Raises:
-        InputError: parameters or options that do not fit the graph.
+        InputError: parameters or options that do not fit the graph; nothing was run.
     """
     return _engine_with(setting, _named(setting))
 
@@ -48,24 +48,31 @@ def _taken_over(setting: Setting, graph: Graph, vertices: VertexInput | None) ->
         named = [integer_id(x) for x in program.named_vertices(setting.params).values()]
         graph.unpersist()
         return _engine_with(setting, with_ids(setting.graph.vertex_input, named))
+    options = replace(setting.options, progress=False)
+    if program.algebra is None and options.compiled != "require":
+        options = replace(options, compiled=False)  # it cannot be, which is no surprise
     run = Run(
-        program, graph, replace(setting.options, progress=False), params=setting.params,
-        backend=setting.backend, loop=setting.loop,
-    )  # fmt: skip
+        program, graph, options, params=setting.params, backend=setting.backend, loop=setting.loop
+    )
     run.sees = MAIN_LOOP
     plan = replace(run.plan(info), names=None, resident=True)  # partitions keep their names
-    from_init = _why_from_init(setting, graph, info.string_ids, bool(info.kinds), plan.initial)
-    layout = "undirected" if graph.undirected else "directed"
+    layout, from_init = "undirected" if graph.undirected else "directed", None
+    if program.algebra is None:
+        plan = replace(plan, params=_shown(setting, strings=info.string_ids))
+    else:
+        initial = plan.initial
+        from_init = _why_from_init(setting, graph, info.string_ids, bool(info.kinds), initial)
     choice = BoundChoice(1, False, "iterations that go on from the state before are synchronous")
     if from_init is not None:
         choice = run.choice(info)
-    else:
+    elif program.algebra is not None:
         layout = layout_of(program, undirected=graph.undirected) or layout
         if plan.kernels[0] is None and plan.shape == "edge":
             plan = replace(plan, shape="derived")  # they follow from fields and an edge's value
     names = None
     if graph.string_table is not None:
         names = NameCodes(graph.string_table.sorted)
+    if names is not None and program.algebra is not None:
         step = code_step(len(names))
         plan = replace(plan, params=_spread_codes(setting, plan.params, step))
         if plan.initial is not None:
@@ -82,7 +89,7 @@ def _taken_over(setting: Setting, graph: Graph, vertices: VertexInput | None) ->
         ids = np.zeros(0, np.int64)
         if vertices is not None:
             ids = last_rows(vertices, graph.string_table)[0]
-        engine.create(info.keys, ids)
+        engine.create(info.keys, ids, setting.nodes)
     except BaseException:
         engine.close()
         raise
@@ -126,6 +133,15 @@ def _integers_but_for_parameters(setting: Setting, loaded: Graph) -> bool:
         return False
     info = setting.graph.materialise(("out", setting.program.value_dtype, "combined"))
     return not info.string_ids
+
+
+def _shown(setting: Setting, *, strings: bool) -> dict[str, Any]:
+    """The values of all parameters, with vertices as methods see them."""
+    bound = setting.program.bind(setting.params)
+    for name, vertex in setting.program.named_vertices(setting.params).items():
+        if vertex is not None:
+            bound[name] = str(vertex) if strings else integer_id(vertex)
+    return bound
 
 
 def _spread_codes(setting: Setting, params: Mapping[str, Any], step: int) -> dict[str, Any]:

@@ -1,0 +1,113 @@
+"""What partitions of loops with declared messages have in common: a graph in an arena."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Self
+
+from numpy.typing import DTypeLike, NDArray
+
+from vertexsdk.compile.plan import Plan
+from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.loop._commands import CreatePartition
+from vertexsdk.engine.loop._new_partition import NewPartition, partition_of
+from vertexsdk.engine.loop._partition_graph import PartitionGraph
+from vertexsdk.engine.supersteps import Steps
+from vertexsdk.graph.checkpoint import put_adjacency
+from vertexsdk.state import SegmentRef, Store
+
+Array = NDArray[Any]
+
+
+class ArenaPartition:
+    """See `LoopPartition`.
+
+    Args:
+        plan: of the loop.
+        layout: of the adjacency.
+        partition: its number.
+        columns: dtype and default of every array with an entry for each place, by name.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        layout: str,
+        partition: int,
+        columns: Mapping[str, tuple[DTypeLike, Any]],
+    ) -> None:
+        self.plan, self.layout, self.partition, self._columns = plan, layout, partition, columns
+        self.refused, self.restarted = False, ""
+        self._place(Arena())
+
+    def _place(self, arena: Arena) -> None:
+        """Have what is in an arena."""
+        self.arena = arena
+        self.graph = PartitionGraph(
+            arena, self.layout, self.partition, len(self.plan.topologies), self.plan.threads,
+            self._columns, self.plan.program.value_dtype,
+        )  # fmt: skip
+
+    def create(self, create: CreatePartition) -> Steps[None]:
+        """See `LoopPartition`."""
+        new = yield from partition_of(self.plan, self.layout, self.partition, create)
+        self.begin(new)
+
+    def begin(self, new: NewPartition) -> None:
+        """Begin with a graph, before iteration 0."""
+        self.graph.create(new)
+
+    def keep(self) -> None:
+        """Leave in the arena what a fork needs to know."""
+
+    def refresh(self) -> None:
+        """Take the arrays of the arena again, after they were moved or made longer."""
+
+    def fork(self) -> Self:
+        """See `LoopPartition`."""
+        self.keep()
+        other = copy.copy(self)
+        other._place(self.arena.fork())
+        other.arena.meta["settled"] &= not self.plan.program.reads_loop  # branches do other work
+        other.refresh()
+        self.refresh()
+        return other
+
+    def enter(self, plan: Plan) -> None:
+        """See `LoopPartition`."""
+        self.keep()
+        self.plan = plan
+        self.refresh()
+
+    def supersede(self, other: Self) -> None:
+        """See `LoopPartition`."""
+        self.arena.meta["whole"] = True
+
+    @property
+    def vertices(self) -> int:
+        """See `LoopPartition`."""
+        return self.graph.vertices
+
+    @property
+    def edges(self) -> int:
+        """See `LoopPartition`."""
+        return self.graph.adjacency.edges
+
+    @property
+    def clock(self) -> int:
+        """See `LoopPartition`; with `messages` the level of what changes now."""
+        return int(self.arena.meta["clock"])
+
+    def add_names(self, codes: Array, offsets: Array, data: Array) -> None:
+        """See `LoopPartition`."""
+        self.graph.names.add(codes, offsets, data)
+
+    def new_names(self) -> list[str]:
+        """See `LoopPartition`: vertices come by changes only."""
+        return []
+
+    def checkpoint(self, store: Store) -> list[SegmentRef]:
+        """See `LoopPartition`."""
+        edges = self.graph.own_edges()
+        return [put_adjacency(store, self.plan.loop, self.partition, self.clock, edges)]
