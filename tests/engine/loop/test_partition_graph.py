@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertexsdk.engine.loop._arena import Arena
-from vertexsdk.engine.loop._new_partition import partition_of
+from vertexsdk.engine.loop._new_partition import NewPartition
 from vertexsdk.engine.loop._partition_graph import PartitionGraph
 from vertexsdk.graph.changes.changes import ADD, CHANGE, COUNTS, REMOVE
-from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, pack
+from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, no_values, pack
 from vertexsdk.graph.load.build_topology import Chunk, Variant, build_topology, sort_edges
 
 END = st.integers(0, 4)
@@ -34,11 +35,10 @@ def created(edges: dict[tuple[int, int], int], value: str) -> PartitionGraph:
     chunk = Chunk(source, target, values([min(x, 2) for x in edges.values()], value))
     variant = Variant("out", value)
     topology = build_topology(sort_edges([chunk], variant), [source[:0]], variant)
-    new = None
-    try:
-        next(partition_of(topology, "directed", source[:0], None, value))
-    except StopIteration as end:
-        new = end.value
+    if topology.value is None:
+        topology = replace(topology, value=no_values(topology.m, value))
+    named = np.zeros(topology.n, np.bool_)
+    new = NewPartition(topology, topology.m, named, None, None, None)
     graph = PartitionGraph(Arena(), "directed", 0, 1, 1, {}, value)
     graph.create(new)
     return graph
@@ -73,9 +73,10 @@ def test_edits_do_as_a_dictionary(
             model[a, b] = new
         wanted[did] += 1
     graph = created(edges, value)
-    columns = [np.array([c[k] for c in changes], np.int64) for k in (0, 1, 2)]
-    given = values([c[3] for c in changes], value)
-    batch = graph.resolve(columns[0].astype(np.uint8), columns[1], columns[2], given)
+    names = ("kind", "source", "target")
+    columns = {n: np.array([c[k] for c in changes], np.int64) for k, n in enumerate(names)}
+    columns["value"] = values([c[3] for c in changes], value)
+    batch = graph.resolve(columns | {"kind": columns["kind"].astype(np.uint8)})
     assert (batch.counts, batch.absent) == (wanted, absent)
     graph.edit(batch)
     assert graph.vertices == len({v for pair in model for v in pair})

@@ -18,7 +18,8 @@ _DENSE = 8  # entries of a table per vertex, at most
 class VertexIndex:
     """The ids of vertices (int64[n], by place), their order, and a table where ids are dense.
 
-    Places never change; a vertex which comes gets the next one.
+    Places never change; a vertex which comes gets the next one. Where there is a table, the order
+    of those that came last is found only when it is asked for.
     """
 
     def __init__(self, arena: Arena, threads: int) -> None:
@@ -27,8 +28,19 @@ class VertexIndex:
     def create(self, ids: Array) -> None:
         """Begin with these ids, ascending."""
         self.arena.put("ids", ids.astype(np.int64))
-        self.arena.put("order", np.arange(len(ids), dtype=np.int32))
+        self.arena.put("ordered", np.arange(len(ids), dtype=np.int32))
         self._tabulate()
+
+    @property
+    def order(self) -> Array:
+        """All places (int32), ascending by id."""
+        ids, order = self.arena["ids"], self.arena["ordered"]
+        if len(order) < self.n:
+            new = np.arange(len(order), self.n, dtype=np.int32)
+            new = new[np.argsort(ids[new])]
+            at = np.searchsorted(ids[order], ids[new])
+            self.arena.put("ordered", np.insert(order, at, new))
+        return self.arena["ordered"]
 
     def renumber(self, places: Array) -> Array:
         """Keep these places only, in this order, ascending by id.
@@ -57,7 +69,7 @@ class VertexIndex:
             table[...] = 0
             table[ids - low] = np.arange(1, len(ids) + 1)
         else:
-            self.arena.put("sorted", ids[self.arena["order"]])
+            self.arena.put("sorted", ids[self.order])
 
     def find(self, ids: Array) -> Array:
         """The places of ids (int32), -1 for those which have none."""
@@ -73,7 +85,7 @@ class VertexIndex:
         found[:] = -1
         if len(known):
             here = known[at] == ids
-            found[here] = self.arena["order"][at[here]]
+            found[here] = self.order[at[here]]
         return found
 
     def add(self, ids: Array) -> None:
@@ -81,15 +93,11 @@ class VertexIndex:
         n, count = self.n, len(ids)
         if not count:
             return
-        known, order = self.arena["ids"], self.arena["order"]
-        at = np.searchsorted(known[order], ids)
-        new = np.arange(n, n + count, dtype=np.int32)
-        self.arena.put("order", np.insert(order, at, new))
         self.arena.resize("ids", n + count)[n:] = ids
         base = self.arena.meta["table"]
         if base is None:
-            self.arena.put("sorted", self.arena["ids"][self.arena["order"]])
+            self.arena.put("sorted", self.arena["ids"][self.order])
         elif base <= ids[0] and ids[-1] - base < self.arena.length("table"):
-            self.arena["table"][ids - base] = new + 1
+            self.arena["table"][ids - base] = np.arange(n + 1, n + count + 1)
         else:
             self._tabulate()

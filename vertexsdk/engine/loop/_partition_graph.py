@@ -110,7 +110,7 @@ class PartitionGraph:
 
     def in_order(self) -> Array:
         """The places (int32) of all vertices that are there, ascending by id."""
-        order = self.arena["order"]
+        order = self.index.order
         there: Array = order[self.arena["alive"][order] != 0]
         return there
 
@@ -196,7 +196,7 @@ class PartitionGraph:
     def _renumber(self) -> Array:
         """Give places to the vertices that are there, ascending by id, and to no others."""
         a = self.arena
-        order, everyone = a["order"], np.arange(self.index.n)
+        order, everyone = self.index.order, np.arange(self.index.n)
         used_mirrors = (self._degrees(everyone) > 0) & ~self.mirrors.are_local(everyone)
         places = order[(a["alive"][order] != 0) | used_mirrors[order]]
         new = self.index.renumber(places)
@@ -213,7 +213,8 @@ class PartitionGraph:
             direction: in which the program follows edges, as in `Variant`.
             each: a ghost per remote edge.
         """
-        order, alive = self.arena["order"], self.arena["alive"][self.arena["order"]] != 0
+        order = self.index.order
+        alive = self.arena["alive"][order] != 0
         used = order[alive | (self._degrees(order) > 0)]
         own = np.flatnonzero(self.mirrors.are_local(used))
         rank = np.empty(self.index.n, np.int32)

@@ -224,12 +224,12 @@ def edit_rows(first, last, group, dest, row, key, what, new, start, stop, pool, 
                 if what[c] != INSERT:
                     c -= 1
                     continue
-                while e >= lo and pool[e] > key[c]:
-                    pool[at] = pool[e]
+                place = _lower(pool, lo, e + 1, key[c])
+                if place <= e:  # these move up, by as many as are still to be inserted
+                    pool[place + added : at + 1] = pool[place : e + 1]
                     if valued:
-                        value[at] = value[e]
-                    at -= 1
-                    e -= 1
+                        value[place + added : at + 1] = value[place : e + 1]
+                at, e = place + added - 1, place - 1
                 pool[at] = key[c]
                 if valued:
                     value[at] = new[c]
