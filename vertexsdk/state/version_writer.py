@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
+from vertexsdk.state.manifests import Kind
 from vertexsdk.state.reading import take_rows
 
 MAX_DELTAS = 64  # deltas over one base
@@ -146,22 +147,20 @@ class Writer:
             if not len(rows):
                 return None
             layers = before.layers.add(len(rows), len(columns["id"]))
+        kind: Kind = "base"
+        stored = columns
         if layers is not None and rows is not None:
-            ref = self._put(iteration, "delta", take_rows(columns, rows))
-        else:
-            ref = self._put(iteration, "base", columns)
-        self._before = _LastSegment(ref.key.attempt, columns, layers or DeltaLayers())
-        with _lock:
-            for place in [k for k in _last_segments if k[0] != self._place[0]]:
-                del _last_segments[place]  # of an earlier run
-            _last_segments[self._place] = self._before
-        return ref
-
-    def _put(self, iteration: int, kind: Any, columns: Columns) -> SegmentRef:
+            kind, stored = "delta", take_rows(columns, rows)
         run, partition = self._place
         assert self._address is not None
         with store_of_run(run, self._address) as store:
-            return store.put_segment(self._loop, partition, iteration, kind, columns)
+            ref = store.put_segment(self._loop, partition, iteration, kind, stored)
+        self._before = _LastSegment(ref.key.attempt, columns, layers or DeltaLayers())
+        with _lock:
+            for place in [k for k in _last_segments if k[0] != run]:
+                del _last_segments[place]  # of an earlier run
+            _last_segments[self._place] = self._before
+        return ref
 
 
 @contextlib.contextmanager
