@@ -22,8 +22,8 @@ from vertexsdk.state import (
     garbage,
     open_store,
 )
-from vertexsdk.state.audit import Audit
-from vertexsdk.state.leases import Lease
+from vertexsdk.state.garbage import Audit
+from vertexsdk.state.pins import Lease
 from vertexsdk.testing._contract_suite import content
 from vertexsdk.testing._processes import put
 
@@ -247,9 +247,9 @@ def commit(store: Store, loop: str, iteration: int, number: float) -> Any:
 @contextmanager
 def lease_of(store: Store, ref: SegmentRef) -> Iterator[None]:
     """Hold a segment that no version has."""
-    lease = Lease.take(store.backend, 60.0, segments=[ref.key])
+    lease = Lease(store.backend, 60.0, segments=[ref.key])
     yield
-    lease.release()
+    lease.close()
 
 
 def value(store: Store, loop: str, at: int | None = None) -> float:

@@ -8,6 +8,7 @@ they share: the earliest format has no references.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
 from vertexsdk.arrays.format_1 import MAGIC, read_columns
@@ -15,7 +16,7 @@ from vertexsdk.loops._ledger import Ledger
 from vertexsdk.state import Manifest, MissingError, SegmentRef, Store
 from vertexsdk.state.contract import SegmentKey
 from vertexsdk.state.garbage import reachable
-from vertexsdk.state.leases import Lease
+from vertexsdk.state.pins import Lease
 
 _DAY = 86400.0
 
@@ -32,8 +33,7 @@ def upgrade(store: Store) -> dict[str, bool]:
     """
     written: dict[SegmentKey, SegmentRef] = {}  # by the segment before, which loops share
     has_edges = {}
-    lease = Lease.take(store.backend, _DAY, *reachable(store))
-    try:
+    with closing(Lease(store.backend, _DAY, *reachable(store))):
         for loop in store.loops():
             manifest = store.version(loop)
             refs = [r for r in store.segments(manifest) if r.kind in ("topology", "changes")]
@@ -45,8 +45,6 @@ def upgrade(store: Store) -> dict[str, bool]:
                     if ref.key not in written:
                         written[ref.key] = _write(store, ref)
                 _commit(store, loop, manifest, [written[ref.key] for ref in refs])
-    finally:
-        lease.release()
     store.backend.finish_upgrade()
     store.collect(0, alone=True)
     return has_edges

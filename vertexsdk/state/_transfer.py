@@ -6,14 +6,13 @@ go on sharing segments, and a copy that was interrupted continues where it stopp
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
-from vertexsdk.state._validation import check_name
 from vertexsdk.state._version_reader import VersionReader
-from vertexsdk.state.contract import Head
+from vertexsdk.state.contract import Head, check_name
 from vertexsdk.state.errors import MissingError, StateInputError
-from vertexsdk.state.leases import Lease
-from vertexsdk.state.manifests import Manifest
+from vertexsdk.state.pins import Lease
 
 _HOUR = 3600.0
 
@@ -40,46 +39,28 @@ def copy_loop(
     if not versions:
         raise source.unknown_loop(loop)
     versions = versions[-1:] if newest else versions
-    lease = Lease.take(source.backend, _HOUR, [version for _, version in versions])
-    manifests = [source.manifest(version) for _, version in versions]
-    wanted = {ref.key: ref for manifest in manifests for ref in source.segments(manifest)}
-    links = _links(source, manifests)
-    target_lease = Lease.take(target.backend, _HOUR, links, wanted)
-    present = set(target.backend.list_segments())
-    known = set(target.backend.list_manifests())
-    count = size = 0
-    try:
-        for ref in wanted.values():
-            if ref.key in present:
-                continue
+    with ExitStack() as leases:
+        names = [version for _, version in versions]
+        leases.enter_context(closing(Lease(source.backend, _HOUR, names)))
+        manifests = [source.manifest(version) for version in names]
+        wanted = {ref.key: ref for manifest in manifests for ref in source.segments(manifest)}
+        links = {link.name: link for manifest in manifests for link in source.chain(manifest)}
+        leases.enter_context(closing(Lease(target.backend, _HOUR, links, wanted)))
+        present = set(target.backend.list_segments())
+        copied = [ref for ref in wanted.values() if ref.key not in present]
+        for ref in copied:
             source.check_segment(ref)
             pieces = source.backend.get_segment(ref.key)
             if pieces is None:
                 raise MissingError(f"segment {ref.key} was dropped while it was copied")
             target.backend.put_segment(ref.key, [piece.data for piece in pieces])
-            count, size = count + 1, size + ref.bytes
-        for link, manifest in links.items():
-            if link not in known:
-                target.backend.put_manifest(link, manifest.encode(), manifest.references)
+        for link in links.keys() - target.backend.list_manifests():
+            manifest = links[link]
+            target.backend.put_manifest(link, manifest.encode(), manifest.references)
         head: Head | None = None
         for manifest in manifests:
             new = Head(manifest.name, manifest.iteration, 1)
             if not manifest.publish(target.backend, name, head, new, source.segments(manifest)):
                 raise StateInputError(f"another process created loop {name!r}: choose another name")
             head = new
-    finally:
-        lease.release()
-        target_lease.release()
-    return Copied(len(versions), count, size)
-
-
-def _links(source: VersionReader, manifests: list[Manifest]) -> dict[str, Manifest]:
-    """These manifests, and those below them on which they are laid, by name."""
-    links: dict[str, Manifest] = {}
-    for manifest in manifests:
-        while manifest.name not in links:
-            links[manifest.name] = manifest
-            if manifest.complete or manifest.parent is None:
-                break
-            manifest = source.manifest(manifest.parent)
-    return links
+    return Copied(len(versions), len(copied), sum(ref.bytes for ref in copied))

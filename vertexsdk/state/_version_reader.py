@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,8 @@ from vertexsdk.arrays.arrow_table import Column, Table
 from vertexsdk.arrays.corruption import CorruptError, damaged
 from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.errors import excerpt
-from vertexsdk.state._caches import LruCache
 from vertexsdk.state._remote_segment import LARGE, RemoteTable
-from vertexsdk.state._validation import check_name
-from vertexsdk.state.contract import Backend, CanReadParts, SegmentKey
+from vertexsdk.state.contract import Backend, CanReadParts, SegmentKey, check_name
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.manifests import Manifest, SegmentRef, layers_by_partition, live_segments
 from vertexsdk.state.reading import (
@@ -35,8 +34,47 @@ from vertexsdk.state.reading import (
     refuse_pickled,
 )
 
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T", bound=Table)
 _CACHE_BYTES = 1 << 29  # bytes of segments; those of LMDB are views and take none
 _stores: weakref.WeakSet[VersionReader] = weakref.WeakSet()
+
+
+class LruCache(Generic[K, V]):
+    """At most `limit` values of `max_bytes` together; the least recently used is evicted."""
+
+    def __init__(self, limit: int, max_bytes: int = 1 << 62) -> None:
+        self._limit = limit
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        """The value, or None."""
+        if key not in self._values:
+            return None
+        self._values.move_to_end(key)
+        return self._values[key][0]
+
+    def put(self, key: K, value: V, size: int = 0) -> None:
+        """Add a value of `size` bytes; the newest value stays, however large it is."""
+        self._drop(key)
+        self._values[key] = (value, size)
+        self._bytes += size
+        while len(self._values) > 1 and (
+            len(self._values) > self._limit or self._bytes > self._max_bytes
+        ):
+            self._drop(next(iter(self._values)))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._values.clear()
+        self._bytes = 0
+
+    def _drop(self, key: K) -> None:
+        _, size = self._values.pop(key, (None, 0))
+        self._bytes -= size
 
 
 class VersionReader:
@@ -45,7 +83,7 @@ class VersionReader:
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self._manifests: LruCache[str, Manifest] = LruCache(2048)
-        self._lists: LruCache[str, list[SegmentRef]] = LruCache(8)
+        self._lists: LruCache[str, list[SegmentRef]] = LruCache(32)
         self._tables: LruCache[SegmentKey, Table] = LruCache(256, _CACHE_BYTES)
         self._remote: LruCache[SegmentKey, RemoteTable] = LruCache(64)
         _stores.add(self)
@@ -112,22 +150,19 @@ class VersionReader:
             self._manifests.put(name, manifest)
         return manifest
 
-    def remember(self, manifest: Manifest) -> None:
-        """Cache a manifest that was just written."""
-        self._manifests.put(manifest.name, manifest)
+    def chain(self, manifest: Manifest) -> Iterator[Manifest]:
+        """The manifest, and those below it that list the other segments of its version."""
+        yield manifest
+        while manifest.below is not None:
+            manifest = self.manifest(manifest.below)
+            yield manifest
 
     def segments(self, manifest: Manifest) -> list[SegmentRef]:
         """The segments of a version, in the order in which they are overlaid."""
         refs = self._lists.get(manifest.name)
         if refs is None:
-            chain = [manifest]
-            known = None
-            while not chain[-1].complete and known is None and chain[-1].parent is not None:
-                chain.append(self.manifest(chain[-1].parent))
-                known = self._lists.get(chain[-1].name)
-            refs = list(known or [])
-            for link in reversed(chain if known is None else chain[:-1]):
-                refs = live_segments(refs, link.segments)
+            below = [] if manifest.below is None else self.segments(self.manifest(manifest.below))
+            refs = live_segments(below, manifest.segments)
             self._lists.put(manifest.name, refs)
         return list(refs)
 
@@ -146,12 +181,7 @@ class VersionReader:
                     f"segment {ref.key} is missing in {self.backend.location}: its version was "
                     "dropped while it was read, or the store is damaged"
                 )
-            with self.naming_segment(ref):
-                table = Table(pieces)
-                if table.schema != ref.schema or table.size != ref.bytes:
-                    raise CorruptError("another segment is stored in its place")
-                if ref.kind in ("base", "delta"):
-                    table.check_rows()
+            table = self._opened(ref, lambda: Table(pieces))
             self._tables.put(ref.key, table, ref.bytes)
         return table
 
@@ -168,14 +198,18 @@ class VersionReader:
         read = backend.open_segment(ref.key)
         if read is None:
             return self.table(ref)
-        with self.naming_segment(ref):
-            found = RemoteTable(read, ref.bytes)
-            if ref.kind in ("base", "delta"):
-                found.check_rows()
-        if found.schema != ref.schema:
-            return self.table(ref)
+        found = self._opened(ref, lambda: RemoteTable(read, ref.bytes))
         self._remote.put(ref.key, found)
         return found
+
+    def _opened(self, ref: SegmentRef, open_table: Callable[[], T]) -> T:
+        with self.naming_segment(ref):
+            table = open_table()
+            if table.schema != ref.schema or table.size != ref.bytes:
+                raise CorruptError("another segment is stored in its place")
+            if ref.kind in ("base", "delta"):
+                table.check_rows()
+        return table
 
     def segment(
         self,

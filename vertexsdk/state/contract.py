@@ -35,8 +35,26 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.corruption import damaged
 from vertexsdk.state.address import Address
+from vertexsdk.state.errors import StateInputError
 
 LONGEST_NAME = 200  # bytes of UTF-8 in a loop's name: it is part of keys that backends limit
+
+
+def check_name(loop: str) -> None:
+    """Refuse what cannot be a loop's name on every backend.
+
+    Raises:
+        StateInputError: it is empty, longer than 200 bytes of UTF-8, or has control characters.
+    """
+    try:
+        size = len(loop.encode())
+    except UnicodeEncodeError:
+        size = 0
+    if not 0 < size <= LONGEST_NAME or any(ord(c) < 32 or ord(c) == 127 for c in loop):
+        raise StateInputError(
+            f"{loop[:40]!r} cannot name a loop: use 1 to {LONGEST_NAME} bytes of UTF-8 without "
+            "control characters"
+        )
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,26 +1,27 @@
-"""Garbage collection: deleting what no version refers to any more.
+"""What versions refer to: deleting what no version refers to any more, and checking the rest.
 
 The backend stores the references of each manifest, so `sweep` deletes what a dropped version
 referred to without reading other loops. `collect` is mark and sweep from versions and leases, and
 also deletes what runs left that died before their commit. It cannot tell that from what runs are
 about to commit, so it keeps what is younger than a grace period. If the grace period was too short,
-the commit fails: the backend never deletes what a commit refers to.
+the commit fails: the backend never deletes what a commit refers to. `audit` is the same walk, which
+reads and checks what it meets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from vertexsdk.state.contract import SegmentKey, written_at
-from vertexsdk.state.errors import FullError, MissingError
-from vertexsdk.state.leases import active_leases, is_lease
-from vertexsdk.state.pins import pinned, spare
+from vertexsdk.state.errors import CorruptError, FullError, MissingError
+from vertexsdk.state.manifests import Manifest, SegmentRef
+from vertexsdk.state.pins import active_leases, is_lease, pinned, spare
 
 if TYPE_CHECKING:
     from vertexsdk.state._version_reader import VersionReader
-    from vertexsdk.state.manifests import Manifest
 
 _BATCH = 256  # items deleted in one step, during which no commit is possible
 
@@ -36,14 +37,50 @@ class Collected:
     young: int
 
 
+@dataclass(slots=True)
+class Audit:
+    """The result of `audit`; the first two lists are empty if the store is intact.
+
+    Attributes:
+        missing, corrupt: one line for each segment or manifest that a version refers to.
+        unreferenced: segments and manifests that no version or lease refers to: those of a run in
+            progress, or of one that died, which `Store.collect` deletes.
+        versions, segments, bytes: how much was checked.
+    """
+
+    missing: list[str] = field(default_factory=list)
+    corrupt: list[str] = field(default_factory=list)
+    unreferenced: list[str] = field(default_factory=list)
+    versions: int = 0
+    segments: int = 0
+    bytes: int = 0
+
+    @contextmanager
+    def noting(self, place: str = "") -> Iterator[None]:
+        """Note what is missing or corrupt in this context."""
+        try:
+            yield
+        except MissingError as error:
+            self.missing.append(f"{place}{error}")
+        except CorruptError as error:
+            self.corrupt.append(f"{place}{error}")
+
+
 def reachable(store: VersionReader) -> tuple[set[str], set[SegmentKey]]:
     """The manifests and segments that versions, leases and pins refer to."""
     names, segments = active_leases(store.backend)
     names |= pinned(store.backend.location)
     for loop in store.backend.list_heads():
         names.update(name for _, name in store.backend.list_versions(loop))
-    manifests, segments_of = _follow_chains(store, names)
-    return manifests, segments | segments_of
+    manifests: set[str] = set()
+    for name in names:
+        with suppress(MissingError):
+            for manifest in store.chain(store.manifest(name)):
+                if manifest.name in manifests:
+                    break
+                manifests.add(manifest.name)
+                segments.update(ref.key for ref in manifest.segments)
+    return manifests, segments
 
 
 def sweep(store: VersionReader, dropped: Iterable[str]) -> None:
@@ -96,8 +133,8 @@ def _release(store: VersionReader, names: list[str]) -> tuple[set[SegmentKey], i
         gone = _in_batches(release, list(manifests))
         count += len(gone)
         segments.update(ref.key for name in gone for ref in manifests[name].segments)
-        above = {manifests[name].parent for name in gone if not manifests[name].complete}
-        names = [name for name in above if name is not None and name not in gone]
+        below = {manifests[name].below for name in gone}
+        names = [name for name in below if name is not None and name not in gone]
     return segments, count
 
 
@@ -116,17 +153,30 @@ def _in_batches(work: Callable[[list[T]], list[T]], items: list[T]) -> list[T]:
     return done
 
 
-def _follow_chains(store: VersionReader, names: Iterable[str]) -> tuple[set[str], set[SegmentKey]]:
-    manifests: set[str] = set()
-    segments: set[SegmentKey] = set()
-    for first in names:
-        name: str | None = first
-        while name is not None and name not in manifests:
-            manifests.add(name)
-            try:
-                manifest = store.manifest(name)
-            except MissingError:
-                break
-            segments.update(ref.key for ref in manifest.segments)
-            name = None if manifest.complete else manifest.parent
-    return manifests, segments
+def audit(store: VersionReader) -> Audit:
+    """Read and check every segment of every version of every loop."""
+    result = Audit()
+    seen: set[SegmentKey] = set()
+    for loop in store.backend.list_heads():
+        for iteration, name in store.backend.list_versions(loop):
+            result.versions += 1
+            refs: list[SegmentRef] = []
+            with result.noting(f"loop {loop!r}, iteration {iteration}: "):
+                refs = store.segments(store.manifest(name))
+            for ref in refs:
+                if ref.key not in seen:
+                    seen.add(ref.key)
+                    with result.noting():
+                        store.check_segment(ref)
+                        result.segments += 1
+                        result.bytes += ref.bytes
+    manifests, segments = reachable(store)
+    result.unreferenced += [
+        f"manifest {name}"
+        for name in store.backend.list_manifests()
+        if name not in manifests and not is_lease(name)
+    ]
+    result.unreferenced += [
+        f"segment {key}" for key in store.backend.list_segments() if key not in segments
+    ]
+    return result

@@ -20,6 +20,7 @@ from zlib import crc32
 
 from vertexsdk.arrays.corruption import CorruptError, damaged
 from vertexsdk.state.contract import Backend, Head, NewManifest, SegmentKey
+from vertexsdk.state.errors import OwnerError
 
 Kind: TypeAlias = Literal["base", "delta", "topology", "changes"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -94,10 +95,14 @@ class Manifest:
     created: float = field(compare=False)
 
     @property
+    def below(self) -> str | None:
+        """The name of the manifest whose version has the other segments of this one, or None."""
+        return None if self.complete else self.parent
+
+    @property
     def references(self) -> list[str]:
-        """What must be kept as long as this is: attempts of its segments, and its parent's name."""
-        above = [] if self.complete or self.parent is None else [self.parent]
-        return [*(ref.key.attempt for ref in self.segments), *above]
+        """What must be kept as long as this is: attempts of its segments, and `below`."""
+        return [*(ref.key.attempt for ref in self.segments), *filter(None, [self.below])]
 
     def encode(self) -> bytes:
         """JSON in UTF-8 after its CRC, which `decode` reads."""
@@ -119,6 +124,25 @@ class Manifest:
             record = json.loads(data[8:])
             record["segments"] = tuple(map(SegmentRef.from_json, record["segments"]))
             return cls(**record)
+
+    def check_owner(self, program: str | None, schema: Any, place: str) -> None:
+        """Refuse to write the loop of another program; None for either is not compared.
+
+        Raises:
+            OwnerError: this version is of another program, or has other fields.
+        """
+        now = json.loads(json.dumps(schema))
+        advice = "choose another loop name or --backend, or delete the loop first"
+        if None not in (program, self.program) and program != self.program:
+            raise OwnerError(
+                f"loop {self.loop!r} in {place} belongs to program {self.program}, not to "
+                f"{program}: {advice}"
+            )
+        if None not in (schema, self.schema) and now != self.schema:
+            raise OwnerError(
+                f"loop {self.loop!r} in {place} was written with other state fields "
+                f"({self.schema}, now {now}): {advice}"
+            )
 
     def publish(
         self,

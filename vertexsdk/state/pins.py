@@ -1,28 +1,36 @@
-"""Versions that are being read, kept from deletion until they are released.
+"""Versions that are being read, kept from deletion until they are released: pins and leases.
 
 Garbage collection in this process spares a pinned version at once. In other processes it does so by
-a lease, see `leases`. The lease is taken with the pin, or where that would delay a reader which
-holds the version in another way, by a thread once the pin is a second old. The thread renews leases
-while their pins are held, so a version is let go of soon after its reader's process has died.
+a lease: a small record among the manifests, which says which manifests and segments, and until when
+by the store's clock. After taking a lease on a version, check that the version still exists:
+versions are forgotten before leases are listed, so at least one of the two sides sees the other.
+
+A pin takes its lease at once, or where that would delay a reader which holds the version in
+another way, by a thread once the pin is a second old. The thread renews leases while their pins are
+held, so a version is let go of soon after its reader's process has died.
 """
 
 from __future__ import annotations
 
 import atexit
+import json
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
+from dataclasses import astuple
 from typing import Protocol
 
+from vertexsdk.arrays.corruption import damaged
 from vertexsdk.errors import VertexError
-from vertexsdk.state.contract import Backend
-from vertexsdk.state.leases import Lease
+from vertexsdk.state.contract import Backend, SegmentKey, new_attempt
+from vertexsdk.state.errors import FullError
 from vertexsdk.state.manifests import Manifest
 
 LEASE_SECONDS = 600.0
+_LEASE = "lease."  # the beginning of its name; that of another manifest has no dot
 _TICK = 1.0  # seconds between two looks of the thread
 _AGAIN = 60.0  # seconds until a renewal that failed is tried again
 _EXIT = 2.0  # seconds that the end of the process waits for leases to be released
@@ -32,6 +40,62 @@ _pins: set[Pin] = set()
 _lock = threading.Lock()  # of `_pins` and `_thread`
 _thread: threading.Thread | None = None
 _ending = threading.Event()
+
+
+class Lease:
+    """Keeps manifests and segments until it expires or is closed.
+
+    It has no effect on what was deleted before the constructor returns.
+
+    Args:
+        backend: where they are.
+        seconds: until it expires.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        seconds: float,
+        manifests: Iterable[str] = (),
+        segments: Iterable[SegmentKey] = (),
+    ) -> None:
+        self.backend = backend
+        self._name = _LEASE + new_attempt(backend.now())
+        self._kept = {"manifests": list(manifests), "segments": list(map(astuple, segments))}
+        self.renew(seconds)
+
+    def renew(self, seconds: float) -> None:
+        """Make it expire `seconds` from now."""
+        record = {"until": self.backend.now() + seconds, **self._kept}
+        self.backend.put_manifest(self._name, json.dumps(record).encode())
+
+    def close(self) -> None:
+        """End it."""
+        self.backend.delete_manifests([self._name])
+
+
+def is_lease(name: str) -> bool:
+    """Whether this name of a manifest is that of a lease."""
+    return name.startswith(_LEASE)
+
+
+def active_leases(backend: Backend) -> tuple[set[str], set[SegmentKey]]:
+    """The manifests and segments under a lease now; expired leases are deleted."""
+    manifests: set[str] = set()
+    segments: set[SegmentKey] = set()
+    for name in list(backend.list_manifests(_LEASE)):
+        data = backend.get_manifest(name)
+        if data is None:
+            continue
+        with damaged(f"{name} in {backend.location}"):
+            record = json.loads(data)
+            if record["until"] < backend.now():
+                with suppress(FullError):
+                    backend.delete_manifests([name])
+                continue
+            segments.update(SegmentKey(*key) for key in record["segments"])
+            manifests.update(record["manifests"])
+    return manifests, segments
 
 
 class SweepingStore(Protocol):
@@ -87,7 +151,7 @@ class Pin:
 
     def _extend_lease(self, store: SweepingStore) -> None:
         if self._lease is None:
-            self._lease = Lease.take(store.backend, self._seconds, [self.manifest.name])
+            self._lease = Lease(store.backend, self._seconds, [self.manifest.name])
         else:
             self._lease.backend = store.backend
             self._lease.renew(self._seconds)
@@ -110,7 +174,7 @@ class Pin:
         lease, self._lease = self._lease, None
         if lease is not None:
             lease.backend = store.backend
-            lease.release()
+            lease.close()
         if lease is not None or self.dropped:
             retained = store.backend.floor(self.loop, self.manifest.iteration)
             if retained is None or retained[1] != self.manifest.name:

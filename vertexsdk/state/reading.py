@@ -8,7 +8,7 @@ with names (string ids) have "name.offsets" and "name.bytes".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,22 @@ def by_key_group(columns: dict[str, Column]) -> tuple[dict[str, Column], NDArray
     if (groups[1:] >= groups[:-1]).all():
         return columns, starts
     return take_rows(columns, np.argsort(groups, kind="stable")), starts
+
+
+def check_rows(columns: Mapping[str, Column]) -> None:
+    """Refuse columns that are no base or delta.
+
+    Raises:
+        StateError: no "id" of int64, or an id twice; or a column of another length.
+    """
+    if "id" not in columns or columns["id"].dtype.str != "<i8" or columns["id"].ndim != 1:
+        raise StateError('a base or delta segment needs a column "id" of int64')
+    ids = columns["id"]
+    if not (ids[1:] > ids[:-1]).all() and np.unique(ids).size < ids.size:
+        raise StateError('the column "id" of a segment has an id twice')
+    for name, array in columns.items():
+        if not name.startswith("name.") and len(array) != len(ids):
+            raise StateError(f"column {name!r} has {len(array)} rows for {len(ids)} ids")
 
 
 def take_rows(columns: dict[str, Column], rows: NDArray[np.int64]) -> dict[str, Column]:

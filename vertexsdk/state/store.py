@@ -19,14 +19,19 @@ from typing import Any
 from vertexsdk.arrays.arrow_table import Column, encode, schema_hash
 from vertexsdk.state._sql_view import show
 from vertexsdk.state._transfer import Copied, copy_loop
-from vertexsdk.state._validation import check_name, check_owner, check_rows
 from vertexsdk.state._version_reader import VersionReader
 from vertexsdk.state.address import Address
-from vertexsdk.state.audit import Audit, audit
-from vertexsdk.state.contract import Backend, CanQuery, Head, SegmentKey, new_attempt
+from vertexsdk.state.contract import (
+    Backend,
+    CanQuery,
+    Head,
+    SegmentKey,
+    check_name,
+    new_attempt,
+)
 from vertexsdk.state.difference import Difference, compare
 from vertexsdk.state.errors import FencedError, MissingError, StateInputError
-from vertexsdk.state.garbage import Collected, collect, sweep
+from vertexsdk.state.garbage import Audit, Collected, audit, collect, sweep
 from vertexsdk.state.manifests import (
     KINDS,
     MAX_CHAIN,
@@ -37,7 +42,7 @@ from vertexsdk.state.manifests import (
     live_segments,
 )
 from vertexsdk.state.pins import LEASE_SECONDS, Pin
-from vertexsdk.state.reading import by_key_group, overlay
+from vertexsdk.state.reading import by_key_group, check_rows, overlay
 
 _MIN_GRACE = 120.0  # seconds, while runs use the store
 
@@ -173,7 +178,7 @@ class Store(VersionReader):
             head = self.backend.get_head(loop)
             newest = self.manifest(head.manifest) if head and head.manifest else None
             if newest is not None:
-                check_owner(newest, program, schema, self.backend.location)
+                newest.check_owner(program, schema, self.backend.location)
             claim = replace(head, epoch=head.epoch + 1) if head else Head("", -1, 1)
             if self.backend.swap_head(loop, head, claim):
                 self._claims[loop] = claim
@@ -226,7 +231,7 @@ class Store(VersionReader):
             self.claim(loop, program=program, schema=schema)
         if parent is not None:
             self._check_newest(loop, parent)
-            check_owner(parent, program, schema, self.backend.location)
+            parent.check_owner(program, schema, self.backend.location)
         if iteration < (parent.iteration if parent else 0):
             raise StateInputError(f"loop {loop!r} cannot go back to iteration {iteration}: fork it")
         added = tuple(segments)
@@ -350,7 +355,7 @@ class Store(VersionReader):
             )
             new = replace(head, manifest=compacted.name)
             if compacted.publish(self.backend, loop, head, new, bases):
-                self.remember(compacted)
+                self._manifests.put(compacted.name, compacted)
                 self.sweep([manifest.name])
                 return compacted
             self.backend.delete_segments([ref.key for ref in bases])  # the loop went on: again
@@ -558,7 +563,7 @@ class Store(VersionReader):
                 name = new_attempt(self.backend.now())
                 added = replace(added, name=name, parent=parent.name, depth=depth)
         self._claims[loop] = new
-        self.remember(manifest)
+        self._manifests.put(manifest.name, manifest)
         if parent is not None and parent.iteration == iteration:
             dropped = [(iteration, parent.name)]
         self.sweep([name for _, name in dropped])
