@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.corruption import damaged
-from vertexsdk.backends._files import sync_directory
+from vertexsdk.backends._files import NO_ROOM, sync_directory
 from vertexsdk.state.errors import CorruptError, FullError, StateError
 
 T = TypeVar("T")
@@ -51,7 +51,6 @@ import lmdb
 lmdb.open(sys.argv[1], readonly=True).copyfd(1, compact=True)
 """
 _CLOSING = 1.0  # seconds, at most, that another thread takes to close an environment
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _SHORT = errno.EIO  # what LMDB makes of a write that was cut short, as by a full disk
 
 _lock = threading.RLock()
@@ -189,7 +188,7 @@ class Environment:
                 self._remap(self.handle.info()["map_size"] * 2)
             except lmdb.Error as error:
                 code = getattr(error, "code", 0)
-                if code in _NO_ROOM or code == _SHORT or isinstance(error, lmdb.DiskError):
+                if code in NO_ROOM or code == _SHORT or isinstance(error, lmdb.DiskError):
                     if not advanced and self._advance():
                         advanced = True
                         continue
@@ -229,7 +228,7 @@ class Environment:
             os.posix_fallocate(descriptor, used, 2 * _SPARE * page)
         except OSError as error:
             room = (size - used) // page + self.free_pages()
-            if error.errno in _NO_ROOM and room < _SPARE:
+            if error.errno in NO_ROOM and room < _SPARE:
                 raise self._full() from error
         finally:
             os.close(descriptor)
@@ -308,7 +307,7 @@ def open_environment(
                 environment = _open[place] = _opened(path, tables, size, sync)
             return environment
         except OSError as error:
-            if error.errno in _NO_ROOM:
+            if error.errno in NO_ROOM:
                 raise FullError(f"no room left to create {path}: free some space") from error
             raise StateError(f"{path} cannot be opened: {error.strerror}") from error
         except lmdb.InvalidError as error:

@@ -29,7 +29,7 @@ from vertexsdk.state.errors import FullError, StateError
 
 LARGE = 1 << 20  # bytes from which a segment is a file of its own
 CACHED = 2
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _AT_ONCE = 1 << 30  # a single write() stops at 2 GiB
 _CUT = 240  # hex digits in the name of a directory
 
@@ -72,7 +72,7 @@ class Files:
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.unlink(part)
-            if error.errno in _NO_ROOM:
+            if error.errno in {*NO_ROOM, errno.EIO}:
                 raise FullError(
                     f"no room left for the store in {self._root}: free some space, or choose "
                     "another --backend; what was committed before is still readable"

@@ -1,15 +1,17 @@
-"""The format version of an LMDB store: one line in its file FORMAT."""
+"""The format version of a store: of an LMDB store one line in its file FORMAT."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
+from collections.abc import Collection
 
+from vertexsdk.backends._files import NO_ROOM
 from vertexsdk.state.errors import FormatError, FullError, StateInputError
 
-FORMAT = 3
-EARLIER = (b"1", b"2")  # their segments are no Arrow tables; 1 has no references either
+FORMAT = "3"
+EARLIER = ("1", "2")  # their segments are no Arrow tables; 1 has no references either
+MARK = "vertexsdk state, format "
 
 
 def check_format(path: str, create: bool, upgrade: bool) -> None:
@@ -28,8 +30,11 @@ def check_format(path: str, create: bool, upgrade: bool) -> None:
         if create:
             os.makedirs(path, exist_ok=True)
         with contextlib.suppress(FileNotFoundError), open(file, "rb") as marker:
-            _compare_format(path, marker.read(100), upgrade)
-            return
+            text = marker.read(100).decode(errors="replace")
+            if not text.startswith(MARK):
+                raise FormatError(f"{file} was not written by a store: name another directory")
+            version = text.removeprefix(MARK).strip()
+            return check_version(path, version, upgrade, "another directory")
         entries = [name for name in os.listdir(path) if not name.startswith(".FORMAT")]
         if entries and "FORMAT" not in entries:
             raise FormatError(
@@ -50,7 +55,7 @@ def check_format(path: str, create: bool, upgrade: bool) -> None:
             f"no permission to use {path}: choose another directory or change its owner"
         ) from None
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in NO_ROOM:
             raise FullError(f"no room left to create a store in {path}: free some space") from error
         raise StateInputError(f"{path} cannot be used for a store: {error.strerror}") from error
 
@@ -59,29 +64,37 @@ def write_format(path: str) -> None:
     """Write the current version to FORMAT."""
     temporary = os.path.join(path, f".FORMAT.{os.urandom(8).hex()}")
     with open(temporary, "wb") as new:
-        new.write(b"vertexsdk state, format %d\n" % FORMAT)
+        new.write(f"{MARK}{FORMAT}\n".encode())
         new.flush()
         os.fsync(new.fileno())
     os.replace(temporary, os.path.join(path, "FORMAT"))
 
 
-def _compare_format(path: str, raw: bytes, upgrade: bool) -> None:
-    words = raw.split()
-    if words[:3] != [b"vertexsdk", b"state,", b"format"] or not words[3:4]:
-        raise FormatError(f"{path}/FORMAT was not written by a store: name another directory")
-    if words[3] in EARLIER:
+def check_version(
+    place: str,
+    stored: object,
+    upgrade: bool,
+    elsewhere: str,
+    latest: object = FORMAT,
+    earlier: Collection[object] = EARLIER,
+) -> None:
+    """Refuse a store, on any backend, whose format is not the latest.
+
+    Args:
+        upgrade: it may be an earlier one.
+        elsewhere: what else the user may name.
+
+    Raises:
+        FormatError: says what to do.
+    """
+    if stored in earlier:
         if not upgrade:
-            raise earlier_format(path)
-    elif words[3] != b"%d" % FORMAT:
+            raise FormatError(
+                f"the store in {place} has the format of an earlier version of vertexsdk: stop "
+                "what uses it and run vertexsdk state upgrade, which keeps edges and changes"
+            )
+    elif stored != latest:
         raise FormatError(
-            f"the store in {path} has format {words[3].decode(errors='replace')}, this version of "
-            f"vertexsdk reads format {FORMAT}: use the version that wrote it, or another directory"
+            f"the store in {place} has format {stored}, this version of vertexsdk reads format "
+            f"{latest}: use the version that wrote it, or {elsewhere}"
         )
-
-
-def earlier_format(place: str) -> FormatError:
-    """The error for opening a store of an earlier format, on any backend."""
-    return FormatError(
-        f"the store in {place} has the format of an earlier version of vertexsdk: stop what uses "
-        "it and run vertexsdk state upgrade, which keeps edges and changes"
-    )

@@ -30,46 +30,37 @@ class PostgresServer(Server):
     """One schema of a database; one thread at a time uses its connection.
 
     Args:
-        url, location, retry: see `Server`.
+        url: `postgresql://[user[:password]@]host[:port]/database`.
+
+    Attributes:
         schema: the name of the schema.
-        conninfo: the URL with the options of libpq alone.
         advice: see `Backend`.
+
+    Raises:
+        StateInputError: the URL is wrong; the message has no password.
     """
 
     errors = psycopg.Error
 
-    def __init__(
-        self, url: str, location: str, retry: float, schema: str, conninfo: str, advice: str
-    ) -> None:
-        super().__init__(url, location, retry)
-        self.schema, self.advice = schema, advice
-        self._conninfo = conninfo
-        self._lock = threading.RLock()
-
-    @classmethod
-    def from_url(cls, url: str) -> PostgresServer:
-        """The server of a URL.
-
-        Raises:
-            StateInputError: the URL is wrong; the message has no password.
-        """
+    def __init__(self, url: str) -> None:
         shown = redacted(url)
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port
             options = parse_qs(parts.query, strict_parsing=bool(parts.query))
             retry = retry_seconds(options, shown)
-            schema = options.pop("schema", ["public"])[0]
+            self.schema = options.pop("schema", ["public"])[0]
             rest = urlencode(options, doseq=True, quote_via=quote)
-            conninfo = f"postgresql://{parts.netloc}{parts.path}?{rest}"
-            settings = psycopg.conninfo.conninfo_to_dict(conninfo)
+            self._conninfo = f"postgresql://{parts.netloc}{parts.path}?{rest}"
+            settings = psycopg.conninfo.conninfo_to_dict(self._conninfo)
             if "@" in parts.path:  # what stands before it may be the rest of a password
                 raise ValueError
         except StateInputError:
             raise
         except (ValueError, psycopg.Error):
             raise StateInputError(f"{shown.partition('?')[0]} is no such URL: {_ADVICE}") from None
-        for what, name in (("schema", schema), ("database", str(settings.get("dbname", "")))):
+        database = str(settings.get("dbname", ""))
+        for what, name in (("schema", self.schema), ("database", database)):
             if len(name.encode()) > _LONGEST or "\0" in name:
                 raise StateInputError(
                     f"{what} {name[:40]!r}...: PostgreSQL cuts names above {_LONGEST} bytes, "
@@ -77,8 +68,10 @@ class PostgresServer(Server):
                 )
         place = f"{host}:{port}" if port else host
         location = f"postgresql://{place}{parts.path}"
-        location += f"?schema={schema}" if schema != "public" else ""
-        return cls(url, location, retry, schema, conninfo, _advice(settings, location))
+        location += f"?schema={self.schema}" if self.schema != "public" else ""
+        super().__init__(url, location, retry)
+        self.advice = _advice(settings, location)
+        self._lock = threading.RLock()
 
     def run(self, work: Callable[[Any], T]) -> T:
         with self._lock:

@@ -6,8 +6,9 @@ by it a swap that is sent again after a lost answer is recognised.
 
 from __future__ import annotations
 
-# References of manifests and versions are one sorted set of `target \\0 referrer`.
-_REFERENCES = """
+# What the scripts share, sent before each of them. References of manifests and versions are one
+# sorted set of `target \\0 referrer`.
+SHARED = """
 local function forget(members, references, loop)
   for _, member in ipairs(members) do
     local referrer = string.sub(member, 1, 21) .. loop
@@ -18,6 +19,13 @@ local function needed(references, target)
   local low, high = '[' .. target .. '\\0', '(' .. target .. '\\1'
   return #redis.call('ZRANGEBYLEX', references, low, high, 'LIMIT', 0, 1) > 0
 end
+local function unlink(segment, prefix)
+  if segment and string.sub(segment, 1, 1) == 'C' then
+    for i = 0, tonumber(string.sub(segment, 2, 16)) - 1 do
+      redis.call('UNLINK', prefix .. string.sub(segment, 17, 48) .. ':' .. i)
+    end
+  end
+end
 """
 
 # KEYS: heads, tokens, versions of the loop, manifests, references, and of each segment that is
@@ -25,9 +33,7 @@ end
 # ARGV: loop, expected or "", head, token, version prefix, version or "", restart, name, data,
 # number of references, references..., the fields of required segments...
 # Returns 1; 0 if the head is not the expected one; -k if the k-th required segment is missing.
-SWAP = (
-    _REFERENCES
-    + """
+SWAP = """
 if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[4] then return 1 end
 local head = redis.call('HGET', KEYS[1], ARGV[1]) or ''
 if head ~= ARGV[2] then return 0 end
@@ -54,13 +60,10 @@ redis.call('HSET', KEYS[2], ARGV[1], ARGV[4])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1
 """
-)
 
 # KEYS: heads, tokens, versions of the loop, references. ARGV: loop, expected, token
 # A full server may refuse the token, which only serves to recognise a second attempt.
-DROP = (
-    _REFERENCES
-    + """
+DROP = """
 if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[3] then return 1 end
 if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
 redis.call('HDEL', KEYS[1], ARGV[1])
@@ -69,12 +72,9 @@ redis.call('DEL', KEYS[3])
 redis.pcall('HSET', KEYS[2], ARGV[1], ARGV[3])
 return 1
 """
-)
 
 # KEYS: manifests, references. ARGV: of each manifest its name, number of references, references...
-RELEASE = (
-    _REFERENCES
-    + """
+RELEASE = """
 local gone, at = {}, 1
 while at <= #ARGV do
   local name, count = ARGV[at], tonumber(ARGV[at + 1])
@@ -87,7 +87,6 @@ while at <= #ARGV do
 end
 return gone
 """
-)
 
 # KEYS: segments of the loop, loops. ARGV: loop, field, value, prefix of chunks, new chunks
 PUT = """
@@ -100,28 +99,17 @@ for i = 0, tonumber(ARGV[5]) - 1 do
 end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
 redis.call('SADD', KEYS[2], ARGV[1])
-if old and string.sub(old, 1, 1) == 'C' then
-  for i = 0, tonumber(string.sub(old, 2, 16)) - 1 do
-    redis.call('UNLINK', ARGV[4] .. string.sub(old, 17, 48) .. ':' .. i)
-  end
-end
+unlink(old, ARGV[4])
 return 1
 """
 
 # KEYS: segments of the loop, loops, and references if referenced segments are to stay
 # ARGV: loop, prefix of chunks, fields... Returns the fields that do not exist any more.
-DELETE = (
-    _REFERENCES
-    + """
+DELETE = """
 local gone = {}
 for f = 3, #ARGV do
   if not KEYS[3] or not needed(KEYS[3], string.match(ARGV[f], '[^:]*$')) then
-    local old = redis.call('HGET', KEYS[1], ARGV[f])
-    if old and string.sub(old, 1, 1) == 'C' then
-      for i = 0, tonumber(string.sub(old, 2, 16)) - 1 do
-        redis.call('UNLINK', ARGV[2] .. string.sub(old, 17, 48) .. ':' .. i)
-      end
-    end
+    unlink(redis.call('HGET', KEYS[1], ARGV[f]), ARGV[2])
     redis.call('HDEL', KEYS[1], ARGV[f])
     gone[#gone + 1] = ARGV[f]
   end
@@ -129,4 +117,3 @@ end
 if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('SREM', KEYS[2], ARGV[1]) end
 return gone
 """
-)

@@ -31,27 +31,18 @@ class RedisServer(Server):
     """The keys of one prefix in one database.
 
     Args:
-        url, location, retry: see `Server`.
+        url: `redis://[[user]:password@]host[:port][/database]`, or `rediss://...`.
+
+    Attributes:
         prefix: the beginning of all keys, without the colon.
-        settings: those of `redis.Redis`.
+
+    Raises:
+        StateInputError: the URL is wrong; the message has no password.
     """
 
     errors = RedisError
 
-    def __init__(
-        self, url: str, location: str, retry: float, prefix: str, settings: dict[str, Any]
-    ) -> None:
-        super().__init__(url, location, retry)
-        self.prefix, self._settings = prefix, settings
-        self._timeout = _TIMEOUT
-
-    @classmethod
-    def from_url(cls, url: str) -> RedisServer:
-        """The server of a URL.
-
-        Raises:
-            StateInputError: the URL is wrong; the message has no password.
-        """
+    def __init__(self, url: str) -> None:
         shown = redacted(url)
         try:
             parts = urlsplit(url)
@@ -63,8 +54,8 @@ class RedisServer(Server):
                 f"{shown} is no Redis URL: write redis://[[user]:password@]host[:port][/database]"
             ) from None
         retry = retry_seconds(options, shown)
-        prefix = options.pop("prefix", ["vertexsdk"])[0]
-        if ":" in prefix:  # the keys of a:segments would be among those of a
+        self.prefix = options.pop("prefix", ["vertexsdk"])[0]
+        if ":" in self.prefix:  # the keys of a:segments would be among those of a
             raise StateInputError(f"{shown}: prefix= takes a name without ':'")
         tls = {name: options.pop(name)[0] for name in ("ca", "cert", "key") if name in options}
         if options or (tls and parts.scheme != "rediss"):
@@ -73,7 +64,8 @@ class RedisServer(Server):
                 f"{shown}: no option {wrong!r}, only prefix=, retry=, and with rediss:// ca=, "
                 "cert= and key="
             )
-        settings: dict[str, Any] = {
+        self._timeout = _TIMEOUT
+        self._settings: dict[str, Any] = {
             "host": host,
             "port": port,
             "db": number,
@@ -83,9 +75,9 @@ class RedisServer(Server):
         if parts.scheme == "rediss":
             names = {"ca": "ssl_ca_certs", "cert": "ssl_certfile", "key": "ssl_keyfile"}
             # redis-py before 6 does not compare the host's name unless it is told to
-            settings |= {"ssl": True, "ssl_cert_reqs": "required", "ssl_check_hostname": True}
-            settings |= {names[name]: value for name, value in tls.items()}
-        return cls(url, f"{parts.scheme}://{host}:{port}/{number}", retry, prefix, settings)
+            self._settings |= {"ssl": True, "ssl_cert_reqs": "required", "ssl_check_hostname": True}
+            self._settings |= {names[name]: value for name, value in tls.items()}
+        super().__init__(url, f"{parts.scheme}://{host}:{port}/{number}", retry)
 
     def reach(self, work: Callable[[Any], T]) -> T:
         if self._settings.get("ssl"):  # a server without TLS never answers the handshake

@@ -122,7 +122,7 @@ class ServerBackend(Backend):
     shared = True
 
     def __init__(self, server: Server) -> None:
-        self._server = server
+        self._server, self._run = server, server.run
         self.location = server.location
         self._time: tuple[float, float] | None = None  # the server's, and this host's then
 
@@ -148,9 +148,6 @@ class ServerBackend(Backend):
 
     def close(self) -> None:
         self._server.close()
-
-    def _run(self, work: Callable[[Any], T]) -> T:
-        return self._server.run(work)
 
     def _complete(
         self, ranges: list[bytes], places: list[tuple[int, int]], key: SegmentKey

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import errors, sql
+from psycopg import errors
 
-from vertexsdk.backends._format import earlier_format
+from vertexsdk.backends._format import check_version
 from vertexsdk.backends._postgres_rows import replace_rows
 from vertexsdk.backends._postgres_schema import (
     EARLIER,
@@ -41,7 +41,7 @@ from vertexsdk.state.contract import (
     SegmentKey,
     new_attempt,
 )
-from vertexsdk.state.errors import FormatError, MissingError, StateInputError
+from vertexsdk.state.errors import MissingError, StateInputError
 
 PIECE = 1 << 18
 _KEY = "loop = %s AND partition = %s AND iteration = %s AND attempt = %s"
@@ -75,15 +75,11 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
             raise StateInputError(f"{self.location}: this user may not use the schema: {hint}")
         if version is None and not create:
             raise StateInputError(f"there is no store in {self.location}: check --backend")
-        if version in EARLIER and not upgrade:
-            raise earlier_format(self.location)
-        if version is None or version in EARLIER:
+        if version is not None:
+            place, elsewhere = self.location, "another ?schema="
+            check_version(place, version, upgrade, elsewhere, latest=LATEST, earlier=EARLIER)
+        if version != LATEST:
             self._run(lambda link: create_tables(link, server.schema))
-        elif version != LATEST:
-            raise FormatError(
-                f"{self.location} has format {version}, this version of vertexsdk reads {LATEST}: "
-                "use the version that wrote it, or another ?schema="
-            )
         self._may_write = False
         if create:
             self.check_rights()
@@ -91,7 +87,7 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
     @classmethod
     def from_url(cls, url: str, *, create: bool = True, upgrade: bool = False) -> PostgresBackend:
         """The store named by `postgresql://[user[:password]@]host[:port]/database`."""
-        return cls(PostgresServer.from_url(url), create=create, upgrade=upgrade)
+        return cls(PostgresServer(url), create=create, upgrade=upgrade)
 
     def finish_upgrade(self) -> None:
         self._run(finish_upgrade)
@@ -288,8 +284,7 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
                 if not done.rowcount:
                     return False
                 for table in ("versions", "shown", "rows"):
-                    name = sql.Identifier(f"vertex_{table}")
-                    link.execute(sql.SQL("DELETE FROM {} WHERE loop = %s").format(name), [loop])
+                    link.execute(f"DELETE FROM vertex_{table} WHERE loop = %s", [loop])
                 return True
 
         return self._run(work)

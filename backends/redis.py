@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.corruption import damaged
 from vertexsdk.backends import _redis_scripts as scripts
-from vertexsdk.backends._format import earlier_format
+from vertexsdk.backends._format import FORMAT, MARK, check_version
 from vertexsdk.backends._redis_server import RedisServer, durability_of
 from vertexsdk.backends._server import ServerBackend
 from vertexsdk.state.contract import (
@@ -41,10 +41,8 @@ from vertexsdk.state.contract import (
     SegmentKey,
     new_attempt,
 )
-from vertexsdk.state.errors import FormatError, MissingError, StateError, StateInputError
+from vertexsdk.state.errors import MissingError, StateError, StateInputError
 
-FORMAT = b"vertexsdk state, format 3"
-_EARLIER = (b"vertexsdk state, format 1", b"vertexsdk state, format 2")
 INLINE = 1 << 16  # bytes up to which a segment is kept in the hash
 CHUNK = 1 << 23
 _HEADER = struct.Struct("<16s32s16x")  # kind and number of chunks, token; keeps arrays aligned
@@ -67,24 +65,18 @@ class RedisBackend(ServerBackend, CanReadParts):
         if stored is None:
             if not create:
                 raise StateInputError(f"there is no store in {self.location}: check --backend")
-            self._command("setnx", key, FORMAT)
+            self._command("setnx", key, MARK + FORMAT)
             stored = self._command("get", key)
-        if stored in _EARLIER:
-            if not upgrade:
-                raise earlier_format(self.location)
-        elif stored != FORMAT:
-            raise FormatError(
-                f"{self.location} has another format than this version of vertexsdk writes: "
-                "choose another database or ?prefix=, or the version that wrote it"
-            )
+        version = _text(stored).removeprefix(MARK)
+        check_version(self.location, version, upgrade, "another database or ?prefix=")
 
     def finish_upgrade(self) -> None:
-        self._command("set", self._key("format"), FORMAT)
+        self._command("set", self._key("format"), MARK + FORMAT)
 
     @classmethod
     def from_url(cls, url: str, *, create: bool = True, upgrade: bool = False) -> RedisBackend:
         """The store named by `redis://[[user]:password@]host[:port][/db]` or `rediss://...`."""
-        return cls(RedisServer.from_url(url), create=create, upgrade=upgrade)
+        return cls(RedisServer(url), create=create, upgrade=upgrade)
 
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
         size = sum(map(len, pieces))
@@ -92,10 +84,10 @@ class RedisBackend(ServerBackend, CanReadParts):
         chunk = self._key("chunk:")
         if size <= INLINE:
             value = b"".join([_HEADER.pack(b"I", b""), *pieces])
-            self._command("eval", scripts.PUT, 2, place, loops, key.loop, field, value, chunk, 0)
+            self._script(scripts.PUT, [place, loops], key.loop, field, value, chunk, 0)
             return
 
-        def work(r: Any) -> int:
+        def upload(r: Any) -> tuple[bytes, int]:
             token = new_attempt().encode()
             sizes: list[int] = []
             pipeline, waiting = r.pipeline(transaction=False), 0
@@ -107,13 +99,13 @@ class RedisBackend(ServerBackend, CanReadParts):
                     pipeline.execute()
                     waiting = 0
             pipeline.execute()
-            count = len(sizes)
-            value = _HEADER.pack(b"C%015d" % count, token) + np.array(sizes, "<i8").tobytes()
-            done: int = r.eval(scripts.PUT, 2, place, loops, key.loop, field, value, chunk, count)
-            return done
+            header = _HEADER.pack(b"C%015d" % len(sizes), token)
+            return header + np.array(sizes, "<i8").tobytes(), len(sizes)
 
-        while not self._run(work):
-            pass  # chunks expired or were evicted before the script stored the segment
+        stored = False
+        while not stored:  # chunks may expire or be evicted before the script stores the segment
+            value, count = self._run(upload)
+            stored = self._script(scripts.PUT, [place, loops], key.loop, field, value, chunk, count)
 
     def get_segment(self, key: SegmentKey) -> list[NDArray[np.uint8]] | None:
         place, field = self._segments(key.loop), _segment_field(key)
@@ -176,7 +168,7 @@ class RedisBackend(ServerBackend, CanReadParts):
             places = (self._segments(loop), self._key("loops"), *references)
             for low in range(0, len(fields), 1000):
                 some = [loop, self._key("chunk:"), *fields[low : low + 1000]]
-                deleted = self._command("eval", scripts.DELETE, len(places), *places, *some)
+                deleted = self._script(scripts.DELETE, places, *some)
                 gone += [_segment(loop, field) for field in deleted]
         return gone
 
@@ -219,7 +211,7 @@ class RedisBackend(ServerBackend, CanReadParts):
         for name, references in manifests.items():
             arguments += [name, len(references), *references]
         keys = [self._key("manifests"), self._key("references")]
-        return self._texts(self._command("eval", scripts.RELEASE, 2, *keys, *arguments))
+        return self._texts(self._script(scripts.RELEASE, keys, *arguments))
 
     def list_manifests(self, prefix: str = "") -> Iterator[str]:
         tables = {self._manifests(prefix), self._key("leases")}
@@ -232,8 +224,7 @@ class RedisBackend(ServerBackend, CanReadParts):
 
     def drop_head(self, loop: str, expected: Head) -> bool:
         keys = [*map(self._key, ("heads", "tokens")), self._versions(loop), self._key("references")]
-        arguments = [loop, _head(expected), new_attempt()]
-        return bool(self._command("eval", scripts.DROP, 4, *keys, *arguments))
+        return bool(self._script(scripts.DROP, keys, loop, _head(expected), new_attempt()))
 
     def list_heads(self) -> list[str]:
         return sorted(self._texts(self._command("hkeys", self._key("heads"))))
@@ -290,6 +281,9 @@ class RedisBackend(ServerBackend, CanReadParts):
         """Run one command, by the name of the client's method."""
         return self._run(lambda r: getattr(r, name)(*arguments))
 
+    def _script(self, body: str, keys: Sequence[bytes], *arguments: Any) -> Any:
+        return self._command("eval", scripts.SHARED + body, len(keys), *keys, *arguments)
+
     def _texts(self, names: Iterable[bytes]) -> list[str]:
         with damaged(f"a list of names in {self.location}"):
             return [raw.decode() for raw in names]
@@ -325,14 +319,14 @@ class RedisBackend(ServerBackend, CanReadParts):
         arguments: list[Any] = [loop, _head(expected), _head(head), new_attempt(), version, member]
         arguments += ["1" if new.restart else "0", new.name, new.data, len(new.references)]
         arguments += [*new.references, *map(_segment_field, new.requires)]
-        done: int = self._command("eval", scripts.SWAP, len(places), *places, *arguments)
+        done: int = self._script(scripts.SWAP, places, *arguments)
         if done < 0:
             raise MissingError.of_segment(new.requires[-done - 1])
         return bool(done)
 
 
 def _text(raw: Any) -> str:
-    return raw.decode() if isinstance(raw, bytes) else str(raw)
+    return raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)
 
 
 def _reference(target: str, referrer: str) -> bytes:

@@ -179,14 +179,14 @@ def test_a_password_to_another_host_without_sslmode(
 ) -> None:
     for name in ("PGSSLMODE", "PGPASSWORD", "PGHOST"):
         monkeypatch.delenv(name, raising=False)
-    advice = PostgresConnection.from_url(url).advice
+    advice = PostgresConnection(url).advice
     assert bool(advice) == ADVICE[url]
     if advice:
         assert "sslmode=verify-full" in advice
         assert SECRET not in advice
         assert "\n" not in advice
         monkeypatch.setenv("PGSSLMODE", "verify-full")
-        assert not PostgresConnection.from_url(url).advice
+        assert not PostgresConnection(url).advice
 
 
 def test_advice_is_said_once_and_not_by_tasks(

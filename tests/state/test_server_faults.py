@@ -233,7 +233,7 @@ def test_other_formats_are_refused(
     prefix = redis_url.partition("prefix=")[2].partition("&")[0]
     with redis.Redis(port=redis_server.port) as client:
         client.set(f"{prefix}:format", "vertexsdk state, format 99")
-    with refused(FormatError, "another format"):
+    with refused(FormatError, "format 99"):
         open_store(redis_url)
     schema = postgres_url.partition("schema=")[2].partition("&")[0]
     with psycopg.connect(postgres_server.url(), autocommit=True) as link:
