@@ -17,9 +17,8 @@ from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes import change_files
 from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.line import LineFormat
-from vertexsdk.loops.streams._file_stream import FileStream, start_stream
+from vertexsdk.loops.streams.file_stream import FileStream, ReadAhead, start_stream
 from vertexsdk.loops.streams.intake import StreamIntake
-from vertexsdk.loops.streams.read_ahead import ReadAhead
 
 INTEGERS = LineFormat(integers=True)
 

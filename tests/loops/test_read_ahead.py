@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from vertexsdk.loops.streams.read_ahead import ReadAhead
+from vertexsdk.loops.streams.file_stream import ReadAhead
 
 
 @dataclass

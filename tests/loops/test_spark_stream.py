@@ -20,7 +20,7 @@ from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import read_rows
-from vertexsdk.loops.streams._file_stream import start_stream
+from vertexsdk.loops.streams.file_stream import start_stream
 
 COLUMNS = "kind string, source long, target long, value double"
 NOW: dict[str, Any] = {"availableNow": True}

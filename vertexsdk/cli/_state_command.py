@@ -23,13 +23,13 @@ Output = tuple[Any, list[str]]  # the value that --json prints, and the lines fo
 _SHOWN = 10  # ids of a difference
 
 
-def add_commands(commands: Any) -> argparse.ArgumentParser:
+def add_commands(commands: Any) -> None:
     """Add `state` and its commands to a parser's subparsers; each sets `command`.
 
     `command(args)` runs it, prints, and returns the exit status: 0; 1 where `verify` found
     something missing or corrupt.
     """
-    state: argparse.ArgumentParser = commands.add_parser(
+    state = commands.add_parser(
         "state", help="list, fork, compare, copy and maintain the versions in a store"
     )
     subparsers = state.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -72,7 +72,6 @@ def add_commands(commands: Any) -> argparse.ArgumentParser:
     copy.add_argument("--name", help="its name there (default: the same)")
     copy.add_argument("--newest", action="store_true", help="only the newest version")
     add("upgrade", _upgrade, "bring a store of an earlier format to the present one")
-    return state
 
 
 def _run(work: Callable[[Store, argparse.Namespace], Output], args: argparse.Namespace) -> int:

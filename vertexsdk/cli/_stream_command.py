@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from vertexsdk.engine.progress import ProgressBar
@@ -16,12 +17,13 @@ from vertexsdk.graph.changes.changes import COUNTS
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.loops.main_loop import MainLoop
 from vertexsdk.loops.result import Result
+from vertexsdk.loops.streams.file_stream import ReadAhead
 from vertexsdk.loops.streams.intake import StreamIntake
-from vertexsdk.loops.streams.read_ahead import ReadAhead
 
 _SUMS = ("iterations", "hops", "updates", "prepares", "acknowledges", "messages", "bytes")
 
 
+@dataclass
 class StreamSession:
     """One `vertexsdk stream`: change files into a main loop, with queries between.
 
@@ -38,19 +40,16 @@ class StreamSession:
         statistics: of the whole stream, as JSON takes them.
     """
 
-    def __init__(
-        self,
-        paths: Sequence[str],
-        *,
-        query_every: int | None = None,
-        follow: bool = False,
-        idle: float | None = None,
-        time_field: int = 0,
-    ) -> None:
-        self.paths, self.every, self.follow, self.idle = paths, query_every, follow, idle
-        self.time_field = time_field
-        self.queries = self.changes = 0
-        self.statistics: dict[str, Any] = {}
+    paths: Sequence[str]
+    query_every: int | None = None
+    follow: bool = False
+    idle: float | None = None
+    time_field: int = 0
+    queries: int = field(default=0, init=False)
+    changes: int = field(default=0, init=False)
+    statistics: dict[str, Any] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
         self._counts = dict.fromkeys((*COUNTS, "repeated"), 0)
         self._answers: list[dict[str, Any]] = []
         self._bar: ProgressBar | None = None
@@ -68,7 +67,7 @@ class StreamSession:
         )  # fmt: skip
         intake = StreamIntake(main)
         answered = -1
-        if self.every and main.changes and main.changes % self.every == 0:
+        if self.query_every and main.changes and main.changes % self.query_every == 0:
             answered = main.changes  # the process before may have ended just before this answer
             yield self._answer(main)
         with (
@@ -82,7 +81,7 @@ class StreamSession:
                         self._counts[name] += number
                     self.changes += len(part)
                     self._show(f"{intake.progress(batches.received, source.behind_bytes, True)}")
-                    due = self.every and main.changes % self.every == 0
+                    due = self.query_every and main.changes % self.query_every == 0
                     if due and main.changes and answered != main.changes:
                         answered = main.changes
                         yield self._answer(main)
@@ -92,8 +91,8 @@ class StreamSession:
 
     def _parts(self, batch: ChangeBatch, main: MainLoop) -> Iterator[ChangeBatch]:
         """A batch, cut where queries are due."""
-        while self.every:
-            due = self.every - main.changes % self.every
+        while self.query_every:
+            due = self.query_every - main.changes % self.query_every
             if len(batch) <= due:
                 break
             part, batch = batch.cut(due)

@@ -34,6 +34,7 @@ from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
 from vertexsdk.state.errors import OwnerError
 from vertexsdk.transport.select import transport_for
+from vertexsdk.transport.transport import Transport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,10 +74,7 @@ def open_main_loop(
             "main loop places vertices by hash; leave the partitioner out"
         )
     with ExitStack() as undo:
-        store = open_store(backend)
-        undo.callback(store.close)
-        refuse_other_hosts(graph.transport, store)
-        _warn_of_durability(store)
+        store = _open_store(undo, backend, graph.transport)
         address = store.backend.address
         engine = engine_for(Setting(program, graph, params, address, loop, checked))
         undo.callback(engine.close)
@@ -123,10 +121,7 @@ def resume_main_loop(
         StateError: it holds Python objects, and not `trusted`.
     """
     with ExitStack() as undo:
-        store = open_store(backend, create=False)
-        undo.callback(store.close)
-        refuse_other_hosts(transport_for(spark), store)
-        _warn_of_durability(store)
+        store = _open_store(undo, backend, transport_for(spark), create=False)
         manifest = store.version(loop)
         ledger = Ledger.read(manifest)
         _check_program(manifest, program, migrates=migrate is not None)
@@ -157,16 +152,21 @@ def resume_main_loop(
     return LoopHistory(config, store, loop, engine, (manifest, ledger), log)
 
 
-def _warn_of_durability(store: Store) -> None:
-    """Warn once that what a server acknowledges may be lost with its power."""
-    backend = store.backend
-    if not backend.shared or backend.location in _warned or backend.durable:
-        return
-    _warned.add(backend.location)
-    warnings.warn(
-        f"{backend.location}: changes are acknowledged, not durable: {backend.durability}",
-        stacklevel=4,
-    )
+def _open_store(
+    undo: ExitStack, backend: Address, transport: Transport, *, create: bool = True
+) -> Store:
+    """Open the store, and warn once that what a server acknowledges may be lost with its power."""
+    store = open_store(backend, create=create)
+    undo.callback(store.close)
+    refuse_other_hosts(transport, store)
+    place = store.backend.location
+    if store.backend.shared and place not in _warned and not store.backend.durable:
+        _warned.add(place)
+        warnings.warn(
+            f"{place}: changes are acknowledged, not durable: {store.backend.durability}",
+            stacklevel=4,
+        )
+    return store
 
 
 def _check_canonical(loop: str, ledger: Ledger, log: ChangeLog) -> Ledger:

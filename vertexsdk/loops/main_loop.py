@@ -27,7 +27,7 @@ from vertexsdk.state.address import Address, address_or_default
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from vertexsdk.loops.streams._stream import Stream
+    from vertexsdk.loops.streams.intake import Stream
 
 
 class MainLoop(ReadableLoop):
@@ -329,7 +329,7 @@ class MainLoop(ReadableLoop):
             0
             >>> stream.stop()  # doctest: +SKIP
         """
-        from vertexsdk.loops.streams._file_stream import start_stream
+        from vertexsdk.loops.streams.file_stream import start_stream
 
         options = {
             "follow": follow, "idle": idle, "time_column": time_column,

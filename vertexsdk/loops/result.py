@@ -52,6 +52,11 @@ class Result:
         backend: the store's URL, which `read` takes; its text contains no password.
         loop: the name of the loop.
         iteration: the iteration of the version.
+        manifest: the version's manifest.
+        fields: the names of the state fields, of all classes.
+        result_field: the default field: the result of the first class.
+        string_ids: whether vertices are named by strings; by int64 otherwise.
+        aggregates: the aggregators' last values.
         statistics: iterations, hops, updates, messages, bytes, seconds and more of the run.
         closed: `close` was called.
 
@@ -99,12 +104,16 @@ class Result:
             self._store.close()
             raise
         weakref.finalize(self, self._pin.abandon).atexit = False
-        self._manifest = self._pin.manifest
-        self.iteration = self._manifest.iteration
-        self.statistics: dict[str, Any] = dict(statistics or self._manifest.statistics)
-        schema = self._manifest.schema or {} if schema is None else schema
-        result_field = self._manifest.statistics.get("result") or next(iter(schema), "")
-        self._fields = Fields(loop, schema, str(result_field))
+        self.manifest = self._pin.manifest
+        self.iteration, self.aggregates = self.manifest.iteration, self.manifest.aggregates
+        self.statistics: dict[str, Any] = dict(statistics or self.manifest.statistics)
+        self.string_ids = self.manifest.ids == "str"
+        schema = self.manifest.schema or {} if schema is None else schema
+        first = self.manifest.statistics.get("result") or next(iter(schema), "")
+        self._fields = Fields(loop, schema, str(first))
+        self.fields = self._fields.names
+        results = (c.result for c in self._fields.classes.values() if c.result)
+        self.result_field = next(results, "")
         self._names: dict[int, str] | None = None
 
     def _hold(self, at: int | Manifest | None, lease: bool) -> Pin:
@@ -113,26 +122,6 @@ class Result:
             return self._store.hold(self.loop, at, lease=lease)
         except StateError:  # or there is no such version, and this raises it again
             return self._store.hold(self.loop, at, lease=False)
-
-    @property
-    def manifest(self) -> Manifest:
-        """The version's manifest."""
-        return self._manifest
-
-    @property
-    def fields(self) -> list[str]:
-        """The names of the state fields, of all classes."""
-        return self._fields.names
-
-    @property
-    def string_ids(self) -> bool:
-        """Whether vertices are named by strings; by int64 otherwise."""
-        return self._manifest.ids == "str"
-
-    @property
-    def aggregates(self) -> dict[str, Any]:
-        """The aggregators' last values."""
-        return self._manifest.aggregates
 
     def lookup(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
         """Return the state of some vertices, without a scan; unknown ids are skipped.
@@ -172,7 +161,7 @@ class Result:
         """The class number and the stored row of each vertex that exists, in the order of `ids`."""
         keys: Any = [str(i) if self.string_ids else self._int64(i) for i in _as_list(ids)]
         stored = self._store.lookup(
-            self.loop, keys, at=self._manifest, trusted=self._trusted,
+            self.loop, keys, at=self.manifest, trusted=self._trusted,
             objects=self._fields.objects, fields=None if columns is None else [*columns, "kind"],
         )  # fmt: skip
         several = self._fields.several
@@ -205,7 +194,7 @@ class Result:
     def _name(self, code: int) -> str | None:
         """The string id of a code, found in the partitions' ids."""
         wanted = np.array([code], np.int64)
-        for ref in self._store.segments(self._manifest):
+        for ref in self._store.segments(self.manifest):
             if ref.kind not in ("base", "delta"):
                 continue
             table = self._store.table(ref)
@@ -216,7 +205,7 @@ class Result:
         return None
 
     def _is_id(self, name: str) -> bool:
-        return bool((self._manifest.schema or {}).get(name, {}).get("type") == "VertexId")
+        return bool((self.manifest.schema or {}).get(name, {}).get("type") == "VertexId")
 
     def partitions(self, fields: list[str] | None = None) -> Iterator[dict[str, Array]]:
         """Yield each partition's columns as stored: "id", the fields, names of string ids.
@@ -230,7 +219,7 @@ class Result:
         wanted = None if fields is None else [*fields, "kind"]
         for _, columns in self._store.read(
             self.loop,
-            at=self._manifest,
+            at=self.manifest,
             fields=wanted,
             trusted=self._trusted,
             objects=self._fields.objects,
@@ -320,11 +309,6 @@ class Result:
         vertices = self._vertices([*where.values()])
         has, values = vertices.column(where)
         return (vertices.ids, values) if has.all() else (vertices.ids[has], values[has])
-
-    @property
-    def result_field(self) -> str:
-        """The default field: the result of the first class."""
-        return next(iter(c.result for c in self._fields.classes.values() if c.result), "")
 
     def to_dict(self, field: str | None = None) -> dict[Any, Any]:
         """Return one field of every vertex that has it, by id.
@@ -441,7 +425,7 @@ class Result:
         """
         from vertexsdk.loops._ledger import Ledger
 
-        ledger = Ledger.of(self._manifest)
+        ledger = Ledger.of(self.manifest)
         if ledger is None:
             return None
         if not ledger.state:

@@ -1,3 +1,3 @@
 """Streams of changes into a main loop: files that may grow, and streaming DataFrames."""
 
-__all__ = ["intake", "read_ahead"]
+__all__ = ["file_stream", "intake"]

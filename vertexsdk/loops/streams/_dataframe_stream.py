@@ -20,8 +20,7 @@ from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import check_columns, read_rows
-from vertexsdk.loops.streams._stream import Stream
-from vertexsdk.loops.streams.intake import StreamIntake, StreamProgress
+from vertexsdk.loops.streams.intake import Stream, StreamIntake, StreamProgress
 from vertexsdk.transport.jvm import spark_failure
 
 if TYPE_CHECKING:
