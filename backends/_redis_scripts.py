@@ -103,12 +103,12 @@ unlink(old, ARGV[4])
 return 1
 """
 
-# KEYS: segments of the loop, loops, and references if referenced segments are to stay
+# KEYS: segments of the loop, loops, references
 # ARGV: loop, prefix of chunks, fields... Returns the fields that do not exist any more.
 DELETE = """
 local gone = {}
 for f = 3, #ARGV do
-  if not KEYS[3] or not needed(KEYS[3], string.match(ARGV[f], '[^:]*$')) then
+  if not needed(KEYS[3], string.match(ARGV[f], '[^:]*$')) then
     unlink(redis.call('HGET', KEYS[1], ARGV[f]), ARGV[2])
     redis.call('HDEL', KEYS[1], ARGV[f])
     gone[#gone + 1] = ARGV[f]

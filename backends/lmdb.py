@@ -123,7 +123,17 @@ class LmdbBackend(Backend):
 
         return self._shard(key).arrays(work) or None
 
-    def delete_segments(self, keys: Iterable[SegmentKey]) -> None:
+    def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
+        candidates = list(keys)
+
+        def work(catalog: Catalog) -> list[SegmentKey]:  # its write lock keeps commits out
+            gone = [key for key in candidates if not catalog.is_referenced(key.attempt)]
+            self._delete_segments(gone)
+            return gone
+
+        return self._write_catalog(work, frees=True)
+
+    def _delete_segments(self, keys: Iterable[SegmentKey]) -> None:
         shards: dict[int, list[SegmentKey]] = {}
         for key in keys:
             shards.setdefault(key.partition % SHARDS, []).append(key)
@@ -133,16 +143,6 @@ class LmdbBackend(Backend):
             environment = self._shard(some[0])
             environment.write(partial(_delete, keys=some), frees=True)
             environment.forget_snapshot()
-
-    def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
-        candidates = list(keys)
-
-        def work(catalog: Catalog) -> list[SegmentKey]:  # its write lock keeps commits out
-            gone = [key for key in candidates if not catalog.is_referenced(key.attempt)]
-            self.delete_segments(gone)
-            return gone
-
-        return self._write_catalog(work, frees=True)
 
     def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
         prefix = b"" if loop is None else loop_prefix(loop)

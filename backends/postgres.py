@@ -182,17 +182,6 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
 
         return read
 
-    def delete_segments(self, keys: Iterable[SegmentKey]) -> None:
-        gone = list(keys)
-
-        def work(link: Any) -> None:
-            with link.transaction():
-                for key in gone:
-                    _delete_segment(link, key)
-
-        if gone:
-            self._run(work)
-
     def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
         wanted = list(keys)
 

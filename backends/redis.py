@@ -153,19 +153,13 @@ class RedisBackend(ServerBackend, CanReadParts):
 
         return read
 
-    def delete_segments(self, keys: Iterable[SegmentKey]) -> None:
-        self._delete(keys)
-
     def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
-        return self._delete(keys, self._key("references"))
-
-    def _delete(self, keys: Iterable[SegmentKey], *references: bytes) -> list[SegmentKey]:
         loops: dict[str, list[bytes]] = {}
         for key in keys:
             loops.setdefault(key.loop, []).append(_segment_field(key))
         gone: list[SegmentKey] = []
         for loop, fields in loops.items():
-            places = (self._segments(loop), self._key("loops"), *references)
+            places = [self._segments(loop), self._key("loops"), self._key("references")]
             for low in range(0, len(fields), 1000):
                 some = [loop, self._key("chunk:"), *fields[low : low + 1000]]
                 deleted = self._script(scripts.DELETE, places, *some)

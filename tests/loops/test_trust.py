@@ -81,7 +81,7 @@ def forge(store: Store, ref: SegmentRef, column: str, path: Path) -> None:
         arrow_table.schema_hash = before
     end = arrow_table.TRAILER.size
     padding = bytes(ref.bytes - len(data))
-    store.backend.delete_segments([ref.key])
+    store.backend._delete_segments([ref.key])  # type: ignore[attr-defined]
     store.backend.put_segment(ref.key, [data[:-end], padding, data[-end:]])
 
 

@@ -225,7 +225,7 @@ def test_a_child_that_ends_leaves_the_parents_snapshot(tmp_path: Path) -> None:
         store.close()
         os._exit(0)
     os.waitpid(child, 0)
-    store.backend.delete_segments([ref.key])
+    store.backend._delete_segments([ref.key])  # type: ignore[attr-defined]
     for iteration in range(10):
         store.put_segment("loop", 0, iteration, "base", {**columns, "value": np.zeros(50_000)})
     assert (held == 1.0).all()

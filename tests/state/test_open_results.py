@@ -243,7 +243,7 @@ def test_a_version_that_was_taken_by_force_is_said_to_be_gone(tmp_path: Path) ->
     url = f"lmdb://{tmp_path}/state"
     with closing(vertexsdk.run(Degree, first(), backend=url)) as a:
         with closing(open_store(url)) as store:
-            store.backend.delete_segments(list(store.backend.list_segments()))
+            store.backend._delete_segments(list(store.backend.list_segments()))  # type: ignore[attr-defined]
         with pytest.raises(MissingError, match="its version was dropped while it was read") as gone:
             a.to_dict()
         assert "\n" not in str(gone.value)

@@ -75,7 +75,7 @@ def test_every_command_in_both_forms(
 def test_damage_gives_status_1(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     with open_store(url) as store:
         newest = store.version("main")
-        store.backend.delete_segments([store.segments(newest)[0].key])
+        store.backend._delete_segments([store.segments(newest)[0].key])  # type: ignore[attr-defined]
         store.put_segment("main", 0, 9, "base", {"id": np.arange(3)})
     status, found = state(capsys, "verify", "--backend", url, "--json")
     assert status == 1

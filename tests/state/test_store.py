@@ -269,7 +269,7 @@ def test_unknown_loops_name_those_there_are(store: Store) -> None:
 
 def test_missing_pieces_are_named(store: Store) -> None:
     version = commit(store, "loop", 0, {1: 1.0}, P=1)
-    store.backend.delete_segments([version.segments[0].key])
+    store.backend._delete_segments([version.segments[0].key])  # type: ignore[attr-defined]
     with pytest.raises(MissingError, match=version.segments[0].key.attempt):
         list(store.read("loop"))
     assert len(store.verify()) == 1

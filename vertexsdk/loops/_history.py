@@ -308,7 +308,7 @@ class LoopHistory:
     def _discard(self, ref: SegmentRef | None) -> None:
         if ref is not None:
             with contextlib.suppress(StateError):
-                self.store.backend.delete_segments([ref.key])
+                self.store.backend.delete_unreferenced([ref.key])
 
     def recover(self) -> None:
         """Restore the engine from the newest version if something failed; the lock is held."""

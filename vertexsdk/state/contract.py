@@ -205,10 +205,6 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def delete_segments(self, keys: Iterable[SegmentKey]) -> None:
-        """Delete segments, whatever refers to them; absent keys are ignored."""
-
-    @abstractmethod
     def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
         """Delete the segments that no manifest refers to; atomic with regard to `swap_head`.
 

@@ -358,7 +358,7 @@ class Store(VersionReader):
                 self._manifests.put(compacted.name, compacted)
                 self.sweep([manifest.name])
                 return compacted
-            self.backend.delete_segments([ref.key for ref in bases])  # the loop went on: again
+            self.backend.delete_unreferenced([ref.key for ref in bases])  # the loop went on: again
 
     def copy(
         self, loop: str, target: Store, name: str | None = None, *, newest: bool = False

@@ -53,7 +53,7 @@ class ContractSuite:
         backend.put_segment(keys[0], [b"x" * 300_000])
         arrays = backend.get_segment(keys[0])
         assert arrays is not None
-        backend.delete_segments(keys[:1])
+        assert backend.delete_unreferenced(keys[:1]) == keys[:1]
         for key in keys[1:]:  # would reuse its place
             backend.put_segment(key, [b"y" * 300_000])
         assert backend.get_segment(keys[0]) is None
