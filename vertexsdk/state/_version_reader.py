@@ -28,10 +28,10 @@ from vertexsdk.state.reading import (
     FEW,
     NAME_COLUMNS,
     TOMBSTONE,
+    chosen_columns,
     find_ids,
     find_names,
     overlay,
-    refuse_pickled,
 )
 
 K = TypeVar("K")
@@ -236,12 +236,7 @@ class VersionReader:
         """
         table = self.table(ref)
         with self.naming_segment(ref):
-            names = [
-                n
-                for n in table.names
-                if fields is None or n in fields or n in ("id", TOMBSTONE, *NAME_COLUMNS)
-            ]
-            refuse_pickled(table, names, objects)
+            names = chosen_columns(table, fields, objects)
             return {n: table.column(n, verify=True, trusted=trusted) for n in names}
 
     def read(
@@ -321,18 +316,14 @@ class VersionReader:
             table = self.point_table(ref) if len(mine) <= FEW else self.table(ref)
             with self.naming_segment(ref):
                 rows = find_names(table, mine) if named else _rows(table, mine)
-                names = [
-                    n
-                    for n in table.names
-                    if (fields is None or n in fields) and n not in ("id", TOMBSTONE, *NAME_COLUMNS)
-                ]
-                refuse_pickled(table, names, objects)
+                names = chosen_columns(table, fields, objects)
+                shown = [n for n in names if n not in ("id", TOMBSTONE, *NAME_COLUMNS)]
                 removable = TOMBSTONE in table
                 for i, row in zip(mine, rows, strict=True):
                     if row >= 0 and removable and table.row(TOMBSTONE, row):
                         del remaining[i]
                     elif row >= 0:
-                        values[i] = {name: table.row(name, row, trusted=trusted) for name in names}
+                        values[i] = {name: table.row(name, row, trusted=trusted) for name in shown}
                         del remaining[i]
         return {i: values[i] for i in dict.fromkeys(wanted) if i in values}
 

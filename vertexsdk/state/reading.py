@@ -143,20 +143,27 @@ def _stack(layers: Sequence[dict[str, Column]], *, named: bool) -> dict[str, Col
     return merged
 
 
-def refuse_pickled(table: Table, names: Iterable[str], objects: Collection[str] | None) -> None:
-    """Refuse columns that are pickled and not among the `objects`, which may be.
+def chosen_columns(
+    table: Table, fields: Collection[str] | None, objects: Collection[str] | None
+) -> list[str]:
+    """The columns to read of a segment: its ids and names, and these fields.
+
+    Args:
+        fields: None for all.
+        objects: the only columns that may be pickled; None for any.
 
     Raises:
-        CorruptError: names a column.
+        CorruptError: another column is pickled; names it.
     """
-    if objects is None:
-        return
+    kept = ("id", TOMBSTONE, *NAME_COLUMNS)
+    names = [n for n in table.names if fields is None or n in fields or n in kept]
     for name in names:
-        if name not in objects and table.is_pickled(name):
+        if objects is not None and name not in objects and table.is_pickled(name):
             raise CorruptError(
                 f"column {name!r} holds pickled Python objects, and the program's schema has none "
                 "there"
             )
+    return names
 
 
 def ascending(ids: NDArray[np.int64]) -> NDArray[np.int64]:
