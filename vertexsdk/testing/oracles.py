@@ -225,13 +225,5 @@ def degree(graph: Any) -> Values:
 
 
 ORACLES: dict[str, Callable[..., Values]] = {
-    "bfs": bfs,
-    "cdlp": cdlp,
-    "degree": degree,
-    "kcore": kcore,
-    "lcc": lcc,
-    "pagerank": pagerank,
-    "scc": scc,
-    "sssp": sssp,
-    "wcc": wcc,
+    oracle.__name__: oracle for oracle in (bfs, cdlp, degree, kcore, lcc, pagerank, scc, sssp, wcc)
 }
