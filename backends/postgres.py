@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from psycopg import errors
 
 from vertexsdk.backends._format import check_version
-from vertexsdk.backends._postgres_rows import replace_rows
 from vertexsdk.backends._postgres_schema import (
     EARLIER,
     LATEST,
     create_tables,
     finish_upgrade,
     missing_rights,
+    replace_rows,
     unusable,
 )
 from vertexsdk.backends._postgres_server import PostgresServer
