@@ -52,7 +52,6 @@ class StreamSession:
     def __post_init__(self) -> None:
         self._counts = dict.fromkeys((*COUNTS, "repeated"), 0)
         self._answers: list[dict[str, Any]] = []
-        self._bar: ProgressBar | None = None
         self._shown = 0.0
 
     def answers(self, main: MainLoop) -> Iterator[Result]:
@@ -66,6 +65,7 @@ class StreamSession:
             idle=self.idle, after=main.offsets,
         )  # fmt: skip
         intake = StreamIntake(main)
+        self._bar = ProgressBar(main.loop, None)
         answered = -1
         if self.query_every and main.changes and main.changes % self.query_every == 0:
             answered = main.changes  # the process before may have ended just before this answer
@@ -73,14 +73,16 @@ class StreamSession:
         with (
             ReadAhead(source) as batches,
             _stopped_by_signals(batches, self.follow),
-            self._showing(main),
+            contextlib.closing(self._bar),
         ):
             for batch in batches:
                 for part in self._parts(batch, main):
                     for name, number in intake.take(part).items():
                         self._counts[name] += number
                     self.changes += len(part)
-                    self._show(f"{intake.progress(batches.received, source.behind_bytes, True)}")
+                    self._show(
+                        main, f"{intake.progress(batches.received, source.behind_bytes, True)}"
+                    )
                     due = self.query_every and main.changes % self.query_every == 0
                     if due and main.changes and answered != main.changes:
                         answered = main.changes
@@ -99,28 +101,15 @@ class StreamSession:
             yield part
         yield batch
 
-    @contextlib.contextmanager
-    def _showing(self, main: MainLoop) -> Iterator[None]:
+    def _show(self, main: MainLoop, text: str) -> None:
         """Show progress; iterations show their own."""
-        if main.budget is not None:
-            yield
-            return
-        self._bar = ProgressBar(main.loop, None)
-        try:
-            yield
-        finally:
-            self._bar.close()
-            self._bar = None
-
-    def _show(self, text: str) -> None:
-        if self._bar is not None and time.monotonic() - self._shown > 0.5:
+        if main.budget is None and time.monotonic() - self._shown > 0.5:
             self._shown = time.monotonic()
             self._bar.open()
             self._bar.say(text)
 
     def _answer(self, main: MainLoop) -> Result:
-        if self._bar is not None:
-            self._bar.close()
+        self._bar.close()
         began = time.perf_counter()
         result = main.answered() or main.query()
         result.statistics["query_seconds"] = time.perf_counter() - began
