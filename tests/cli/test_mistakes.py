@@ -68,7 +68,7 @@ ARGUMENTS = {
     "query nope": r"there is no loop 'nope' in .*: it has 'wcc'",
     "query wcc --vertex 9": r"no vertex 9 in loop 'wcc'",
     "query wcc --vertex a": r"'a' is no vertex of loop 'wcc': its ids are integers",
-    "query wcc --vertex 99999999999999999999": r"no vertex of loop 'wcc': its ids are int64",
+    "query wcc --vertex 99999999999999999999": r"its ids are integers of 64 bits",
     "query wcc --field rank": r"no field 'rank'; wcc has: component",
     "query wcc --output o.txt": r"name it \.csv or \.parquet",
     "query wcc --at 0": r"no version at or before iteration 0",

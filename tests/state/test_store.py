@@ -169,7 +169,7 @@ def test_names_are_found_without_a_scan(store: Store) -> None:
         assert dict(zip(columns["id"].tolist(), found, strict=True)) == {
             2 * k + partition: name for k, name in enumerate(names[partition::2])
         }
-    with pytest.raises(StateInputError, match="have names"):
+    with pytest.raises(StateInputError, match="its ids are names"):
         store.lookup("loop", [3])
 
 
@@ -261,9 +261,9 @@ def test_unknown_loops_name_those_there_are(store: Store) -> None:
     for act in (store.version, store.delete, lambda name: list(store.read(name))):
         with pytest.raises(StateInputError, match=r"no loop 'rank'.*'ranks'"):
             act("rank")
-    with pytest.raises(StateInputError, match="integer ids"):
+    with pytest.raises(StateInputError, match="its ids are integers"):
         store.lookup("ranks", ["1"])
-    with pytest.raises(StateInputError, match="integer ids of 64 bits"):
+    with pytest.raises(StateInputError, match="its ids are integers of 64 bits"):
         store.lookup("ranks", [1 << 63])
 
 

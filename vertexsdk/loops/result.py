@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.packed_strings import unpack_strings
-from vertexsdk.errors import InputError, StateError, excerpt, shorten
+from vertexsdk.errors import InputError, StateError, shorten
 from vertexsdk.loops.output import with_infinities
 from vertexsdk.program.fields import NO_FIELDS, Fields
 from vertexsdk.state import Manifest, Store, open_store
@@ -159,27 +159,13 @@ class Result:
 
     def _lookup(self, ids: Any, columns: list[str] | None) -> dict[Any, tuple[int, dict[str, Any]]]:
         """The class number and the stored row of each vertex that exists, in the order of `ids`."""
-        keys: Any = [str(i) if self.string_ids else self._int64(i) for i in _as_list(ids)]
+        keys: Any = [str(i) if self.string_ids else _whole(i) for i in _as_list(ids)]
         stored = self._store.lookup(
             self.loop, keys, at=self.manifest, trusted=self._trusted,
             objects=self._fields.objects, fields=None if columns is None else [*columns, "kind"],
         )  # fmt: skip
         several = self._fields.several
         return {i: (row.get("kind", 0) if several else 0, row) for i, row in stored.items()}
-
-    def _int64(self, vertex: Any) -> int:
-        try:
-            number = int(vertex)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(
-                f"{excerpt(vertex)} is no vertex of loop {self.loop!r}: its ids are integers"
-            ) from None
-        whole = isinstance(vertex, str) or number == vertex
-        if not whole or not -(2**63) <= number < 2**63:
-            raise InputError(
-                f"{excerpt(vertex)} is no vertex of loop {self.loop!r}: its ids are int64"
-            )
-        return number
 
     def __getitem__(self, vertex: Any) -> dict[str, Any]:
         rows = self.lookup([vertex])
@@ -481,6 +467,15 @@ def _like(parts: list[Array], count: int) -> Array:
 
 def _as_list(ids: Any) -> list[Any]:
     return [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
+
+
+def _whole(vertex: Any) -> Any:
+    """The integer that a text or a whole number is; anything else as it is."""
+    try:
+        number = int(vertex)
+    except (TypeError, ValueError, OverflowError):
+        return vertex
+    return number if isinstance(vertex, str) or number == vertex else vertex
 
 
 def read(

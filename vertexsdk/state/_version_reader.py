@@ -370,9 +370,9 @@ def _checked_ids(ids: Iterable[Any], manifest: Manifest) -> list[Any]:
     kind = str if manifest.ids == "str" else int
     for i in wanted:
         if type(i) is not kind or (type(i) is int and not -(1 << 63) <= i < 1 << 63):
+            kinds = "names" if kind is str else "integers of 64 bits"
             raise StateInputError(
-                f"vertex {excerpt(i)}: the vertices of loop {manifest.loop!r} have "
-                f"{'names' if kind is str else 'integer ids of 64 bits'}"
+                f"{excerpt(i)} is no vertex of loop {manifest.loop!r}: its ids are {kinds}"
             )
     return wanted
 
