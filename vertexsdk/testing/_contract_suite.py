@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -64,7 +63,8 @@ class ContractSuite:
         keys = {name: SegmentKey(name, 20, 1 << 40, new_attempt()) for name in HOSTILE_NAMES}
         for number, (name, key) in enumerate(keys.items()):
             backend.put_segment(key, [name.encode()])
-            assert publish(backend, f"m{number}", b"", name, None, Head(f"m{number}", number, 1))
+            head, new = Head(f"m{number}", number, 1), NewManifest(f"m{number}", b"")
+            assert backend.swap_head(name, None, head, new)
         assert backend.list_heads() == sorted(keys)
         assert sorted(backend.list_segments()) == sorted(keys.values())
         for number, (name, key) in enumerate(keys.items()):
@@ -105,11 +105,10 @@ class ContractSuite:
             backend.put_segment(key, [b"x" * 100_000 * (key.partition % 2)])
         uses = {parent: [keys[0].attempt], child: [keys[1].attempt, parent], other: []}
         head = Head(parent, 0, 1)
-        assert publish(backend, parent, b"p", "loop", None, head, references=uses[parent])
+        assert backend.swap_head("loop", None, head, NewManifest(parent, b"p", uses[parent]))
         new = Head(child, 0, 1)  # it takes the place of its parent
-        assert publish(
-            backend, child, b"c", "loop", head, new, references=uses[child], requires=keys[:2]
-        )
+        stored = NewManifest(child, b"c", uses[child], requires=keys[:2])
+        assert backend.swap_head("loop", head, new, stored)
         assert backend.swap_head("fork", None, new)
         backend.put_manifest(other, b"", [keys[2].attempt])
         assert backend.release_manifests({child: uses[child], parent: uses[parent]}) == []
@@ -127,7 +126,7 @@ class ContractSuite:
         head = None
         for iteration in range(3):
             new = Head(f"m{iteration}", iteration, 1)
-            assert publish(backend, f"m{iteration}", b"", "loop", head, new)
+            assert backend.swap_head("loop", head, new, NewManifest(f"m{iteration}", b""))
             head = new
         wanted: dict[str, list[str]] = {f"m{iteration}": [] for iteration in range(3)}
         assert backend.release_manifests(wanted) == []
@@ -145,12 +144,12 @@ class ContractSuite:
         backend.delete_unreferenced(keys[1:2])
         head = Head("m", 1, 1)
         with pytest.raises(MissingError, match=keys[1].attempt):
-            publish(backend, "m", b"", "loop", None, head, requires=keys)
+            backend.swap_head("loop", None, head, NewManifest("m", b"", requires=keys))
         assert backend.get_head("loop") is None
         assert backend.list_versions("loop") == []
         assert backend.get_manifest("m") is None
-        assert not publish(backend, "m", b"", "loop", head, head, requires=keys)
-        assert publish(backend, "m", b"", "loop", None, head, requires=keys[::2])
+        assert not backend.swap_head("loop", head, head, NewManifest("m", b"", requires=keys))
+        assert backend.swap_head("loop", None, head, NewManifest("m", b"", requires=keys[::2]))
 
     def test_leases_are_listed_by_themselves(self, backend: Backend) -> None:
         for name in ("lease.a", "m", "lease.b", "mm"):
@@ -171,7 +170,7 @@ class ContractSuite:
         assert not backend.swap_head("loop", None, first)
         assert backend.list_versions("loop") == []
         assert backend.swap_head("loop", claimed, first)
-        assert not publish(backend, "n", b"", "loop", claimed, second)
+        assert not backend.swap_head("loop", claimed, second, NewManifest("n", b""))
         assert not backend.swap_head("loop", Head("m", 0, 2), second)
         assert backend.get_head("loop") == first
         assert backend.list_versions("loop") == [(0, "m")]
@@ -205,21 +204,6 @@ class ContractSuite:
         codes = run_together(race_heads, [(backend.address, "loop", 25)] * 3)
         assert codes == [0, 0, 0]
         assert backend.get_head("loop") == Head("m", 75, 75)
-
-
-def publish(
-    backend: Backend,
-    name: str,
-    data: bytes,
-    loop: str,
-    expected: Head | None,
-    head: Head,
-    references: Sequence[str] = (),
-    requires: Sequence[SegmentKey] = (),
-) -> bool:
-    """Store a manifest, and move the head to it."""
-    new = NewManifest(name, data, references, requires)
-    return backend.swap_head(loop, expected, head, new)
 
 
 def content(backend: Backend, key: SegmentKey) -> bytes:
