@@ -26,7 +26,7 @@ class ReadableLoop(ABC):
         """Free the memory; the loop stays in the store."""
 
     def diff(self, other: Comparable, field: str | None = None) -> ResultDiff:
-        """Compare the newest version with another loop, or with a result.
+        """Compare the newest version with another loop, or with a result; NaN equals NaN.
 
         Args:
             other: the other side; of a loop, its newest version.
@@ -39,7 +39,19 @@ class ReadableLoop(ABC):
             InputError: there is no such field, or no state yet.
         """
         with contextlib.closing(self.read()) as mine:
-            return diff_results(mine, other, field)
+            ids_a, values_a = _sorted(mine, field)
+            name = field or mine.result_field
+        if isinstance(other, Result):
+            ids_b, values_b = _sorted(other, field)
+        else:
+            with contextlib.closing(other.read()) as theirs:
+                ids_b, values_b = _sorted(theirs, field)
+        ids = np.union1d(ids_a, ids_b)
+        left, right = _aligned(ids, ids_a, values_a), _aligned(ids, ids_b, values_b)
+        differ = np.isin(ids, ids_a) != np.isin(ids, ids_b)
+        both = ~differ
+        differ[both] = unequal(left.data[both], right.data[both])
+        return ResultDiff(name, ids[differ], left[differ], right[differ])
 
     def __enter__(self) -> Self:
         return self
@@ -68,31 +80,6 @@ class ResultDiff:
 
     def __len__(self) -> int:
         return len(self.ids)
-
-
-def diff_results(mine: Result, other: Comparable, field: str | None) -> ResultDiff:
-    """Compare one field of two results; NaN equals NaN.
-
-    Args:
-        mine: one side.
-        other: the other side, or a loop, of which the newest version is compared.
-        field: the program's result by default.
-
-    Raises:
-        InputError: no such field, or no state yet.
-    """
-    ids_a, values_a = _sorted(mine, field)
-    if isinstance(other, Result):
-        ids_b, values_b = _sorted(other, field)
-    else:
-        with contextlib.closing(other.read()) as theirs:
-            ids_b, values_b = _sorted(theirs, field)
-    ids = np.union1d(ids_a, ids_b)
-    left, right = _aligned(ids, ids_a, values_a), _aligned(ids, ids_b, values_b)
-    differ = np.isin(ids, ids_a) != np.isin(ids, ids_b)
-    both = ~differ
-    differ[both] = unequal(left.data[both], right.data[both])
-    return ResultDiff(field or mine.result_field, ids[differ], left[differ], right[differ])
 
 
 def _sorted(result: Result, field: str | None) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -28,6 +28,9 @@ class BranchLoop(ReadableLoop):
 
     Its versions stay in the store under its name.
 
+    Args:
+        parent: the loop to fork; the others are those of `MainLoop.fork`.
+
     Attributes:
         loop: its name in the store.
         backend: URL of the store.
@@ -47,26 +50,13 @@ class BranchLoop(ReadableLoop):
         >>> main.close()
     """
 
-    def __init__(self, history: LoopHistory, parent: LoopHistory, merge: Merge) -> None:
-        self._history, self._parent, self._merge = history, parent, merge
-        self.loop, self.backend = history.loop, history.config.backend
-        self.merged = False
-        self._received = history.ledger.received  # by the parent, when this was forked
-        self._thread: threading.Thread | None = None
-        self._cancelled = threading.Event()
-        self._error: BaseException | None = None
-        self._work = WorkDone()
-        self._began = time.monotonic()
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         parent: LoopHistory,
         name: str | None = None,
         at: int | None = None,
         merge: Merge = None,
-    ) -> BranchLoop:
-        """Fork a loop; the arguments are those of `MainLoop.fork`."""
+    ) -> None:
         if merge not in (None, "auto"):
             raise InputError(f"merge is {merge!r}; it must be None or 'auto'")
         with parent.lock if name is None else contextlib.nullcontext():
@@ -74,10 +64,17 @@ class BranchLoop(ReadableLoop):
             number = 1
             while f"{parent.loop}-fork-{number}" in loops:
                 number += 1
-            branch = cls(parent.fork(name or f"{parent.loop}-fork-{number}", at), parent, merge)
-        if at is not None:
-            branch._received = -1  # only a fork of the newest version can be merged
-        return branch
+            history = parent.fork(name or f"{parent.loop}-fork-{number}", at)
+        self._history, self._parent, self._merge = history, parent, merge
+        self.loop, self.backend = history.loop, history.config.backend
+        self.merged = False
+        # By the parent, when this was forked; only a fork of the newest version can be merged.
+        self._received = history.ledger.received if at is None else -1
+        self._thread: threading.Thread | None = None
+        self._cancelled = threading.Event()
+        self._error: BaseException | None = None
+        self._work = WorkDone()
+        self._began = time.monotonic()
 
     def start(
         self, *, timeout: float | None = None, max_iterations: int | None = None
@@ -223,7 +220,7 @@ class BranchLoop(ReadableLoop):
             InputError: the branch is running.
         """
         self._refuse_running()
-        return BranchLoop.of(self._history, name, merge=merge)
+        return BranchLoop(self._history, name, merge=merge)
 
     def merge(self) -> None:
         """Merge the result into the loop that this was forked from, at its next iteration.

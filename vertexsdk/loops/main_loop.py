@@ -448,7 +448,7 @@ class MainLoop(ReadableLoop):
         Raises:
             StateInputError: there is a loop of that name, or no such version.
         """
-        return BranchLoop.of(self._history, name, at, merge)
+        return BranchLoop(self._history, name, at, merge)
 
     def lookup(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
         """Return the current state of some vertices, and how far it may be from exact.

@@ -47,9 +47,6 @@ class Address:
     def __repr__(self) -> str:
         return f"Address({str(self)!r})"
 
-    def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Address) and self._url == other._url
 

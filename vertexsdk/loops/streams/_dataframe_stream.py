@@ -112,8 +112,10 @@ class DataFrameStream(Stream):
         self._next = number + 1
 
     def _read(self, frame: DataFrame, source: str, number: int) -> ChangeBatch:
-        if self._deltas is not None:
-            return ChangeBatch(self._changes_of(frame), source, number, _NO_STOPS)
+        if self._deltas is not None:  # an `Ingester` or a function
+            rows = hasattr(self._deltas, "batch")
+            made = self._deltas.batch(frame.toLocalIterator()) if rows else self._deltas(frame)
+            return ChangeBatch(made, source, number, _NO_STOPS)
         table = self._table(frame, number)
         columns, bad, time = read_rows(table, self._form, f"batch {number}", self._time_column)
         changes = Changes(*columns)
@@ -145,12 +147,6 @@ class DataFrameStream(Stream):
             self._end(None if self._stopping else RunError(self._message(_line(error))))
         finally:
             self._worker.shutdown(wait=False)
-
-    def _changes_of(self, frame: DataFrame) -> Any:
-        """The changes that `deltas`, an `Ingester` or a function, makes of a micro-batch."""
-        if hasattr(self._deltas, "batch"):
-            return self._deltas.batch(frame.toLocalIterator())
-        return self._deltas(frame)
 
     def progress(self) -> StreamProgress:
         """See `Stream`; only some sources, such as Kafka's, report the bytes that are unread."""
