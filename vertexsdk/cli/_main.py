@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from vertexsdk.cli._arguments import parser
 from vertexsdk.errors import InputError, RunError, VertexError
-from vertexsdk.state.address import scrubbed
+from vertexsdk.state.address import address_or_default, scrubbed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -248,7 +248,6 @@ def _main_loop(
     from vertexsdk.engine.engine import Budget
     from vertexsdk.loops.main_loop import MainLoop
     from vertexsdk.state import open_store
-    from vertexsdk.state.address import address_or_default
 
     options = {**_options(args), "strict": args.strict, "keep_answers": args.keep_answers}
     if args.budget_iterations is not None or args.budget_ms is not None:
@@ -319,7 +318,6 @@ def _count(number: int, one: str, many: str = "") -> str:
 def _query(args: argparse.Namespace) -> int:
     from vertexsdk.loops.output import check_path
     from vertexsdk.loops.result import read
-    from vertexsdk.state.address import address_or_default
 
     if args.output:
         check_path(args.output)

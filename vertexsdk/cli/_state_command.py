@@ -15,7 +15,6 @@ from typing import Any
 
 from vertexsdk.backends import open_backend
 from vertexsdk.errors import InputError
-from vertexsdk.loops.upgrade import upgrade
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import address_or_default
 
@@ -180,6 +179,8 @@ def _copy(store: Store, args: argparse.Namespace) -> Output:
 
 
 def _upgrade(store: Store, args: argparse.Namespace) -> Output:
+    from vertexsdk.loops.upgrade import upgrade  # what it imports takes long
+
     loops = upgrade(store)
     lines = [
         f"{loop}: " + ("edges and changes are kept" if kept else "had no edges, and is deleted")

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.packed_strings import unpack_strings
 from vertexsdk.errors import InputError, StateError, shorten
-from vertexsdk.loops.output import with_infinities
+from vertexsdk.loops.output import column, with_infinities, write
 from vertexsdk.program.fields import NO_FIELDS, Fields
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import Address
@@ -321,10 +322,7 @@ class Result:
         Raises:
             InputError: there is no Spark session.
         """
-        import pyarrow as pa
         from pyspark.sql import SparkSession
-
-        from vertexsdk.loops.output import column
 
         session = spark or self._spark or SparkSession.getActiveSession()
         if session is None:
@@ -362,8 +360,6 @@ class Result:
             InputError: no such field or vertex, or a path that cannot be written.
             RunError: no room.
         """
-        from vertexsdk.loops.output import write
-
         if ids is None:
             write(path, *self.values(field))
             return

@@ -6,19 +6,16 @@ If only deltas were committed since the version shown, only their rows are sent.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vertexsdk.arrays.arrow_table import Column
 from vertexsdk.arrays.packed_strings import unpack_strings
+from vertexsdk.state._version_reader import VersionReader
 from vertexsdk.state.contract import CanQuery
 from vertexsdk.state.errors import MissingError
 from vertexsdk.state.manifests import Manifest, SegmentRef, layers_by_partition
 from vertexsdk.state.reading import TOMBSTONE, overlay
-
-if TYPE_CHECKING:
-    from vertexsdk.state._version_reader import VersionReader
 
 
 def show(store: VersionReader, loop: str) -> bool:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_table import Column
+from vertexsdk.state._version_reader import VersionReader
 from vertexsdk.state.manifests import Manifest, layers_by_partition
 from vertexsdk.state.reading import NAME_COLUMNS, overlay
-
-if TYPE_CHECKING:
-    from vertexsdk.state._version_reader import VersionReader
 
 
 @dataclass(frozen=True, slots=True)
