@@ -8,7 +8,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from vertexsdk.backends._server import Conflict, ConnectionLost, Server, retry_seconds
+from vertexsdk.backends._server import (
+    READABLE,
+    REFUSED,
+    Conflict,
+    ConnectionLost,
+    Server,
+    retry_seconds,
+)
 from vertexsdk.errors import first_line
 from vertexsdk.state.address import redacted
 from vertexsdk.state.errors import FullError, StateError, StateInputError
@@ -97,34 +104,27 @@ class PostgresServer(Server):
             prepare_threshold=2,
         )
 
-    def _explained(self, error: psycopg.Error) -> Exception:
+    def _explained(self, error: psycopg.Error) -> tuple[type[Exception], str]:
         message = first_line(error)
         kinds = psycopg.errors
         if isinstance(error, kinds.DiskFull | kinds.OutOfMemory):
-            return FullError(
-                f"{self.location} has no room left ({message}): free some space there; what was "
-                "committed before is still readable"
-            )
+            return FullError, f"has no room left ({message}): free some space there; {READABLE}"
         if isinstance(error, kinds.InsufficientPrivilege):
-            return StateInputError(
-                f"{self.location} does not permit this to the user: {message}; grant what "
-                "docs/backends.md lists under Rights"
-            )
+            grant = "grant what docs/backends.md lists under Rights"
+            return StateInputError, f"does not permit this to the user: {message}; {grant}"
         if "authentication failed" in message or "no password supplied" in message:
-            return StateInputError(
-                f"{self.location} refuses the user name or password: check those in --backend"
-            )
+            return StateInputError, REFUSED
         if "does not exist" in message and "FATAL" in message:
-            return StateInputError(f"{self.location}: {message.partition('FATAL:')[2].strip()}")
+            return StateInputError, f"says: {message.partition('FATAL:')[2].strip()}"
         if isinstance(error, kinds.ReadOnlySqlTransaction):
-            return StateError(f"{self.location} is a read-only replica: name the primary")
+            return StateError, "is a read-only replica: name the primary"
         again = (kinds.SerializationFailure, kinds.DeadlockDetected, kinds.UniqueViolation)
         link = self._connection
         if isinstance(error, psycopg.OperationalError) and (link is None or link.closed):
-            return ConnectionLost(message)
+            return ConnectionLost, message
         if isinstance(error, again):
-            return Conflict(message)
-        return StateError(f"{self.location} cannot do this: {message}")
+            return Conflict, message
+        return StateError, f"cannot do this: {message}"
 
 
 def _advice(settings: dict[str, Any], location: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from vertexsdk.backends._server import ConnectionLost, Server, retry_seconds
+from vertexsdk.backends._server import READABLE, REFUSED, ConnectionLost, Server, retry_seconds
 from vertexsdk.errors import first_line
 from vertexsdk.state.address import redacted
 from vertexsdk.state.errors import FullError, StateError, StateInputError
@@ -100,35 +100,28 @@ class RedisServer(Server):
         except TypeError:  # an older client
             return redis.Redis(**settings, lib_name=None, lib_version=None)
 
-    def _explained(self, error: RedisError) -> Exception:
+    def _explained(self, error: RedisError) -> tuple[type[Exception], str]:
         message = first_line(error)
         kinds = redis.exceptions
-        if isinstance(error, kinds.AuthenticationError) or message.startswith(
-            ("WRONGPASS", "NOAUTH")
-        ):
-            return StateInputError(
-                f"{self.location} refuses the user name or password: check those in --backend"
-            )
+        refused = message.startswith(("WRONGPASS", "NOAUTH"))
+        if refused or isinstance(error, kinds.AuthenticationError):
+            return StateInputError, REFUSED
         if isinstance(error, kinds.NoPermissionError):
-            return StateInputError(f"{self.location} does not permit this to the user: {message}")
+            return StateInputError, f"does not permit this to the user: {message}"
         if isinstance(error, kinds.OutOfMemoryError) or "OOM " in message:
-            return FullError(
-                f"{self.location} has no memory left: raise its maxmemory, or collect what is not "
-                "needed; what was committed before is still readable"
-            )
+            advice = "raise its maxmemory, or collect what is not needed"
+            return FullError, f"has no memory left: {advice}; {READABLE}"
         if "MISCONF" in message:
-            return FullError(
-                f"{self.location} cannot write to its disk, and so takes nothing: see its log; "
-                "what was committed before is still readable"
-            )
+            cause = "cannot write to its disk, and so takes nothing: see its log"
+            return FullError, f"{cause}; {READABLE}"
         if isinstance(error, kinds.ReadOnlyError):
-            return StateError(f"{self.location} is a read-only replica: name the primary")
+            return StateError, "is a read-only replica: name the primary"
         if "DB index is out of range" in message:
-            return StateInputError(f"{self.location}: the server has no such database")
+            return StateInputError, "has no such database"
         gone = (kinds.ConnectionError, kinds.TimeoutError, kinds.BusyLoadingError)
         if isinstance(error, gone):
-            return ConnectionLost(message)
-        return StateError(f"{self.location} cannot do this: {message}")
+            return ConnectionLost, message
+        return StateError, f"cannot do this: {message}"
 
 
 def durability_of(settings: dict[str, str]) -> tuple[bool, str]:

@@ -21,6 +21,8 @@ from vertexsdk.state.errors import MissingError, StateError, StateInputError
 T = TypeVar("T")
 _FIRST, _LONGEST = 0.05, 2.0  # seconds between attempts
 _MAX_CONFLICTS = 4
+REFUSED = "refuses the user name or password: check those in --backend"
+READABLE = "what was committed before is still readable"
 _CLOCK_AGE = 60.0  # seconds after which the server is asked for the time again
 
 
@@ -102,7 +104,9 @@ class Server(ABC):
                 self._connection, self._process = self._connect(), os.getpid()
             return work(self._connection)
         except self.errors as error:
-            raise self._explained(error) from None
+            kind, text = self._explained(error)
+            lost = issubclass(kind, ConnectionLost)  # `run` and `reach` name the server
+            raise kind(text if lost else f"{self.location} {text}") from None
 
     @abstractmethod
     def _connect(self) -> Any:
@@ -112,8 +116,8 @@ class Server(ABC):
         """Drop a connection that was lost."""
 
     @abstractmethod
-    def _explained(self, error: Any) -> Exception:
-        """Return the error to raise for one of the client library's."""
+    def _explained(self, error: Any) -> tuple[type[Exception], str]:
+        """The error to raise for one of the client library's, and what is wrong with the server."""
 
 
 class ServerBackend(Backend):

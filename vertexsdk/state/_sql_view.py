@@ -67,5 +67,4 @@ def _parts(store: VersionReader, layers: list[SegmentRef]) -> Iterator[dict[str,
 def _unpickled(store: VersionReader, ref: SegmentRef) -> dict[str, Column]:
     """All columns but those of pickled objects, which need trust."""
     table = store.table(ref)
-    with store.naming_segment(ref):
-        return {n: table.column(n, verify=True) for n in table.names if not table.is_pickled(n)}
+    return store.segment(ref, fields=[n for n in table.names if not table.is_pickled(n)])
