@@ -7,7 +7,7 @@ other loops. Whoever deletes holds the environment's only write lock, as whoever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vertexsdk.backends._environment import Environment
@@ -42,18 +42,21 @@ class Catalog:
         for target in references:
             self._refer(target, name)
 
-    def delete_manifest(self, name: str) -> None:
-        """Delete a manifest, but not its references."""
-        self._txn.delete(name.encode(), db=self._manifests)
+    def delete_manifests(self, names: Iterable[str]) -> None:
+        """Delete manifests, but not their references."""
+        for name in names:
+            self._txn.delete(name.encode(), db=self._manifests)
 
-    def release_manifest(self, name: str, references: Iterable[str]) -> bool:
-        """Delete a manifest and its references, unless something refers to it."""
-        if self.is_referenced(name):
-            return False
-        for target in references:
-            self._txn.delete(_reference(target, name), db=self._references)
-        self.delete_manifest(name)
-        return True
+    def release_manifests(self, manifests: Mapping[str, Iterable[str]]) -> list[str]:
+        """See `Backend.release_manifests`."""
+        gone = []
+        for name, references in manifests.items():
+            if not self.is_referenced(name):
+                for target in references:
+                    self._txn.delete(_reference(target, name), db=self._references)
+                gone.append(name)
+                self.delete_manifests([name])
+        return gone
 
     def manifests(self, prefix: str) -> list[str]:
         """The names with this prefix."""
@@ -77,10 +80,10 @@ class Catalog:
         if self.head(loop) != expected:
             return False
         if restart:
-            self._forget_loop(loop)
+            self.forget_versions(loop, [iteration for iteration, _ in self.versions(loop)])
         self._txn.put(loop_prefix(loop), head.encode().encode(), db=self._heads)
         if head.manifest:
-            self.forget_version(loop, head.iteration)
+            self.forget_versions(loop, [head.iteration])
             key = _version(loop, head.iteration)
             self._txn.put(key, head.manifest.encode(), db=self._versions)
             self._refer(head.manifest, _referrer(loop, head.iteration))
@@ -91,7 +94,7 @@ class Catalog:
         if self.head(loop) != expected:
             return False
         self._txn.delete(loop_prefix(loop), db=self._heads)
-        self._forget_loop(loop)
+        self.forget_versions(loop, [iteration for iteration, _ in self.versions(loop)])
         return True
 
     def floor(self, loop: str, iteration: int) -> tuple[int, str] | None:
@@ -116,16 +119,13 @@ class Catalog:
             for key, value in self._range(self._versions, loop_prefix(loop))
         ]
 
-    def forget_version(self, loop: str, iteration: int) -> None:
-        """Delete a version of the map, and its reference to its manifest."""
-        name = self._txn.pop(_version(loop, iteration), db=self._versions)
-        if name is not None:
-            key = _reference(name.decode(), _referrer(loop, iteration))
-            self._txn.delete(key, db=self._references)
-
-    def _forget_loop(self, loop: str) -> None:
-        for iteration, _ in self.versions(loop):
-            self.forget_version(loop, iteration)
+    def forget_versions(self, loop: str, iterations: Iterable[int]) -> None:
+        """Delete versions of the map, and their references to their manifests."""
+        for iteration in iterations:
+            name = self._txn.pop(_version(loop, iteration), db=self._versions)
+            if name is not None:
+                key = _reference(name.decode(), _referrer(loop, iteration))
+                self._txn.delete(key, db=self._references)
 
     def _refer(self, target: str, referrer: str) -> None:
         self._txn.put(_reference(target, referrer), b"", db=self._references)

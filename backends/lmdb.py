@@ -161,21 +161,11 @@ class LmdbBackend(Backend):
         return self._read_catalog(lambda catalog: catalog.manifest(name))
 
     def delete_manifests(self, names: Iterable[str]) -> None:
-        names = list(names)
-
-        def work(catalog: Catalog) -> None:
-            for name in names:
-                catalog.delete_manifest(name)
-
-        self._write_catalog(work, frees=True)
+        some = list(names)
+        self._write_catalog(lambda catalog: catalog.delete_manifests(some), frees=True)
 
     def release_manifests(self, manifests: Mapping[str, Sequence[str]]) -> list[str]:
-        def work(catalog: Catalog) -> list[str]:
-            return [
-                name for name, uses in manifests.items() if catalog.release_manifest(name, uses)
-            ]
-
-        return self._write_catalog(work, frees=True)
+        return self._write_catalog(lambda c: c.release_manifests(manifests), frees=True)
 
     def list_manifests(self, prefix: str = "") -> Iterator[str]:
         return iter(self._read_catalog(lambda catalog: catalog.manifests(prefix)))
@@ -215,8 +205,8 @@ class LmdbBackend(Backend):
 
         def work(catalog: Catalog) -> None:
             head = catalog.head(loop)
-            for iteration in iterations - {-1 if head is None else head.iteration}:
-                catalog.forget_version(loop, iteration)
+            newest = -1 if head is None else head.iteration
+            catalog.forget_versions(loop, iterations - {newest})
 
         self._write_catalog(work, frees=True)
 
