@@ -72,7 +72,7 @@ class StreamSession:
             yield self._answer(main)
         with (
             ReadAhead(source) as batches,
-            _stopped_by_signals(batches, self.follow),
+            _stopped_by_signals(source, self.follow),
             contextlib.closing(self._bar),
         ):
             for batch in batches:
@@ -163,14 +163,14 @@ class StreamSession:
 
 
 @contextlib.contextmanager
-def _stopped_by_signals(batches: ReadAhead, follow: bool) -> Iterator[None]:
+def _stopped_by_signals(source: ChangeFiles, follow: bool) -> Iterator[None]:
     """With `follow`, let Ctrl-C and SIGTERM stop the source; batches read before are committed."""
     if not follow or threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {}
     for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, lambda *_: batches.stop())
+        before[number] = signal.signal(number, lambda *_: source.stop())
     try:
         yield
     finally:

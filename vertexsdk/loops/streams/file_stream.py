@@ -82,10 +82,6 @@ class ReadAhead:
         if self._error is not None:
             raise self._error
 
-    def stop(self) -> None:
-        """Stop the source; batches read before are still returned."""
-        self.source.stop()
-
     def close(self) -> None:
         """End the thread; batches that are read ahead are dropped."""
         self.source.stop()
@@ -133,7 +129,7 @@ class FileStream(Stream):
 
     def stop(self) -> None:
         """See `Stream`; batches that were read ahead are committed."""
-        self._batches.stop()
+        self._source.stop()
         self._thread.join()
 
 
