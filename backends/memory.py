@@ -45,17 +45,16 @@ class MemoryBackend(LmdbBackend):
         parts = urlsplit(url)
         name = unquote(parts.netloc + parts.path)
         options = parse_qs(parts.query)
-        if "directory" in options:
-            directory = options["directory"][0]
-            try:
-                os.close(open_directory(directory))
-            except OSError:
-                raise StateInputError(
-                    f"memory://{name} is gone: it ends with the process that made it; use "
-                    "lmdb:///path to keep results"
-                ) from None
-            return cls(name, directory)
-        directory = _directory(name, create)
+        if "directory" not in options:
+            return cls(name, _directory(name, create))
+        directory = options["directory"][0]
+        try:
+            os.close(open_directory(directory))
+        except OSError:
+            raise StateInputError(
+                f"memory://{name} is gone: it ends with the process that made it; use "
+                "lmdb:///path to keep results"
+            ) from None
         return cls(name, directory)
 
 

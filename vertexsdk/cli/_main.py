@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vertexsdk.cli._arguments import parser
-from vertexsdk.errors import InputError, RunError, VertexError
+from vertexsdk.errors import InputError, RunError, VertexError, typed_line
 from vertexsdk.state.address import address_or_default, scrubbed
 
 if TYPE_CHECKING:
@@ -62,13 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except MemoryError:
             return _fail("out of memory; use more memory, or more --partitions on more hosts")
         except VertexError as error:
-            text = _first_line(error).replace("pass trusted=True", "add --trusted")
+            text = str(error).partition("\n")[0].replace("pass trusted=True", "add --trusted")
             return _fail(text, error.exit_status)
         except Exception as error:
-            return _fail(
-                f"unexpected {type(error).__name__}: {_first_line(error)}; "
-                "set VERTEXSDK_TRACEBACK=1 to see where"
-            )
+            return _fail(f"unexpected {typed_line(error)}; set VERTEXSDK_TRACEBACK=1 to see where")
 
 
 def _fail(text: str, status: int = 1) -> int:
@@ -78,10 +75,6 @@ def _fail(text: str, status: int = 1) -> int:
         traceback.print_exc()
     print(f"vertexsdk: {scrubbed(text).rstrip(': ')}", file=sys.stderr)
     return status
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
 @contextlib.contextmanager

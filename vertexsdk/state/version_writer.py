@@ -28,13 +28,12 @@ from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
 from vertexsdk.state.manifests import Kind
-from vertexsdk.state.reading import take_rows
+from vertexsdk.state.reading import NAME_COLUMNS, take_rows
 
 MAX_DELTAS = 64  # deltas over one base
 _MAX_PENDING = 2  # copies of the state that wait to be written
 _REOPEN_SECONDS = 15.0  # for a server to come back
-_NAMES = ("name.offsets", "name.bytes")
-_CONSTANT = ("id", "kind", *_NAMES)  # never changed in place
+_CONSTANT = ("id", "kind", *NAME_COLUMNS)  # never changed in place
 
 Array = NDArray[Any]
 Columns = dict[str, Array]
@@ -209,7 +208,7 @@ def changed_rows(before: Columns, after: Columns) -> NDArray[np.int64] | None:
     changed = np.zeros(len(ids), np.bool_)
     for name, values in after.items():
         former = before[name]
-        if values is former or name in _NAMES:
+        if values is former or name in NAME_COLUMNS:
             continue  # names belong to ids
         if values.dtype != former.dtype or values.dtype.hasobject or values.shape != former.shape:
             return None
