@@ -405,11 +405,11 @@ class Result:
         Raises:
             InputError: the version has no state yet.
         """
-        from vertexsdk.loops._ledger import Ledger
-
-        ledger = Ledger.of(self.manifest)
-        if ledger is None:
+        if "main" not in self.manifest.statistics:
             return None
+        from vertexsdk.loops._ledger import Ledger  # imports the engine, which takes long
+
+        ledger = Ledger.read(self.manifest)
         if not ledger.state:
             raise InputError(
                 f"loop {self.loop!r} has no answer yet at version {self.iteration}, after "
