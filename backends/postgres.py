@@ -45,8 +45,6 @@ from vertexsdk.state.errors import MissingError, StateInputError
 
 PIECE = 1 << 18
 _KEY = "loop = %s AND partition = %s AND iteration = %s AND attempt = %s"
-
-
 _LOCK = (
     "SELECT attempt FROM vertex_segments JOIN unnest(%s::text[], %s::int[], %s::bigint[], "
     "%s::text[]) AS wanted(loop, partition, iteration, attempt) "
@@ -265,11 +263,49 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         )
         return Head(*rows[0]) if rows else None
 
+    def swap_head(
+        self, loop: str, expected: Head | None, head: Head, new: NewManifest | None = None
+    ) -> bool:
+        token = new_attempt()
+        row = [*astuple(head), token]
+
+        def work(link: Any) -> bool:
+            with link.transaction():
+                if expected is None:
+                    done = link.execute(
+                        "INSERT INTO vertex_heads VALUES (%s, %s, %s, %s, %s) "
+                        "ON CONFLICT DO NOTHING",
+                        [loop, *row],
+                    )
+                else:
+                    done = link.execute(
+                        "UPDATE vertex_heads SET manifest = %s, iteration = %s, epoch = %s, "
+                        f"token = %s WHERE {_HEAD}",
+                        [*row, loop, *astuple(expected)],
+                    )
+                if not done.rowcount:  # or it was done by an attempt whose answer was lost
+                    query = "SELECT 1 FROM vertex_heads WHERE loop = %s AND token = %s"
+                    return link.execute(query, [loop, token]).fetchone() is not None
+                if new is not None and new.restart:
+                    link.execute("DELETE FROM vertex_versions WHERE loop = %s", [loop])
+                if head.manifest:
+                    link.execute(
+                        "INSERT INTO vertex_versions VALUES (%s, %s, %s) ON CONFLICT "
+                        "(loop, iteration) DO UPDATE SET manifest = EXCLUDED.manifest",
+                        [loop, head.iteration, head.manifest],
+                    )
+                if new is not None:
+                    _require(link, new.requires)
+                    _put_manifest(link, new.name, new.data, new.references)
+                return True
+
+        return self._run(work)
+
     def drop_head(self, loop: str, expected: Head) -> bool:
         def work(link: Any) -> bool:
             with link.transaction():
-                place = [loop, expected.manifest, expected.iteration, expected.epoch]
-                done = link.execute(f"DELETE FROM vertex_heads WHERE {_HEAD}", place)
+                query = f"DELETE FROM vertex_heads WHERE {_HEAD}"
+                done = link.execute(query, [loop, *astuple(expected)])
                 if not done.rowcount:
                     return False
                 for table in ("versions", "shown", "rows"):
@@ -344,45 +380,6 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         if commit == "off":
             return False, "a power cut loses the last second: synchronous_commit"
         return True, "every acknowledged commit survives a power cut"
-
-    def swap_head(
-        self, loop: str, expected: Head | None, head: Head, new: NewManifest | None = None
-    ) -> bool:
-        token = new_attempt()
-        row = [head.manifest, head.iteration, head.epoch, token]
-
-        def work(link: Any) -> bool:
-            with link.transaction():
-                if expected is None:
-                    done = link.execute(
-                        "INSERT INTO vertex_heads VALUES (%s, %s, %s, %s, %s) "
-                        "ON CONFLICT DO NOTHING",
-                        [loop, *row],
-                    )
-                else:
-                    old = [loop, expected.manifest, expected.iteration, expected.epoch]
-                    done = link.execute(
-                        "UPDATE vertex_heads SET manifest = %s, iteration = %s, epoch = %s, "
-                        f"token = %s WHERE {_HEAD}",
-                        [*row, *old],
-                    )
-                if not done.rowcount:  # or it was done by an attempt whose answer was lost
-                    query = "SELECT 1 FROM vertex_heads WHERE loop = %s AND token = %s"
-                    return link.execute(query, [loop, token]).fetchone() is not None
-                if new is not None and new.restart:
-                    link.execute("DELETE FROM vertex_versions WHERE loop = %s", [loop])
-                if head.manifest:
-                    link.execute(
-                        "INSERT INTO vertex_versions VALUES (%s, %s, %s) ON CONFLICT "
-                        "(loop, iteration) DO UPDATE SET manifest = EXCLUDED.manifest",
-                        [loop, head.iteration, head.manifest],
-                    )
-                if new is not None:
-                    _require(link, new.requires)
-                    _put_manifest(link, new.name, new.data, new.references)
-                return True
-
-        return self._run(work)
 
 
 def _version(link: Any) -> int | None:
