@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from vertexsdk.engine.engine import CommandResult
@@ -71,7 +71,7 @@ class Ledger:
 
     def statistics(self) -> dict[str, Any]:
         """The entry in a version's statistics that `of` reads."""
-        return {_KEY: asdict(self)}
+        return {_KEY: {f.name: getattr(self, f.name) for f in fields(self)}}
 
     @property
     def behind(self) -> int:

@@ -542,7 +542,7 @@ class Store(VersionReader):
         loop, iteration = added.loop, added.iteration
         while True:
             head = self._claims[loop]
-            manifest = self._whole(added, parent, content)
+            manifest, whole = self._whole(added, parent, content)
             restart = parent is None and bool(head.manifest)
             dropped = self.backend.list_versions(loop) if restart else []
             new = Head(manifest.name, iteration, head.epoch)
@@ -564,6 +564,7 @@ class Store(VersionReader):
                 added = replace(added, name=name, parent=parent.name, depth=depth)
         self._claims[loop] = new
         self._manifests.put(manifest.name, manifest)
+        self._lists.put(manifest.name, whole)
         if parent is not None and parent.iteration == iteration:
             dropped = [(iteration, parent.name)]
         self.sweep([name for _, name in dropped])
@@ -583,14 +584,18 @@ class Store(VersionReader):
 
     def _whole(
         self, manifest: Manifest, parent: Manifest | None, content: Manifest | None
-    ) -> Manifest:
-        """The manifest with all segments of its version, if they are few or its chain is long."""
+    ) -> tuple[Manifest, list[SegmentRef]]:
+        """The manifest with all segments of its version, if they are few or its chain is long.
+
+        Returns:
+            The manifest, and all segments of its version.
+        """
         below = content or parent
         whole = live_segments(self.segments(below) if below else [], manifest.segments)
         short = len(whole) <= 2 * len(manifest.segments) + 8
         if parent and not content and manifest.depth < MAX_CHAIN and not short:
-            return manifest
-        return replace(manifest, segments=tuple(whole), complete=True, depth=0)
+            return manifest, whole
+        return replace(manifest, segments=tuple(whole), complete=True, depth=0), whole
 
     def _put_compacted(self, loop: str, manifest: Manifest, refs: list[SegmentRef]) -> SegmentRef:
         """Store the base that equals a base and its deltas."""
