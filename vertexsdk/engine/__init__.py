@@ -1,6 +1,6 @@
 """What runs a program over a graph: commands in, outcomes out.
 
-An `Engine` holds a changing graph with a program's state on it. `run` drives one run from scratch;
+A `LoopEngine` holds a changing graph with a program's state on it; `run` drives a run from scratch;
 `master` decides from the reports of an iteration what comes next; `processor` iterates one
 partition. `loop` has the partitions of main loops and branches, `bounded` asynchronous iterations,
 and `events` programs without messages.
@@ -12,6 +12,7 @@ __all__ = [
     "engine",
     "events",
     "loop",
+    "loop_engine",
     "make_engine",
     "phases",
     "progress",

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from vertexsdk.engine._master import IterationStats
-from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import COUNTS, Changes
@@ -171,79 +170,3 @@ class Setting:
     loop: str
     options: RunOptions = field(default_factory=RunOptions)
     nodes: Sequence[SegmentRef] = ()
-
-
-class Engine(Protocol):
-    """A changing graph with a program's state on it; one caller at a time.
-
-    Attributes:
-        integers: whether ids are int64; else they are strings.
-        value: dtype of the edge values which the program reads, or None.
-        from_init: why every answer begins with `init`; None where iterations go on from before.
-    """
-
-    integers: bool
-    value: str | None
-    from_init: str | None
-
-    def execute(self, command: Command) -> CommandResult:
-        """Carry out a command; return what became of it.
-
-        Raises:
-            InputError: the changes do not fit the graph; nothing was taken in.
-            RunError: iterations failed, or an executor was lost with what it held.
-        """
-
-    def fork(self) -> Engine:
-        """Return an engine which stands here and shares what neither changes."""
-
-    def adopt(self, fork: Engine) -> None:
-        """Stand where `fork`, made by `fork` of this one or of such, stands now.
-
-        What was in transit here is dropped. The fork is used up: it is only closed after this.
-        """
-
-    def checkpoint(self) -> list[SegmentRef]:
-        """Write the graph as it is, as segments of kind "topology"; `Store.commit` takes them."""
-
-    def close(self) -> None:
-        """Free what it holds on the executors."""
-
-
-# What an engine may be able to do besides: a loop asks by `isinstance`.
-
-
-@runtime_checkable
-class CanTimePhases(Protocol):
-    """An engine that measures where the time of its Spark jobs goes.
-
-    Attributes:
-        phases: seconds by phase, of all jobs so far.
-    """
-
-    phases: PhaseTimer
-
-
-@runtime_checkable
-class CanReadLoop(Protocol):
-    """An engine whose program may read the name of the loop it runs in.
-
-    Attributes:
-        reads_loop: the program does read it, so a branch may do what the main loop does not.
-    """
-
-    reads_loop: bool
-
-    def enter(self, loop: str) -> None:
-        """Go on as the engine of the branch `loop`."""
-
-
-@runtime_checkable
-class CanForkLate(Protocol):
-    """An engine whose fork may be made only when a branch iterates.
-
-    Attributes:
-        forks_late: it is better so, as until a fork is closed this engine copies rows it edits.
-    """
-
-    forks_late: bool

@@ -10,8 +10,8 @@ import numpy as np
 
 from vertexsdk.engine.batch_run import Run
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.engine import Engine, Setting
-from vertexsdk.engine.loop._loop_engine import LoopEngine
+from vertexsdk.engine.engine import Setting
+from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.name_codes import NameCodes, code_step
 from vertexsdk.graph.vertex_file import VertexInput, integer_id, last_rows, with_ids
@@ -19,7 +19,7 @@ from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_ini
 from vertexsdk.program.vertex import MAIN_LOOP
 
 
-def engine_for(setting: Setting) -> Engine:
+def engine_for(setting: Setting) -> LoopEngine:
     """Return the engine of a loop.
 
     Raises:

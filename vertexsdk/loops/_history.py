@@ -19,11 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from vertexsdk.arrays.json_values import as_json
 from vertexsdk.engine.engine import (
     Budget,
-    CanForkLate,
-    CanReadLoop,
     Command,
     CommandResult,
-    Engine,
     WorkDone,
 )
 from vertexsdk.engine.phases import PhaseTimer
@@ -41,6 +38,8 @@ from vertexsdk.state.address import Address
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from vertexsdk.engine.loop_engine import LoopEngine
+
 _log = logging.getLogger("vertexsdk")
 
 _LOGGED = 1 << 20  # changes in the log that make a checkpoint, or a quarter of the edges if more
@@ -48,7 +47,6 @@ _TRIES = 3
 _LONG = 8  # when a loop is closed, this fraction of a checkpoint's changes makes one
 _PRUNE = 64  # commits, at least, between deletions of old versions
 _PRUNE_SECONDS = 1e-3  # for such deletions, per commit
-_MOMENT = 0.2  # seconds for which a fork may delay a loop, so that it reaches its fixed point
 _NONE = {
     "iterations": 0, "hops": 0, "updates": 0, "prepares": 0, "acknowledges": 0, "messages": 0,
     "bytes": 0, "seconds": 0.0, "total_seconds": 0.0,
@@ -75,7 +73,7 @@ class HistoryConfig:
     spark: SparkSession | None
     backend: Address
     address: Address
-    restore: Callable[[Store, Manifest], Engine]
+    restore: Callable[[Store, Manifest], LoopEngine]
     checkpoint_every: int | None = None
     retain: int = 64
     trusted: bool = False
@@ -91,14 +89,14 @@ class _LazyFork:
     The answer is in the store already, so a fork that is only read needs no engine.
 
     Attributes:
-        integers, value: see `Engine`.
+        integers, value: see `LoopEngine`.
         create: creates the engine, with the graph and state of the fork.
         outcome: the result of a command without changes.
     """
 
     integers: bool
     value: str | None
-    create: Callable[[], Engine]
+    create: Callable[[], LoopEngine]
     outcome: CommandResult
 
 
@@ -109,7 +107,7 @@ class LoopHistory:
         current: the newest version and its ledger. It is replaced as a whole, so any thread may
             read it without the lock.
         lock: held while the engine works, and while a version is committed.
-        integers, value: see `Engine`.
+        integers, value: see `LoopEngine`.
         spent: seconds by phase, without those of the engine.
     """
 
@@ -118,7 +116,7 @@ class LoopHistory:
         config: HistoryConfig,
         store: Store,
         loop: str,
-        engine: Engine | _LazyFork,
+        engine: LoopEngine | _LazyFork,
         current: tuple[Manifest, Ledger],
         log: ChangeLog,
     ) -> None:
@@ -139,7 +137,7 @@ class LoopHistory:
         self._checkpoint_at = config.checkpoint_every or _LOGGED
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> LoopEngine:
         """The engine; a lazy one is created."""
         if isinstance(self._engine, _LazyFork):
             self._engine = self._engine.create()
@@ -302,7 +300,7 @@ class LoopHistory:
 
     def _enter(self) -> None:
         """Tell the engine of a branch its loop's name, if the program reads it."""
-        if self._branch and isinstance(self._engine, CanReadLoop):
+        if self._branch and not isinstance(self._engine, _LazyFork):
             self._engine.enter(self.loop)
 
     def _discard(self, ref: SegmentRef | None) -> None:
@@ -328,7 +326,7 @@ class LoopHistory:
             with contextlib.suppress(Exception):
                 self._engine.close()
 
-    def _on_engine(self, work: Callable[[Engine], _T]) -> _T:
+    def _on_engine(self, work: Callable[[LoopEngine], _T]) -> _T:
         """Call `work` with the engine; restore it and try again when an executor is lost."""
         for retries in reversed(range(_TRIES)):
             try:
@@ -376,7 +374,7 @@ class LoopHistory:
                     store.delete(name)
                     raise
                 current, log = (manifest, Ledger.read(manifest)), self._log_of(manifest, store)
-            if isinstance(engine, CanReadLoop) and engine.reads_loop:
+            if not isinstance(engine, _LazyFork) and engine.reads_loop:
                 current = current[0], replace(current[1], exact=False)  # its answer may be another
             fork = LoopHistory(self.config, store, name, engine, current, log)
             fork._iteration = self._iteration if at is None else 0
@@ -387,20 +385,12 @@ class LoopHistory:
             store.close()
             raise
 
-    def _fork_engine(self) -> Engine | _LazyFork:
-        """Return an engine for a fork, a lazy one where creating it would delay this loop.
-
-        A lazy one needs the fixed point: the loop iterates to it if that takes only a moment.
-        """
+    def _fork_engine(self) -> LoopEngine | _LazyFork:
+        """Return an engine for a fork: a lazy one where this loop is at its fixed point."""
         self.recover()
         engine = self._engine
-        late = isinstance(engine, _LazyFork)
-        late |= isinstance(engine, CanForkLate) and engine.forks_late
-        if not late or not self.ledger.state:
-            return self._on_engine(lambda engine: engine.fork())
-        if not self.ledger.exact:
-            self.execute(budget=Budget(seconds=_MOMENT))
-        if not self.ledger.exact:
+        late = isinstance(engine, _LazyFork) or not engine.reads_loop
+        if not (late and self.ledger.state and self.ledger.exact):
             return self._on_engine(lambda engine: engine.fork())
         manifest, statistics = self.manifest, self.statistics
         outcome = CommandResult(
@@ -413,7 +403,7 @@ class LoopHistory:
             aggregates=dict(self.aggregates),
         )
 
-        def create() -> Engine:
+        def create() -> LoopEngine:
             with self.lock:
                 if self._closed_by is None and self.manifest.name == manifest.name:
                     self.recover()

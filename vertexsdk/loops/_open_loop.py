@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.json_values import to_scalars
 from vertexsdk.engine.batch_run import refuse_other_hosts
-from vertexsdk.engine.engine import Command, Engine, Setting
+from vertexsdk.engine.engine import Command, Setting
+from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.make_engine import engine_for
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.errors import InputError, StateError
@@ -240,7 +241,7 @@ def _restore_engine(
     loop: str,
     store: Store,
     manifest: Manifest,
-) -> Engine:
+) -> LoopEngine:
     """Return an engine with the graph of a version, whose state starts from `init`.
 
     Raises:

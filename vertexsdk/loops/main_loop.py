@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from vertexsdk.engine.engine import Budget, CanReadLoop, CanTimePhases
+from vertexsdk.engine.engine import Budget
 from vertexsdk.errors import InputError, shorten
 from vertexsdk.graph.changes.changes import COUNTS, Changes
 from vertexsdk.graph.graph import Graph
@@ -234,8 +234,6 @@ class MainLoop(ReadableLoop):
     def spent(self) -> dict[str, float]:
         """Seconds that this loop has spent so far, by phase."""
         engine, own = self._history.engine, self._history.spent.seconds
-        if not isinstance(engine, CanTimePhases):
-            return own
         return {k: x + engine.phases.seconds[k] for k, x in own.items()}
 
     @property
@@ -383,8 +381,7 @@ class MainLoop(ReadableLoop):
     @property
     def _sees_loop(self) -> bool:
         """Whether the program reads in which loop it runs, so that a branch may differ."""
-        engine = self._history.engine
-        return isinstance(engine, CanReadLoop) and engine.reads_loop
+        return self._history.engine.reads_loop
 
     def answered(self) -> Result | None:
         """Return the newest query's answer again, or None if changes were ingested since.

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from vertexsdk import Graph, InputError, MainLoop, RunError
 from vertexsdk.algorithms import ShortestPaths
 from vertexsdk.engine.engine import Budget
-from vertexsdk.engine.loop._loop_engine import LoopEngine
+from vertexsdk.engine.loop_engine import LoopEngine
 
 
 @pytest.mark.parametrize("limit", [-1, 2.5, "5"])

@@ -17,16 +17,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.raw_columns import encode_bytes
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.engine import (
-    Budget,
-    CanForkLate,
-    CanReadLoop,
-    CanTimePhases,
-    Command,
-    CommandResult,
-    Engine,
-    WorkDone,
-)
+from vertexsdk.engine.engine import Budget, Command, CommandResult, WorkDone
 from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport
 from vertexsdk.engine.loop._loop_task import LoopTask
 from vertexsdk.engine.phases import PhaseTimer
@@ -44,8 +35,15 @@ BY_SEGMENT = 1 << 16  # bytes of changes above which a task reads them from the 
 _numbers = itertools.count()
 
 
-class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
-    """See `Engine`. Its graph is changed in place, on the executors which have it.
+class LoopEngine:
+    """A changing graph with a program's state on it, on the workers of the graph; for one caller.
+
+    Attributes:
+        integers: whether ids are int64; else they are strings.
+        value: dtype of the edge values which the program reads, or None.
+        reads_loop: the program reads the name of the loop it runs in, so a branch may do what the
+            main loop does not.
+        phases: seconds by phase, of all jobs so far.
 
     Args:
         graph: which is loaded; only to know where it is.
@@ -73,7 +71,6 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         self.reads_loop = plan.program.reads_loop
         # Messages of an events program may name new vertices, which have no code before it ends.
         self._learns_names = plan.program.algebra is None and names is not None
-        self.forks_late = not self.reads_loop
         self.value = plan.program.value_dtype
         self.names, self.integers = names, names is None
         self._told = 0 if names is None else len(names)  # how many names the partition knows,
@@ -113,7 +110,12 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
             self._untold = np.flatnonzero(~there)  # of vertices that went before
 
     def execute(self, command: Command) -> CommandResult:
-        """See `Engine.execute`."""
+        """Carry out a command; return what became of it.
+
+        Raises:
+            InputError: the changes do not fit the graph; nothing was taken in.
+            RunError: iterations failed, or an executor was lost with what it held.
+        """
         began = time.perf_counter()
         budget = command.budget
         job = LoopCommand(
@@ -229,7 +231,7 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         return None if told else encode_bytes(self._new_names())
 
     def fork(self) -> LoopEngine:
-        """See `Engine.fork`."""
+        """Return an engine with the same graph and state, to be changed apart from this one."""
         other = LoopEngine(
             self.graph, self.plan, self.layout, self.names,
             from_init=self.from_init, choice=self.choice, origin=self,
@@ -241,22 +243,24 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         return other
 
     def enter(self, loop: str) -> None:
-        """See `CanReadLoop`."""
+        """Go on as the engine of the branch `loop`."""
         if self.reads_loop:
             self.plan = replace(self.plan, sees=loop, forked=True)
             self._exchange.close()
             self._exchange = self._new_exchange()
 
-    def adopt(self, fork: Engine) -> None:
-        """See `Engine.adopt`."""
-        assert isinstance(fork, LoopEngine)
+    def adopt(self, fork: LoopEngine) -> None:
+        """Take the graph and state of a fork of this engine, or of a fork of that.
+
+        What was in transit here is dropped. The fork is used up: it is only closed after this.
+        """
         if fork._root is not self._root:  # other codes, or another placement
             raise LostError("the fork was loaded from the store")
         self._job(LoopCommand(self._version, adopt=fork._key))
         self._told, self._untold = fork._told, fork._untold
 
     def checkpoint(self) -> list[SegmentRef]:
-        """See `Engine.checkpoint`."""
+        """Write the graph, as segments of kind "topology"; `Store.commit` takes them."""
         command = LoopCommand(self._version, changes=self._untold_names(), checkpoint=True)
         report = self._job(command)
         if self.names is None or self.plan.store is None:
@@ -266,7 +270,7 @@ class LoopEngine(CanForkLate, CanReadLoop, CanTimePhases):
         return [*report.segments, names]
 
     def close(self) -> None:
-        """See `Engine.close`; the graph stays until its forks are closed too."""
+        """Free what the workers have; the graph stays until the forks are closed too."""
         if self._closed:
             return
         self._closed = True
