@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.jit import njit
-from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import RunError
-from vertexsdk.graph._id_index import Index
+from vertexsdk.graph._id_index import replace_ids
 from vertexsdk.graph.edge_attributes import no_values
 from vertexsdk.graph.load._radix_sort import (
     BACKWARD,
@@ -142,26 +140,24 @@ def sort_edges(
         RunError: more vertices and ghosts than an int32 can number.
     """
     partitions = placement.partitions
-    arrays = [a for c in chunks for a in (c.source, c.target)]
-    index = Index.build([*arrays, *extra], threads)
-    del arrays
-    if len(index.ids) > _MOST_SLOTS // 2:
+    ends = [a for c in chunks for a in (c.source, c.target)]
+    for chunk in chunks:
+        del chunk.source, chunk.target  # so that they are freed one by one
+    ids = replace_ids(ends, extra, threads)
+    if len(ids) > _MOST_SLOTS // 2:
         raise RunError(
-            f"partition {partition} would have {len(index.ids)} vertices and ghosts, more than "
+            f"partition {partition} would have {len(ids)} vertices and ghosts, more than "
             f"{_MOST_SLOTS // 2}; use more partitions"
         )
-
-    def to_positions(chunk: Chunk) -> None:
-        chunk.source = _positions(index, chunk.source)
-        chunk.target = _positions(index, chunk.target)
-
-    list(map_threaded(to_positions, chunks, threads))
+    for k, chunk in enumerate(chunks):
+        chunk.source, chunk.target = ends[2 * k : 2 * k + 2]
+    del ends
     attributes = _numbered(chunks)
     as_set = variant.direction == "undirected"
-    owners = None if partitions == 1 else placement.of(index.ids)
+    owners = None if partitions == 1 else placement.of(ids)
     rows = arrange(
         chunks,
-        len(index.ids),
+        len(ids),
         edge_mode(variant.direction, undirected),
         owned=None if owners is None else owners == partition,
         pairs=undirected,
@@ -172,8 +168,8 @@ def sort_edges(
     if attributes is not None and rows.value is not None:
         rows.value = attributes[rows.value]
     if owners is None:
-        return LocalRows(index.ids, rows, np.empty(0, np.int32), np.zeros(2, np.int64))
-    return with_ghosts(index.ids, rows, partition, partitions, owners, variant.ghosts == "each")
+        return LocalRows(ids, rows, np.empty(0, np.int32), np.zeros(2, np.int64))
+    return with_ghosts(ids, rows, partition, partitions, owners, variant.ghosts == "each")
 
 
 def _numbered(chunks: list[Chunk]) -> NDArray[np.int64] | None:
@@ -186,12 +182,6 @@ def _numbered(chunks: list[Chunk]) -> NDArray[np.int64] | None:
         c.value = np.arange(first, first + len(c.source))
         first += len(c.source)
     return np.concatenate(parts)
-
-
-def _positions(index: Index, ids: NDArray[Any]) -> NDArray[np.int32]:
-    if ids.dtype == np.int32 and ids.flags.writeable:
-        return index.of(ids, ids)
-    return index.of(ids)
 
 
 def with_ghosts(
