@@ -5,7 +5,6 @@ shared by the processes of a host, packed strings, scratch buffers, thread pools
 """
 
 __all__ = [
-    "arrow_strings",
     "arrow_table",
     "buffers",
     "corruption",

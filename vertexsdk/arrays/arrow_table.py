@@ -36,7 +36,7 @@ from vertexsdk.arrays._checksums import BLOCK, block_sums, number_of_blocks
 from vertexsdk.arrays.corruption import CorruptError, check_offsets, damaged
 from vertexsdk.arrays.id_hash import KEY_GROUPS
 from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
-from vertexsdk.arrays.raw_columns import pickled
+from vertexsdk.arrays.raw_columns import pickled_in
 from vertexsdk.errors import StateError
 
 Column: TypeAlias = NDArray[Any]
@@ -133,7 +133,7 @@ def _packed(name: str, array: Column) -> tuple[str, dict[str, Column]]:
     if all(type(value) is str for value in values):
         offsets, data = pack_strings(values)
         return "str", {f"{name}.offsets": offsets, f"{name}.bytes": data}
-    pickles = [pickled(name, value) for value in values]
+    pickles = [pickled_in(name, value) for value in values]
     offsets = np.zeros(len(pickles) + 1, np.int64)
     np.cumsum([len(one) for one in pickles], out=offsets[1:])
     data = np.frombuffer(b"".join(pickles), np.uint8)

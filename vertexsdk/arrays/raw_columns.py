@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.corruption import damaged
-from vertexsdk.errors import StateError
+from vertexsdk.errors import StateError, VertexError
 
 Array: TypeAlias = NDArray[Any]
 _ALIGN = 64
@@ -37,7 +37,7 @@ def _encode(
     entries, buffers = list[Any](), list[memoryview | bytes]()
     for name, array in columns.items():
         if array.dtype.hasobject:
-            data: memoryview | bytes = pickled(name, array.tolist())
+            data: memoryview | bytes = pickled_in(name, array.tolist())
             entries.append([name, None, len(data)])
         else:
             array = np.ascontiguousarray(array)
@@ -145,11 +145,16 @@ def map_file(
         return decode(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), trusted=trusted)
 
 
-def pickled(name: str, value: Any) -> bytes:
-    """A value of column `name` as a pickle.
+def pickled(value: Any, what: str, advice: str, kind: type[VertexError] = StateError) -> bytes:
+    """A value of the user as a pickle.
+
+    Args:
+        value: anything.
+        what, advice: the beginning and the end of the error's message.
+        kind: of error.
 
     Raises:
-        StateError: it cannot be pickled; names the column.
+        VertexError: of this kind; it cannot be pickled.
     """
     try:
         return pickle.dumps(value, 5)
@@ -159,7 +164,10 @@ def pickled(name: str, value: Any) -> bytes:
         try:
             return bytes(cloudpickle.dumps(value, 5))
         except Exception as error:
-            raise StateError(
-                f"column {name!r}: {type(value).__name__} cannot be pickled ({error}): "
-                "keep only picklable values in the state"
-            ) from error
+            raise kind(f"{what} cannot be pickled ({error}){advice}") from error
+
+
+def pickled_in(name: str, value: Any) -> bytes:
+    """A value of column `name` as a pickle; see `pickled`."""
+    what = f"column {name!r}: {type(value).__name__}"
+    return pickled(value, what, ": keep only picklable values in the state")

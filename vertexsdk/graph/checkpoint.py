@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.arrow_strings import pack_arrow, unpack_arrow
+from vertexsdk.arrays.packed_strings import pack_arrow, unpack_arrow
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load._jobs import DivisibleEdges
 from vertexsdk.graph.load._lines import Codes

@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.arrow_strings import pack_arrow, unpack_arrow
 from vertexsdk.arrays.jit import njit
-from vertexsdk.arrays.packed_strings import hash_strings, take_strings
+from vertexsdk.arrays.packed_strings import hash_strings, pack_arrow, take_strings, unpack_arrow
 from vertexsdk.errors import InputError, LostError, excerpt
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.string_ids import beyond_int64, merged

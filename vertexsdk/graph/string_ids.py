@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.arrow_strings import pack_arrow
+from vertexsdk.arrays.packed_strings import pack_arrow
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.load import _text as text
 

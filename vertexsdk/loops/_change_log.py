@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.arrow_strings import pack_arrow, unpack_arrow
+from vertexsdk.arrays.packed_strings import pack_arrow, unpack_arrow
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import Deltas, Sent
 from vertexsdk.state import Manifest, SegmentRef, Store

@@ -57,13 +57,7 @@ class Changes:
         return len(self.kind)
 
     def __getitem__(self, part: slice) -> Changes:
-        return Changes(
-            self.kind[part],
-            self.source[part],
-            self.target[part],
-            self.value[part],
-            self.places[part],
-        )
+        return Changes(**{name: column[part] for name, column in vars(self).items()})
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[Any]]) -> Changes:

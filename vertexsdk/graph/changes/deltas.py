@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.raw_columns import pickled
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.changes.changes import Changes, _ids
 from vertexsdk.program.program import Program
@@ -96,8 +96,7 @@ class Deltas(Changes):
         """Return changes as a `Deltas` without other deltas; a `Deltas` is returned as it is."""
         if isinstance(changes, Deltas):
             return changes
-        c = changes
-        return cls(c.kind, c.source, c.target, c.value, c.places)
+        return cls(**vars(changes))
 
     def __len__(self) -> int:
         return len(self.kind) + len(self.sent)
@@ -142,7 +141,8 @@ class Deltas(Changes):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the deltas that are no edges as a column of the change log (a pickle, uint8)."""
-        return {"sent": np.frombuffer(pickled(self.sent), np.uint8)}
+        sent = pickled(self.sent, "what a delta carries", "; send plain values", InputError)
+        return {"sent": np.frombuffer(sent, np.uint8)}
 
     @classmethod
     def with_sent(cls, changes: Changes, columns: Mapping[str, NDArray[Any]]) -> Deltas:
@@ -167,25 +167,6 @@ def edges_only(program: Program, changes: Changes) -> Changes:
             "gather other deltas"
         )
     return changes
-
-
-def pickled(value: Any) -> bytes:
-    """Pickle a value of the user.
-
-    Raises:
-        InputError: it cannot be pickled.
-    """
-    try:
-        return pickle.dumps(value, 5)
-    except Exception:
-        import cloudpickle
-
-        try:
-            return bytes(cloudpickle.dumps(value, 5))
-        except Exception as error:
-            raise InputError(
-                f"what a delta carries cannot be pickled ({error}); send plain values"
-            ) from error
 
 
 def _checked(sent: Sent) -> Sent:

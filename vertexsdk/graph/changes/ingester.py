@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from vertexsdk.errors import InputError, VertexError
@@ -97,7 +98,4 @@ class Ingester:
             rows += self._rows
             places += [place for row in self._rows if row[0] != "send"]
         self._rows = []
-        batch = Deltas.mixed(rows)
-        return Deltas(
-            batch.kind, batch.source, batch.target, batch.value, tuple(places), batch.sent
-        )
+        return replace(Deltas.mixed(rows), places=tuple(places))
