@@ -88,6 +88,12 @@ class Algebra:
         self.size = size
         if self.kind == "user":
             _check_laws(self, samples)
+        elif self.kind in ("sum", "min", "max") and self.dtype.kind not in "if":
+            name = getattr(type, "__name__", type)
+            raise ProgramError(
+                f"{type_(self).__name__}({name}): takes int, float or VertexId; "
+                "for other types use Algebra(type, combine=..., identity=...) or Latest(type)"
+            )
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -122,7 +128,6 @@ class Sum(Algebra):
     kind = "sum"
 
     def __init__(self, type: type, size: int | None = None) -> None:
-        _require_number(self, type)
         zero = 0.0 if type is float else 0
         super().__init__(type, combine=operator.add, identity=zero, inverse=operator.neg, size=size)
 
@@ -144,7 +149,6 @@ class Min(Algebra):
     kind = "min"
 
     def __init__(self, type: type, size: int | None = None) -> None:
-        _require_number(self, type)
         super().__init__(type, combine=min, identity=inf if type is float else INT_MAX, size=size)
 
 
@@ -165,7 +169,6 @@ class Max(Algebra):
     kind = "max"
 
     def __init__(self, type: type, size: int | None = None) -> None:
-        _require_number(self, type)
         super().__init__(type, combine=max, identity=-inf if type is float else INT_MIN, size=size)
 
 
@@ -218,15 +221,6 @@ type_ = type
 
 def _never(a: Any, b: Any) -> Any:
     raise ProgramError("messages = Latest(...) are not combined; read delta.values in gather")
-
-
-def _require_number(algebra: Algebra, kind: type) -> None:
-    if dtype_of(kind).kind not in "if":
-        name = getattr(kind, "__name__", kind)
-        raise ProgramError(
-            f"{type(algebra).__name__}({name}): takes int, float or VertexId; "
-            "for other types use Algebra(type, combine=..., identity=...) or Latest(type)"
-        )
 
 
 def _samples(kind: type) -> list[Any]:

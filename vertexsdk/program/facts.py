@@ -13,7 +13,7 @@ from typing import Any
 from vertexsdk.program._linearity import MethodDependencies
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.fields import StateField
-from vertexsdk.program.syntax import Method, reachable, target_loop_shape
+from vertexsdk.program.syntax import Method, is_docstring, reachable, target_loop_shape
 from vertexsdk.program.vertex import Vertex
 
 METHODS = ("init", "gather", "scatter", "adapt")
@@ -221,17 +221,13 @@ def _emissions(method: Method, node: Any, *, in_loop: bool) -> Iterable[str]:
 def _is_one_emission(scatter: Method) -> bool:
     """Whether scatter is one loop whose body is `emit(target, x)`, where x calls no method."""
     assert scatter.tree is not None
-    body = [s for s in scatter.tree.body if not _is_docstring(s)]
+    body = [s for s in scatter.tree.body if not is_docstring(s)]
     if len(body) != 1 or not isinstance(body[0], ast.For) or len(body[0].body) != 1:
         return False
     statement = body[0].body[0]
     if not isinstance(statement, ast.Expr) or not scatter.is_call(statement.value, "emit"):
         return False
     return not any(scatter.is_call(n) for n in ast.walk(statement.value.args[1]))
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _reads_targets(method: Method, root: str) -> bool:

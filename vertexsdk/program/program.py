@@ -273,6 +273,12 @@ def compiled_params(spec: ClassSpec, params: Mapping[str, Any]) -> dict[str, Any
 
 
 _SPECS: dict[type, ClassSpec] = {}
+_ARGUMENTS = {
+    "init": "self",
+    "adapt": "self",
+    "gather": "self, iteration, source, delta",
+    "scatter": "self, iteration",
+}
 _NOT_ATTRIBUTES = ("id", "value", "reverse", "edge", "kind", "source", "target", "src", "dst")
 
 
@@ -308,18 +314,13 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
     for needed in ("gather", "scatter") if cls.messages is not None else ("scatter",):
         if needed not in methods:
             raise ProgramError(f"{where}: has no method {needed}(); write one")
-    for name, count in (("init", 1), ("adapt", 1), ("gather", 4), ("scatter", 2)):
+    for name, arguments in _ARGUMENTS.items():
         if name in methods:
             actual = methods[name].function.__code__.co_argcount
-            if actual != count:
-                expected = {
-                    "init": "self",
-                    "adapt": "self",
-                    "gather": "self, iteration, source, delta",
-                }
+            if actual != len(arguments.split()):
                 raise ProgramError(
-                    f"{_at(methods[name])}: {cls.__name__}.{name} takes "
-                    f"({expected.get(name, 'self, iteration')}), this one has {actual} arguments"
+                    f"{_at(methods[name])}: {cls.__name__}.{name} takes ({arguments}), "
+                    f"this one has {actual} arguments"
                 )
     states, params, aggregators, maps = _declarations(cls, where)
     facts = read_facts(cls, states, aggregators, methods)
@@ -463,21 +464,18 @@ def _state(where: str, name: str, kind: Any, size: int | None, default: Any) -> 
     if size is not None:
         if not isinstance(size, int) or size < 1 or dtype == object:
             raise ProgramError(f"{where}: {name}: a vector needs size >= 1 of int, float or bool")
+    fits = True
     if default is MISSING:
         default = None if dtype == object else dtype.type(0).item()
     elif dtype != object:
         ok = {"f": (int, float), "i": (int,), "b": (bool,)}[dtype.kind]
         for v in np.ravel(np.asarray(default, dtype=object)):
             number = v.item() if isinstance(v, np.generic) else v
-            if not isinstance(number, ok) or (dtype.kind != "b" and isinstance(number, bool)):
-                raise ProgramError(
-                    f"{where}: {name} is {kind.__name__}, its default {default!r} is not"
-                )
-    elif isinstance(kind, type) and kind is not object and default is not None:
-        if not isinstance(default, kind):
-            raise ProgramError(
-                f"{where}: {name} is {kind.__name__}, its default {default!r} is not"
-            )
+            fits &= isinstance(number, ok) and (dtype.kind == "b" or not isinstance(number, bool))
+    elif isinstance(kind, type) and default is not None:
+        fits = isinstance(default, kind)
+    if not fits:
+        raise ProgramError(f"{where}: {name} is {kind.__name__}, its default {default!r} is not")
     return StateField(name, kind, size, default)
 
 

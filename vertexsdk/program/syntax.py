@@ -68,6 +68,11 @@ def function_tree(function: FunctionType) -> ast.FunctionDef | None:
     return tree if isinstance(tree, ast.FunctionDef) else None
 
 
+def is_docstring(node: ast.stmt) -> bool:
+    """Whether a statement is a constant alone, which does nothing."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
 def file_tree(file: str) -> ast.Module:
     """Return the syntax tree of a file, an empty one where it cannot be read."""
     try:

@@ -370,9 +370,5 @@ class Vertex:
 
 def declared_fields(cls: type) -> Iterator[tuple[str, Field]]:
     """Yield the (name, Field) pairs of a class and its bases, in order of declaration."""
-    seen: dict[str, Field] = {}
-    for base in reversed(inspect.getmro(cls)):
-        for name, value in vars(base).items():
-            if isinstance(value, Field):
-                seen[name] = value
-    yield from seen.items()
+    members = [pair for base in reversed(inspect.getmro(cls)) for pair in vars(base).items()]
+    yield from {name: value for name, value in members if isinstance(value, Field)}.items()
