@@ -22,8 +22,7 @@ from pyspark.accumulators import _accumulatorRegistry
 from pyspark.serializers import Serializer
 
 from vertexsdk.errors import LostError
-from vertexsdk.transport._shuffle import Shuffle, to_partition
-from vertexsdk.transport.jvm import JavaObject
+from vertexsdk.transport.jvm import JavaObject, Shuffle
 from vertexsdk.transport.locality import Anchor
 from vertexsdk.transport.task_times import HopTimes, Stamp
 from vertexsdk.transport.transport import Task
@@ -72,7 +71,6 @@ class JobExchange:
         self._jvm = anchor.jvm
         self._reports = sc.accumulator({}, Reports())
         self._hops = 0
-        self._partitioner: JavaObject = None  # made when the first blocks go by the shuffle
         self._blocks: list[bytes] | Shuffle | None = None  # for the next hop
         self._submitted = 0.0
         self.times: HopTimes | None = None
@@ -158,9 +156,7 @@ class JobExchange:
 
     def _hop_by_shuffle(self, function: HopFunction) -> list[tuple[Stamp, bytes]]:
         rdd = self._tasks(function, ToShuffle())
-        if self._partitioner is None:
-            self._partitioner = self._jvm.partitioner(self.partitions, to_partition)
-        shuffle = Shuffle(self._jvm, rdd, self._partitioner)
+        shuffle = Shuffle(self._jvm, rdd, self.partitions)
         self._reports.value = {}
         self._submitted = time.time()
         shuffle.write()

@@ -21,7 +21,9 @@ Returned = TypeVar("Returned")
 
 
 @dataclass(frozen=True)
-class _Broadcast:
+class LocalValue:
+    """A value in the process that reads it, as a broadcast has it."""
+
     value: Any
 
 
@@ -170,9 +172,9 @@ class InProcessTransport:
         """See `Transport`."""
         return InProcessWorkers(partitions)
 
-    def broadcast(self, value: Any) -> _Broadcast:
+    def broadcast(self, value: Any) -> LocalValue:
         """See `Transport`."""
-        return _Broadcast(value)
+        return LocalValue(value)
 
     def parallelize(self, items: Sequence[Any]) -> LocalDataset:
         """See `Transport`."""

@@ -1,4 +1,4 @@
-"""The JVM's part of a hop, through py4j: few calls, and errors in one line.
+"""The JVM's part of a hop, through py4j: few calls, shuffles, and errors in one line.
 
 A call to the JVM costs 0.1 to 0.3 ms, and to look up a class as much again, so a `Jvm` looks up
 once what does not change between hops.
@@ -19,7 +19,7 @@ from pyspark.serializers import Serializer
 from pyspark.util import _load_from_socket
 
 from vertexsdk.errors import LostError, RunError
-from vertexsdk.transport.wire import Frames
+from vertexsdk.transport.wire import Bundle, Frames, ToShuffle
 
 JavaObject = Any
 
@@ -34,25 +34,15 @@ class Jvm:
         self.jsc = sc._jsc
         self.scala_sc = sc._jsc.sc()
         self._python_rdd = jvm.PythonRDD
-        self._pairwise_rdd = jvm.PairwiseRDD
+        self.pairwise_rdd = jvm.PairwiseRDD
         self._function = jvm.SimplePythonFunction
         self._scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
-        self._partitioner = jvm.PythonPartitioner
+        self.partitioner = jvm.PythonPartitioner
         self._environment = MapConverter().convert(sc.environment, client)
         self._includes = ListConverter().convert(sc._python_includes, client)
         dependency = jvm.java.lang.Class.forName("org.apache.spark.ShuffleDependency")
-        self._parent_field = dependency.getDeclaredField("_rdd")
-        self._parent_field.setAccessible(True)
-
-    def set_parent(self, dependency: JavaObject, rdd: JavaObject) -> None:
-        """Make a finished shuffle depend on another (Scala) RDD of as many partitions."""
-        self._parent_field.set(dependency, rdd)
-
-    def clean(self, dependency: JavaObject) -> None:
-        """Delete a shuffle's blocks wherever they are, without waiting."""
-        cleaner = self.scala_sc.cleaner()
-        if cleaner.isDefined():
-            cleaner.get().doCleanupShuffle(dependency.shuffleId(), False)
+        self.parent = dependency.getDeclaredField("_rdd")  # of a shuffle
+        self.parent.setAccessible(True)
 
     def hosts(self) -> set[str]:
         """Return the hosts that have an executor, as far as Spark knows."""
@@ -101,17 +91,52 @@ class Jvm:
         with _load_from_socket(served, reads) as stream:
             return list(stream)
 
-    def partitioner(self, partitions: int, function: Any) -> JavaObject:
-        """Return the JVM's stand-in for a Python partition function."""
-        return self._partitioner(partitions, id(function))
-
-    def pairs(self, rdd: JavaObject) -> JavaObject:
-        """Return a (Scala) RDD of alternating keys and values as a JavaPairRDD of them."""
-        return self._pairwise_rdd(rdd).asJavaPairRDD()
-
     def values(self, pairs: JavaObject) -> JavaObject:
         """Return the values of a JavaPairRDD as a JavaRDD<byte[]>."""
         return self._python_rdd.valueOfPair(pairs)
+
+
+def to_partition(key: int) -> int:
+    """Return the partition of a key, which is the key; the partition function of all RDDs here.
+
+    PySpark compares partition functions by identity, so there is only one.
+    """
+    return key
+
+
+def _lost(partition: int, records: object) -> Iterator[tuple[int, Bundle]]:
+    """Replace the lineage of a finished shuffle; Spark runs this if its blocks were lost."""
+    raise LostError("an executor was lost with its messages; run again from the last version")
+
+
+class Shuffle:
+    """The blocks of one hop in Spark's shuffle.
+
+    `SparkContext.submitMapStage` runs the map stage alone. It and the field that `cut` sets are
+    private to Spark.
+    """
+
+    def __init__(self, jvm: Jvm, rdd: JavaObject, partitions: int) -> None:
+        self._jvm = jvm
+        partitioner = jvm.partitioner(partitions, id(to_partition))
+        pairs = jvm.pairwise_rdd(rdd).asJavaPairRDD().partitionBy(partitioner)
+        self._dependency = pairs.rdd().dependencies().head()
+        self.bundles = jvm.values(pairs)
+
+    def write(self) -> None:
+        """Run the tasks; their blocks stay in the shuffle."""
+        self._jvm.scala_sc.submitMapStage(self._dependency).get()
+
+    def cut(self, anchor: JavaObject) -> None:
+        """Forget the earlier hops, so that neither the lineage nor Spark's disk use grows."""
+        lost = self._jvm.python(anchor.rdd(), _lost, Frames(), ToShuffle())
+        self._jvm.parent.set(self._dependency, self._jvm.pairwise_rdd(lost).asJavaPairRDD().rdd())
+
+    def free(self) -> None:
+        """Delete the blocks wherever they are, without waiting."""
+        cleaner = self._jvm.scala_sc.cleaner()
+        if cleaner.isDefined():
+            cleaner.get().doCleanupShuffle(self._dependency.shuffleId(), False)
 
 
 _LOST = "vertexsdk.errors.LostError: "  # how a worker's traceback ends

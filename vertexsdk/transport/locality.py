@@ -29,8 +29,7 @@ from pyspark.sql import SparkSession
 from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.transport._host_watch import wait_for_hosts, watched
-from vertexsdk.transport._shuffle import Shuffle, to_partition
-from vertexsdk.transport.jvm import JavaObject, Jvm, spark_failure
+from vertexsdk.transport.jvm import JavaObject, Jvm, Shuffle, spark_failure
 from vertexsdk.transport.wire import Frames, KeyedFrames, Reports, Skip
 
 T = TypeVar("T")
@@ -140,13 +139,13 @@ class Anchor:
         the blocks run at once: to zip the anchor with the blocks, it must be known how many each
         partition receives.
         """
-        sc, jvm = self.sc, self.jvm
+        sc = self.sc
         counts: Accumulator[Any] | None = (
             None if self.one_process else sc.accumulator({}, Reports())
         )
         keyed = blocks.mapPartitionsWithIndex(partial(_counted, counts))
         keyed._jrdd_deserializer = KeyedFrames()
-        shuffle = Shuffle(jvm, keyed._jrdd.rdd(), jvm.partitioner(self.partitions, to_partition))
+        shuffle = Shuffle(self.jvm, keyed._jrdd.rdd(), self.partitions)
         if counts is None:
             return RDD(shuffle.bundles, sc, Frames())
         shuffle.write()

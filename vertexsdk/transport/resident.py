@@ -8,6 +8,7 @@ of its tasks is lost the launch is over, and what it held is gone: whoever uses 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import itertools
 import logging
 import pickle
@@ -20,16 +21,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import cloudpickle
 import zmq
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError, LostError, RunError
 from vertexsdk.transport._channels import Keys, context, disconnected, join, local_address, split
 from vertexsdk.transport._resident_worker import serve
-from vertexsdk.transport._shared_value import pickled_by_value
 from vertexsdk.transport.exchange import JobExchange
-from vertexsdk.transport.inprocess import InProcessExchange
+from vertexsdk.transport.inprocess import InProcessExchange, LocalValue
 from vertexsdk.transport.jvm import spark_failure
 from vertexsdk.transport.locality import Anchor, other_hosts
 from vertexsdk.transport.task_times import HopTimes
@@ -48,6 +50,39 @@ _LOST = "an executor was lost with the partition it held"
 _log = logging.getLogger("vertexsdk")
 _launches: weakref.WeakSet[Launch] = weakref.WeakSet()
 _starting = threading.RLock()  # free slots are counted, and a launch starts, one at a time
+_by_value = contextvars.ContextVar("_by_value", default=False)
+
+
+class SharedValue:
+    """A broadcast whose `value` can be read wherever it is unpickled.
+
+    Args:
+        sc: the context of the broadcast.
+        value: what is sent.
+    """
+
+    def __init__(self, sc: SparkContext, value: Any) -> None:
+        self.value = value
+        self._broadcast = sc.broadcast(value)
+
+    def __reduce__(self) -> Any:
+        if _by_value.get():
+            return LocalValue, (self.value,)
+        return _same, (self._broadcast,)
+
+
+def _same(broadcast: Any) -> Any:
+    return broadcast
+
+
+def pickled_by_value(message: Any) -> bytes:
+    """Pickle a message to a processor: Spark does not bring broadcasts to a task that runs."""
+    token = _by_value.set(True)
+    try:
+        pickled: bytes = cloudpickle.dumps(message)
+        return pickled
+    finally:
+        _by_value.reset(token)
 
 
 class Launch:

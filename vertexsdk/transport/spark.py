@@ -10,10 +10,9 @@ from pyspark import RDD
 from pyspark.sql import SparkSession
 
 from vertexsdk.arrays import shared_memory
-from vertexsdk.transport._shared_value import SharedValue
 from vertexsdk.transport.jvm import spark_failure
 from vertexsdk.transport.locality import other_hosts
-from vertexsdk.transport.resident import ResidentWorkers
+from vertexsdk.transport.resident import ResidentWorkers, SharedValue
 
 
 class SparkTransport:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from vertexsdk.arrays.shared_memory import start_time
 
@@ -21,8 +22,7 @@ _FORM = struct.Struct(">5d")
 _ran = False
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(NamedTuple):
     """The times of one task.
 
     Attributes:
@@ -42,8 +42,7 @@ class Stamp:
 
     def before(self, report: bytes) -> bytes:
         """Return the report behind the packed stamp."""
-        times = self.born, self.began, self.imported, self.decoded, self.ended
-        return _FORM.pack(*times) + report
+        return _FORM.pack(*self) + report
 
     @classmethod
     def split(cls, stamped: bytes) -> tuple[Stamp, bytes]:
