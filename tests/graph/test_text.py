@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load import _lines as lines
 from vertexsdk.graph.load._files import read_chunks
-from vertexsdk.graph.load._lines import LineError, lines_of, parse_chunk
-from vertexsdk.graph.load._splits import Split
+from vertexsdk.graph.load._lines import LineError, Split, lines_of, parse_chunk
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NUMBERS = st.one_of(

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.packed_strings import hash_strings, pack_arrow, take_strings, unpack_arrow
-from vertexsdk.errors import InputError, LostError, excerpt
-from vertexsdk.graph.load import _text as text
-from vertexsdk.graph.string_ids import beyond_int64, merged
+from vertexsdk.errors import LostError
+from vertexsdk.graph.string_ids import check_range, merged
 
 _LIMIT = 1 << 62  # codes are below it
 _SHARE = 64  # names that keep coming at one end of a gap take this part of it, each batch
@@ -100,9 +99,7 @@ class NameCodes:
 
     def _add(self, names: pa.LargeStringArray) -> None:
         """Add names that are not there, sorted and distinct."""
-        at = beyond_int64(names)
-        if at is not None:
-            raise InputError(f"id {excerpt(names[at].as_py())}: {text.MESSAGES[text.ID_RANGE]}")
+        check_range(names)
         offsets, data = pack_arrow(names)
         rank = np.empty(len(names), np.int64)
         _ranks(offsets, data, self._order, self._offsets, self._bytes, rank)

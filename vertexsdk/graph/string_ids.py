@@ -37,9 +37,7 @@ class StringIds:
             InputError: a name of digits alone which is beyond int64.
         """
         names = merged([p for p in parts if p is not None])
-        at = beyond_int64(names)
-        if at is not None:
-            raise InputError(f"id {excerpt(names[at].as_py())}: {text.MESSAGES[text.ID_RANGE]}")
+        check_range(names)
         integers = pc.sum(pc.match_substring_regex(names, _INTEGER)).as_py() or 0
         return cls(names, integers)
 
@@ -77,6 +75,13 @@ class StringIds:
     def packed(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Return the ids of some codes (int64[n]) as (offsets int64[n + 1], UTF-8 bytes)."""
         return pack_arrow(pc.take(self.sorted, pa.array(codes)))
+
+
+def check_range(names: pa.LargeStringArray) -> None:
+    """Raise InputError for a name of digits alone which is beyond int64."""
+    at = beyond_int64(names)
+    if at is not None:
+        raise InputError(f"id {excerpt(names[at].as_py())}: {text.MESSAGES[text.ID_RANGE]}")
 
 
 def beyond_int64(ids: pa.LargeStringArray) -> int | None:

@@ -160,18 +160,13 @@ def vertices_at(spark: SparkSession | None, path: str) -> VertexInput:
         from vertexsdk.graph.load._dataframes import ArrowBatches, readable, text_lines
 
         with readable(path):
-            lines = (
-                ArrowBatches.of(text_lines(spark, [path]), ["value"], path).collect()[0].to_pylist()
-            )
-        data = "\n".join(lines).encode()
-        header = _TABLE_HEADER.match(data)
-        if header is not None and _names_attributes(header):
-            return _of_table(_csv_table(data, header, path), path)
-        return _vertex_lines(np.frombuffer(data, np.uint8), path)
-    paths = files.expand([local])
-    if np.fromfile(paths[0], np.uint8, 4).tobytes() == b"PAR1":
-        return vertices_of(pq.read_table(paths), path)
-    parts = [np.fromfile(f, np.uint8) for f in paths]
+            (lines,) = ArrowBatches.of(text_lines(spark, [path]), ["value"], path).collect()
+        paths, parts = [path], [np.frombuffer("\n".join(lines.to_pylist()).encode(), np.uint8)]
+    else:
+        paths = files.expand([local])
+        if np.fromfile(paths[0], np.uint8, 4).tobytes() == b"PAR1":
+            return vertices_of(pq.read_table(paths), path)
+        parts = [np.fromfile(f, np.uint8) for f in paths]
     headers = [_TABLE_HEADER.match(p) for p in parts]  # type: ignore[call-overload]
     if any(h is not None and _names_attributes(h) for h in headers):
         tables = [_csv_table(p.tobytes(), *x) for p, *x in zip(parts, headers, paths, strict=True)]

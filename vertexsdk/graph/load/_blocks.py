@@ -137,19 +137,14 @@ def read_edges(blocks: Iterable[bytes]) -> tuple[list[Chunk], int]:
 def row_blocks(partition: int, own: LocalRows, partitions: int, valued: int) -> Iterator[Block]:
     """Yield a partition's rows, as blocks to itself, and its ghosts, to their owners."""
     rows = own.rows
-    columns: dict[str, NDArray[Any]] = {
-        "ids": own.ids,
-        "start": rows.start,
-        "target": rows.target,
-        "ghost": own.ghost,
-        "ghost_start": own.ghost_start,
-    }
-    if rows.value is not None:
-        columns["value"] = rows.value
-    if rows.reverse is not None:
-        columns["reverse"] = rows.reverse
+    columns: dict[str, NDArray[Any] | None] = {
+        "ids": own.ids, "start": rows.start, "target": rows.target, "value": rows.value,
+        "reverse": rows.reverse, "ghost": own.ghost, "ghost_start": own.ghost_start,
+    }  # fmt: skip
     counts = [rows.edges_read, rows.duplicates, rows.self_loops, valued]
     for name, array in columns.items():
+        if array is None:
+            continue
         step = max(1, _PIECE // (array.itemsize * math.prod(array.shape[1:])))
         for piece, a in enumerate(range(0, max(len(array), 1), step)):
             meta = {"column": name, "piece": piece, "counts": counts}
@@ -183,18 +178,11 @@ def join_rows(
             counts = meta["counts"]
             pieces.setdefault(meta["column"], []).append((meta["piece"], columns["array"]))
 
-    def joined(name: str) -> NDArray[Any]:
-        parts = [a for _, a in sorted(pieces.pop(name), key=lambda pair: pair[0])]
-        return np.concatenate(parts)
+    def joined(name: str) -> Any:
+        parts = [a for _, a in sorted(pieces.pop(name, []), key=lambda pair: pair[0])]
+        return np.concatenate(parts) if parts else None
 
-    rows = AdjacencyRows(
-        start=joined("start"),
-        target=joined("target"),
-        value=joined("value") if "value" in pieces else None,
-        reverse=joined("reverse") if "reverse" in pieces else None,
-        edges_read=counts[0],
-        duplicates=counts[1],
-        self_loops=counts[2],
-    )
+    *read, valued = counts
+    rows = AdjacencyRows(*map(joined, ("start", "target", "value", "reverse")), *read)
     own = LocalRows(joined("ids"), rows, joined("ghost"), joined("ghost_start"))
-    return own, inbound_ids, counts[3]
+    return own, inbound_ids, valued

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,9 +32,8 @@ from vertexsdk.graph.load._blocks import (
     read_edges,
     row_blocks,
 )
-from vertexsdk.graph.load._lines import Codes, DistinctIds, LineError, parse_chunk
+from vertexsdk.graph.load._lines import Codes, DistinctIds, LineError, Split, parse_chunk
 from vertexsdk.graph.load._radix_sort import Chunk
-from vertexsdk.graph.load._splits import Split
 from vertexsdk.graph.load.arrow import batch_chunk
 from vertexsdk.graph.load.build_topology import (
     LocalRows,
@@ -58,7 +57,6 @@ class LoadSpec:
     partitions: int
     undirected: bool
     multi: bool
-    threads: int | None = None
     table: Any = None  # broadcast of a `Placement`; None is the hash
     table_key: str | None = None  # its resident key
 
@@ -87,52 +85,37 @@ class Edges(ABC):
     def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> Any:
         """Return a dataset of (destination partition, block), see `edge_blocks`."""
 
+    @abstractmethod
     def distinct_ids(self, transport: Transport) -> Any:
         """Return all ids as a sorted Arrow array of distinct strings.
 
         Called only if the string ids are not known yet.
         """
-        raise NotImplementedError
-
-    def local(self) -> LocalEdges | None:
-        """Return edges that a single task can read, or None."""
-        return None
 
 
-class LocalEdges(Protocol):
-    """Edges that a single task reads, in order; picklable."""
+class LocalEdges(Edges):
+    """Edges that one task can read, in order; picklable."""
 
-    def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
-        """Yield all edges.
+    @abstractmethod
+    def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
+        """Yield all edges; see `read_chunks`.
 
         Raises:
             InputError: bad input; names the file and line where there is one.
         """
 
 
-class DivisibleEdges(Edges):
-    """Edges that one task can read, or several tasks in parts; picklable. See `LocalEdges`."""
-
-    @abstractmethod
-    def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
-        """Yield all edges; see `read_chunks`."""
+class DivisibleEdges(LocalEdges):
+    """Edges that one task can read, or several tasks in parts."""
 
     @abstractmethod
     def parts(self, tasks: int) -> Sequence[DivisibleEdges]:
         """Divide the edges, in order, for about so many tasks."""
 
-    def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
-        """See `LocalEdges`."""
-        return self.read(spec.variant.value, lookup(names), threads)
-
     def distinct_ids(self, transport: Transport) -> Any:
         """See `Edges`."""
         parts = transport.parallelize(self.parts(transport.cores)).map(_distinct_ids_of)
         return merged(without_fault(transport.collect(parts)))
-
-    def local(self) -> LocalEdges:
-        """See `Edges`."""
-        return self
 
     def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> Any:
         """See `Edges`."""
@@ -155,7 +138,8 @@ def _read_parts(
 ) -> Iterator[Block]:
     for order, part in parts:
         # Several of these tasks share the machine's cores.
-        yield from edge_blocks(order, part.chunks(spec, names, 1), spec.placement, spec.mode)
+        chunks = part.read(spec.variant.value, lookup(names), 1)
+        yield from edge_blocks(order, chunks, spec.placement, spec.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +178,8 @@ def load(
     """
     sent = transport.broadcast(vertices) if vertices is not None else None
     with workers.watched():
-        local = edges.local() if spec.partitions == 1 else None
-        if local is not None:
-            task = partial(_load_alone, local, spec, sent, names)
+        if spec.partitions == 1 and isinstance(edges, LocalEdges):
+            task = partial(_load_alone, edges, spec, sent, names)
             results = workers.records().mapPartitions(task).collect()
         else:
             routed = workers.route(edges.blocks(transport, spec, names))
@@ -283,18 +266,17 @@ def _load_alone(
     edges: LocalEdges, spec: LoadSpec, vertices: Any, names: Any, items: Iterable[bytes]
 ) -> Iterator[bytes]:
     list(items)  # Spark ends a worker that has not read its input
-    threads = spec.threads or default_threads()
     try:
         chunks: list[Chunk] = []
         valued = 0
-        for chunk in edges.chunks(spec, names, threads):
+        for chunk in edges.read(spec.variant.value, lookup(names), default_threads()):
             chunks.append(chunk)
             valued += chunk.valued
             chunk = None  # type: ignore[assignment]  # so that sorting can free it
     except InputError as error:
         yield pickle.dumps(Fault((0, 0), error))
         return
-    yield _finish_one(spec, vertices, names, chunks, valued, threads)
+    yield _finish_one(spec, vertices, names, chunks, valued)
 
 
 def _build_one(
@@ -305,12 +287,13 @@ def _build_one(
     except Fault as fault:
         yield pickle.dumps(fault)
         return
-    yield _finish_one(spec, vertices, names, chunks, valued, spec.threads or default_threads())
+    yield _finish_one(spec, vertices, names, chunks, valued)
 
 
 def _finish_one(
-    spec: LoadSpec, vertices: Any, names: Any, chunks: list[Chunk], valued: int, threads: int
+    spec: LoadSpec, vertices: Any, names: Any, chunks: list[Chunk], valued: int
 ) -> bytes:
+    threads = default_threads()  # one partition has the machine
     table: VertexTable | None = vertices.value if vertices is not None else None
     own = _sorted(spec, chunks, 0, threads, [] if table is None else [table.ids])
     return _store_topology(spec, 0, own, [np.empty(0, np.int64)], table, names, valued, threads)
@@ -335,7 +318,7 @@ def _sort_rows(spec: LoadSpec, partition: int, blocks: Iterable[bytes]) -> Itera
     except Fault as fault:
         yield fault_block(fault.order, fault.error)
         return
-    own = _sorted(spec, chunks, partition, spec.threads or 1)
+    own = _sorted(spec, chunks, partition, 1)
     yield from row_blocks(partition, own, spec.partitions, valued)
 
 
@@ -350,8 +333,7 @@ def _build(
     table = None
     if vertices is not None:
         table = vertices.value.owned_by(partition, spec.placement)
-    threads = spec.threads or 1
-    yield _store_topology(spec, partition, own, inbound_ids, table, names, valued, threads)
+    yield _store_topology(spec, partition, own, inbound_ids, table, names, valued, 1)
 
 
 def _store_topology(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,16 @@ Codes = Callable[[pa.Array], NDArray[np.int64]] | None
 
 _PARTS = 64  # sets of ids that are merged
 _SLACK = 1 << 16  # bytes read past the end of a range for its last line
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Bytes begin..end-1 of a text file, or row groups begin..end-1 of a Parquet file."""
+
+    path: str
+    begin: int
+    end: int
+    parquet: bool = False
 
 
 class NotIntegers(InputError):

@@ -28,7 +28,6 @@ from vertexsdk.graph.load._jobs import (
     FileEdges,
     LoadSpec,
     LocalEdges,
-    lookup,
     route_batches,
 )
 from vertexsdk.graph.load._lines import Codes, LineError, parse_chunk
@@ -101,7 +100,7 @@ def _on_this_machine(spark: SparkSession | None, paths: Sequence[str]) -> bool:
 
 
 @dataclass(frozen=True)
-class ArrayEdges(Edges):
+class ArrayEdges(LocalEdges):
     """Edges in the memory of the driver."""
 
     table: pa.Table
@@ -125,15 +124,11 @@ class ArrayEdges(Edges):
             raise InputError(f"lengths differ: {lengths}; each edge needs all of them")
         return cls(pa.table(columns))
 
-    def local(self) -> LocalEdges:
-        """See `Edges`."""
-        return self
-
-    def chunks(self, spec: LoadSpec, names: Any, threads: int) -> Iterator[Chunk]:
+    def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
         """See `LocalEdges`."""
         columns = edge_columns(self.table.column_names, "the edges")
         for batch in self.table.to_batches(_ROWS):
-            yield batch_chunk(batch, columns, spec.variant.value, "the edges", lookup(names))
+            yield batch_chunk(batch, columns, value, "the edges", codes)
 
     def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> Any:
         """See `Edges`."""
@@ -161,7 +156,7 @@ class PackedText(DivisibleEdges):
         return [PackedText((path,)) for path in self.paths]
 
     def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
-        """See `DivisibleEdges`."""
+        """See `LocalEdges`."""
         for path in self.paths:
             buffer = np.frombuffer(_unpacked(path) + b"\n", np.uint8)
             try:

@@ -19,9 +19,8 @@ from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import InputError, excerpt, first_line
 from vertexsdk.graph.changes.table import is_text
 from vertexsdk.graph.edge_attributes import attribute_types, pack
-from vertexsdk.graph.load._lines import NotIntegers
+from vertexsdk.graph.load._lines import NotIntegers, Split
 from vertexsdk.graph.load._radix_sort import Chunk
-from vertexsdk.graph.load._splits import Split
 from vertexsdk.graph.load._text import LINE_BYTES
 
 _ROWS = 1 << 19  # read at a time
@@ -207,9 +206,7 @@ def as_strings(column: pa.Array, place: str) -> pa.Array:
     Raises:
         InputError: another type, or an id of more than `LINE_BYTES`.
     """
-    if not (is_text(column.type) or pa.types.is_integer(column.type)):
-        raise InputError(f"{place}: {column.type}; ids are integers or strings, cast the column")
-    _check_text(column, place)
+    _check_ids(column, place)
     if is_text(column.type) and (pc.max(pc.binary_length(column)).as_py() or 0) > LINE_BYTES:
         raise InputError(f"{place}: an id is longer than {LINE_BYTES:,} bytes; shorten it")
     return pc.cast(column, pa.large_string())
@@ -229,8 +226,10 @@ def text_column(ids: Iterable[Any]) -> pa.Array:
         ) from None
 
 
-def _check_text(column: pa.Array, place: str) -> None:
-    """Raise InputError for strings that are not UTF-8, which writers of Parquet do not check."""
+def _check_ids(column: pa.Array, place: str) -> None:
+    """Raise InputError for no ids, or strings not in UTF-8, which writers of Parquet let pass."""
+    if not (is_text(column.type) or pa.types.is_integer(column.type)):
+        raise InputError(f"{place}: {column.type}; ids are integers or strings, cast the column")
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
@@ -244,14 +243,12 @@ def id_array(column: pa.Array, place: str) -> NDArray[np.int64]:
         NotIntegers: strings that are not all integers.
         InputError: another type, or an id beyond int64.
     """
+    _check_ids(column, place)
     if is_text(column.type):
-        _check_text(column, place)
         digits = pc.match_substring_regex(column, r"^-?[0-9]+$")
         if not pc.all(digits).as_py() and len(column):
             other = column.filter(pc.invert(digits))[0].as_py()
             raise NotIntegers(f"{place}: {excerpt(other)}: not an integer id")
-    elif not pa.types.is_integer(column.type):
-        raise InputError(f"{place}: {column.type}; ids are integers or strings, cast the column")
     try:
         return np.asarray(pc.cast(column, pa.int64()))
     except pa.ArrowInvalid as error:
