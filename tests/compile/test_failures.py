@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.inprocess import InProcess
 from vertexsdk import Latest, Min, Sum, Vertex, aggregate, state
-from vertexsdk.compile._compile_program import InterpretedWarning
+from vertexsdk.compile.kernel_cache import InterpretedWarning
 from vertexsdk.errors import ProgramError
 from vertexsdk.program.program import Program
 

@@ -10,7 +10,6 @@ import pytest
 
 from vertexsdk import Sum, Vertex, state
 from vertexsdk.compile import kernel_cache
-from vertexsdk.compile._compile_program import Compiled
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shape_of
 from vertexsdk.engine._precompile import compile_plan
@@ -56,21 +55,18 @@ def plan() -> Plan:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The text of each plan's kernels that was made anew."""
     texts: list[str] = []
-    original = kernel_cache.compile_program
+    original = kernel_cache._compile
 
     def counted(
-        plan: Plan,
-        compiled: Compiled,
-        strings: bool,
-        say: object,
-        precompile: Callable[[Plan], None],
-    ) -> Plan:
-        found = original(plan, compiled, strings, lambda text: None, precompile)
+        plan: Plan, strings: bool, say: object, precompile: Callable[[Plan], None]
+    ) -> tuple[str, Plan | None]:
+        reason, found = original(plan, strings, lambda text: None, precompile)
+        assert found is not None
         assert found.kernels[0] is not None
         texts.append(found.kernels[0].source)
-        return found
+        return reason, found
 
-    monkeypatch.setattr(kernel_cache, "compile_program", counted)
+    monkeypatch.setattr(kernel_cache, "_compile", counted)
     monkeypatch.setattr(kernel_cache, "_known", {})
     return texts
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from tests.support.adjacency import Edge, adjacency
 from vertexsdk.arrays import shared_memory
-from vertexsdk.compile._compile_program import compile_program
+from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shape_of, shippable
 from vertexsdk.engine import task
 from vertexsdk.engine._master import IterationStats, Master
@@ -179,7 +179,7 @@ class InProcess:
             RunError: so many asynchronous hops were no end.
         """
         plan = self._plan(params or {}, partitions, threads, placement)
-        plan = compile_program(plan, compiled, False, lambda text: None, compile_plan)
+        plan = compiled_plan(plan, compiled, False, lambda text: None, compile_plan)
         plan = replace(plan, program=shippable(self.program))
         try:
             order = _Order(delay_bound, patient, rng, max_hops)

@@ -15,7 +15,7 @@ from tests.support.adjacency import adjacency
 from tests.support.inprocess import InProcess
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.raw_columns import encode_bytes
-from vertexsdk.compile._compile_program import compile_program
+from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shippable
 from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine.loop import _loop_task as loop_task
@@ -76,7 +76,7 @@ class LiveInProcess:
         whole.rows = adjacency(typed, whole.kinds, "out", undirected=undirected)
         plan = whole._plan(params or {}, partitions, threads)
         if compiled:
-            plan = compile_program(plan, "require", False, lambda text: None, compile_plan)
+            plan = compiled_plan(plan, "require", False, lambda text: None, compile_plan)
         elif plan.shape == "edge":
             plan = replace(plan, shape="derived")
         self.plan: Plan = replace(plan, program=shippable(program))

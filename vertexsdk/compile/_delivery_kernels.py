@@ -94,7 +94,11 @@ _USEFUL = {
     "max": "new > AGG[t] or old == AGG[t]",
 }
 
-_COMBINE = {"sum": "a + b", "min": "b if b < a else a", "max": "b if b > a else a"}
+COMBINE = {
+    "sum": "a + b", "min": "b if b < a else a", "max": "b if b > a else a", "any": "a or b",
+    "latest": "b",
+}  # fmt: skip
+CAST = {"f": "_as_float", "i": "_as_int", "b": "_as_bool"}
 
 _BODY = '''
 @_jit(inline='always')
@@ -261,35 +265,50 @@ def pull_better(lo, hi, in_start, in_stop, in_index, MSG, AGG, CH, BEST, shift):
                 CH[s] = 1
 '''
 
+# For a graph that changes: who stands on which message, along the edges of some rows.
 _SUPPORT = '''
 @_jit
-def support(todo, in_start, in_stop, in_index, in_source, MSG, LEVEL, GONE, WANT, identity, out):
+def support(todo, in_start, in_stop, in_source, LEVEL, GONE, WANT, identity, out, {call}):
     """Combine, for each of `todo`, the messages of producers which are older and not gone."""
     for k in range(todo.shape[0]):
         s = todo[k]
         acc = identity
-        for j in range(in_start[s], in_stop[s]):
-            u = in_source[j]
-            if LEVEL[u] < LEVEL[s] and not GONE[u]:
-                acc = _combine(acc, MSG[_u(in_index[j])])
+        for {edge} in range(in_start[s], in_stop[s]):
+            _i = in_source[{edge}]
+            if LEVEL[_i] < LEVEL[s] and not GONE[_i]:
+                acc = _combine(acc, {message})
                 if acc == WANT[s]:
                     break
         out[k] = acc
 
+
 @_jit
-def dependants(todo, start, stop, target, MSG, SEEN, MARK, out):
+def dependants(todo, SEEN, MARK, out, {call}):
     """Targets, each once, to which one of `todo` sent nothing worse than what they saw."""
     count = 0
     for k in range(todo.shape[0]):
-        u = todo[k]
-        for e in range(start[u], stop[u]):
-            s = target[e]
-            if MARK[s] == 0 and _combine(MSG[u], SEEN[s]) == MSG[u]:
+        _i = todo[k]
+        for {edge} in range(G_start[_i], G_stop[_i]):
+            s = G_target[{edge}]
+            x = {message}
+            if MARK[s] == 0 and _combine(x, SEEN[s]) == x:
                 MARK[s] = 1
                 out[count] = s
                 count += 1
     return count
 '''
+
+
+def support_text(call: str, edge: str, message: str) -> str:
+    """Return the kernels that find which aggregates stand on which messages.
+
+    Args:
+        call: their trailing parameters.
+        edge: the name of an edge's number in `message`.
+        message: an expression, of vertex `_i` along the edge.
+    """
+    return _SUPPORT.format(call=call, edge=edge, message=message)
+
 
 _PULL_VECTOR = '''
 @_jit
@@ -383,17 +402,11 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
             if algebra.inverse is not None:
                 user_function(algebra.inverse, "_inverse", globals_)
         kind = "inverse" if algebra.inverse is not None and not vector else "user"
-    elif kind == "any":
+    else:
         globals_.functions["_combine"] = (
-            "@_jit(inline='always')\ndef _combine(a, b):\n    return a or b"
+            f"@_jit(inline='always')\ndef _combine(a, b):\n    return {COMBINE[kind]}"
         )
-        kind = "user"
-    elif kind in _COMBINE:
-        globals_.functions["_combine"] = (
-            f"@_jit(inline='always')\ndef _combine(a, b):\n    return {_COMBINE[kind]}"
-        )
-    elif not python:
-        globals_.functions["_combine"] = "@_jit(inline='always')\ndef _combine(a, b):\n    return b"
+        kind = "user" if kind == "any" else kind
     floating = algebra.dtype.kind == "f"
     if vector:
         same = (
@@ -407,9 +420,7 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
         same, cast = "return _equal(a, b)", "x"
     else:
         same = "return a == b or (a != a and b != b)" if floating or python else "return a == b"
-        cast = {"f": "_as_float(x)", "i": "_as_int(x)", "b": "_as_bool(x)"}.get(
-            algebra.dtype.kind, "x"
-        )
+        cast = f"{CAST[algebra.dtype.kind]}(x)"
     useful = "True" if vector else _USEFUL.get(kind, "True")
     body = _BODY.format(
         apply=_APPLY[kind, vector].strip(),
@@ -422,7 +433,8 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
     body = body.replace("_u(", "(" if python else "np.uint64(")
     body = ("def _prefetch(array, k):\n    pass\n" if python else _PREFETCH) + body
     if algebra.kind != "latest":
-        pull = _PULL_VECTOR if vector else _PULL + _SUPPORT
+        kept = support_text("G_start, G_stop, G_target, MSG", "e", "MSG[_u(_i)]")
+        pull = _PULL_VECTOR if vector else _PULL + kept
         if not vector and kind in ("min", "max"):
             pull += _BETTER if kind == "min" else _BETTER.replace(" < ", " > ")
         pull = pull.replace("{ahead}", str(_PULL_AHEAD)).replace("{rows}", str(_ROWS))

@@ -12,7 +12,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from vertexsdk.compile._arithmetic import arithmetic_imports
-from vertexsdk.compile._delivery_kernels import AHEAD, deliver_source, user_function
+from vertexsdk.compile._delivery_kernels import (
+    AHEAD,
+    CAST,
+    COMBINE,
+    deliver_source,
+    support_text,
+    user_function,
+)
 from vertexsdk.compile._rewrite import (
     EMIT_ARGS,
     LOG_ARGS,
@@ -36,6 +43,36 @@ from vertexsdk.arrays.jit import {jit} as _jit
 from vertexsdk.compile._intrinsics import log_change as _log_change, log_emit as _log_emit
 from vertexsdk.compile._intrinsics import target_id as _target_id
 '''
+
+
+_UNIFORM = """
+@_jit(inline='always')
+def _emit_uniform(x, OUT, HAS):
+    _put(0, x, OUT, HAS)
+"""
+_MANY = """
+_emit_now = _emit_edge
+
+
+@_jit(inline='always')
+def _emit_edge(e, x, SX, SH, first):
+    _put(e - first, x, SX, SH)
+
+
+@_jit
+def _emit_id(i, vertex, x, start, stop, target, ids, ghost_ids, SX, SH, LK, LV, LI, LX, LW, LN):
+    lo, hi = start[i], stop[i]
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if _target_id(mid, target, ids, ghost_ids) < vertex:
+            lo = mid + 1
+        else:
+            hi = mid
+    if lo < stop[i] and _target_id(lo, target, ids, ghost_ids) == vertex:
+        _put(lo - start[i], x, SX, SH)
+    else:
+        _log_emit(i, vertex, x, LK, LV, LI, LX, LW, LN)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,23 +153,17 @@ def kernel_text(
         _gather(spec, plain, own["gather"], logs, tolerance),
         _scatter_derived(spec, sending, own["scatter"])
         if shape == "derived"
-        else _scatter(spec, sending, own["scatter"], shape, logs, tolerance, spec.algebra),
-        _repair_derived(spec, plain, message) + _offers(spec, plain, message) if message else "",
+        else _scatter(spec, sending, own["scatter"], shape, logs, tolerance),
+        _along_edges(spec, plain, message) if message else "",
     ]
     places |= globals_.places
     return KernelText("\n".join(body), logs, places, tuple(globals_.loops))
 
 
 def _contribution(name: str, algebra: Algebra, globals_: Globals) -> None:
-    combine = {
-        "sum": "a + b",
-        "min": "b if b < a else a",
-        "max": "b if b > a else a",
-        "any": "a or b",
-    }.get(algebra.kind)
-    if combine is None:
+    combine = COMBINE.get(algebra.kind, f"_combine_{name}(a, b)")
+    if algebra.kind not in COMBINE:
         user_function(algebra.combine, f"_combine_{name}", globals_)
-        combine = f"_combine_{name}(a, b)"
     globals_.functions[f"_contribute_{name}"] = (
         f"@_jit(inline='always')\ndef _contribute_{name}(C, block, x):\n"
         f"    a = C[block]\n    b = {_cast(algebra, 'x')}\n    C[block] = {combine}"
@@ -141,8 +172,7 @@ def _contribution(name: str, algebra: Algebra, globals_: Globals) -> None:
 
 def _cast(algebra: Algebra, x: str) -> str:
     """An expression as a message of the algebra, or a contribution to it."""
-    function = {"f": "_as_float", "i": "_as_int", "b": "_as_bool"}[algebra.dtype.kind]
-    return f"{function}({x})"
+    return f"{CAST[algebra.dtype.kind]}({x})"
 
 
 def _emission(shape: str, algebra: Algebra) -> str:
@@ -165,15 +195,6 @@ def _put(k, x, OUT, HAS):
         OUT[k{row}] = v
         HAS[k] = True
 """
-    if shape == "uniform":
-        return (
-            put
-            + """
-@_jit(inline='always')
-def _emit_uniform(x, OUT, HAS):
-    _put(0, x, OUT, HAS)
-"""
-        )
     if shape == "derived":
         return f"""
 @_jit(inline='always')
@@ -188,32 +209,7 @@ def _emit_derived(e, x, y, first, target, AGG, CH, LIST, LC, T, BT, BO, BN, BC, 
     if not _same(old, new):
         _deliver(target[e], old, new, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me)
 """
-    if shape == "many":
-        return (
-            put
-            + """
-_emit_now = _emit_edge
-
-@_jit(inline='always')
-def _emit_edge(e, x, SX, SH, first):
-    _put(e - first, x, SX, SH)
-
-@_jit
-def _emit_id(i, vertex, x, start, stop, target, ids, ghost_ids, SX, SH, LK, LV, LI, LX, LW, LN):
-    lo, hi = start[i], stop[i]
-    while lo < hi:
-        mid = (lo + hi) // 2
-        if _target_id(mid, target, ids, ghost_ids) < vertex:
-            lo = mid + 1
-        else:
-            hi = mid
-    if lo < stop[i] and _target_id(lo, target, ids, ghost_ids) == vertex:
-        _put(lo - start[i], x, SX, SH)
-    else:
-        _log_emit(i, vertex, x, LK, LV, LI, LX, LW, LN)
-"""
-        )
-    return ""
+    return "" if shape == "edge" else put + (_UNIFORM if shape == "uniform" else _MANY)
 
 
 def _init(args: list[str], own: str, adapt: str | None) -> str:
@@ -324,16 +320,11 @@ def gather(todo, lo, hi, put, iteration, tolerance, out, {tracked}{source}, {cal
 
 
 def _scatter(
-    spec: ClassSpec,
-    args: list[str],
-    own: str,
-    shape: str,
-    logs: bool,
-    tolerance: bool,
-    algebra: Algebra,
+    spec: ClassSpec, args: list[str], own: str, shape: str, logs: bool, tolerance: bool
 ) -> str:
     call = ", ".join(args)
-    row = ", :" if algebra.size is not None else ""
+    assert spec.algebra is not None
+    row = ", :" if spec.algebra.size is not None else ""
     tracked = "".join(f"T_{n}, " for n in spec.states) if tolerance else ""
     keep, back = _save(spec) if logs else ([], [])
     track = [f"T_{n}[_i] = S_{n}[_i]" for n in spec.states] if tolerance else []
@@ -397,54 +388,13 @@ def scatter(todo, lo, hi, iteration, {call}):
 """
 
 
-def _offers(spec: ClassSpec, args: list[str], message: tuple[str, str]) -> str:
-    """For a graph that changes: messages along given edges, and who stands on which of them."""
+def _along_edges(spec: ClassSpec, args: list[str], message: tuple[str, str]) -> str:
+    """Messages along edges, by the state of their sources at the last scatter."""
     call = ", ".join([*args, *(f"T_{n}" for n in spec.states)])
     edge, expression = message
     assert spec.algebra is not None
     x = _cast(spec.algebra, expression)
-    return f"""
-@_jit
-def offers(sources, out, {call}):
-    for {edge} in range(sources.shape[0]):
-        _i = sources[{edge}]
-        out[{edge}] = {x}
-
-@_jit
-def support(todo, in_start, in_stop, in_source, LEVEL, GONE, WANT, identity, out, {call}):
-    for k in range(todo.shape[0]):
-        s = todo[k]
-        acc = identity
-        for {edge} in range(in_start[s], in_stop[s]):
-            _i = in_source[{edge}]
-            if LEVEL[_i] < LEVEL[s] and not GONE[_i]:
-                acc = _combine(acc, {x})
-                if acc == WANT[s]:
-                    break
-        out[k] = acc
-
-@_jit
-def dependants(todo, SEEN, MARK, out, {call}):
-    count = 0
-    for k in range(todo.shape[0]):
-        _i = todo[k]
-        for {edge} in range(G_start[_i], G_stop[_i]):
-            s = G_target[{edge}]
-            x = {x}
-            if MARK[s] == 0 and _combine(x, SEEN[s]) == x:
-                MARK[s] = 1
-                out[count] = s
-                count += 1
-    return count
-"""
-
-
-def _repair_derived(spec: ClassSpec, args: list[str], message: tuple[str, str]) -> str:
-    """Recompute rows from the state of their sources at the last scatter."""
-    call = ", ".join([*args, *(f"T_{n}" for n in spec.states)])
-    edge, expression = message
-    assert spec.algebra is not None
-    return f"""
+    kernels = f"""
 @_jit
 def repair(slots, in_start, in_stop, in_source, in_index, direct, MSG, AGG, identity, {call}):
     n = G_ids.shape[0]
@@ -455,8 +405,16 @@ def repair(slots, in_start, in_stop, in_source, in_index, direct, MSG, AGG, iden
             _i = in_source[q]
             if _i < n:
                 {edge} = q if direct else in_index[q]
-                acc = _combine(acc, {_cast(spec.algebra, expression)})
+                acc = _combine(acc, {x})
             else:
                 acc = _combine(acc, MSG[_i - n])
         AGG[s] = acc
+
+
+@_jit
+def offers(sources, out, {call}):
+    for {edge} in range(sources.shape[0]):
+        _i = sources[{edge}]
+        out[{edge}] = {x}
 """
+    return kernels + support_text(call, edge, x)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.errors import ProgramError
 from vertexsdk.graph.id_codec import IdCodec
-from vertexsdk.program.algebra import VertexId
+from vertexsdk.program.algebra import Algebra, VertexId
 from vertexsdk.program.fields import StateField
 from vertexsdk.program.program import ClassSpec
 
@@ -26,71 +26,29 @@ def read_column(column: Array, todo: Array, f: StateField, names: IdCodec | None
     return values
 
 
-def as_array(values: list[Any], f: StateField, names: IdCodec | None) -> Array:
-    if names is not None and f.type is VertexId:
-        values = [names.encode(x) for x in values]
-    result: Array = np.array(values, f.dtype).reshape(len(values), *f.shape)
-    return result
-
-
-def write_column(
-    column: Array,
-    todo: Array,
+def to_array(
     values: list[Any],
-    f: StateField,
+    f: StateField | Algebra,
     names: IdCodec | None,
     spec: ClassSpec,
-) -> None:
-    """Store Python values at `todo`.
+    complaint: str = "",
+) -> Array:
+    """Return Python values as an array of a field's or an algebra's dtype, (n,) or (n, size).
 
     Raises:
-        ProgramError: the field's type cannot hold one of them.
+        ProgramError: a value is of another type; `complaint` and the value make its message.
     """
     if f.dtype == object:
-        for i, x in zip(todo.tolist(), values, strict=True):
-            column[i] = x
-        return
-    if names is not None and f.type is VertexId:
-        values = [names.encode(x) for x in values]
-    if not values:
-        return
-    type_name = f"{f.type.__name__}{'' if f.size is None else f'[{f.size}]'}"
-    column[todo] = _checked_array(
-        values, f.dtype, f.shape, spec, f"field {f.name} is {type_name}, it was set to"
-    )
-
-
-def messages_array(
-    values: list[Any], algebra: Any, names: IdCodec | None, spec: ClassSpec
-) -> Array:
-    """Return messages as an array of the algebra's dtype, (n,) or (n, size).
-
-    Raises:
-        ProgramError: the algebra's type cannot hold one of them.
-    """
-    if algebra.dtype == object:
         out: Array = np.empty(len(values), object)
         for k, x in enumerate(values):
             out[k] = x
         return out
-    if names is not None and algebra.type is VertexId:
+    if names is not None and f.type is VertexId:
         values = [names.encode(x) for x in values]
-    size = () if algebra.size is None else (algebra.size,)
+    shape = () if f.size is None else (f.size,)
     if not values:
-        return np.empty((0, *size), algebra.dtype)
-    complaint = f"messages are {algebra}, scatter sent"
-    return _checked_array(values, algebra.dtype, size, spec, complaint).astype(algebra.dtype)
-
-
-def _checked_array(
-    values: list[Any], dtype: np.dtype[Any], shape: tuple[int, ...], spec: ClassSpec, complaint: str
-) -> Array:
-    """Return values of this shape as an array whose numbers `dtype` can hold.
-
-    Raises:
-        ProgramError: one has another shape or type; `complaint`, then the value.
-    """
-    allowed = {"f": "fiub", "i": "iub", "b": "b"}[dtype.kind]
+        return np.empty((0, *shape), f.dtype)
+    allowed = {"f": "fiub", "i": "iub", "b": "b"}[f.dtype.kind]
     array = np.array([np.asarray(x) for x in values]) if shape else np.array(values)
     if array.dtype.kind not in allowed or array.shape[1:] != shape:
         bad = next(
@@ -98,7 +56,7 @@ def _checked_array(
             values[0],
         )
         raise ProgramError(f"{spec.file}:{spec.line}: {spec.name}: {complaint} {bad!r}")
-    return array
+    return array.astype(f.dtype, copy=False)
 
 
 def equal(a: Any, b: Any) -> bool:

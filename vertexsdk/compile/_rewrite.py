@@ -23,7 +23,7 @@ import numpy as np
 from vertexsdk.compile._arithmetic import CompiledArithmetic
 from vertexsdk.program.algebra import INT_MIN, VertexId, wrapped
 from vertexsdk.program.program import ClassSpec, declaration_line
-from vertexsdk.program.syntax import Method, function_tree, target_loop_shape
+from vertexsdk.program.syntax import Method, function_tree, is_docstring, target_loop_shape
 
 
 class CannotCompile(Exception):
@@ -77,6 +77,7 @@ class Globals:
                 raise CannotCompile(method, node, f"{name[2:]} means two things in two modules")
             return
         self.values[name] = value
+        value = getattr(value, "py_func", value)  # of a function that Numba compiles
         if isinstance(value, ModuleType):
             if value.__name__.split(".")[0] not in ("math", "numpy"):
                 raise CannotCompile(method, node, f"module {value.__name__} does not compile")
@@ -99,8 +100,6 @@ class Globals:
                 f"{name} = np.frombuffer(bytes.fromhex('{data}'), '{value.dtype}')"
                 f".reshape({value.shape!r})"
             )
-        elif hasattr(value, "py_func"):
-            self._function(method, node, name, value.py_func)
         elif isinstance(value, FunctionType):
             self._function(method, node, name, value)
         elif getattr(value, "__module__", "") in ("math", "numpy") or isinstance(value, np.ufunc):
@@ -205,6 +204,13 @@ def _drop_annotations(tree: ast.FunctionDef) -> None:
         a.annotation = None
 
 
+_REFUSED = {
+    "loop": "other than compared with a string by == or !=",
+    "targets": "other than in a for loop or len()",
+    **dict.fromkeys(("addedTargets", "removedTargets", "retainedTargets"), "is interpreted"),
+}
+
+
 class _Rewriter(CompiledArithmetic):
     def __init__(
         self,
@@ -286,12 +292,8 @@ class _Rewriter(CompiledArithmetic):
             return self.expr("G_ids[_i]")
         if name == "num_vertices":
             return self.expr("G_vertices")
-        if name == "loop":
-            raise self.fail(node, "self.loop other than compared with a string by == or !=")
-        if name in ("addedTargets", "removedTargets", "retainedTargets"):
-            raise self.fail(node, f"self.{name} is interpreted")
-        if name == "targets":
-            raise self.fail(node, "self.targets other than in a for loop or len()")
+        if name in _REFUSED:
+            raise self.fail(node, f"self.{name} {_REFUSED[name]}")
         if isinstance(node.ctx, ast.Load) and name not in self.spec.methods:
             value = inspect.getattr_static(self.spec.cls, name, None)
             if isinstance(value, (bool, int, float)):
@@ -369,12 +371,9 @@ class _Rewriter(CompiledArithmetic):
     def _typed(self, targets: list[ast.expr], value: ast.expr) -> ast.expr:
         """Refuse a float in an int field when it is compiled, instead of truncating it."""
         for to in targets:
-            name = self._state_name(to)
-            if name is not None and self.spec.states[name].size is None:
-                kind = self.spec.states[name].dtype.kind
-                if kind in "ib":
-                    cast = "_as_int" if kind == "i" else "_as_bool"
-                    return self.call(cast, value)
+            f = self.spec.states.get(self._state_name(to) or "")
+            if f is not None and f.size is None and f.dtype.kind in "ib":
+                return self.call("_as_int" if f.dtype.kind == "i" else "_as_bool", value)
         return value
 
     def _state_name(self, node: ast.AST) -> str | None:
@@ -394,22 +393,15 @@ class _Rewriter(CompiledArithmetic):
             return self._emit_all(call.args[1], node)
         edge = f"_e{self.count}"
         self.count += 1
-        outer = self.loops.get(node.target.id)
-        self.loops[node.target.id] = edge
-        body = [self._statement(s) for s in node.body]
-        if outer is None:
-            del self.loops[node.target.id]
-        else:
-            self.loops[node.target.id] = outer
+        outer = self.loops
+        self.loops = {**outer, node.target.id: edge}
+        body = [self.visit(s) for s in node.body]
+        self.loops = outer
         loop = ast.parse(f"for {edge} in range(G_start[_i], G_stop[_i]):\n    pass").body[0]
         assert isinstance(loop, ast.For)
         loop.body = body
-        loop.orelse = [self._statement(s) for s in node.orelse]
+        loop.orelse = [self.visit(s) for s in node.orelse]
         return ast.copy_location(loop, node)
-
-    def _statement(self, node: ast.stmt) -> ast.stmt:
-        statement: ast.stmt = self.visit(node)
-        return statement
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         call = node.value
@@ -520,11 +512,7 @@ def rewrite_method(
     rewriter.parents = {
         id(child): parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)
     }
-    body = []
-    for statement in tree.body:
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-            continue
-        body.append(rewriter.visit(statement))
+    body = [rewriter.visit(s) for s in tree.body if not is_docstring(s)]
     own = [a.arg for a in tree.args.args[1:]]
     if tree.args.defaults:
         raise CannotCompile(method, tree, "default arguments do not compile")
@@ -575,20 +563,8 @@ def functions_text(root: str, methods: list[Rewritten], args: list[str]) -> tupl
     return "\n".join(texts), ordered[root]
 
 
-EMIT_ARGS = [
-    "G_target",
-    "E_msg",
-    "E_agg",
-    "E_ch",
-    "E_list",
-    "E_lc",
-    "E_t",
-    "E_bt",
-    "E_bo",
-    "E_bn",
-    "E_bc",
-    "E_me",
-]
+_BUFFERS = ("msg", "agg", "ch", "list", "lc", "t", "bt", "bo", "bn", "bc", "me")
+EMIT_ARGS = ["G_target", *(f"E_{name}" for name in _BUFFERS)]
 DERIVED_ARGS = ["E_first", *EMIT_ARGS[:1], *EMIT_ARGS[2:]]
 MANY_ARGS = ["E_sx", "E_sh", "G_start[_i]"]
 ROW_ARGS = ["G_start", "G_stop", "G_target", "G_ids", "G_ghost_ids", "E_sx", "E_sh"]

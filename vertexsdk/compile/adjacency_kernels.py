@@ -44,15 +44,15 @@ def marked(marks: NDArray[np.uint8], bits: int = 255) -> NDArray[np.int32]:
 
 
 @njit
-def _fill(start, target, fill, out, inbound, n, m):  # type: ignore[no-untyped-def]
-    for u in range(n):
+def _fill(start, target, fill, out, inbound):  # type: ignore[no-untyped-def]
+    for u in range(start.shape[0] - 1):
         for e in range(start[u], start[u + 1]):
             s = target[e]
             out[fill[s]] = e
             fill[s] += 1
     for j in range(inbound.shape[0]):
         s = inbound[j]
-        out[fill[s]] = m + j
+        out[fill[s]] = target.shape[0] + j
         fill[s] += 1
 
 
@@ -60,18 +60,16 @@ def edge_index(
     start: NDArray[np.int64],
     target: NDArray[np.int32],
     in_start: NDArray[np.int64],
-    n: int,
-    m: int,
-    b: int,
     inbound: NDArray[np.int32],
 ) -> NDArray[Any]:
     """Return int32[m + b] (int64 beyond 2^31): row of slot s lists its in-edges by number.
 
     Edges ascend by source; inbound message j follows as m + j.
     """
-    out = np.empty(m + b, np.int32 if m + b < 2**31 else np.int64)
+    entries = len(target) + len(inbound)
+    out = np.empty(entries, np.int32 if entries < 2**31 else np.int64)
     fill: Any = _fill
-    fill(start, target, in_start[:-1].copy(), out, inbound, n, m)
+    fill(start, target, in_start[:-1].copy(), out, inbound)
     return out
 
 

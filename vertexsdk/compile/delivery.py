@@ -88,9 +88,13 @@ class Delivery:
 
     @property
     def in_index(self) -> Array:
-        """For each entry of the transposed adjacency, its place in the message array."""
+        """For each entry of the transposed adjacency, its place in the message array.
+
+        That of edge e is e, and that of inbound message j is m + j, unless one is kept per vertex.
+        """
         if self._in_index is None:
-            self._in_index = _transposed_edges(self.topology)
+            t = self.topology
+            self._in_index = edge_index(t.start, t.target, t.in_start, t.inbound)
             self._in_index.flags.writeable = False  # as in_source: kernels compile once
         return self._in_index
 
@@ -98,7 +102,9 @@ class Delivery:
         """Order rows by producer id; `producers` (int64) are the ids behind inbound ghosts."""
         t = self.topology
         uniform = self.shape == "uniform"
-        index = t.in_source.copy() if uniform else _transposed_edges(t)
+        index = (
+            t.in_source.copy() if uniform else edge_index(t.start, t.target, t.in_start, t.inbound)
+        )
         reorder: Any = order_rows
         reorder(t.in_start, t.in_source.copy(), index, t.ids, producers)
         index.flags.writeable = False
@@ -135,10 +141,11 @@ class Delivery:
         old = np.concatenate([p[1] for p in parts])
         degrees = self.degrees(senders)
 
+        t = self.topology
+
         def chunk(lo: int, hi: int, threads: int, me: int) -> None:
             self.module.push(
-                senders, lo, hi, old, self.topology.start, self.topology.stop,
-                self.topology.target,
+                senders, lo, hi, old, t.start, t.stop, t.target,
                 *self.arguments(msg, agg, threads, me),
             )  # fmt: skip
 
@@ -158,32 +165,17 @@ class Delivery:
         ends = np.cumsum(degrees)
         cuts = np.searchsorted(ends, np.arange(ROUND, edges + ROUND, ROUND), side="left") + 1
         cuts = np.unique(np.concatenate([[0], np.minimum(cuts, len(degrees)), [len(degrees)]]))
-        self._reserve(ROUND + int(degrees.max()) + 1)
+        capacity = ROUND + int(degrees.max()) + 1
+        if capacity > self._capacity:
+            self._capacity, self._large = capacity, self._buckets(threads, capacity)
         counts = self._large[3]
         for first in range(0, len(cuts) - 1, threads):
             mine = cuts[first : first + threads + 1]
             counts[...] = 0
-            run_all(
-                [
-                    partial(chunk, int(lo), int(hi), threads, k)
-                    for k, (lo, hi) in enumerate(zip(mine[:-1], mine[1:], strict=True))
-                ]
-            )
-            run_all(
-                [
-                    partial(
-                        self.module.apply_buckets,
-                        r,
-                        threads,
-                        agg,
-                        self.ch,
-                        self.list,
-                        self.counts,
-                        *self._large,
-                    )
-                    for r in range(threads)
-                ]
-            )
+            bounds = enumerate(itertools.pairwise(mine.tolist()))
+            run_all([partial(chunk, lo, hi, threads, k) for k, (lo, hi) in bounds])
+            given = (threads, agg, self.ch, self.list, self.counts, *self._large)
+            run_all([partial(self.module.apply_buckets, r, *given) for r in range(threads)])
 
     def pull(self, msg: Array, agg: Array) -> None:
         """Recompute every slot's aggregate, or have `settle` do it."""
@@ -200,22 +192,22 @@ class Delivery:
             self.pulled = False
 
     def _pull(self, msg: Array, agg: Array) -> None:
+        cuts = self.topology.in_cuts(self._parts)
+        self._read_rows(self.module.pull, cuts, msg, agg, self.algebra.identity)
+        self.due = False
+
+    @property
+    def _parts(self) -> int:
+        """Into how many parts a pull divides the slots."""
+        return self.threads * PARTS if len(self.topology.in_source) > PARALLEL else 1
+
+    def _read_rows(self, kernel: Any, cuts: Array, msg: Array, agg: Array, *rest: Any) -> None:
+        """Run a kernel of a pull on the slots between cuts."""
         t = self.topology
-        slots = t.n + t.ghosts
-        cuts = t.in_cuts(self.threads * PARTS if len(t.in_source) > PARALLEL else 1)
-        spread(
-            [
-                partial(
-                    self.module.pull,
-                    int(lo), int(hi), t.in_start, t.in_stop, self.in_index, msg, agg, self.ch,
-                    self.algebra.identity,
-                )
-                for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)
-            ],
-            self.threads,
-        )  # fmt: skip
-        assert cuts[-1] == slots
-        self.pulled, self.due = True, False
+        given = (t.in_start, t.in_stop, self.in_index, msg, agg, self.ch, *rest)
+        calls = [partial(kernel, lo, hi, *given) for lo, hi in itertools.pairwise(cuts.tolist())]
+        spread(calls, self.threads)
+        self.pulled = True
 
     def _pull_better(self, parts: Sequence[tuple[Array, Array]], msg: Array, agg: Array) -> bool:
         """Pull what got better by changed messages, see `push`; False: not all of them did.
@@ -251,21 +243,8 @@ class Delivery:
 
         `rest` has the best changed message of the producers from each block of 2^shift on.
         """
-        t = self.topology
-        slots = t.n + t.ghosts
-        parallel = len(t.in_source) > PARALLEL
-        cuts = np.linspace(0, slots, (self.threads * PARTS if parallel else 1) + 1).astype(int)
-        spread(
-            [
-                partial(
-                    self.module.pull_better,
-                    lo, hi, t.in_start, t.in_stop, self.in_index, msg, agg, self.ch, rest, shift,
-                )
-                for lo, hi in itertools.pairwise(cuts.tolist())
-            ],
-            self.threads,
-        )  # fmt: skip
-        self.pulled = True
+        cuts = np.linspace(0, len(self.ch), self._parts + 1).astype(int)
+        self._read_rows(self.module.pull_better, cuts, msg, agg, rest, shift)
 
     def finish(self, msg: Array, agg: Array) -> Array:
         """Return the slots (int32, ascending) whose aggregate changed since the last call."""
@@ -276,9 +255,10 @@ class Delivery:
             changed = marked(self.ch)
             self.ch[...] = 0
         else:
+            starts = [-(-r * slots // self.threads) for r in range(self.threads)]  # of regions
             regions = [
                 self.list[first : first + int(count)]
-                for first, count in zip(self._regions(), self.counts, strict=True)
+                for first, count in zip([*starts, slots], self.counts, strict=True)
                 if count
             ]
             count = sum(len(r) for r in regions)
@@ -309,14 +289,9 @@ class Delivery:
         if self.derived is not None:
             self.derived(slots)
             return
+        t = self.topology
         self.module.repair(
-            slots,
-            self.topology.in_start,
-            self.topology.in_stop,
-            self.in_index,
-            msg,
-            agg,
-            self.algebra.identity,
+            slots, t.in_start, t.in_stop, self.in_index, msg, agg, self.algebra.identity
         )
 
     def mark(self, slots: Array) -> None:
@@ -346,15 +321,6 @@ class Delivery:
             index, values, offset, self.base, t.inbound, msg, agg, self.ch, self.list, self.counts
         )
 
-    def _regions(self) -> list[int]:
-        slots, threads = len(self.ch), self.threads
-        return [*((r * slots + threads - 1) // threads for r in range(threads)), slots]
-
-    def _reserve(self, capacity: int) -> None:
-        if capacity > self._capacity:
-            self._capacity = capacity
-            self._large = self._buckets(self.threads, capacity)
-
     def _buckets(self, threads: int, capacity: int) -> tuple[Array, Array, Array, Array]:
         algebra = self.algebra
         shape: tuple[int, ...] = (threads, threads, capacity)
@@ -365,9 +331,3 @@ class Delivery:
             np.empty(values, algebra.dtype),
             np.zeros((threads, max(threads, LINE)), np.int64),
         )
-
-
-def _transposed_edges(t: Topology) -> Array:
-    """Like `in_source`, but naming the edge instead of its source; inbound j is m + j."""
-    result: Array = edge_index(t.start, t.target, t.in_start, t.n, t.m, len(t.inbound), t.inbound)
-    return result

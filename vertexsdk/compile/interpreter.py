@@ -19,11 +19,9 @@ from vertexsdk.compile._arithmetic import interpreted_class
 from vertexsdk.compile._intrinsics import random_key, random_step, random_unit
 from vertexsdk.compile._method_kernels import BLOCK
 from vertexsdk.compile._python_values import (
-    as_array,
     equal,
-    messages_array,
     read_column,
-    write_column,
+    to_array,
 )
 from vertexsdk.compile.adjacency_kernels import entries_of
 from vertexsdk.compile.delivery import Delivery, filled
@@ -219,7 +217,9 @@ class InterpretedMethods(Methods):
                 append(space[name])
         self._take(holders, scope.into)
         for name, f in self.spec.states.items():
-            write_column(columns[name], todo, new[name], f, self.names, self.spec)
+            kind = f"{f.type.__name__}{'' if f.size is None else f'[{f.size}]'}"
+            complaint = f"field {name} is {kind}, it was set to"
+            columns[name][todo] = to_array(new[name], f, self.names, self.spec, complaint)
         return {name: (old[name], new[name]) for name in old}
 
     def _take(self, holders: dict[str, Aggregator], into: dict[str, Any]) -> None:
@@ -289,7 +289,7 @@ class InterpretedMethods(Methods):
                 changed |= _unequal(old, new)
                 continue
             now = states[name][todo]
-            then = tracked[name][todo] if tolerance > 0 else as_array(old, f, self.names)
+            then = tracked[name][todo] if tolerance > 0 else to_array(old, f, self.names, self.spec)
             if f.dtype.kind == "f":
                 with np.errstate(invalid="ignore"):
                     gap = now - then
@@ -333,7 +333,7 @@ class InterpretedMethods(Methods):
         if self.plan.tolerance > 0:
             self._track(v, todo)
         where = np.array(cursor.edges, np.int64)
-        values = messages_array(cursor.values, algebra, self.names, self.spec)
+        values = self._messages(cursor)
         if not cursor.uniform:
             edges = delivery.edges_of(todo)
             dense = delivery.dense(edges)
@@ -354,6 +354,10 @@ class InterpretedMethods(Methods):
         old = old[changed]
         v.msg[senders] = values[changed]
         return delivery.push([(senders, old)], v.msg, v.agg)
+
+    def _messages(self, cursor: Cursor) -> Array:
+        complaint = f"messages are {self.algebra}, scatter sent"
+        return to_array(cursor.values, self.algebra, self.names, self.spec, complaint)
 
     def _track(self, v: VertexArrays, todo: Array) -> None:
         """Note the state of vertices that scatter."""
@@ -396,7 +400,7 @@ class InterpretedMethods(Methods):
         everyone = np.arange(len(places), dtype=np.int32)
         self._visit("scatter", scope, everyone, cursor, lambda k, i: self.vertex.scatter(1))
         sent = filled(len(sources), self.algebra)
-        sent[cursor.edges] = messages_array(cursor.values, self.algebra, self.names, self.spec)
+        sent[cursor.edges] = self._messages(cursor)
         messages = filled(len(sources), self.algebra)
         messages[order] = sent
         return messages

@@ -1,4 +1,4 @@
-"""The kernels that this process has compiled, so that later runs need not generate them again.
+"""Whether a program runs compiled, why it does not, and the kernels that were compiled already.
 
 The text of a class's kernels follows from the class, from a few choices of the plan, and from the
 values of the global names in its methods, which may have changed by the next run. The key of the
@@ -8,22 +8,32 @@ cache has them all.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numba import typeof
 
-from vertexsdk.compile._compile_program import Compiled, compile_program
-from vertexsdk.compile._method_kernels import KernelText
-from vertexsdk.compile.plan import Plan
+from vertexsdk.compile._diagnostics import failure_text
+from vertexsdk.compile._method_kernels import KernelText, kernel_text
+from vertexsdk.compile._rewrite import CannotCompile
+from vertexsdk.compile.plan import Plan, shape_of
+from vertexsdk.errors import ProgramError, VertexError
+from vertexsdk.program.algebra import dtype_of
 from vertexsdk.program.program import ClassSpec, compiled_params
+
+Compiled = bool | Literal["require"]
 
 _MOST = 64
 _Known = tuple[str, tuple[KernelText | None, ...], list[Any]]
 _known: dict[Hashable, _Known] = {}  # the list keeps alive what a key has the id of
+
+
+class InterpretedWarning(UserWarning):
+    """A program runs interpreted; the text names the line and the reason."""
 
 
 def compiled_plan(
@@ -33,28 +43,97 @@ def compiled_plan(
     say: Callable[[str], None],
     precompile: Callable[[Plan], None],
 ) -> Plan:
-    """Return a plan with its kernels, from the cache where an equal plan was compiled before.
+    """Return a plan with its kernels, or without where a class is to be interpreted.
 
-    Arguments and errors are those of `compile_program`.
+    They come from the cache where an equal plan was compiled before.
+
+    Args:
+        plan: of a program whose methods are to be compiled.
+        compiled: False interprets; "require" refuses what does not compile.
+        strings: whether vertex ids are strings.
+        say: told what goes on, for a progress bar.
+        precompile: compiles every kernel of a plan; what it raises says what does not compile.
+
+    Raises:
+        ProgramError: `compiled` is "require" and something does not compile.
     """
+    if not compiled:
+        return plan
     alive: list[Any] = [plan.program.classes]
     key = (
         *(id(spec) for spec in plan.program.classes), plan.program.mixed,
         plan.shape, plan.tolerance > 0, plan.threads, len(plan.topologies), plan.each,
-        strings, bool(compiled),
+        strings,
         *(str(typeof(x)) for s in plan.program.classes
           for x in compiled_params(s, plan.params).values()),
         *(part for spec in plan.program.classes for part in _environment(spec, alive)),
     )  # fmt: skip
-    cached = _known.get(key)
-    if cached is None:
-        compiled_now = compile_program(plan, compiled, strings, say, precompile)
-        if compiled_now.kernels and all(kernel is not None for kernel in compiled_now.kernels):
-            if len(_known) >= _MOST:
-                _known.clear()
-            _known[key] = (compiled_now.shape, compiled_now.kernels, alive)
-        return compiled_now
-    return replace(plan, shape=cached[0], kernels=cached[1])
+    if key not in _known:
+        reason, native = _compile(plan, strings, say, precompile)
+        if native is None:
+            if compiled == "require":
+                raise ProgramError(f'{reason}; compiled="require" forbids to interpret it')
+            text = f"{reason}; this program runs interpreted"
+            warnings.warn(text, InterpretedWarning, stacklevel=5)
+            return replace(plan, kernels=tuple(None for _ in plan.program.classes))
+        if len(_known) >= _MOST:
+            _known.clear()
+        _known[key] = (native.shape, native.kernels, alive)
+    shape, kernels, _ = _known[key]
+    return replace(plan, shape=shape, kernels=kernels)
+
+
+def _compile(
+    plan: Plan, strings: bool, say: Callable[[str], None], precompile: Callable[[Plan], None]
+) -> tuple[str, Plan | None]:
+    """Return why a plan does not compile, or the plan with its kernels."""
+    reason, texts = "", tuple[KernelText, ...]()
+    for light in (True, False):
+        try:
+            if plan.program.algebra is None:
+                raise CannotCompile.in_class(
+                    plan.program.classes[0],
+                    "programs without messages = ... (events level) are interpreted",
+                )
+            if plan.program.mixed:
+                raise CannotCompile.in_class(
+                    plan.program.classes[0],
+                    "the classes of this program gather different kinds of message",
+                )
+            native = replace(plan, shape=shape_of(plan.program.classes, native=True))
+            texts = tuple(_text(spec, native, strings, light) for spec in plan.program.classes)
+            native = replace(native, kernels=texts)
+            say("compiling")
+            precompile(native)
+            return "", native
+        except CannotCompile as error:
+            reason = str(error)
+            break
+        except VertexError:
+            raise
+        except Exception as error:  # Numba raises anything; without counting: "NRT required"
+            reason = failure_text(error, texts, plan.program.classes)
+    return reason, None
+
+
+def _text(spec: ClassSpec, plan: Plan, strings: bool, light: bool) -> KernelText:
+    algebra = spec.algebra
+    if spec.facts.source_missing:
+        raise CannotCompile.in_class(spec, spec.facts.source_missing)
+    if algebra is not None and algebra.dtype == object:
+        raise CannotCompile.in_class(spec, f"messages are {algebra}, no numbers", "messages")
+    for name, f in spec.states.items():
+        if dtype_of(f.type) == object:
+            raise CannotCompile.in_class(
+                spec, f"field {name} is no number ({f.type.__name__})", name
+            )
+    for name, a in spec.aggregators.items():
+        if a.dtype == object or a.size is not None:
+            raise CannotCompile.in_class(spec, f"aggregator {name} is no number", name)
+    return kernel_text(
+        spec, params=compiled_params(spec, plan.params).keys(), shape=plan.shape, strings=strings,
+        tolerance=plan.tolerance > 0, light=light,
+    )  # fmt: skip
 
 
 def _environment(spec: ClassSpec, alive: list[Any]) -> Iterator[Hashable]:

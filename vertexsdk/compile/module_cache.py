@@ -23,19 +23,14 @@ from types import ModuleType
 import numba
 
 from vertexsdk.arrays.private_files import NotPrivateError, make_private, open_file
-from vertexsdk.compile import _arithmetic as arithmetic
-from vertexsdk.compile import _delivery_kernels as delivery_kernels
-from vertexsdk.compile import _intrinsics as intrinsics
-from vertexsdk.compile import _method_kernels as method_kernels
-from vertexsdk.compile import _rewrite as rewrite
+from vertexsdk.compile import _arithmetic, _delivery_kernels, _intrinsics, _method_kernels, _rewrite
 
 
 def _engine_digest() -> str:
     digest = hashlib.sha256(numba.__version__.encode())
-    for module in (arithmetic, delivery_kernels, method_kernels, rewrite, intrinsics):
+    for module in (_arithmetic, _delivery_kernels, _method_kernels, _rewrite, _intrinsics):
         loader = getattr(module, "__loader__", None)
-        name = module.__name__
-        source = loader.get_source(name) if loader is not None else ""
+        source = loader.get_source(module.__name__) if loader is not None else ""
         digest.update((source or "").encode())
     return digest.hexdigest()
 
@@ -100,16 +95,3 @@ def _has_text(path: Path, source: str) -> bool:
             return file.read() == source
     except (OSError, UnicodeDecodeError, NotPrivateError):
         return False
-
-
-def load_python(source: str, bound: dict[str, object]) -> ModuleType:
-    """Return a module that runs a text as plain Python.
-
-    Args:
-        source: of the module.
-        bound: its globals before the text is run.
-    """
-    module = ModuleType("vertexsdk_kernels_python")
-    vars(module).update(bound)
-    exec(compile(source, "<vertexsdk delivery>", "exec"), vars(module))
-    return module

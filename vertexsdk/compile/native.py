@@ -42,6 +42,22 @@ def _nothing(dtype: str) -> Array:
 NO_BOOLS = _nothing("bool")
 
 
+def _visited(
+    visit: Callable[[int, int, int], tuple[int, int]], log: MutationLog, lo: int, hi: int
+) -> int:
+    """Have a kernel visit lo..hi, growing the log where it stops; return where its output ends.
+
+    `visit(lo, hi, put)` writes from `put` on, and returns how much, and the vertex it stopped at.
+    """
+    put = lo
+    while lo < hi:
+        count, lo = visit(lo, hi, put)
+        put += count
+        if lo < hi:
+            log.grow()
+    return put
+
+
 class NativeMethods(Methods):
     """See `Methods`; `text` has the kernels of the class."""
 
@@ -123,14 +139,11 @@ class NativeMethods(Methods):
         self._step = random_step("init", 0)
         blocks = self._partial(len(todo))
 
-        def part(lo: int, hi: int) -> None:
-            while lo < hi:
-                arguments = self._arguments(scope.v, scope.read, blocks, scope.log)
-                lo = self.module.init(todo, lo, hi, *arguments)
-                if lo < hi:
-                    scope.log.grow()
+        def visit(lo: int, hi: int, put: int) -> tuple[int, int]:
+            arguments = self._arguments(scope.v, scope.read, blocks, scope.log)
+            return 0, self.module.init(todo, lo, hi, *arguments)
 
-        self._in_parts(len(todo), part)
+        self._in_parts(len(todo), partial(_visited, visit, scope.log))
         self._reduce(blocks, scope.into)
 
     def gather(self, scope: Scope, todo: Array) -> Array:
@@ -145,7 +158,6 @@ class NativeMethods(Methods):
             largest = int((v.topology.in_stop[todo] - v.topology.in_start[todo]).max())
 
         def part(lo: int, hi: int) -> Array:
-            put = first = lo
             source: tuple[Any, ...] = (v.agg,)
             if self.spec.latest:
                 scratch = np.empty(largest, self.algebra.dtype)
@@ -153,15 +165,14 @@ class NativeMethods(Methods):
                     v.msg, v.topology.in_start, v.topology.in_stop, delivery.in_index,
                     self.algebra.identity, scratch,
                 )  # fmt: skip
-            while lo < hi:
-                count, lo = self.module.gather(
+
+            def visit(lo: int, hi: int, put: int) -> Any:
+                return self.module.gather(
                     todo, lo, hi, put, iteration, self.plan.tolerance, out, *tracked, *source,
                     *self._arguments(v, scope.read, blocks, scope.log),
                 )  # fmt: skip
-                put += count
-                if lo < hi:
-                    scope.log.grow()
-            return out[first:put]
+
+            return out[lo : _visited(visit, scope.log, lo, hi)]
 
         parts = self._in_parts(len(todo), part)
         self._reduce(blocks, scope.into)
@@ -187,14 +198,15 @@ class NativeMethods(Methods):
 
         def chunk(lo: int, hi: int, threads: int, me: int) -> None:
             scratch_row = self._message_scratch(largest)
-            while lo < hi:
-                _, lo = self.module.scatter(
+
+            def visit(lo: int, hi: int, put: int) -> Any:
+                return self.module.scatter(
                     todo, lo, hi, 0, iteration, nothing, scratch_row[0], *tracked,
                     *self._arguments(v, scope.read, blocks, scope.log), *scratch_row,
                     *delivery.arguments(v.msg, v.agg, 0 if dense else threads, me),
                 )  # fmt: skip
-                if lo < hi:
-                    scope.log.grow()
+
+            _visited(visit, scope.log, lo, hi)
 
         if dense:
             self._in_parts(len(todo), lambda lo, hi: chunk(lo, hi, 0, 0))
@@ -225,18 +237,17 @@ class NativeMethods(Methods):
         tracked = self._tracked(v)
 
         def part(lo: int, hi: int) -> tuple[Array, Array]:
-            put = first = lo
             scratch_row = self._message_scratch(0)
-            while lo < hi:
-                count, lo = self.module.scatter(
+
+            def visit(lo: int, hi: int, put: int) -> Any:
+                return self.module.scatter(
                     todo, lo, hi, put, scope.iteration, out, old, *tracked,
                     *self._arguments(v, scope.read, blocks, scope.log), *scratch_row,
                     *delivery.arguments(v.msg, v.agg, 1, 0),
                 )  # fmt: skip
-                put += count
-                if lo < hi:
-                    scope.log.grow()
-            return out[first:put], old[first:put]
+
+            end = _visited(visit, scope.log, lo, hi)
+            return out[lo:end], old[lo:end]
 
         parts = self._in_parts(len(todo), part)
         self._reduce(blocks, scope.into)

@@ -14,7 +14,7 @@ from vertexsdk.compile._arithmetic import interpreted_code
 from vertexsdk.compile._delivery_kernels import deliver_source
 from vertexsdk.compile._method_kernels import KernelText
 from vertexsdk.compile._rewrite import CannotCompile
-from vertexsdk.compile.module_cache import load_module, load_python
+from vertexsdk.compile.module_cache import load_module
 from vertexsdk.errors import InputError
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.program import ClassSpec, Program
@@ -147,7 +147,10 @@ def delivery_module(algebra: Algebra) -> ModuleType:
             pass
     from vertexsdk.compile._python_values import equal
 
-    bound: dict[str, object] = {"_equal": equal, "_jit": _no_jit, "_combine": algebra.combine}
-    if algebra.inverse is not None:
-        bound["_inverse"] = algebra.inverse
-    return load_python(deliver_source(algebra, python=True), bound)
+    module = ModuleType("vertexsdk_kernels_python")
+    bound = {"_equal": equal, "_jit": _no_jit}
+    vars(module).update(bound, _combine=algebra.combine, _inverse=algebra.inverse)
+    exec(
+        compile(deliver_source(algebra, python=True), "<vertexsdk delivery>", "exec"), vars(module)
+    )
+    return module

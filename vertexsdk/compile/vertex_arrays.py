@@ -5,7 +5,7 @@ A version is immutable once saved: a hop loads version v, works on copies, and s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.compile.delivery import filled, message_count
+from vertexsdk.compile.plan import Plan
 from vertexsdk.graph.topology import Topology
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.fields import StateField
-from vertexsdk.program.program import Program
 
 Array = NDArray[Any]
-Fill = Callable[[Mapping[str, NDArray[Any]], NDArray[np.int64]], None]
 
 
 _ARRAYS = ("msg", "agg", "pending", "created", "moved", "producers", "gathered", "level")
@@ -52,30 +51,22 @@ class VertexArrays:
     level: Array | None = None  # int32: where values are trimmed, when each last changed
 
     @classmethod
-    def fresh(
-        cls,
-        topology: Topology,
-        program: Program,
-        shape: str,
-        tracked: bool,
-        fill: Fill | None = None,
-    ) -> VertexArrays:
+    def fresh(cls, topology: Topology, plan: Plan) -> VertexArrays:
         """Return the arrays of a loop that has not started.
 
-        Fields are at their defaults, where `fill` does not give them vertex attributes.
+        Fields are at their defaults, where the plan has no vertex attributes for them.
         """
-        states = {name: default_column(topology.n, f) for name, f in program.states().items()}
-        if fill is not None:
-            fill(states, topology.ids)
-        algebra = program.algebra
+        states = {name: default_column(topology.n, f) for name, f in plan.program.states().items()}
+        plan.fill(states, topology.ids)
+        algebra = plan.program.algebra
         if algebra is None:
             msg = agg = np.empty(0, object)
         else:
-            base = message_count(topology, shape)
+            base = message_count(topology, plan.shape)
             msg = filled(base + len(topology.inbound), algebra)
             slots = 0 if algebra.kind == "latest" else topology.n + topology.ghosts
             agg = filled(slots, algebra)
-        last_scattered = {k: v.copy() for k, v in states.items()} if tracked else {}
+        last_scattered = {k: v.copy() for k, v in states.items()} if plan.tracked else {}
         return cls(
             topology, states, msg, agg, np.arange(topology.n, dtype=np.int32), last_scattered
         )

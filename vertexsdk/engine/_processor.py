@@ -55,7 +55,7 @@ class Processor:
         self.names = names or names_of(plan)
         self.methods = methods_of(plan, num_vertices, self.names)
         self.delivery = self._delivery(topology)
-        self.v = VertexArrays.fresh(topology, plan.program, plan.shape, plan.tracked, plan.fill)
+        self.v = VertexArrays.fresh(topology, plan)
         if plan.each:
             self.v.producers = np.zeros(len(topology.inbound), np.int64)
         if plan.compares:

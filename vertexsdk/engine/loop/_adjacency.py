@@ -99,7 +99,7 @@ class Adjacency:
                 self.into.create(np.diff(t.in_start), kind, width)
                 values = none
                 if t.value is not None:
-                    index = edge_index(t.start, t.target, t.in_start, t.n, t.m, 0, t.inbound)
+                    index = edge_index(t.start, t.target, t.in_start, t.inbound)
                     values = t.value[index]
                 self._fill(self.into, t.in_start, t.in_source, values)
         self.arena.meta["entries"] = self.out.entries()

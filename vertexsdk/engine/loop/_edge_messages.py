@@ -78,8 +78,8 @@ class EdgeMessages:
             return self.methods.support(v, todo, gone, want)
         out = np.empty(len(todo), v.agg.dtype)
         d.module.support(
-            todo, t.in_start, t.in_stop, t.in_source, t.in_source, v.msg, v.level, gone, want,
-            d.algebra.identity, out,
+            todo, t.in_start, t.in_stop, t.in_source, v.level, gone, want, d.algebra.identity, out,
+            t.start, t.stop, t.target, v.msg,
         )  # fmt: skip
         return out
 
@@ -90,5 +90,5 @@ class EdgeMessages:
             return self.methods.dependants(v, vertices, seen, mark)
         out = np.empty(len(mark), np.int32)
         return out[
-            : d.module.dependants(vertices, t.start, t.stop, t.target, v.msg, seen, mark, out)
+            : d.module.dependants(vertices, seen, mark, out, t.start, t.stop, t.target, v.msg)
         ]
