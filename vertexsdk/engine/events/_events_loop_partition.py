@@ -242,7 +242,7 @@ class EventsLoopPartition:
     def new_names(self) -> list[str]:
         """See `LoopPartition`: those which messages brought."""
         new, self.part.born = self.part.born, []
-        return new
+        return [] if self._names is None else new
 
     def checkpoint(self, store: Store) -> list[SegmentRef]:
         """See `LoopPartition`; the vertices are in a segment of group "nodes"."""
