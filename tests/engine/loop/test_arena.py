@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -83,6 +85,26 @@ def test_a_fork_costs_the_pages_that_change() -> None:
     assert arena._columns["x"].memory is memory
     assert private(arena, again) == 0
     assert again["x"][[5, 6, 9, 1 << 19]].tolist() == [7, 6, 9, 7]
+
+
+def test_arrays_have_the_descriptors_that_they_need() -> None:
+    script = """
+import resource
+import numpy as np
+from vertexsdk.engine.loop._arena import Arena
+
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, min(hard, 400)))
+arenas = []
+try:
+    while True:
+        arenas.append(Arena())
+        arenas[-1].put("x", np.arange(3))
+except Exception as error:
+    print(len(arenas) > 64, type(error).__name__, error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.startswith("True RunError this process has 400 open files, which is its")
 
 
 def test_branches_of_branches_and_what_is_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,16 +8,22 @@ few calls for each array, and what either side changes costs the pages that it c
 from __future__ import annotations
 
 import copy
+import errno
 import mmap
 import os
+import sys
 import tempfile
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from vertexsdk.errors import RunError
+
 Array = NDArray[Any]
+_T = TypeVar("_T")
 _PAGE = mmap.PAGESIZE
 # In /proc/self/pagemap: a page is in memory, is in swap, belongs to a file that is mapped.
 _PRESENT, _SWAPPED, _OF_FILE = (np.uint64(1) << np.uint64(bit) for bit in (63, 62, 61))
@@ -93,11 +99,7 @@ class _Memory:
     """Memory that arrays map, each as its own or all copy-on-write."""
 
     def __init__(self) -> None:
-        if hasattr(os, "memfd_create"):
-            self.descriptor = os.memfd_create("vertexsdk")
-        else:
-            with tempfile.TemporaryFile() as file:
-                self.descriptor = os.dup(file.fileno())
+        self.descriptor = _with_descriptors(_new_file)
         self.columns: weakref.WeakSet[_Column] = weakref.WeakSet()
 
     def __del__(self) -> None:
@@ -132,7 +134,12 @@ class _Column:
         self.memory = memory
         memory.columns.add(self)
         access = mmap.ACCESS_COPY if self._private else mmap.ACCESS_WRITE
-        mapping = mmap.mmap(memory.descriptor, room * self.dtype.itemsize, access=access)
+        size, more = room * self.dtype.itemsize, dict[str, Any]()
+        if sys.version_info >= (3, 13):
+            more["trackfd"] = False
+        mapping = _with_descriptors(
+            lambda: mmap.mmap(memory.descriptor, size, access=access, **more)
+        )
         self.array: Array = np.frombuffer(mapping, self.dtype, room)
 
     def reserve(self, room: int) -> None:
@@ -174,6 +181,37 @@ class _Column:
             memory.write(before.data.cast("B"), 0)
         self.memory.columns.discard(self)
         self._use(memory, room)
+
+
+def _new_file() -> int:
+    """Return the descriptor of a file without a name: in memory on Linux, else on disk."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("vertexsdk")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def _with_descriptors(call: Callable[[], _T]) -> _T:
+    """Call what takes a descriptor; where this process has too many, have it allowed more.
+
+    Raises:
+        RunError: it has as many as it may have.
+    """
+    try:
+        return call()
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        import resource  # of Unix, as this error is
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft == hard:
+            raise RunError(
+                f"this process has {soft:,} open files, which is its limit: close main loops and "
+                "branches, or raise the limit (ulimit -n)"
+            ) from None
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return call()
 
 
 def _private_pages(array: Array) -> NDArray[np.int64] | None:
