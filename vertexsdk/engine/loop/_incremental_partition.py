@@ -71,6 +71,7 @@ class IncrementalPartition(ArenaPartition):
         super()._place(arena)
         self.mirrors, self.alone = self.graph.mirrors, self.graph.alone
         self.adjacency, self.index = self.graph.adjacency, self.graph.index
+        self.__dict__.pop("methods", None)  # those of a fork are its own
 
     def enter(self, plan: Plan) -> None:
         """See `LoopPartition`."""
@@ -176,12 +177,12 @@ class IncrementalPartition(ArenaPartition):
             else DeltaLayers(*meta["layers"]).add(len(rows), self.graph.vertices)
         )
         whole = layers is None
+        dirty[rows] = 0
         if whole:
             rows = self.graph.in_order()
         else:
             rows = rows[np.argsort(a["ids"][rows])]
         meta |= {"whole": False, "layers": layers or DeltaLayers()}
-        dirty[...] = 0
         columns = {"id": a["ids"][rows], **{n: x[rows] for n, x in self.v.states.items()}}
         if "name.code" in a:
             columns |= dict(zip(NAME_COLUMNS, self.graph.names.packed(columns["id"]), strict=True))
