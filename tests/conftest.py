@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +49,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests of those files first, in that order."""
     order = {HERE / name: k for k, name in enumerate(FIRST)}
     items.sort(key=lambda item: order.get(item.path, len(FIRST)))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of the simulator."""
+    parser.addoption(
+        "--simulate", type=int, metavar="SEED",
+        help="run tests without Spark under the simulator, see tests/support/simulator.py",
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _simulated(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With `--simulate`, run the test under the simulator; its seed is that and the test's name."""
+    seed = request.config.getoption("simulate")
+    if seed is None or "spark" in request.fixturenames:
+        yield
+        return
+    from tests.support.simulator import Simulator
+
+    number = zlib.crc32(f"{seed} {request.node.nodeid}".encode())
+    print(f"simulator {number}")
+    with Simulator(number).installed():
+        yield
 
 
 @pytest.fixture(scope="session")

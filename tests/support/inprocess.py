@@ -1,6 +1,7 @@
 """A program run by the engine's own tasks in this process, without Spark: for many small runs.
 
-Topologies are built here from rows in plain Python; hops are calls, one partition after the other.
+Topologies are built here from rows in plain Python; hops are calls, one partition after the other,
+or those of the simulator where one is installed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tests.support.adjacency import Edge, adjacency
+from tests.support.simulator import simulated_exchange
 from vertexsdk.arrays import shared_memory
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shape_of, shippable
@@ -243,18 +245,26 @@ class InProcess:
         total = master.total([])
         inbox: list[list[tuple[int, bytes]]] = [[] for _ in range(partitions)]
         version = 0
+        several = order.bound > 1 and partitions > 1
+        exchange = None if several or forget else simulated_exchange(partitions, hop)
         while master.reason is None:
             command = RunCommand(
                 version, master.iteration, dict(master.aggregates), vertices, None, 1.0
             )
-            reports = self._hop(hop, command, inbox, forget)
+            if exchange is None:
+                reports = self._hop(hop, command, inbox, forget)
+            else:
+                reports = [pickle.loads(block) for block in exchange.hop(command)]
+                for report in reports:
+                    if report.failure is not None:
+                        raise report.failure
             for k in range(len(reports[0].history)):
                 step = master.total(report.history[k] for report in reports)
                 master.advance(step)
                 total.add(step, self.program.aggregators)
             version = reports[0].version
             vertices = sum(report.vertices for report in reports)
-            if order.bound > 1 and partitions > 1 and master.reason is None:
+            if several and master.reason is None:
                 return self._asynchronous(plan, hop, master, inbox, total, order, forget)
         return self._state(plan, partitions, version), total, master.iteration - 1
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from tests.support.adjacency import adjacency
 from tests.support.inprocess import InProcess
+from tests.support.simulator import exchange_in_process
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.raw_columns import encode_bytes
 from vertexsdk.compile.kernel_cache import compiled_plan
@@ -28,7 +29,6 @@ from vertexsdk.engine.loop._loop_task import LoopTask
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_init
 from vertexsdk.program.program import Program
-from vertexsdk.transport.inprocess import InProcessExchange
 
 __all__ = ["LiveInProcess"]
 
@@ -94,7 +94,7 @@ class LiveInProcess:
 
     def job(self, **orders: Any) -> LoopReport:
         """Run one task; see `LoopCommand`."""
-        exchange = InProcessExchange(self.partitions, self.task)
+        exchange = exchange_in_process(self.partitions, self.task)
         told = exchange.hop(LoopCommand(self.version, **orders))
         report = LoopReport.total([pickle.loads(block) for block in told])
         assert report.lost is None, report.lost
@@ -114,7 +114,7 @@ class LiveInProcess:
 
     def answer(self, iterations: int | None = None) -> dict[int, dict[str, Any]]:
         """Iterate, to the end or so often; return the state by vertex."""
-        self.job(iterate=True, iterations=iterations, seconds=20.0)
+        self.job(iterate=True, iterations=iterations, seconds=1e9)
         answer = {}
         for p in range(self.partitions):
             live: Any = loop_task._partitions[self.key, p][1]

@@ -5,7 +5,9 @@ processes, and says when each commit was acknowledged. After every kill the stor
 version that was acknowledged, and each version that is there must be whole. With `--runs` the
 driver is that of a real run on Spark: see `soak_runs`. `./dev soak stream` kills drivers that take
 in changes: see `soak_stream`; with `--runs` they are on Spark. `./dev soak protocol` kills nothing:
-it makes random runs of the protocol of bounded asynchrony; see `protocol_simulator`.
+it makes random runs of the protocol of bounded asynchrony; see `protocol_simulator`. `./dev soak
+simulate` makes runs and main loops of which processors, connections and messages are lost in one
+process; see `simulated_histories`.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import numpy as np
 
 from tests.support.protocol_simulator import soak_protocol
 from tests.support.servers import PostgresServer, RedisServer
+from tests.support.simulated_histories import soak_simulated
 from tests.support.soak_runs import opened, soak_runs
 from tests.support.soak_stream import soak_stream
 from vertexsdk.state import Store, open_store
@@ -41,9 +44,10 @@ _KEPT = 50
 def main(arguments: list[str] | None = None) -> int:
     """Soak each backend; exit status 1 if a commit was lost or a wrong version read."""
     parser = argparse.ArgumentParser(prog="soak", description=__doc__)
-    parser.add_argument("what", choices=["state", "stream", "protocol"])
+    parser.add_argument("what", choices=["state", "stream", "protocol", "simulate"])
     parser.add_argument("--kills", type=int, default=200, help="of each backend; default 200")
     parser.add_argument("--worlds", type=int, default=20_000, help="of the protocol; default 20000")
+    parser.add_argument("--histories", type=int, default=1000, help="simulated; default 1000")
     parser.add_argument("--backends", default="lmdb,redis,postgres", help="default: all but memory")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--runs", action="store_true", help="kill during real runs on Spark")
@@ -52,6 +56,9 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"seed {options.seed}")
     if options.what == "protocol":
         print(soak_protocol(options.worlds, random.Random(options.seed)), flush=True)
+        return 0
+    if options.what == "simulate":
+        print(soak_simulated(options.histories, options.seed), flush=True)
         return 0
     for name in options.backends.split(","):
         with _started(name) as (url, server):

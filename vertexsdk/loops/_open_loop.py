@@ -13,18 +13,18 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.json_values import to_scalars
-from vertexsdk.engine.batch_run import refuse_other_hosts
+from vertexsdk.engine.batch_run import TRIES, refuse_other_hosts
 from vertexsdk.engine.engine import Command, Setting
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.make_engine import engine_for
 from vertexsdk.engine.run_options import RunOptions
-from vertexsdk.errors import InputError, StateError
+from vertexsdk.errors import InputError, LostError, StateError, first_line
 from vertexsdk.graph.checkpoint import put_vertices, stored_graph
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._change_log import ChangeLog
@@ -46,6 +46,7 @@ _NOT_FIELDS = ("id", "kind", "name.offsets", "name.bytes")  # columns that no pr
 
 Columns = dict[str, NDArray[Any]]
 Migrate = Callable[[Columns], Columns]
+_T = TypeVar("_T")
 
 
 def open_main_loop(
@@ -77,11 +78,19 @@ def open_main_loop(
     with ExitStack() as undo:
         store = _open_store(undo, backend, graph.transport)
         address = store.backend.address
-        engine = engine_for(Setting(program, graph, params, address, loop, checked))
+
+        def opened() -> tuple[LoopEngine, list[SegmentRef]]:
+            engine = engine_for(Setting(program, graph, params, address, loop, checked))
+            try:
+                store.claim(loop, program=program.name, schema=program.schema())
+                return engine, engine.checkpoint()
+            except BaseException:
+                engine.close()
+                raise
+
+        engine, segments = _despite_losses(loop, opened)
         undo.callback(engine.close)
         ledger = Ledger(to_scalars(params), graph.undirected, engine.value, canonical=True)
-        store.claim(loop, program=program.name, schema=program.schema())
-        segments = engine.checkpoint()
         if graph.vertex_input is not None:
             segments.append(put_vertices(store, loop, graph.vertex_input))
         manifest = store.commit(
@@ -95,7 +104,7 @@ def open_main_loop(
             ids="int" if engine.integers else "str",
         )
         undo.pop_all()
-    restore = partial(_restore_engine, graph.spark, program, checked, loop)
+    restore = _restorer(graph.spark, program, checked, loop)
     config = HistoryConfig(
         program, graph.spark, backend, address, restore, checkpoint_every, retain, trusted
     )
@@ -137,7 +146,7 @@ def resume_main_loop(
         store.claim(loop)
         manifest = store.version(loop)  # its owner may have committed since
         ledger = Ledger.read(manifest)
-        restore = partial(_restore_engine, spark, program, checked, loop)
+        restore = _restorer(spark, program, checked, loop)
         engine = restore(store, manifest)
         undo.callback(engine.close)
         if migrate is not None:
@@ -232,6 +241,30 @@ def _check_params(
                 f"loop {loop!r} was opened with {name}={own[name]!r}, not {value!r}: resume it "
                 "with that, or open another loop"
             )
+
+
+def _despite_losses(loop: str, work: Callable[[], _T]) -> _T:
+    """Call `work`; try again when an executor is lost, of which nothing is left then."""
+    for retries in reversed(range(TRIES)):
+        try:
+            return work()
+        except LostError as error:
+            if not retries:
+                raise
+            _log.warning("%s: %s; loading the graph again", loop, first_line(error))
+    raise AssertionError("unreachable")
+
+
+def _restorer(
+    spark: SparkSession | None, program: Program, options: RunOptions, loop: str
+) -> Callable[[Store, Manifest], LoopEngine]:
+    """Return `HistoryConfig.restore`."""
+
+    def restore(store: Store, manifest: Manifest) -> LoopEngine:
+        make = partial(_restore_engine, spark, program, options, loop, store, manifest)
+        return _despite_losses(loop, make)
+
+    return restore
 
 
 def _restore_engine(

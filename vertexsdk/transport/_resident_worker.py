@@ -13,7 +13,9 @@ import pickle
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from contextlib import closing
+from functools import partial
+from typing import Any, TypeVar
 
 import zmq
 
@@ -28,38 +30,15 @@ from vertexsdk.transport._channels import (
     local_address,
     split,
 )
+from vertexsdk.transport._worker_hops import Aborted, Number, Waiting, WorkerHops
 from vertexsdk.transport.task_times import Clock
-from vertexsdk.transport.transport import DRIVER, Blocks, Task, run_superstep
+from vertexsdk.transport.transport import DRIVER, Task
 from vertexsdk.transport.wire import ABORTED, FAILURE, describe
 
 READY_SECONDS = 30.0  # for the workers of a launch to connect to each other
+_T = TypeVar("_T")
 _LONGEST_PATH = 100  # of a socket's file
 _POLL_MS = 500  # between looks at whether the driver or a peer is gone
-
-
-class Aborted(Exception):
-    """The task of another partition failed."""
-
-
-class _Hops:
-    """One exchange as a worker has it: the task, and the blocks that came for its next hop."""
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.attempt = 0
-        self.superstep = 0  # the next one that ends
-        self.input: Blocks = []  # of the last hop, in case it is run again
-        self.came: dict[int, dict[int, list[bytes]]] = {}  # by superstep, by source
-
-    def restart(self) -> None:
-        """Prepare to run the last hop again; what its failed attempt sent is ignored."""
-        self.attempt, self.superstep = self.attempt + 1, 0
-        self.came.clear()
-
-    def put(self, attempt: int, superstep: int, source: int, parts: list[bytes]) -> None:
-        """Take in what a peer sent in a superstep: a report and blocks; nothing if it failed."""
-        if attempt == self.attempt:
-            self.came.setdefault(superstep, {})[source] = parts
 
 
 class _Worker:
@@ -103,7 +82,7 @@ class _Worker:
         where = pickle.dumps((partition, (address, path)))
         self.driver.send_multipart(split([b"register", where]))
         self.peers: dict[int, zmq.Socket[bytes]] = {}
-        self.exchanges: dict[bytes, _Hops] = {}
+        self.exchanges: dict[bytes, WorkerHops] = {}
 
     def run(self) -> None:
         """Serve until the driver says so, is gone, or has been silent for too long."""
@@ -127,7 +106,7 @@ class _Worker:
             if kind == b"peers":
                 self._connect(pickle.loads(parts[0]))
             elif kind == b"task":
-                self.exchanges[parts[0]] = _Hops(pickle.loads(parts[1]))
+                self.exchanges[parts[0]] = self._hops(parts[0], pickle.loads(parts[1]))
             elif kind == b"drop":
                 self.exchanges.pop(parts[0], None)
                 return
@@ -156,67 +135,49 @@ class _Worker:
             else:
                 self.keys.connect(sock, self.keys.public)
                 sock.connect(address)
-        hello = self.exchanges[b""] = _Hops(lambda *_: ())
-        self._send(b"", hello, [[b""] for _ in range(self.partitions)])
-        self._receive(hello, time.monotonic() + READY_SECONDS)
+        hello = self.exchanges[b""] = self._hops(b"", lambda *_: ())
+        hello.end_superstep([[b""] for _ in range(self.partitions)])
+        self._finish(hello.receive(), time.monotonic() + READY_SECONDS)
         del self.exchanges[b""]
 
+    def _hops(self, exchange: bytes, task: Task) -> WorkerHops:
+        return WorkerHops(task, self.partition, self.partitions, partial(self._send, exchange))
+
     def _hop(self, clock: Clock, exchange: bytes, again: bytes, command: bytes) -> bytes:
-        hops = self.exchanges[exchange]
-        if again:
-            hops.restart()
-        else:
-            hops.input, _ = self._receive(hops)
-        reports: list[bytes] = []
-        answer: Any = None
-        try:
+        def decode() -> Any:
             order = pickle.loads(command)
             clock.decoded = time.time()
-            task = iter(hops.task(self.partition, order, list(hops.input)))
-            while True:
-                end, sent = run_superstep(task, answer, self.partitions, reports)
-                self._send(exchange, hops, [[end or b"", *blocks] for blocks in sent])
-                if end is None:
-                    return b"".join(reports)
-                answer = self._receive(hops)
-        except BaseException:
-            self._send(exchange, hops, [[] for _ in range(self.partitions)])
-            raise
+            return order
 
-    def _send(self, exchange: bytes, hops: _Hops, parts: list[list[bytes]]) -> None:
-        """End a superstep."""
-        head = pickle.dumps((hops.attempt, hops.superstep, self.partition))
+        return self._finish(self.exchanges[exchange].run(decode, again=bool(again)))
+
+    def _send(self, exchange: bytes, number: Number, parts: list[list[bytes]]) -> None:
+        head = pickle.dumps(number)
         for p, sock in self.peers.items():
             sock.send_multipart(split([exchange, head, *parts[p]]), copy=False)
-        hops.put(hops.attempt, hops.superstep, self.partition, parts[self.partition])
-        hops.superstep += 1
 
-    def _receive(self, hops: _Hops, end: float = math.inf) -> tuple[Blocks, list[bytes]]:
-        """Wait for what was sent in the superstep before: blocks, and the reports of all.
+    def _finish(self, steps: Waiting[_T], end: float = math.inf) -> _T:
+        """Take messages from peers while the steps wait for some.
 
         Raises:
-            Aborted: the task of another partition failed.
             Lost: the driver or another worker is gone, or has sent nothing by the time `end`.
         """
-        if hops.superstep == 0:
-            return [], []
-        came = hops.came.setdefault(hops.superstep - 1, {})
-        while len(came) < self.partitions:
-            ready = self.inboxes.poll(_POLL_MS)
-            if not ready:
-                monitors = self.monitor, self.lost_peer, self.lost_neighbour
-                if any(map(disconnected, monitors)) or time.monotonic() > end:
-                    raise Lost
-            for inbox, _ in ready:
-                exchange, head, *parts = join(inbox.recv_multipart()[1:])
-                if (other := self.exchanges.get(exchange)) is not None:  # else it was dropped
-                    attempt, superstep, source = pickle.loads(head)
-                    other.put(attempt, superstep, source, parts)
-        del hops.came[hops.superstep - 1]
-        if not all(came.values()):
-            raise Aborted
-        blocks = [(source, block) for source in sorted(came) for block in came[source][1:]]
-        return blocks, [came[source][0] for source in sorted(came)]
+        with closing(steps):
+            while True:
+                try:
+                    next(steps)
+                except StopIteration as ended:
+                    result: _T = ended.value
+                    return result
+                ready = self.inboxes.poll(_POLL_MS)
+                if not ready:
+                    monitors = self.monitor, self.lost_peer, self.lost_neighbour
+                    if any(map(disconnected, monitors)) or time.monotonic() > end:
+                        raise Lost
+                for inbox, _ in ready:
+                    exchange, head, *parts = join(inbox.recv_multipart()[1:])
+                    if (other := self.exchanges.get(exchange)) is not None:  # else it was dropped
+                        other.put(pickle.loads(head), parts)
 
     def close(self) -> None:
         """Close the sockets, and delete the directory that they are in."""

@@ -1,0 +1,121 @@
+"""Time budgets where each processor has another clock: that of processor 0 counts, for all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from tests.engine.events.events_programs import Least
+from tests.support.random_changes import seed
+from tests.support.simulated_histories import Walks
+from tests.support.simulated_network import Faults
+from tests.support.simulator import Deadlock, Simulator
+from vertexsdk import Budget, Graph, MainLoop, RunError, Vertex
+from vertexsdk.algorithms import ConnectedComponents, PageRank
+from vertexsdk.engine import _iterations, task
+from vertexsdk.engine.loop import _incremental_partition
+from vertexsdk.engine.supersteps import Steps, end_superstep
+from vertexsdk.transport.transport import Blocks
+
+N = 16
+RING = [*range(N)], [*range(1, N), 0], [1.0] * N
+SEEN = "Ran out of input|do not answer"  # one waits for others which have ended
+WAYS: dict[str, tuple[type[Vertex], dict[str, Any]]] = {
+    "incremental": (ConnectedComponents, {}),
+    "sums": (PageRank, {"params": {"epsilon": 1e-9, "damping": 0.5}}),
+    "from init": (Walks, {"max_iterations": 12}),
+    "bounded": (ConnectedComponents, {"delay_bound": 3}),
+    "events": (Least, {}),
+}
+
+
+def budgeted(number: int, way: str) -> tuple[Simulator, int]:
+    """Give a loop and its branches time budgets of all sizes; return how many ended iterations."""
+    program, options = WAYS[way]
+    simulator = Simulator(number, Faults(slow=0.1))
+    url, cut = f"memory://clocks-{number}", 0
+    with simulator.installed():
+        graph = Graph.from_arrays(*RING, partitions=2 + number % 3)
+        with MainLoop(program, graph, backend=url, compiled=False, **options) as main:
+            for k in range(4):
+                main.budget = Budget(seconds=10.0 ** (k - 4))
+                main.ingest([("+", k, N + k, 1.0)])
+                with main.fork() as branch:
+                    branch.start(timeout=10.0 ** (k - 4))
+                    try:
+                        branch.result().close()
+                    except RunError as error:
+                        if "met its time limit" not in str(error):
+                            raise
+                        cut += 1
+            with closing(main.query()) as result:
+                got = dict(result.rows())
+    edges = [*RING[0], *range(4)], [*RING[1], *range(N, N + 4)], [1.0] * (N + 4)
+    with (
+        MainLoop(
+            program, Graph.from_arrays(*edges), backend=f"{url}-plain", compiled=False, **options
+        ) as main,
+        closing(main.query()) as result,
+    ):
+        for v, row in result.rows():
+            assert got[v] == pytest.approx(row, rel=1e-6), v
+    return simulator, cut
+
+
+def ends(simulator: Simulator) -> Iterator[Counter[str]]:
+    """How many supersteps each processor ended, by command."""
+    counts: Counter[str] = Counter()
+    for line in simulator.trace:
+        first, *rest = line.split()
+        if first == "command":
+            yield counts
+            counts = Counter()
+        elif rest and rest[0] == "sends":
+            counts[first] += 1
+    yield counts
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_end_at_the_same_superstep(way: str) -> None:
+    first, cut = seed(), 0
+    for number in range(first, first + 5):
+        simulator, few = budgeted(number, way)
+        for counts in ends(simulator):
+            assert len(set(counts.values())) <= 1, counts
+        cut += few
+    assert cut > 0
+
+
+@contextmanager
+def own_clocks() -> Iterator[None]:
+    """Have each processor end its iterations when its own clock says so."""
+
+    def end(blocks: Blocks, own: Any, alone: bool) -> Steps[tuple[Blocks, list[Any]]]:
+        received, told = yield from end_superstep(blocks, own, alone)
+        return received, [replace(told[0], late=own.late), *told[1:]]
+
+    with ExitStack() as stack:
+        for module in (task, _iterations, _incremental_partition):
+            stack.enter_context(mock.patch.object(module, "end_superstep", end))
+        yield
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_own_clock_would_be_seen(way: str) -> None:
+    with own_clocks(), pytest.raises((Deadlock, RunError), match=SEEN):
+        _ = [budgeted(number, way) for number in range(10)]
+
+
+def test_clocks_differ() -> None:
+    simulator = Simulator(seed())
+    clocks = [simulator.clock() for _ in range(5)]
+    for clock in clocks:
+        clock.now = 10.0
+    assert len({clock.read() for clock in clocks}) == 5
+    assert len({clock.rate for clock in clocks}) == 5

@@ -1,0 +1,226 @@
+"""Real processors under the simulator, compared with pure models after every superstep.
+
+What the models get is what the processors send each other, or the program and the graph alone.
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections import defaultdict
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from tests.support.inprocess import InProcess
+from tests.support.mutations import mutated
+from tests.support.random_changes import seed
+from tests.support.reference import reference
+from tests.support.simulated_histories import ROUGH, Case, draw_case
+from tests.support.simulated_network import Faults
+from tests.support.simulator import Simulator
+from tests.support.watching import Broken, Watch, watched
+from vertexsdk import Graph, MainLoop, RunError, read, run
+from vertexsdk.algorithms import ALGORITHMS
+from vertexsdk.engine._iterations import _SweepsEnd
+from vertexsdk.engine._master import Master
+from vertexsdk.engine.bounded._rounds import Rounds
+from vertexsdk.engine.task import make_master
+from vertexsdk.program.program import Program
+from vertexsdk.testing.oracles import near
+from vertexsdk.transport._worker_hops import Number
+
+SMOOTH = Faults(late=0.05, repeated=0.1, disconnected=0.03, slow=0.03)
+
+
+@dataclass
+class Ends:
+    """What processors tell each other at the ends of supersteps, in their order.
+
+    Attributes:
+        task: the last one that sent something.
+        blocks: (source, block) on their way to each partition, by superstep.
+    """
+
+    partitions: int
+    task: Any = None
+    blocks: dict[int, list[list[tuple[int, bytes]]]] = field(default_factory=dict)
+    _told: dict[int, dict[int, Any]] = field(default_factory=lambda: defaultdict(dict))
+
+    def __call__(self, task: Any, number: Number, parts: list[list[bytes]]) -> None:
+        """See `Simulator.observers`."""
+        _, superstep, source = number
+        self.task = task
+        came = self.blocks.setdefault(superstep, [[] for _ in range(self.partitions)])
+        for q, (end, *blocks) in enumerate(parts):
+            came[q] += [(source, block) for block in blocks]
+            if end:
+                self._told[superstep][source] = pickle.loads(end)
+
+    def whole(self) -> list[list[Any]]:
+        """The ends of all partitions, for each superstep that all have ended."""
+        rows = [row for _, row in sorted(self._told.items()) if len(row) == self.partitions]
+        return [[row[p] for p in range(self.partitions)] for row in rows]
+
+
+def small(number: int, names: list[str]) -> Case:
+    """A case of one of these programs, with integer ids."""
+    chance = random.Random(number)
+    case = draw_case(chance, loop=True)
+    while case.name not in names or case.strings:
+        case = draw_case(chance, loop=True)
+    return case
+
+
+@pytest.mark.parametrize("name", ["wcc", "sssp", "cdlp", "pagerank", "walks"])
+def test_every_superstep_is_that_of_the_reference(name: str) -> None:
+    number = seed()
+    case = small(number, [name])
+    params = {**case.params, **({"epsilon": 1e-3} if name == "pagerank" else {})}
+    url = f"memory://steps-{number}"
+    options = {"compiled": case.options["compiled"], "delay_bound": 1, "commit_every": 1}
+    with Simulator(number, ROUGH).installed():
+        graph = case.graph(case.partitions)
+        with closing(
+            run(case.program, graph, params=params, backend=url, loop="m", progress=False,
+                **options)
+        ) as result:  # fmt: skip
+            last = result.iteration
+    rows = [(a, b, x) for (a, b), x in case.edges.items()]
+    named = [params["origin"]] if "origin" in params else []
+    for k in range(1, last + 1):
+        model = reference(
+            Program(case.program), rows, named, params, undirected=case.undirected,
+            max_iterations=k,
+        )  # fmt: skip
+        with closing(read(url, "m", at=k)) as result:
+            assert result.iteration == k
+            state = dict(result.rows())
+        assert state.keys() == model.state.keys()
+        for v, row in model.state.items():
+            for column, value in row.items():
+                assert near(state[v][column], value, 1e-12), (k, v, state[v], row)
+
+
+@pytest.mark.parametrize("name", ["wcc", "pagerank", "walks"])
+def test_processors_and_driver_decide_as_the_pure_master(name: str) -> None:
+    number = seed()
+    case = small(number, [name])
+    simulator, ends = Simulator(number, SMOOTH), Ends(case.partitions)
+    simulator.observers.append(ends)
+    states: dict[int | None, list[Any]] = defaultdict(list)
+    advance = Master.advance
+
+    def noted(master: Master, progress: Any) -> bool:
+        more = advance(master, progress)
+        states[simulator.running].append(_state(master, progress))
+        return more
+
+    with simulator.installed(), mock.patch.object(Master, "advance", noted):
+        case.answer(case.partitions, compiled=False, delay_bound=1)
+    vertices = len({v for edge in case.edges for v in edge} | set(case.params.values()))
+    model = make_master(ends.task.plan, vertices)
+    found = []
+    for row in ends.whole():
+        progress = model.total(end.progress for end in row)
+        model.advance(progress)
+        found.append(_state(model, progress))
+    assert found
+    assert found[-1][2] is not None  # why the run has ended
+    assert states == dict.fromkeys([None, *range(case.partitions)], found)
+
+
+def _state(master: Master, progress: Any) -> Any:
+    counts = progress.updates, progress.changed, progress.messages, progress.pending
+    return master.iteration, dict(master.aggregates), master.reason, counts, progress.sent
+
+
+@pytest.mark.parametrize("bound", [2, 3, 1000])
+def test_processors_see_the_same_frontier_as_the_pure_rounds(bound: int) -> None:
+    number = seed()
+    case = small(number, ["wcc", "sssp", "bfs"])
+    case.options |= {"delay_bound": bound, "compiled": False}
+    simulator, ends = Simulator(number, SMOOTH), Ends(case.partitions)
+    simulator.observers.append(ends)
+    states: dict[int | None, list[Any]] = defaultdict(list)
+    finish = Rounds.finish
+
+    def noted(rounds: Rounds, partition: int, swept: Any) -> None:
+        finish(rounds, partition, swept)
+        if simulator.running is not None:
+            states[simulator.running].append(_frontier(rounds))
+
+    with simulator.installed(), mock.patch.object(Rounds, "finish", noted):
+        graph = case.graph(case.partitions)
+        url = f"memory://rounds-{number}"
+        with (
+            MainLoop(
+                case.program, graph, params=case.params, backend=url, **case.options
+            ) as main,
+            closing(main.query()) as result,
+        ):  # fmt: skip
+            got = dict(result.rows())
+    case.check(got, case.answer(1, compiled=False))
+    model, found = Rounds(case.partitions, bound), []
+    for row in ends.whole():
+        if not isinstance(row[0], _SweepsEnd):
+            continue
+        for p in range(case.partitions):
+            model.start(p)
+        for p, end in enumerate(row):
+            model.finish(p, end.swept)
+            found.append(_frontier(model))
+    assert not found or model.reason == "quiet"
+    assert states == (dict.fromkeys(range(case.partitions), found) if found else {})
+
+
+def _frontier(rounds: Rounds) -> Any:
+    known = rounds._known
+    return known.tau, known.last, list(known.lows), rounds.iteration, rounds.reason
+
+
+@dataclass
+class _World:
+    """The graph of a run that is watched: see `watched`."""
+
+    rows: Any
+    inbox: list[list[tuple[int, bytes]]]
+
+
+def bounded(number: int) -> Watch:
+    """Make a run with a delay bound; every rule of the protocol is checked at every step."""
+    chance = random.Random(number)
+    n, bound, partitions = chance.choice([10, 30]), chance.choice([2, 3, 8]), chance.randint(2, 4)
+    edges = [(chance.randrange(n), chance.randrange(n), chance.randint(1, 64) / 8)
+             for _ in range(3 * n)]  # fmt: skip
+    name = chance.choice(["wcc", "sssp"])
+    params = {"origin": edges[0][0]} if name == "sssp" else {}
+    program = Program(ALGORITHMS[name])
+    world: Any = _World(InProcess(program, edges).rows, [[] for _ in range(partitions)])
+    simulator, ends = Simulator(number, SMOOTH), Ends(partitions)
+    simulator.observers.append(ends)
+    with simulator.installed(), watched(world, bound) as watch:
+        graph = Graph.from_arrays(*zip(*edges, strict=True), partitions=partitions)
+        with closing(
+            run(program, graph, params=params, backend="memory://bounded", compiled=False,
+                delay_bound=bound, progress=False)
+        ):  # fmt: skip
+            world.inbox = ends.blocks[max(ends.blocks) - 1]  # the last hop writes the state
+    return watch
+
+
+def test_bounded_iterations_keep_the_rules_of_the_protocol() -> None:
+    first = seed()
+    assert sum(len(bounded(first + k).commits) for k in range(10)) > 100
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    ["holds are ignored", "the bound is one more", "updates on their way are not counted"],
+)
+def test_a_mistake_in_the_protocol_is_seen(mistake: str) -> None:
+    with mutated(mistake), pytest.raises((Broken, RunError)):
+        _ = [bounded(number) for number in range(30)]

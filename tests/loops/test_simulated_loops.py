@@ -1,0 +1,26 @@
+"""Main loops and branches under the simulator: every answer is right, whatever is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.support.random_changes import seed
+from tests.support.simulated_histories import simulate_loop
+
+
+def test_answers_are_those_of_one_partition_without_faults() -> None:
+    first = seed()
+    faulted: Counter[str] = Counter()
+    losses = 0
+    for number in range(first, first + 8):
+        simulator = simulate_loop(number, f"memory://simulated-{number}")
+        faulted.update(simulator.faulted)
+        losses += simulator.losses
+    assert all(faulted[kind] > 10 for kind in ("late", "repeated", "disconnected", "slow"))
+    assert losses > 0
+
+
+def test_the_same_seed_has_the_same_things_happen() -> None:
+    number = seed()
+    traces = [simulate_loop(number, f"memory://same-{number}-{k}").trace for k in (1, 2)]
+    assert traces[0] == traces[1]
