@@ -221,7 +221,7 @@ class HopTask:
         master = make_master(self.plan, command.num_vertices)
         master.iteration, master.aggregates = command.iteration, command.aggregates
         while True:
-            end = step_partition(self.plan, processor, master)
+            end = self._step(processor, master)
             end.late = time.monotonic() - began > command.seconds
             last = len(report.history) + 1 == command.most
             single = not alone and (last or not self.plan.resident)
@@ -251,6 +251,9 @@ class HopTask:
             if ends[0].late:
                 return
             processor.set_vertices(sum(e.vertices for e in ends))
+
+    def _step(self, processor: Any, master: Master) -> SuperstepEnd:
+        return step_partition(self.plan, processor, master)
 
     def _sweep(
         self,
