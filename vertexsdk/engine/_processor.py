@@ -6,6 +6,7 @@ deliver. With a single partition a hop holds many steps; with several it holds o
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -73,7 +74,8 @@ class Processor:
         made.lazy = plan.always and topology.partitions == 1
         if plan.shape == "derived":
             # no messages are kept: rows are recomputed from the state of their sources
-            made.derived = lambda slots: self.methods[0].repair(self.v, self.delivery, slots)
+            own = weakref.proxy(self)  # so that its arrays are freed with it
+            made.derived = lambda slots: own.methods[0].repair(own.v, own.delivery, slots)
         return made
 
     @property

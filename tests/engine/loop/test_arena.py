@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import subprocess
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.support.live import LiveInProcess
-from vertexsdk.algorithms import BreadthFirstSearch
+from vertexsdk import Graph, MainLoop, Vertex
+from vertexsdk.algorithms import (
+    BreadthFirstSearch,
+    ConnectedComponents,
+    Degree,
+    PageRank,
+    ShortestPaths,
+)
 from vertexsdk.engine.loop import _arena
 from vertexsdk.engine.loop._arena import Arena
 from vertexsdk.engine.loop._row_edits import RowPool
@@ -129,3 +138,37 @@ def test_branches_of_branches_and_what_is_taken_over(monkeypatch: pytest.MonkeyP
     assert fork.answer()[3] == {"depth": 3}
     for one in (fork, deeper, live):
         one.close()
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("program", [ShortestPaths, ConnectedComponents, PageRank, Degree])
+def test_memory_is_freed_with_its_loop(
+    program: type[Vertex], compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not only by the collection of cycles: a fork that has ended has pages copied otherwise."""
+    alive: weakref.WeakSet[Arena] = weakref.WeakSet()
+    init = Arena.__init__
+
+    def noted(self: Arena) -> None:
+        init(self)
+        alive.add(self)
+
+    monkeypatch.setattr(Arena, "__init__", noted)
+    gc.collect()
+    gc.disable()
+    try:
+        graph = Graph.from_arrays([0, 1], [1, 2], [1.0, 2.0], partitions=2)
+        params = {"origin": 0} if program is ShortestPaths else {}
+        options: dict[str, Any] = {"params": params, "compiled": compiled}
+        with MainLoop(program, graph, backend="memory://freed", **options) as main:
+            for k in range(3):
+                main.ingest([("+", 3, 4 + k)])
+                main.query().close()
+                with main.fork() as branch:
+                    branch.apply([("+", 1, 9)])
+                    branch.result().close()
+                del branch
+            assert len(alive) == 2
+        assert len(alive) == 0
+    finally:
+        gc.enable()

@@ -9,6 +9,7 @@ the vertices whose state may not follow from their aggregate yet.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import Any
@@ -122,7 +123,8 @@ class IncrementalPartition(ArenaPartition):
         self.delivery.lazy, self.delivery.due = plan.always, bool(a.meta["due"])
         none = {k: x.identity for k, x in plan.program.aggregators.items()}
         if plan.shape == "derived":
-            self.delivery.derived = lambda slots: self.methods.repair(self.v, self.delivery, slots)
+            own = weakref.proxy(self)  # so that its arrays are freed with it
+            self.delivery.derived = lambda slots: own.methods.repair(own.v, own.delivery, slots)
         self.messages = EdgeMessages(plan.shape, self.methods, self.delivery)
         self.methods.num_vertices = self.all_vertices
         self.aggregates = {**none, **a.meta["aggregates"]}
