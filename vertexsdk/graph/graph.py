@@ -388,7 +388,7 @@ class Graph:
             if self._workers is None:
                 self._workers = self.transport.workers(self.partitions)
                 _open_workers.add(self._workers)
-                weakref.finalize(self, _close_in_thread, self._workers).atexit = False
+                weakref.finalize(self, _close_in_thread, self._workers, self.key).atexit = False
             return self._workers
 
     def initial_state(self, program: Program) -> Any:
@@ -633,13 +633,18 @@ def _present_in(
 _open_workers: weakref.WeakSet[Workers] = weakref.WeakSet()
 
 
-def _close_in_thread(workers: Workers) -> None:
-    """Close the workers of a graph that is no longer used.
+def _close_in_thread(workers: Workers, key: str) -> None:
+    """Free what a graph that is no longer used has, and close its workers.
 
     Garbage collection may come in the middle of a call to Spark, when its thread can make no other.
     """
+
+    def close() -> None:
+        workers.forget(key)
+        workers.close()
+
     with contextlib.suppress(RuntimeError):  # the interpreter ends: `_close_all` follows
-        threading.Thread(target=workers.close, name="vertexsdk-close", daemon=True).start()
+        threading.Thread(target=close, name="vertexsdk-close", daemon=True).start()
 
 
 @atexit.register

@@ -444,12 +444,15 @@ class LoopHistory:
             self.statistics, self.aggregates = branch.statistics, branch.aggregates
             bound = int(branch.statistics.get("delay_bound") or 1)
             later = self._iteration + bound
-            self._commit([], branch.log, ledger, later, content=branch.manifest)
-            self._stale = branch._stale = True
-            with contextlib.suppress(LostError):  # then this one is restored from the new version
-                if not isinstance(branch._engine, _LazyFork):  # a lazy fork's state is this one's
+            if isinstance(branch._engine, _LazyFork):  # its state is this one's
+                self._commit([], self.log, ledger, later)
+                self._iteration, branch._stale = branch._iteration, True
+            else:
+                self._commit([], branch.log, ledger, later, content=branch.manifest)
+                self._stale = branch._stale = True
+                with contextlib.suppress(LostError):  # then this is restored from the new version
                     self.engine.adopt(branch._engine)
-                self._stale, self._iteration = False, branch._iteration
+                    self._stale, self._iteration = False, branch._iteration
             branch._closed_by = InputError(
                 f"{branch.loop!r} was merged into {self.loop!r}: fork again; its result can be read"
             )

@@ -368,3 +368,47 @@ def test_a_rule_over_aggregates_ends_each_time(partitions: int) -> None:
         x for row in mail_of(engine).values() for _, kind, x, _ in row if kind == UPDATE
     )
     assert sum(column(engine, "amount").values()) + in_transit == 100
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_merge_of_a_branch_that_did_nothing_keeps_what_was_written(partitions: int) -> None:
+    url = f"memory://merged-{partitions}"
+    options: dict[str, Any] = {"backend": url, "trusted": True, "checkpoint_every": 2}
+    graph = Graph.from_arrays(["b", "c"], ["c", "d"], [7.0, 2.0], partitions=partitions)
+    with MainLoop(Weights, graph, **options) as main:
+        main.ingest([("+", "d", "a", 4.0), ("+", "a", "d", 5.0), ("-", "b", "c")])
+        main.query().close()
+    with MainLoop.resume(None, Weights, **options) as again:
+        branch = again.fork()
+        again.query().close()  # names have other codes now, and so the state is written whole
+        branch.result().close()
+        branch.merge()
+        again.ingest([("+", "e", "a", 1.0)])
+        rows = [(v, row["total"]) for v, row in again.query().rows()]
+        assert rows == [("a", 5.0), ("c", 0.0), ("d", 7.0), ("e", 0.0)]
+        branch.close()
+
+
+class Appends(Vertex):
+    """Sends its list, and goes on to change it."""
+
+    log: list = state([])
+    heard: str = state("")
+
+    def gather(self, iteration, source, delta):
+        super().gather(iteration, source, delta)
+        if delta.kind == UPDATE:
+            self.heard = str(delta.value)
+            delta.value.append(self.id)
+        self.log.append(iteration)
+
+    def scatter(self, iteration):
+        self.emitAll(self.log)
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_a_message_is_the_receivers_own_object(partitions: int) -> None:
+    edges = [(1, 2), (1, 3), (3, 4)]
+    engine = engine_in_process(Program(Appends), edges, partitions=partitions)
+    engine.execute(Command(budget=QUIET))
+    assert column(engine, "heard") == {1: "", 2: "[1, 1]", 3: "[1, 1]", 4: "[1, 2]"}

@@ -42,6 +42,7 @@ from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET, UPDATE, Aggregat
 
 Array = NDArray[Any]
 EDGES, LETTERS = b"e", b"l"  # what a block holds
+_SCALARS = (int, float, str, bytes, type(None), np.generic)
 
 
 class EventPartition:
@@ -222,6 +223,8 @@ class EventPartition:
             return
         places = self.place([t for t, _ in sent])
         for (target, value), p in zip(sent, places, strict=True):
+            if not isinstance(value, _SCALARS):  # each receiver has an object of its own
+                value = copy.deepcopy(value)
             letter = (node.id, UPDATE, value, None)
             if p == self.partition:
                 self.mail.setdefault(target, []).append(letter)

@@ -8,10 +8,10 @@ few calls for each array, and what either side changes costs the pages that it c
 from __future__ import annotations
 
 import copy
+import ctypes
 import errno
 import mmap
 import os
-import sys
 import tempfile
 import weakref
 from collections.abc import Callable
@@ -25,6 +25,12 @@ from vertexsdk.errors import RunError
 Array = NDArray[Any]
 _T = TypeVar("_T")
 _PAGE = mmap.PAGESIZE
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (
+    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64,
+)  # fmt: skip
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 # In /proc/self/pagemap: a page is in memory, is in swap, belongs to a file that is mapped.
 _PRESENT, _SWAPPED, _OF_FILE = (np.uint64(1) << np.uint64(bit) for bit in (63, 62, 61))
 
@@ -99,11 +105,13 @@ class _Memory:
     """Memory that arrays map, each as its own or all copy-on-write."""
 
     def __init__(self) -> None:
+        self.descriptor = -1
         self.descriptor = _with_descriptors(_new_file)
         self.columns: weakref.WeakSet[_Column] = weakref.WeakSet()
 
     def __del__(self) -> None:
-        os.close(self.descriptor)
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
 
     def reserve(self, size: int) -> None:
         """Have room for so many bytes."""
@@ -133,13 +141,7 @@ class _Column:
         """Map memory, of which no array that it has now is seen any more."""
         self.memory = memory
         memory.columns.add(self)
-        access = mmap.ACCESS_COPY if self._private else mmap.ACCESS_WRITE
-        size, more = room * self.dtype.itemsize, dict[str, Any]()
-        if sys.version_info >= (3, 13):
-            more["trackfd"] = False
-        mapping = _with_descriptors(
-            lambda: mmap.mmap(memory.descriptor, size, access=access, **more)
-        )
+        mapping = _map(memory.descriptor, room * self.dtype.itemsize, private=self._private)
         self.array: Array = np.frombuffer(mapping, self.dtype, room)
 
     def reserve(self, room: int) -> None:
@@ -189,6 +191,20 @@ def _new_file() -> int:
         return os.memfd_create("vertexsdk")
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
+
+
+def _map(descriptor: int, size: int, *, private: bool) -> Any:
+    """Map a file's bytes, copy-on-write or as they are; without a descriptor of its own.
+
+    A mapping of the module `mmap` has one, before Python 3.13, and a partition has many arrays.
+    """
+    flags = mmap.MAP_PRIVATE if private else mmap.MAP_SHARED
+    address = _libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, descriptor, 0)
+    if address == ctypes.c_void_p(-1).value:
+        raise RunError(f"cannot map {size:,} bytes: {os.strerror(ctypes.get_errno())}")
+    buffer = (ctypes.c_char * size).from_address(address)
+    weakref.finalize(buffer, _libc.munmap, address, size).atexit = False
+    return buffer
 
 
 def _with_descriptors(call: Callable[[], _T]) -> _T:
