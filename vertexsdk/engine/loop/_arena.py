@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import errno
+import functools
 import mmap
 import os
 import tempfile
@@ -232,6 +233,22 @@ def _with_descriptors(call: Callable[[], _T]) -> _T:
 
 def _private_pages(array: Array) -> NDArray[np.int64] | None:
     """The pages of a private mapping that were written to, ascending; None: nobody can tell."""
+    return _written_pages(array) if _kernel_tells() else None
+
+
+@functools.cache
+def _kernel_tells() -> bool:
+    """Whether the kernel tells which pages of a private mapping were written to, by trying it."""
+    memory = _Memory()
+    memory.reserve(4 * _PAGE)
+    array = np.frombuffer(_map(memory.descriptor, 4 * _PAGE, private=True), np.uint8)
+    array[2 * _PAGE] = array[0] + 1
+    pages = _written_pages(array)
+    return pages is not None and pages.tolist() == [2]
+
+
+def _written_pages(array: Array) -> NDArray[np.int64] | None:
+    """The pages that belong to this process alone; None where the kernel has no such list."""
     first = array.ctypes.data // _PAGE
     count = -(-array.nbytes // _PAGE)
     try:
