@@ -176,8 +176,9 @@ class EventsLoopPartition:
     def add_names(self, codes: Array, offsets: Array, data: Array) -> None:
         """See `LoopPartition`."""
         assert self._names is not None
-        self._names.update(zip(codes.tolist(), unpack_strings(offsets, data), strict=True))
-        self._codes = {name: code for code, name in self._names.items()}
+        numbers, names = codes.tolist(), unpack_strings(offsets, data)
+        self._names.update(zip(numbers, names, strict=True))
+        self._codes.update(zip(names, numbers, strict=True))
 
     def take(
         self, columns: Mapping[str, Array], *, strict: bool
