@@ -318,3 +318,22 @@ def test_what_a_class_may_not_declare():
 
             def scatter(self, iteration):
                 pass
+
+
+def test_attributes_need_a_class_whose_source_can_be_read() -> None:
+    source = """
+from vertexsdk import Min, Vertex, state
+
+class Typed(Vertex):
+    far: float = state(0.0)
+    messages = Min(float)
+    edge = {"length": float, "lanes": int}
+
+    def gather(self, iteration, source, delta):
+        pass
+
+    def scatter(self, iteration):
+        pass
+"""
+    with pytest.raises(ProgramError, match="the source of gather cannot be read: define the cl"):
+        exec(source, {"__name__": "typed"})

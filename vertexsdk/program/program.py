@@ -324,7 +324,7 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
                 )
     states, params, aggregators, maps = _declarations(cls, where)
     facts = read_facts(cls, states, aggregators, methods)
-    _check_edge(cls, where, changes_graph=facts.changes_graph)
+    _check_edge(cls, where, facts)
     result = cls.result or next(iter(states), next(iter(maps), ""))
     if result not in states and (cls.result or result not in maps):
         raise ProgramError(f"{where}: result = {result!r} is no state field")
@@ -344,7 +344,7 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
     return _SPECS[cls]
 
 
-def _check_edge(cls: type[Vertex], where: str, *, changes_graph: bool) -> None:
+def _check_edge(cls: type[Vertex], where: str, facts: Facts) -> None:
     """Raise ProgramError for edge attributes that no graph can have."""
     if not isinstance(cls.edge, Mapping):
         return
@@ -356,7 +356,12 @@ def _check_edge(cls: type[Vertex], where: str, *, changes_graph: bool) -> None:
             )
     if not cls.edge:
         raise ProgramError(f"{where}: edge = {{}}: name an attribute, or leave it out")
-    if cls.messages is None or changes_graph:
+    if facts.source_missing is not None:
+        raise ProgramError(
+            f"{where}: several edge attributes need methods that can be read, and "
+            f"{facts.source_missing}: define the class in a file or a notebook"
+        )
+    if cls.messages is None or facts.changes_graph:
         raise ProgramError(
             f"{where}: several edge attributes need declared messages, and methods that do not "
             "call addTarget or removeTarget; use one edge value"
