@@ -440,6 +440,6 @@ def _raised(failure: bytes) -> Exception:
 def _forget(task: Any, partition: int) -> None:
     """Free what a task holds of a partition outside of its exchange."""
     if isinstance(task, loop_task.LoopTask):
-        loop_task._remove(task.key, partition)
+        loop_task._partitions.pop((task.key, partition), None)
     elif isinstance(task, run_task.HopTask):
         task.kept.pop((task.plan.run, partition), None)

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import pickle
 import time
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,7 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.engine import Budget, Command, CommandResult, WorkDone
 from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport
-from vertexsdk.engine.loop._loop_task import LoopTask
+from vertexsdk.engine.loop._loop_task import LoopTask, forget
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.errors import InputError, LostError, VertexError
 from vertexsdk.graph.changes.deltas import Deltas
@@ -80,6 +81,7 @@ class LoopEngine:
         self._root: LoopEngine = self if origin is None else origin._root
         self._open = 0  # engines on this graph, this one and forks
         self._root._open += 1
+        weakref.finalize(self, forget, self._key, graph.partitions).atexit = False
         self._exchange = self._new_exchange()
         self.loaded: dict[str, Any] = {}  # statistics of the graph as it was loaded
         self._closed = False

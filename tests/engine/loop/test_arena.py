@@ -170,5 +170,11 @@ def test_memory_is_freed_with_its_loop(
                 del branch
             assert len(alive) == 2
         assert len(alive) == 0
+        forgotten = MainLoop(program, graph, backend="memory://forgotten", **options)
+        forgotten.query().close()
+        assert len(alive) == 2
+        del main, forgotten
+        gc.collect()
+        assert len(alive) == 0
     finally:
         gc.enable()

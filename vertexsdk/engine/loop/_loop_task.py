@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
 import time
 from collections.abc import Mapping
 from typing import Any, cast
@@ -27,7 +26,6 @@ from vertexsdk.state.version_writer import store_of_run
 from vertexsdk.transport.transport import DRIVER, Blocks
 
 _partitions: dict[tuple[str, int], tuple[int, LoopPartition]] = {}  # and their versions
-_lock = threading.Lock()
 
 
 class LoopTask:
@@ -48,7 +46,7 @@ class LoopTask:
     def __call__(self, partition: int, command: LoopCommand, blocks: Blocks) -> Steps[None]:
         report = LoopReport(command.version + 1)
         if command.end:
-            _remove(self.key, partition)
+            _partitions.pop((self.key, partition), None)
             yield DRIVER, pickle.dumps(report)
             return
         try:
@@ -97,8 +95,9 @@ class LoopTask:
         report.vertices, report.edges = live.vertices, live.edges
         clock = time.perf_counter()
         if command.fork is not None:
-            _put(command.fork, partition, 1, live.fork())
-        _put(self.key, partition, report.version, live)  # what a command left unfinished is lost
+            _partitions[command.fork, partition] = 1, live.fork()
+        # Only now: what a command left unfinished is lost.
+        _partitions[self.key, partition] = report.version, live
         report.seconds["save"] = time.perf_counter() - clock
 
     def _new(self, partition: int) -> LoopPartition:
@@ -111,11 +110,11 @@ class LoopTask:
 
     def _partition(self, partition: int, command: LoopCommand) -> LoopPartition:
         """Take the partition, or where the command says so, that of a fork in its place."""
-        version, live = _remove(self.key, partition)
+        version, live = _partitions.pop((self.key, partition), (-1, None))
         if live is None or version != command.version:
             raise LostError("the graph is not on this host any more")
         if command.adopt is not None:
-            fork = _remove(command.adopt, partition)[1]
+            _, fork = _partitions.pop((command.adopt, partition), (-1, None))
             if fork is None:
                 raise LostError("the fork is not on this host any more")
             fork.supersede(live)
@@ -143,12 +142,7 @@ class LoopTask:
             ]
 
 
-def _remove(key: str, partition: int) -> tuple[int, LoopPartition | None]:
-    """Take a partition from those of this process; return its version, or 0 and None."""
-    with _lock:
-        return _partitions.pop((key, partition), (0, None))
-
-
-def _put(key: str, partition: int, version: int, live: LoopPartition) -> None:
-    with _lock:
-        _partitions[key, partition] = version, live
+def forget(key: str, partitions: int) -> None:
+    """Free the partitions of a loop whose engine is gone, where they are in this process."""
+    for partition in range(partitions):
+        _partitions.pop((key, partition), None)
