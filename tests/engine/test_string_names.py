@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
+import random
 from types import SimpleNamespace
 from typing import Any
 
+import networkx as nx
 import pyarrow as pa
+import pytest
 
+from vertexsdk import Graph, MainLoop, run
+from vertexsdk.algorithms import StronglyConnectedComponents
 from vertexsdk.engine._processor import names_of
+from vertexsdk.graph.id_codec import VertexName
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.transport.select import transport_for
 
@@ -21,3 +28,27 @@ def test_graphs_one_after_the_other_have_names_of_their_own() -> None:
         assert names is not None
         assert names.decode(0) == f"v{k}"
         del plan, names
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_complements_of_names_are_as_those_of_integers(partitions: int) -> None:
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    rng = random.Random(seed)
+    names = [f"v{k}" for k in range(12)]
+    edges = sorted({(rng.choice(names), rng.choice(names)) for _ in range(24)})
+    graph = Graph.from_arrays(*map(list, zip(*edges, strict=True)), partitions=partitions)
+    components = list(nx.strongly_connected_components(nx.DiGraph(edges)))
+    smallest = {v: min(c) for c in components for v in c}
+    result = run(StronglyConnectedComponents, graph, backend="memory://c", compiled=False)
+    assert result.to_dict() == smallest
+    options: dict[str, Any] = {"backend": "memory://cl", "compiled": False}
+    with MainLoop(StronglyConnectedComponents, graph, **options) as main:
+        assert main.query().to_dict() == smallest
+
+
+def test_a_name_is_a_string_wherever_it_goes() -> None:
+    name = VertexName("a")
+    assert type(pickle.loads(pickle.dumps(name))) is str
+    assert ~~name == "a"
+    assert sorted([~VertexName(x) for x in "bca"]) == [~VertexName(x) for x in "cba"]

@@ -5,6 +5,7 @@ Codes and strings order alike, see `StringIds` and `NameCodes`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from vertexsdk.errors import RunError, excerpt
@@ -41,6 +42,38 @@ TOP, BOTTOM = _Extreme("<none>"), _Extreme("<none>")
 TOP.code, BOTTOM.code = INT_MAX, INT_MIN
 
 
+class VertexName(str):
+    """A string id as a method sees it; `~` is its complement, as that of an integer id is."""
+
+    __slots__ = ()
+
+    def __invert__(self) -> Complement:
+        return Complement(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
+
+
+@dataclass(frozen=True, order=False)
+class Complement:
+    """The complement of a string id; complements order the other way round.
+
+    >>> ~Complement(VertexName("a")), ~VertexName("b") < ~VertexName("a")
+    ('a', True)
+    """
+
+    name: VertexName
+
+    def __invert__(self) -> VertexName:
+        return self.name
+
+    def __lt__(self, other: Complement) -> bool:
+        return other.name < self.name
+
+    def __gt__(self, other: Complement) -> bool:
+        return other < self
+
+
 class NamedCodes(Protocol):
     """The codes of strings, looked up one by one."""
 
@@ -56,14 +89,15 @@ class IdCodec:
 
     def __init__(self, codes: NamedCodes) -> None:
         self._codes = codes
-        self._name_of: dict[int, str] = {INT_MAX: TOP, INT_MIN: BOTTOM}
+        self._name_of: dict[int, Any] = {INT_MAX: TOP, INT_MIN: BOTTOM}
         self._code_of: dict[str, int] = {}
 
-    def decode(self, code: int) -> str:
-        """Return the string of a code."""
+    def decode(self, code: int) -> Any:
+        """Return the string of a code, or the complement of the string of its complement."""
         name = self._name_of.get(code)
         if name is None:
-            name = self._name_of[code] = self._codes.name(code)
+            name = ~self.decode(~code) if code < 0 else VertexName(self._codes.name(code))
+            self._name_of[code] = name
         return name
 
     def encode(self, name: Any) -> int:
@@ -78,6 +112,8 @@ class IdCodec:
             return INT_MIN
         if isinstance(name, int):
             return int(name)
+        if isinstance(name, Complement):
+            return ~self.encode(name.name)
         code = self._code_of.get(name)
         if code is None:
             code = self._code_of[name] = self._codes.code(name)
