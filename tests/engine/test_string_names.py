@@ -11,11 +11,12 @@ import networkx as nx
 import pyarrow as pa
 import pytest
 
-from vertexsdk import Graph, MainLoop, run
+from vertexsdk import Graph, Latest, MainLoop, Vertex, run, state
 from vertexsdk.algorithms import StronglyConnectedComponents
 from vertexsdk.engine._processor import names_of
 from vertexsdk.graph.id_codec import VertexName
 from vertexsdk.graph.string_ids import StringIds
+from vertexsdk.state import open_store
 from vertexsdk.transport.select import transport_for
 
 
@@ -52,3 +53,29 @@ def test_a_name_is_a_string_wherever_it_goes() -> None:
     assert type(pickle.loads(pickle.dumps(name))) is str
     assert ~~name == "a"
     assert sorted([~VertexName(x) for x in "bca"]) == [~VertexName(x) for x in "cba"]
+
+
+class Labels(Vertex):
+    """Keeps its own id as text."""
+
+    label: str = state("")
+    messages = Latest(int)
+
+    def init(self):
+        self.label = self.id
+
+    def gather(self, iteration, source, delta):
+        pass
+
+    def scatter(self, iteration):
+        pass
+
+
+def test_a_name_is_stored_as_text() -> None:
+    graph = Graph.from_arrays(["a", "b"], ["b", "a"])
+    result = run(Labels, graph, backend="memory://labels", compiled=False)
+    assert result.to_dict() == {"a": "a", "b": "b"}
+    with open_store("memory://labels", create=False) as store:
+        table = store.table(store.segments(result.manifest)[0])
+        assert not table.is_pickled("label")
+    result.close()

@@ -125,12 +125,17 @@ def encode(
     return _pieces(batch, zeros.address if most else -1, [*numbers.values()])
 
 
+def _is_text(value: Any) -> bool:
+    """Whether a value is a str, or one of a subclass that is pickled as a str."""
+    return type(value) is str or (isinstance(value, str) and value.__reduce_ex__(2)[0] is str)
+
+
 def _packed(name: str, array: Column) -> tuple[str, dict[str, Column]]:
     """A column of objects as offsets and bytes: of strings, or of pickles."""
     if array.ndim != 1:
         raise StateError(f"column {name!r} of objects has {array.ndim} dimensions: give it one")
     values = array.tolist()
-    if all(type(value) is str for value in values):
+    if all(map(_is_text, values)):
         offsets, data = pack_strings(values)
         return "str", {f"{name}.offsets": offsets, f"{name}.bytes": data}
     pickles = [pickled_in(name, value) for value in values]
