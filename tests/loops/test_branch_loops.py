@@ -160,6 +160,21 @@ def test_an_earlier_version(roads: MainLoop) -> None:
                 branch.merge()
 
 
+@pytest.mark.parametrize("compiled", ["require", False])
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_name_that_a_branch_said_first(partitions: int, compiled: Any) -> None:
+    graph = Graph.from_arrays(["a", "b"], ["b", "c"], [1.0, 1.0], partitions=partitions)
+    with MainLoop(
+        ConnectedComponents, graph, backend="memory://names", loop="names", compiled=compiled
+    ) as main:
+        with main.fork() as branch:
+            branch.apply([("~", "a", "d", 2.0)])  # absent, so it makes no vertex
+            assert set(lengths(branch.result())) == {"a", "b", "c"}
+        main.query().close()  # which has no use for the name
+        main.ingest([("+", "a", "d", 2.0)])
+        assert lengths(main.query()) == dict.fromkeys("abcd", "a")
+
+
 def test_limits_and_cancelling(spark: SparkSession, url: str) -> None:
     graph = Graph.from_arrays([1, 2], [2, 1], spark=spark, partitions=2)
     with MainLoop(Endless, graph, backend=url, compiled=False) as main:

@@ -152,10 +152,11 @@ class LoopEngine:
                 budget.report(work)
             ended = ended or (None if budget is None else _limit_met(budget, work, began))
             done = budget is None or report.work.quiet or refused or ended is not None
-            job = replace(job, changes=self._untold_names())
             wrote = part.write and (part.last or report.work.quiet)
             if done and command.write and not (wrote or refused):
                 job, budget, done = replace(job, iterate=False, write=True), None, False
+            if not done:  # else nobody would hear the names of other branches
+                job = replace(job, changes=self._untold_names())
         assert first is not None
         assert last is not None
         outcome = self._outcome(report, work, segments)
