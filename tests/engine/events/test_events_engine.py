@@ -412,3 +412,16 @@ def test_a_message_is_the_receivers_own_object(partitions: int) -> None:
     engine = engine_in_process(Program(Appends), edges, partitions=partitions)
     engine.execute(Command(budget=QUIET))
     assert column(engine, "heard") == {1: "", 2: "[1, 1]", 3: "[1, 1]", 4: "[1, 2]"}
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_merge_begins_no_branch(partitions: int) -> None:
+    engine = engine_in_process(Program(Says), [(1, 2), (2, 3)], partitions=partitions)
+    engine.execute(Command(budget=QUIET))
+    fork = engine.fork()
+    fork.enter("branch-1")
+    fork.execute(Command(budget=QUIET))
+    engine.adopt(fork)
+    out = engine.execute(Command(budget=QUIET))
+    assert (out.work.iterations, out.work.messages) == (0, 0)
+    assert column(engine, "heard") == {1: "", 2: "branch-1", 3: "branch-1"}

@@ -43,6 +43,7 @@ from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import Blocks
 
 Array = NDArray[Any]
+_EXTREMES = {TOP: INT_MAX, BOTTOM: INT_MIN}
 _SYNCHRONOUS = BoundChoice(1, False, "deltas are gathered in the iteration after they were sent")
 
 
@@ -131,14 +132,19 @@ class EventsLoopPartition:
 
     def enter(self, plan: Plan) -> None:
         """See `LoopPartition`; every vertex scatters where the program reads the loop's name."""
-        self.plan = self.part.plan = plan
-        self.part.enter(plan.sees, self.part.vertices[0].num_vertices)
+        self._belong(plan)
         if plan.program.reads_loop:
             self.part.wake()
             self.iterations.master.reason = None
 
+    def _belong(self, plan: Plan) -> None:
+        """Have the plan of a loop, whose name methods read."""
+        self.plan = self.part.plan = plan
+        self.part.enter(plan.sees, self.part.vertices[0].num_vertices)
+
     def supersede(self, other: EventsLoopPartition) -> None:
-        """See `LoopPartition`."""
+        """See `LoopPartition`; a merge begins no branch, so nobody scatters for it."""
+        self._belong(other.plan)
         self._layers = None
         master = self.iterations.master
         master.iteration = max(master.iteration, other.iterations.master.iteration)
@@ -238,7 +244,7 @@ class EventsLoopPartition:
     def _code(self, vertex: Any) -> int:
         if self._names is None:
             return int(vertex)
-        return {TOP: INT_MAX, BOTTOM: INT_MIN}.get(vertex) or self._codes[vertex]
+        return _EXTREMES.get(vertex) or self._codes[vertex]
 
     def new_names(self) -> list[str]:
         """See `LoopPartition`: those which messages brought."""
