@@ -55,7 +55,7 @@ def _taken_over(setting: Setting, graph: Graph, vertices: VertexInput | None) ->
         program, graph, options, params=setting.params, backend=setting.backend, loop=setting.loop
     )
     run.sees = MAIN_LOOP
-    plan = replace(run.plan(info), names=None, resident=True)  # partitions keep their names
+    plan = replace(run.plan(info), names=None)  # partitions keep their names
     layout, from_init = "undirected" if graph.undirected else "directed", None
     if program.algebra is None:
         plan = replace(plan, params=_shown(setting, strings=info.string_ids))

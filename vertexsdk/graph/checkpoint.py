@@ -4,9 +4,9 @@ Each partition's segment (group "") has columns `ids`, `count` (of edges out of 
 as places in `ids`, and `value` where the program reads edge values: no pair twice, and where edges
 have both directions each once. Those of an upgraded store may have columns `source` and `target`.
 String ids are codes, and the names are in a segment of group "names", in order; it has a column
-`codes` where these are not the names' ranks. Vertices named apart from the edges are in one of
-group "vertices", and those of an events program, with all they hold, in group "nodes" (see
-`_node_segments`).
+`codes`, without which, in older stores, the codes are the names' ranks. Vertices named apart from
+the edges are in one of group "vertices", and those of an events program, with all they hold, in
+group "nodes" (see `_node_segments`).
 """
 
 from __future__ import annotations
@@ -55,13 +55,12 @@ def put_names(
     loop: str,
     iteration: int,
     names: pa.LargeStringArray,
-    codes: NDArray[np.int64] | None = None,
+    codes: NDArray[np.int64],
 ) -> SegmentRef:
-    """Write the names of string ids, sorted, and their codes if these are not the ranks."""
+    """Write the names of string ids, sorted, and their codes."""
     offsets, data = pack_arrow(names)
     columns: dict[str, NDArray[Any]] = {"names.offsets": offsets, "names.bytes": data}
-    if codes is not None:
-        columns["codes"] = codes
+    columns["codes"] = codes
     return store.put_segment(loop, 0, iteration, "topology", columns, group="names")
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vertexsdk.arrays.json_values import as_json
+from vertexsdk.engine.batch_run import TRIES
 from vertexsdk.engine.engine import (
     Budget,
     Command,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("vertexsdk")
 
 _LOGGED = 1 << 20  # changes in the log that make a checkpoint, or a quarter of the edges if more
-_TRIES = 3
 _LONG = 8  # when a loop is closed, this fraction of a checkpoint's changes makes one
 _PRUNE = 64  # commits, at least, between deletions of old versions
 _PRUNE_SECONDS = 1e-3  # for such deletions, per commit
@@ -328,7 +328,7 @@ class LoopHistory:
 
     def _on_engine(self, work: Callable[[LoopEngine], _T]) -> _T:
         """Call `work` with the engine; restore it and try again when an executor is lost."""
-        for retries in reversed(range(_TRIES)):
+        for retries in reversed(range(TRIES)):
             try:
                 return work(self.engine)
             except InputError:

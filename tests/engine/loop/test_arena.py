@@ -43,7 +43,7 @@ def test_forks_do_as_copies_of_lists(monkeypatch: pytest.MonkeyPatch, pagemap: b
         for _ in range(50):
             change(rng, arenas)
             for arena, model in arenas:
-                assert {name: arena[name].tolist() for name in arena.names()} == model
+                assert {name: arena[name].tolist() for name in model} == model
 
 
 def change(rng: random.Random, arenas: list[tuple[Arena, dict[str, list[int]]]]) -> None:

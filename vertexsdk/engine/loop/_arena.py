@@ -54,10 +54,6 @@ class Arena:
         column = self._columns[name]
         return column.array[: column.length]
 
-    def names(self) -> list[str]:
-        """The names of all arrays."""
-        return list(self._columns)
-
     def length(self, name: str) -> int:
         """The number of entries of an array."""
         return self._columns[name].length

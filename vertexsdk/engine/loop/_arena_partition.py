@@ -82,7 +82,7 @@ class ArenaPartition:
 
     def supersede(self, other: Self) -> None:
         """See `LoopPartition`."""
-        self.arena.meta["whole"] = True
+        self.arena.meta["layers"] = None  # the store has what the other one wrote
 
     @property
     def vertices(self) -> int:

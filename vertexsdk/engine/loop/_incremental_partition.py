@@ -98,7 +98,7 @@ class IncrementalPartition(ArenaPartition):
         super().begin(new)
         self.arena.resize("pending", 0, np.int32)
         self.arena.meta |= {
-            "clock": 0, "aggregates": {}, "due": False, "whole": True, "layers": DeltaLayers(),
+            "clock": 0, "aggregates": {}, "due": False, "layers": None,
             "all": 0, "begun": False, "unsure": False, "unsent": False, "falling": False,
             "worse": False, "settled": False,
         }  # fmt: skip
@@ -171,20 +171,17 @@ class IncrementalPartition(ArenaPartition):
         a, meta = self.arena, self.arena.meta
         alive, dirty = a["alive"], a["dirty"]
         rows = np.flatnonzero(dirty)
-        if not (meta["whole"] or len(rows)):
+        layers: DeltaLayers | None = meta["layers"]  # None: a base is due
+        if layers is not None and not len(rows):
             return None
-        layers = (
-            None
-            if meta["whole"]
-            else DeltaLayers(*meta["layers"]).add(len(rows), self.graph.vertices)
-        )
+        layers = layers and layers.add(len(rows), self.graph.vertices)
         whole = layers is None
         dirty[rows] = 0
         if whole:
             rows = self.graph.in_order()
         else:
             rows = rows[np.argsort(a["ids"][rows])]
-        meta |= {"whole": False, "layers": layers or DeltaLayers()}
+        meta["layers"] = layers or DeltaLayers()
         columns = {"id": a["ids"][rows], **{n: x[rows] for n, x in self.v.states.items()}}
         if "name.code" in a:
             columns |= dict(zip(NAME_COLUMNS, self.graph.names.packed(columns["id"]), strict=True))
@@ -313,7 +310,7 @@ class IncrementalPartition(ArenaPartition):
             pending = new[self.arena["pending"]]
             pending.sort()
             self.arena.put("pending", pending[pending >= 0])
-            meta["whole"] = True
+            meta["layers"] = None
         self.refresh_topology()
         return counts, absent, touched
 
