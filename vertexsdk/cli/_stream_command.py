@@ -111,7 +111,7 @@ class StreamSession:
     def _answer(self, main: MainLoop) -> Result:
         self._bar.close()
         began = time.perf_counter()
-        result = main.answered() or main.query()
+        result = main.answered() or main.query(persist=True)
         result.statistics["query_seconds"] = time.perf_counter() - began
         self.queries = main.queries
         self._answers.append(dict(result.statistics))

@@ -19,7 +19,7 @@ from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import COUNTS, Changes
 from vertexsdk.graph.graph import Graph
 from vertexsdk.program.program import Program
-from vertexsdk.state import SegmentRef
+from vertexsdk.state import EncodedSegment, SegmentRef
 from vertexsdk.state.address import Address
 
 
@@ -127,6 +127,7 @@ class CommandResult:
         work: of the iterations.
         iteration: of the loop now; it never falls.
         segments: of the state, as `Store.commit` takes them; empty if nothing had changed.
+        unwritten: those of them that are small, and so not in the store yet.
         whole: the segments are bases, to stand alone: vertices have come or gone.
         num_vertices, num_edges: of the graph now.
         start: "warm" if the iterations went on from the state before, else "init".
@@ -140,6 +141,7 @@ class CommandResult:
     work: WorkDone = field(default_factory=WorkDone)
     iteration: int = 0
     segments: list[SegmentRef] = field(default_factory=list)
+    unwritten: list[EncodedSegment] = field(default_factory=list)
     whole: bool = False
     num_vertices: int = 0
     num_edges: int = 0

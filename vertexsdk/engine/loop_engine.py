@@ -28,7 +28,7 @@ from vertexsdk.graph.checkpoint import put_names
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.name_codes import NameCodes, code_step
 from vertexsdk.program.analysis.convergence import residual_of
-from vertexsdk.state import SegmentRef, open_store
+from vertexsdk.state import EncodedSegment, SegmentRef, open_store
 from vertexsdk.transport.transport import Exchange
 
 SLICE = 1.0  # seconds of iterations in a job
@@ -130,6 +130,7 @@ class LoopEngine:
         first: LoopReport | None = None
         last: LoopReport | None = None  # of iterations
         work, segments = WorkDone(), list[SegmentRef]()
+        unwritten: list[EncodedSegment] = []
         seconds: dict[str, float] = {}
         jobs, ended = 0, None
         done = False
@@ -142,6 +143,7 @@ class LoopEngine:
             work.add(report.work)
             bases = {s.key.partition for s in report.segments if s.kind == "base"}
             segments = [*(s for s in segments if s.key.partition not in bases), *report.segments]
+            unwritten += report.unwritten
             for name, value in report.seconds.items():
                 seconds[name] = seconds.get(name, 0.0) + value
             if report.failure is not None:
@@ -160,6 +162,7 @@ class LoopEngine:
         assert first is not None
         assert last is not None
         outcome = self._outcome(report, work, segments)
+        outcome.unwritten = [s for s in unwritten if s.ref in segments]
         work.quiet = last.work.quiet
         work.reason = last.work.reason if work.quiet else ended
         outcome.counts, outcome.absent = first.counts, first.absent

@@ -6,6 +6,7 @@ A loop of such a name that a run, or a main loop of another program, has written
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 
 from vertexsdk.errors import StateError
@@ -17,7 +18,7 @@ KEEP = 100
 
 
 class Answers:
-    """Deletes the oldest answers of a loop.
+    """Adds answers of a loop to the store, and deletes the oldest; used by one thread.
 
     Args:
         keep: number of answers that stay, at least 1; None keeps all.
@@ -27,26 +28,30 @@ class Answers:
         self._history, self._keep = history, keep
         self._names: dict[str, weakref.ref[Result] | None] | None = None  # the oldest first
 
-    def add(self, name: str, result: Result) -> None:
-        """Add an answer, and delete the oldest beyond the limit, unless the loop is busy."""
-        lock = self._history.lock
-        if self._keep is None or not lock.acquire(blocking=False):
+    def fork(self, name: str, result: weakref.ref[Result], iteration: int) -> None:
+        """Add the answer that is the version at `iteration`; see `add`."""
+        store = self._history.store
+        if store.head(name) is not None:
+            store.delete(name)  # of an earlier loop of this name
+        store.fork(self._history.loop, name, iteration)
+        store.show(self._history.loop)
+        self.add(name, result)
+
+    def add(self, name: str, result: weakref.ref[Result]) -> None:
+        """Note an answer that is in the store, and delete the oldest beyond the limit."""
+        if self._keep is None:
             return
-        try:
+        with contextlib.suppress(StateError):  # the next query tries again
             if self._names is None:
                 self._names = dict.fromkeys(self._earlier())
             self._names.pop(name, None)
-            self._names[name] = weakref.ref(result)
+            self._names[name] = result
             for old in list(self._names)[: -self._keep]:
                 reader = self._names[old]
                 opened = reader() if reader is not None else None
                 if opened is None or opened.closed:
                     self._delete(old)
                     del self._names[old]
-        except StateError:
-            pass  # the next query tries again
-        finally:
-            lock.release()
 
     def _earlier(self) -> list[str]:
         """The answers in the store: of a loop that had this name before, then of this one."""

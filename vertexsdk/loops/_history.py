@@ -1,8 +1,11 @@
 """The versions of a loop, and the engine that computes the next one.
 
-The result of each command of an engine is committed as one version. If the engine or the commit
-fails, the engine is restored from the newest version before its next command, so that the executors
-never have state that the store lacks.
+The result of each command of an engine is committed as one version. Changes are durable before they
+are acknowledged. An answer can be computed again, so it is written behind: a thread stores it, in
+the meantime it is read from memory, and the next version waits for it.
+
+If the engine or a commit fails, the engine is restored from the newest version before its next
+command, so that the executors never have state that the store lacks.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,8 +37,9 @@ from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
-from vertexsdk.state import FencedError, Manifest, SegmentRef, Store, open_store
+from vertexsdk.state import EncodedSegment, FencedError, Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
+from vertexsdk.state.write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("vertexsdk")
 
 _LOGGED = 1 << 20  # changes in the log that make a checkpoint, or a quarter of the edges if more
+_SHARED = 1 << 12  # changes from which tasks read a batch from the store
 _LONG = 8  # when a loop is closed, this fraction of a checkpoint's changes makes one
 _PRUNE = 64  # commits, at least, between deletions of old versions
 _PRUNE_SECONDS = 1e-3  # for such deletions, per commit
@@ -100,6 +106,24 @@ class _LazyFork:
     outcome: CommandResult
 
 
+@dataclass(frozen=True)
+class _Unwritten:
+    """A version that is being written.
+
+    Attributes:
+        manifest, refs: of it.
+        segments: those that may not be in the store yet.
+        before: what was current, and its log.
+        published: its manifest in the store.
+    """
+
+    manifest: Manifest
+    refs: list[SegmentRef]
+    segments: Sequence[EncodedSegment]
+    before: tuple[tuple[Manifest, Ledger], ChangeLog]
+    published: Future[Manifest]
+
+
 class LoopHistory:
     """The versions of one loop, and the engine that computes the next one.
 
@@ -133,6 +157,8 @@ class LoopHistory:
         self._branch = False
         self._closed_by: Exception | None = None
         self._commits, self._prune = 0, _PRUNE
+        self._writes = WriteBehind(store.backend.location)
+        self._unwritten: _Unwritten | None = None
         # Changes in the log for a checkpoint.
         self._checkpoint_at = config.checkpoint_every or _LOGGED
 
@@ -167,15 +193,20 @@ class LoopHistory:
         current: tuple[Manifest, Ledger] | None = None,
     ) -> Result:
         """Open a version of loop `loop`, this one or a fork of it, for reading."""
+        unwritten = self._unwritten  # another thread may replace it
         manifest, ledger = current or self.current
         config = self.config
+        store = None
+        if unwritten is not None and unwritten.manifest is manifest:
+            store = open_store(config.backend, create=False)
+            store.expect(manifest, unwritten.refs, unwritten.segments)
         statistics = {
             **statistics, "changes": ledger.received, "version": manifest.iteration,
             "behind": ledger.behind, "residual": ledger.residual,
         }  # fmt: skip
         return Result(
             config.backend, loop, manifest, statistics, config.spark, config.trusted,
-            config.program.schema(), lease=False,
+            config.program.schema(), store=store, lease=False,
         )  # fmt: skip
 
     def execute(
@@ -202,30 +233,20 @@ class LoopHistory:
         """
         with self.lock:
             self.recover()
-            ref, log = None, self.log
             changes = None if changes is None else edges_only(self.config.program, changes)
             batch = changes if changes is not None and len(changes) else None
-            if batch is not None:
-                number = self.manifest.iteration + 1
-                with self.spent.timed("commit"):
-                    ref, log = log.write(self.store, self.loop, number, batch)
-            whole = (
-                ref if ref is not None and batch is not None and ref.rows == len(batch) else None
-            )
-            command = Command(batch, whole, strict, budget, write=budget is not None)
+            logging = None if batch is None else self._log_behind(batch)
             try:
-                if isinstance(self._engine, _LazyFork) and batch is None:
-                    out = copy.deepcopy(self._engine.outcome)
-                else:
-                    out = self._on_engine(lambda engine: engine.execute(command))
+                out = self._outcome(batch, logging, strict, budget)
             except BaseException:
                 # An engine is unchanged after it has refused changes, but not after iterations.
                 self._stale = self._stale or budget is not None
-                self._discard(ref)
+                self._discard(logging)
                 raise
             if strict and out.absent:
-                self._discard(ref)
+                self._discard(logging)
                 return out
+            ref, log = self._logged(logging)
             ledger = self.ledger.after(out, len(batch or ()), iterated=budget is not None)
             more = {name: getattr(ledger, name) + n for name, n in counters.items()}
             ledger = replace(ledger, **more)
@@ -233,7 +254,11 @@ class LoopHistory:
                 self._update_statistics(out)
             if ref is not None or out.segments or offsets or ledger != self.ledger:
                 segments = [*([ref] if ref is not None else []), *out.segments]
-                self._commit(segments, log, ledger, out.iteration, offsets)
+                answer = batch is None and not offsets and counters.keys() <= {"queries"}
+                self._commit(
+                    segments, log, ledger, out.iteration, offsets,
+                    unwritten=out.unwritten, behind=answer,
+                )  # fmt: skip
             self._checkpoint_at = self.config.checkpoint_every or max(_LOGGED, out.num_edges // 4)
             if self.log.size > self._checkpoint_at:
                 try:
@@ -241,6 +266,67 @@ class LoopHistory:
                 except (RunError, StateError) as error:  # the log has the changes
                     _log.warning("%s: no checkpoint was written: %s", self.loop, error)
             return out
+
+    def _outcome(
+        self,
+        batch: Changes | None,
+        logging: Future[tuple[SegmentRef, ChangeLog]] | None,
+        strict: bool,
+        budget: Budget | None,
+    ) -> CommandResult:
+        """What becomes of a command, which the engine executes while its changes are logged."""
+        if isinstance(self._engine, _LazyFork) and batch is None:
+            return copy.deepcopy(self._engine.outcome)
+        ref = None
+        if batch is not None and logging is not None and len(batch) >= _SHARED:
+            ref, _ = self._logged(logging)
+            assert ref is not None
+            ref = ref if ref.rows == len(batch) else None
+        command = Command(batch, ref, strict, budget, write=budget is not None)
+        return self._on_engine(lambda engine: engine.execute(command))
+
+    def _log_behind(self, batch: Changes) -> Future[tuple[SegmentRef, ChangeLog]]:
+        """Begin to write a batch to the log."""
+        log, number = self.log, self.manifest.iteration + 1
+        return self.write_behind(lambda: log.write(self.store, self.loop, number, batch))
+
+    def _logged(
+        self, logging: Future[tuple[SegmentRef, ChangeLog]] | None
+    ) -> tuple[SegmentRef | None, ChangeLog]:
+        """Wait until a batch is in the log; return its segment, and the log with it."""
+        if logging is None:
+            return None, self.log
+        try:
+            with self.spent.timed("commit"):
+                return logging.result()
+        except BaseException:
+            self._stale = True  # the engine may have taken it in
+            raise
+
+    def write_behind(self, work: Callable[[], _T]) -> Future[_T]:
+        """Call a function that writes to the store, in the thread, after the versions so far."""
+        return self._writes.submit(work)
+
+    def settle(self) -> None:
+        """Wait until everything is in the store; the lock is held.
+
+        Raises:
+            StateError: the newest version cannot be written; it is one without changes.
+        """
+        self._writes.wait()
+        unwritten, self._unwritten = self._unwritten, None
+        if unwritten is None:
+            return
+        try:
+            manifest = unwritten.published.result()
+        except BaseException as error:
+            self.current, self.log = unwritten.before
+            self._stale = True
+            if isinstance(error, FencedError):
+                self._closed_by = error
+            raise
+        if manifest.name != self.manifest.name:  # the loop was compacted
+            self.current = manifest, self.ledger
 
     def _update_statistics(self, out: CommandResult) -> None:
         work = out.work
@@ -262,12 +348,23 @@ class LoopHistory:
         iteration: int | None = None,
         offsets: Mapping[str, Any] | None = None,
         content: Manifest | None = None,
+        unwritten: Sequence[EncodedSegment] = (),
+        behind: bool = False,
     ) -> None:
-        """Commit the engine's state as the next version."""
+        """Commit the engine's state as the next version.
+
+        Args:
+            unwritten: those of the segments that are not in the store yet.
+            behind: return before it is in the store.
+        """
+        began = time.perf_counter()
+        self.settle()
         parent = self.manifest
         steps = 1 if iteration is None else max(iteration - self._iteration, 1)
-        began = time.perf_counter()
+        deferred: list[Callable[[], Manifest]] = []
         try:
+            if not behind:
+                self._put(unwritten)
             manifest = self.store.commit(
                 self.loop,
                 iteration=parent.iteration + steps,
@@ -277,15 +374,37 @@ class LoopHistory:
                 aggregates=self.aggregates,
                 statistics={**self.statistics, **ledger.statistics()},
                 offsets={**parent.offsets, **(offsets or {})},
+                defer=deferred.append if behind else None,
             )
+            refs = self.store.segments(manifest) if behind else []
         except BaseException as error:
             self._stale = True
             if isinstance(error, FencedError):
                 self._closed_by = error
             raise
-        self.spent.add("commit", time.perf_counter() - began)
+
+        def publish() -> Manifest:
+            self._put(unwritten)
+            published = deferred[0]()
+            self._prune_versions()
+            return published
+
+        if behind:
+            self._unwritten = _Unwritten(
+                manifest, refs, unwritten, (self.current, self.log), self.write_behind(publish)
+            )
+        else:
+            self._prune_versions()
         self._iteration = self._iteration if iteration is None else iteration
         self.current, self.log = (manifest, ledger), log
+        self.spent.add("commit", time.perf_counter() - began)
+
+    def _put(self, segments: Sequence[EncodedSegment]) -> None:
+        for segment in segments:
+            self.store.put(segment)
+
+    def _prune_versions(self) -> None:
+        """Delete old versions, after a number of commits."""
         self._commits += 1
         if self._commits >= self._prune:
             began = time.perf_counter()
@@ -303,9 +422,11 @@ class LoopHistory:
         if self._branch and not isinstance(self._engine, _LazyFork):
             self._engine.enter(self.loop)
 
-    def _discard(self, ref: SegmentRef | None) -> None:
-        if ref is not None:
+    def _discard(self, logging: Future[tuple[SegmentRef, ChangeLog]] | None) -> None:
+        if logging is not None:
             with contextlib.suppress(StateError):
+                ref, _ = logging.result()
+                self.settle()
                 self.store.backend.delete_unreferenced([ref.key])
 
     def recover(self) -> None:
@@ -313,6 +434,7 @@ class LoopHistory:
         if self._closed_by is not None:
             raise self._closed_by
         if self._stale:
+            self.settle()
             self._close_engine()
             newest = self.store.version(self.loop)
             if newest.name != self.manifest.name:  # the commit succeeded, what followed failed
@@ -359,6 +481,7 @@ class LoopHistory:
             if at is None:
                 with self.lock:
                     engine = self._fork_engine()
+                    self.settle()
                     current, log = self.current, self.log
                     try:
                         self.store.fork(self.loop, name)
@@ -429,6 +552,7 @@ class LoopHistory:
         with self.lock, branch.lock:
             self.recover()
             branch.recover()
+            branch.settle()
             arrived = self.ledger.received - received
             if arrived:
                 raise InputError(
@@ -469,6 +593,11 @@ class LoopHistory:
                 with contextlib.suppress(RunError, StateError):
                     self.checkpoint()
             if not isinstance(self._closed_by, _Closed):
+                try:
+                    self.settle()
+                except StateError as error:
+                    _log.warning("%s: the newest answer is not in the store: %s", self.loop, error)
+                self._writes.close()
                 self._closed_by = _Closed(f"loop {self.loop!r} was closed; resume it")
                 self._close_engine()
                 self.store.close()

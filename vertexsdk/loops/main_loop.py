@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from vertexsdk.engine.engine import Budget
-from vertexsdk.errors import InputError, shorten
+from vertexsdk.errors import InputError, first_line, shorten
 from vertexsdk.graph.changes.changes import COUNTS, Changes
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._answers import KEEP, Answers
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from vertexsdk.loops.streams.intake import Stream
+
+_log = logging.getLogger("vertexsdk")
 
 
 class MainLoop(ReadableLoop):
@@ -341,7 +347,13 @@ class MainLoop(ReadableLoop):
     def _approximation(self) -> Budget | None:
         return None if self.from_init is not None else self.budget
 
-    def query(self, *, timeout: float | None = None, max_iterations: int | None = None) -> Result:
+    def query(
+        self,
+        *,
+        timeout: float | None = None,
+        max_iterations: int | None = None,
+        persist: bool = False,
+    ) -> Result:
         """Return the exact answer for this instant.
 
         If nothing else uses the loop, it iterates to the fixed point itself, and the version is
@@ -351,6 +363,9 @@ class MainLoop(ReadableLoop):
         Args:
             timeout: seconds after which the iterations are stopped.
             max_iterations: number of iterations after which they are stopped.
+            persist: return when the answer is in the store. Else it is read from memory, and
+                written while the caller goes on: this process waits for it where it reads the
+                store, another process may see it a moment later.
 
         Returns:
             The answer, for the caller to close.
@@ -358,6 +373,7 @@ class MainLoop(ReadableLoop):
         Raises:
             InputError: the graph has no edge left.
             RunError: the iterations failed, or met a limit; the changes stay ingested.
+            StateError: with `persist`, the answer cannot be stored.
         """
         history = self._history
         if self._sees_loop and not self.shared and self.from_init is None:
@@ -370,11 +386,16 @@ class MainLoop(ReadableLoop):
                 raise InputError("the graph has no edge left; ingest some first")
             if not out.work.quiet:
                 raise not_converged(self.loop, out.work)
-            name = self._free_name(history.ledger.queries)
-            with history.spent.timed("commit"):
-                history.store.fork(self.loop, name)
-            history.store.show(self.loop)
-            return self._result(name, history)
+            name = f"{self.loop}-{history.ledger.queries}"
+            result = history.result(name, {**history.statistics, **history.ledger.counts})
+            fork = partial(self._answers.fork, name, weakref.ref(result), result.iteration)
+            stored = history.write_behind(fork)
+            if persist:
+                history.settle()
+                stored.result()
+            else:
+                stored.add_done_callback(partial(_warn_of_failure, name))
+            return result
         finally:
             history.lock.release()
 
@@ -390,6 +411,7 @@ class MainLoop(ReadableLoop):
         """
         history = self._history
         with history.lock:
+            history.settle()
             manifest, ledger = history.current
             if not ledger.queries or not ledger.exact:
                 return None
@@ -421,7 +443,8 @@ class MainLoop(ReadableLoop):
 
     def _result(self, name: str, history: LoopHistory) -> Result:
         result = history.result(name, {**history.statistics, **history.ledger.counts})
-        self._answers.add(name, result)
+        add = partial(self._answers.add, name, weakref.ref(result))
+        self._history.write_behind(add)
         return result
 
     def fork(
@@ -501,6 +524,12 @@ class MainLoop(ReadableLoop):
                 self._newest.close()
             self._newest = None
         self._history.close(tidy=True)
+
+
+def _warn_of_failure(name: str, stored: Future[object]) -> None:
+    error = stored.exception()
+    if error is not None:
+        _log.warning("%s: the answer is not in the store: %s", name, first_line(error))
 
 
 def _repeats(offsets: Mapping[str, Any], source: str, offset: Any) -> bool:

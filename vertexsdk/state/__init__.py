@@ -17,12 +17,13 @@ from vertexsdk.state.errors import (
     StateError,
     StateInputError,
 )
-from vertexsdk.state.manifests import Manifest, SegmentRef
+from vertexsdk.state.manifests import EncodedSegment, Manifest, SegmentRef
 from vertexsdk.state.store import Store, open_store
 
 __all__ = [
     "Backend",
     "CorruptError",
+    "EncodedSegment",
     "FencedError",
     "FormatError",
     "FullError",
@@ -47,4 +48,5 @@ __all__ = [
     "store",
     "stored_pickles",
     "version_writer",
+    "write_behind",
 ]

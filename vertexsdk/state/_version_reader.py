@@ -7,6 +7,7 @@ segment is not a copy where the backend returns views.
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -23,7 +24,13 @@ from vertexsdk.errors import excerpt
 from vertexsdk.state._remote_segment import LARGE, RemoteTable
 from vertexsdk.state.contract import Backend, CanReadParts, SegmentKey, check_name
 from vertexsdk.state.errors import MissingError, StateInputError
-from vertexsdk.state.manifests import Manifest, SegmentRef, layers_by_partition, live_segments
+from vertexsdk.state.manifests import (
+    EncodedSegment,
+    Manifest,
+    SegmentRef,
+    layers_by_partition,
+    live_segments,
+)
 from vertexsdk.state.reading import (
     FEW,
     NAME_COLUMNS,
@@ -33,6 +40,7 @@ from vertexsdk.state.reading import (
     find_names,
     overlay,
 )
+from vertexsdk.state.write_behind import wait_for_writes
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -48,29 +56,33 @@ class LruCache(Generic[K, V]):
         self._limit = limit
         self._max_bytes = max_bytes
         self._bytes = 0
+        self._lock = threading.RLock()  # a version may be written by another thread
         self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
 
     def get(self, key: K) -> V | None:
         """The value, or None."""
-        if key not in self._values:
-            return None
-        self._values.move_to_end(key)
-        return self._values[key][0]
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key][0]
 
     def put(self, key: K, value: V, size: int = 0) -> None:
         """Add a value of `size` bytes; the newest value stays, however large it is."""
-        self._drop(key)
-        self._values[key] = (value, size)
-        self._bytes += size
-        while len(self._values) > 1 and (
-            len(self._values) > self._limit or self._bytes > self._max_bytes
-        ):
-            self._drop(next(iter(self._values)))
+        with self._lock:
+            self._drop(key)
+            self._values[key] = (value, size)
+            self._bytes += size
+            while len(self._values) > 1 and (
+                len(self._values) > self._limit or self._bytes > self._max_bytes
+            ):
+                self._drop(next(iter(self._values)))
 
     def clear(self) -> None:
         """Forget everything."""
-        self._values.clear()
-        self._bytes = 0
+        with self._lock:
+            self._values.clear()
+            self._bytes = 0
 
     def _drop(self, key: K) -> None:
         _, size = self._values.pop(key, (None, 0))
@@ -86,6 +98,7 @@ class VersionReader:
         self._lists: LruCache[str, list[SegmentRef]] = LruCache(32)
         self._tables: LruCache[SegmentKey, Table] = LruCache(256, _CACHE_BYTES)
         self._remote: LruCache[SegmentKey, RemoteTable] = LruCache(64)
+        self._unwritten: dict[SegmentKey, Sequence[Any]] = {}
         _stores.add(self)
 
     def close(self) -> None:
@@ -95,16 +108,19 @@ class VersionReader:
 
     def loops(self) -> list[str]:
         """The names of the loops that have a version, ascending."""
+        wait_for_writes(self.backend.location)
         return [loop for loop in self.backend.list_heads() if self.versions(loop)]
 
     def versions(self, loop: str) -> list[int]:
         """The iterations of the loop's retained versions, ascending."""
         check_name(loop)
+        wait_for_writes(self.backend.location)
         return [iteration for iteration, _ in self.backend.list_versions(loop)]
 
     def head(self, loop: str) -> Manifest | None:
         """The loop's newest version, or None."""
         check_name(loop)
+        wait_for_writes(self.backend.location)
         head = self.backend.get_head(loop)
         return self.manifest(head.manifest) if head and head.manifest else None
 
@@ -120,6 +136,7 @@ class VersionReader:
                 raise self.unknown_loop(loop)
             return newest
         check_name(loop)
+        wait_for_writes(self.backend.location)
         version = self.backend.floor(loop, at)
         if version is None:
             versions = self.versions(loop)
@@ -150,6 +167,19 @@ class VersionReader:
             self._manifests.put(name, manifest)
         return manifest
 
+    def expect(
+        self, manifest: Manifest, refs: list[SegmentRef], unwritten: Iterable[EncodedSegment] = ()
+    ) -> None:
+        """Know a version that may not be in the backend yet.
+
+        Args:
+            refs: all segments of it.
+            unwritten: those that may not be in the backend.
+        """
+        self._manifests.put(manifest.name, manifest)
+        self._lists.put(manifest.name, refs)
+        self._unwritten.update((segment.ref.key, segment.pieces) for segment in unwritten)
+
     def chain(self, manifest: Manifest) -> Iterator[Manifest]:
         """The manifest, and those below it that list the other segments of its version."""
         yield manifest
@@ -175,7 +205,7 @@ class VersionReader:
         """
         table = self._tables.get(ref.key)
         if table is None:
-            pieces = self.backend.get_segment(ref.key)
+            pieces = self._unwritten.get(ref.key) or self.backend.get_segment(ref.key)
             if pieces is None:
                 raise MissingError(
                     f"segment {ref.key} is missing in {self.backend.location}: its version was "
@@ -193,7 +223,8 @@ class VersionReader:
         """
         backend = self.backend
         known = self._tables.get(ref.key) or self._remote.get(ref.key)
-        if known is not None or ref.bytes < LARGE or not isinstance(backend, CanReadParts):
+        small = ref.bytes < LARGE or ref.key in self._unwritten
+        if known is not None or small or not isinstance(backend, CanReadParts):
             return known or self.table(ref)
         read = backend.open_segment(ref.key)
         if read is None:

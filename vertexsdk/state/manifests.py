@@ -60,6 +60,22 @@ class SegmentRef:
 
 
 @dataclass(frozen=True, slots=True)
+class EncodedSegment:
+    """A segment that is not in the store yet: what `Store.encode_segment` returns.
+
+    Attributes:
+        ref: the reference to it, once `Store.put` has stored it.
+        pieces: the bytes, to be concatenated.
+    """
+
+    ref: SegmentRef
+    pieces: tuple[bytes | memoryview, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EncodedSegment, (self.ref, (b"".join(self.pieces),))
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """One committed version of a loop.
 

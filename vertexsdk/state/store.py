@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -35,6 +35,7 @@ from vertexsdk.state.garbage import Audit, Collected, audit, collect, sweep
 from vertexsdk.state.manifests import (
     KINDS,
     MAX_CHAIN,
+    EncodedSegment,
     Kind,
     Manifest,
     SegmentRef,
@@ -43,6 +44,7 @@ from vertexsdk.state.manifests import (
 )
 from vertexsdk.state.pins import LEASE_SECONDS, Pin
 from vertexsdk.state.reading import by_key_group, check_rows, overlay
+from vertexsdk.state.write_behind import wait_for_writes
 
 _MIN_GRACE = 120.0  # seconds, while runs use the store
 
@@ -145,6 +147,26 @@ class Store(VersionReader):
             FullError: the backend is full; nothing was stored.
             StateError: columns that cannot be stored.
         """
+        encoded = self.encode_segment(loop, partition, iteration, kind, columns, meta, group=group)
+        return self.put(encoded)
+
+    def put(self, segment: EncodedSegment) -> SegmentRef:
+        """Store an encoded segment durably; see `put_segment`."""
+        self.backend.put_segment(segment.ref.key, segment.pieces)
+        return segment.ref
+
+    def encode_segment(
+        self,
+        loop: str,
+        partition: int,
+        iteration: int,
+        kind: Kind,
+        columns: Mapping[str, Column],
+        meta: Mapping[str, Any] | None = None,
+        *,
+        group: str = "",
+    ) -> EncodedSegment:
+        """Encode columns for `put`; the arguments are those of `put_segment`."""
         check_name(loop)
         if kind not in KINDS:
             raise StateInputError(f"no segment kind {kind!r}: use one of {', '.join(KINDS)}")
@@ -152,11 +174,11 @@ class Store(VersionReader):
         if kind in ("base", "delta"):
             check_rows(columns)
             stored, groups = by_key_group(stored)
-        pieces = encode(stored, meta, groups=groups)
+        pieces = tuple(encode(stored, meta, groups=groups))
         key = SegmentKey(loop, int(partition), int(iteration), new_attempt(self.backend.now()))
-        self.backend.put_segment(key, pieces)
         rows = len(columns["id"]) if "id" in columns else max(map(len, columns.values()), default=0)
-        return SegmentRef(key, kind, group, rows, sum(map(len, pieces)), schema_hash(stored))
+        ref = SegmentRef(key, kind, group, rows, sum(map(len, pieces)), schema_hash(stored))
+        return EncodedSegment(ref, pieces)
 
     def claim(
         self, loop: str, *, program: str | None = None, schema: Any = None
@@ -174,6 +196,7 @@ class Store(VersionReader):
         """
         check_name(loop)
         self.backend.check_rights()
+        wait_for_writes(self.backend.location)
         while True:
             head = self.backend.get_head(loop)
             newest = self.manifest(head.manifest) if head and head.manifest else None
@@ -199,6 +222,7 @@ class Store(VersionReader):
         partitions: int | None = None,
         ids: str | None = None,
         content: Manifest | None = None,
+        defer: Callable[[Callable[[], Manifest]], object] | None = None,
     ) -> Manifest:
         """Make the segments the loop's newest version; on return it is durable.
 
@@ -216,6 +240,8 @@ class Store(VersionReader):
                 or to what the segments show and "int".
             content: add the segments to this version, not to the parent's, as a merge does.
             aggregates, statistics, offsets: any JSON, stored in the manifest.
+            defer: takes the function that commits, to call it later; what that returns has another
+                name if the loop was compacted meanwhile. Until then nothing is durable.
 
         Returns:
             The manifest of the new version.
@@ -254,7 +280,13 @@ class Store(VersionReader):
             depth=parent.depth + 1 if parent else 0,
             created=now,
         )
-        return self._publish(manifest, parent, content)
+        publish = functools.partial(self._publish, manifest, parent, content)
+        if defer is None:
+            return publish()
+        manifest, whole = self._whole(manifest, parent, content)
+        self.expect(manifest, whole)
+        defer(publish)
+        return manifest
 
     def fork(self, source: str, name: str, at: int | None = None) -> Manifest:
         """Create loop `name` at a version of `source`, at the cost of a pointer.
@@ -398,6 +430,7 @@ class Store(VersionReader):
         Raises:
             StateInputError: no such loop.
         """
+        wait_for_writes(self.backend.location)
         head = self.backend.get_head(loop)
         if head is None:
             raise self.unknown_loop(loop)
@@ -450,6 +483,7 @@ class Store(VersionReader):
                 f"a grace period of {grace:g} s would delete what runs are about to commit: give "
                 f"{_MIN_GRACE:g} s or more, or stop all runs and pass alone=True"
             )
+        wait_for_writes(self.backend.location)
         return collect(self, grace)
 
     def verify(self) -> list[str]:
@@ -459,6 +493,7 @@ class Store(VersionReader):
 
     def audit(self) -> Audit:
         """Read and check everything that is stored; also list what no version refers to."""
+        wait_for_writes(self.backend.location)
         self.forget_tables()
         return audit(self)
 
@@ -563,8 +598,7 @@ class Store(VersionReader):
                 name = new_attempt(self.backend.now())
                 added = replace(added, name=name, parent=parent.name, depth=depth)
         self._claims[loop] = new
-        self._manifests.put(manifest.name, manifest)
-        self._lists.put(manifest.name, whole)
+        self.expect(manifest, whole)
         if parent is not None and parent.iteration == iteration:
             dropped = [(iteration, parent.name)]
         self.sweep([name for _, name in dropped])

@@ -41,6 +41,8 @@ def test_what_has_changed_is_written(partitions: int, tmp_path: Path) -> None:
             out = engine.execute(Command(Deltas.mixed(batch), budget=QUIET, write=True))
             kinds |= {(ref.kind, out.whole) for ref in out.segments}
             iteration = max(iteration + 1, out.iteration)
+            for segment in out.unwritten:
+                store.put(segment)
             manifest = store.commit(
                 "main", iteration=iteration, segments=out.segments, parent=manifest,
                 partitions=partitions,
@@ -54,6 +56,8 @@ def test_what_has_changed_is_written(partitions: int, tmp_path: Path) -> None:
         assert again.segments == []
         out = fork.execute(Command(Deltas.mixed([("+", 0, 1, 99.0)]), budget=QUIET, write=True))
         store.fork("main", "branch", at.iteration)
+        for segment in out.unwritten:
+            store.put(segment)
         store.commit(
             "branch", iteration=iteration, segments=out.segments, parent=store.version("branch")
         )

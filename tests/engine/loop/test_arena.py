@@ -171,7 +171,7 @@ def test_memory_is_freed_with_its_loop(
             assert len(alive) == 2
         assert len(alive) == 0
         forgotten = MainLoop(program, graph, backend="memory://forgotten", **options)
-        forgotten.query().close()
+        forgotten.query(persist=True).close()
         assert len(alive) == 2
         del main, forgotten
         gc.collect()

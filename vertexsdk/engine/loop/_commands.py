@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vertexsdk.engine.engine import WorkDone
 from vertexsdk.errors import VertexError
 from vertexsdk.graph.changes.changes import COUNTS
-from vertexsdk.state import SegmentRef
+from vertexsdk.state import EncodedSegment, SegmentRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,7 @@ class LoopReport:
     aggregates: dict[str, Any] = field(default_factory=dict)
     clock: int = 0
     segments: list[SegmentRef] = field(default_factory=list)
+    unwritten: list[EncodedSegment] = field(default_factory=list)  # those that the driver stores
     refused: bool = False  # the changes, because one of them met no edge
     vertices: int = 0
     edges: int = 0
@@ -85,6 +86,7 @@ class LoopReport:
                 total.counts[name] += count
             total.absent += report.absent
             total.segments += report.segments
+            total.unwritten += report.unwritten
             for name in ("vertices", "edges", "pending"):
                 setattr(total, name, getattr(total, name) + getattr(report, name))
             for name in ("updates", "messages", "touched"):

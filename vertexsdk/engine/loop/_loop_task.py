@@ -25,6 +25,7 @@ from vertexsdk.state import SegmentRef
 from vertexsdk.state.version_writer import store_of_run
 from vertexsdk.transport.transport import DRIVER, Blocks
 
+_SMALL = 1 << 18  # bytes of a segment that goes to the driver, to be stored with its version
 _partitions: dict[tuple[str, int], tuple[int, LoopPartition]] = {}  # and their versions
 
 
@@ -137,9 +138,14 @@ class LoopTask:
             return
         kind, columns = written
         with store_of_run(self.plan.run, self.plan.store) as store:
-            report.segments = [
-                store.put_segment(self.plan.loop, partition, live.clock, cast(Any, kind), columns)
-            ]
+            segment = store.encode_segment(
+                self.plan.loop, partition, live.clock, cast(Any, kind), columns
+            )
+            report.segments = [segment.ref]
+            if segment.ref.bytes > _SMALL:
+                store.put(segment)
+            else:
+                report.unwritten = [segment]
 
 
 def forget(key: str, partitions: int) -> None:

@@ -1,0 +1,170 @@
+"""Answers that are written to the store while the caller goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vertexsdk import Graph, MainLoop, read
+from vertexsdk.algorithms import ConnectedComponents
+from vertexsdk.state import FencedError, FullError, StateError, Store, open_store
+
+ANSWER = {1: 1, 2: 1, 3: 1}
+OTHER_PROCESS = """
+import sys, vertexsdk
+print(sorted(vertexsdk.read(sys.argv[1], "loop-1").to_dict().items()))
+"""
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"lmdb://{tmp_path}/state"
+
+
+@pytest.fixture
+def main(url: str) -> Iterator[MainLoop]:
+    graph = Graph.from_arrays([1, 2], [2, 3])
+    with MainLoop(ConnectedComponents, graph, backend=url, loop="loop") as main:
+        yield main
+
+
+def wrap(monkeypatch: pytest.MonkeyPatch, before: Callable[[], None]) -> None:
+    """Call a function in the thread that writes, before each segment."""
+    put = Store.put
+
+    def wrapped(self: Store, *args: Any) -> Any:
+        if threading.current_thread().name.startswith("vertexsdk-writes"):
+            before()
+        return put(self, *args)
+
+    monkeypatch.setattr(Store, "put", wrapped)
+
+
+def fill(store: Store) -> None:
+    raise FullError("no room")
+
+
+def to_dict(result: Any) -> dict[Any, Any]:
+    with contextlib.closing(result):
+        found: dict[Any, Any] = result.to_dict()
+        return found
+
+
+def test_an_answer_is_read_before_it_is_written(
+    main: MainLoop, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    wrap(monkeypatch, lambda: None if go_on.wait(60) else pytest.fail("nobody went on"))
+    answer = main.query()
+    assert answer.lookup([3]) == {3: {"component": 1}}
+    assert to_dict(main.read()) == ANSWER
+    assert main.lookup(2)[2]["component"] == 1
+    threading.Timer(0.2, go_on.set).start()
+    assert to_dict(read(url, "loop-1")) == ANSWER  # waits, as all of this process
+    main.ingest([("-", 2, 3), ("+", 5, 6)])
+    main.query().close()
+    assert to_dict(answer) == ANSWER
+
+
+def test_persist_waits_so_that_others_can_read(main: MainLoop, url: str) -> None:
+    main.query(persist=True).close()
+    command = [sys.executable, "-c", OTHER_PROCESS, url]
+    out = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+    assert out.strip() == str(sorted(ANSWER.items()))
+
+
+def test_a_store_without_room_for_an_answer(
+    main: MainLoop, url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as full:
+        wrap(full, lambda: fill(main._history.store))
+        answer = main.query()
+        assert answer.to_dict() == ANSWER
+        with pytest.raises(FullError, match="no room"):
+            main.query(persist=True)
+        with pytest.raises(StateError, match="no room"):
+            main.ingest([("+", 3, 4)])
+    assert main.ingest([("+", 3, 4)])["added"] == 1
+    assert to_dict(main.query()) == {**ANSWER, 4: 1}
+    assert to_dict(answer) == ANSWER
+    with open_store(url) as store:
+        store.collect(0, alone=True)
+        assert store.audit().unreferenced == []
+        assert store.verify() == []
+
+
+def test_a_failure_at_the_end_is_told(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    graph = Graph.from_arrays([1, 2], [2, 3])
+    main = MainLoop(ConnectedComponents, graph, backend=url, loop="loop")
+    main.ingest([("+", 3, 4)])
+    wrap(monkeypatch, lambda: fill(main._history.store))
+    with caplog.at_level(logging.WARNING, "vertexsdk"):
+        main.query().close()
+        main.close()
+    assert any("not in the store: no room" in r.getMessage() for r in caplog.records)
+    monkeypatch.undo()
+    again = MainLoop.resume(None, ConnectedComponents, backend=url, loop="loop")
+    assert to_dict(again.query()) == {**ANSWER, 4: 1}
+    again.close()
+
+
+def test_a_driver_that_took_over_stops_this_one(main: MainLoop, url: str) -> None:
+    main.query(persist=True).close()
+    other = MainLoop.resume(None, ConnectedComponents, backend=url, loop="loop")
+    main.query().close()
+    with pytest.raises(FencedError):
+        main.ingest([("+", 3, 4)])
+    with pytest.raises(FencedError):
+        main.query()
+    assert to_dict(other.query()) == ANSWER
+    other.close()
+
+
+def test_a_branch_of_an_answer_that_is_not_written(
+    main: MainLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrap(monkeypatch, lambda: time.sleep(0.05))
+    main.query().close()
+    with main.fork() as branch:
+        branch.apply([("+", 3, 4)])
+        assert to_dict(branch.result()) == {**ANSWER, 4: 1}
+        with branch.fork() as second:
+            second.apply([("-", 1, 2)])
+            assert to_dict(second.result()) == {2: 2, 3: 2, 4: 2}
+        branch.merge()
+    assert to_dict(main.query()) == {**ANSWER, 4: 1}
+
+
+def test_a_loop_compacted_while_an_answer_is_written(
+    main: MainLoop, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for k in range(4, 8):
+        main.ingest([("+", 3, k)])
+        main.query(persist=True).close()
+    compacted = threading.Event()
+
+    def compact() -> None:
+        if not compacted.is_set():
+            compacted.set()
+            with open_store(url) as store:
+                store.compact("loop")
+
+    wrap(monkeypatch, compact)
+    main.ingest([("+", 3, 9)])
+    main.query().close()
+    main.ingest([("+", 3, 10)])
+    everything = {1, 2, 3, 4, 5, 6, 7, 9, 10}
+    assert to_dict(main.query(persist=True)) == dict.fromkeys(everything, 1)
+    assert compacted.is_set()
+    assert to_dict(read(url, "loop")) == dict.fromkeys(everything, 1)

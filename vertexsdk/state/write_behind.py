@@ -1,0 +1,88 @@
+"""Writes to a store in a thread, in order, while the caller goes on.
+
+In this process nothing reads the store past them: whoever asks for the versions of a loop waits for
+the writes that were handed over before (`wait_for_writes`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_pending: dict[str, set[Future[Any]]] = {}  # by the location of the store
+_lock = threading.Lock()
+_writing = threading.local()  # in a thread that writes
+
+
+class WriteBehind:
+    """One thread that writes to the store at `location`.
+
+    Example:
+        >>> writes = WriteBehind("memory://docs")
+        >>> writes.submit(lambda: 7).result()
+        7
+        >>> writes.close()
+    """
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._thread: ThreadPoolExecutor | None = None
+        self._pending: set[Future[Any]] = set()
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Call `work` after what was submitted before; what that raised does not matter to it."""
+        with _lock:
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, "vertexsdk-writes", _begin)
+            future = self._thread.submit(work)
+            self._pending.add(future)
+            _pending.setdefault(self._location, set()).add(future)
+        future.add_done_callback(self._forget)
+        return future
+
+    def _forget(self, future: Future[Any]) -> None:
+        with _lock:
+            self._pending.discard(future)
+            writes = _pending.get(self._location, set())
+            writes.discard(future)
+            if not writes:
+                _pending.pop(self._location, None)
+
+    def wait(self) -> None:
+        """Wait until everything that was submitted is written, or failed."""
+        if self._pending:
+            with _lock:
+                pending = set(self._pending)
+            wait(pending)
+
+    def close(self) -> None:
+        """Wait for all writes, and end the thread."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=True)
+            self._thread = None
+
+
+def wait_for_writes(location: str) -> None:
+    """Wait for what this process is writing to the store at `location`, written or failed."""
+    if location not in _pending or getattr(_writing, "now", False):
+        return
+    with _lock:
+        writes = set(_pending.get(location, ()))
+    wait(writes)
+
+
+def _begin() -> None:
+    _writing.now = True
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+    _pending.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
