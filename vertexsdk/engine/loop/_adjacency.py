@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vertexsdk.compile.adjacency_kernels import edge_index, entries_of
 from vertexsdk.engine.loop import _row_kernels as kernels
 from vertexsdk.engine.loop._arena import Arena
-from vertexsdk.engine.loop._row_edits import Edits, RowPool, in_parts
+from vertexsdk.engine.loop._row_edits import Edits, RowPool, in_parts, side_by_side
 from vertexsdk.engine.loop._row_kernels import BACKWARD, DELETE, FORWARD
 from vertexsdk.graph.changes.changes import COUNTS
 from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, defaults, is_left_out, left_out
@@ -202,21 +202,18 @@ class Adjacency:
         Args:
             counted: bool[k], which of them count in `edges`.
         """
-        inserted = int((edits.what == kernels.INSERT).sum())
-        removed = int((edits.what == DELETE).sum())
-        what = edits.what[counted]
-        self.arena.meta["edges"] += int((what == kernels.INSERT).sum() - (what == DELETE).sum())
+        self.arena.meta["edges"] += _added(edits.what[counted])
         if self.layout == "neighbours":
             edits = self._net(edits)
         elif self.layout == "undirected":
             edits = _both(edits)
-        self.out.edit(edits)
-        if self.into is not self.out:
-            self.into.edit(edits.turned())
-            self.arena.meta["entries"] += inserted - removed
+        self.arena.meta["entries"] += _added(edits.what)
+        if self.into is self.out:
+            calls = self.out.edit(edits, self.threads)
         else:
-            self.arena.meta["entries"] += int((edits.what == kernels.INSERT).sum())
-            self.arena.meta["entries"] -= int((edits.what == DELETE).sum())
+            half = (self.threads + 1) // 2
+            calls = [*self.out.edit(edits, half), *self.into.edit(edits.turned(), half)]
+        side_by_side(calls, len(edits))
         return edits
 
     def _net(self, edits: Edits) -> Edits:
@@ -304,6 +301,11 @@ class Adjacency:
         for rows in {id(r): r for r in (self.out, self.into)}.values():
             if rows.wasteful(entries):
                 rows.compact()
+
+
+def _added(what: Array) -> int:
+    """How many more entries there are after edits of these kinds."""
+    return int((what == kernels.INSERT).sum() - (what == DELETE).sum())
 
 
 def _of_type(values: Array, dtype: np.dtype[Any]) -> Array:

@@ -170,7 +170,7 @@ class IncrementalPartition(ArenaPartition):
         """The columns of a base, or of a delta of what changed since the last call, if anything."""
         a, meta = self.arena, self.arena.meta
         alive, dirty = a["alive"], a["dirty"]
-        rows = np.flatnonzero(dirty)
+        rows = np.flatnonzero(dirty.view(np.bool_))  # of bool it is ten times as fast
         layers: DeltaLayers | None = meta["layers"]  # None: a base is due
         if layers is not None and not len(rows):
             return None

@@ -106,7 +106,7 @@ class PartitionGraph:
         alive = self.arena["alive"]
         if self.vertices == len(alive):
             return np.arange(len(alive), dtype=np.int32)
-        return np.flatnonzero(alive).astype(np.int32)
+        return np.flatnonzero(alive.view(np.bool_)).astype(np.int32)
 
     def in_order(self) -> Array:
         """The places (int32) of all vertices that are there, ascending by id."""

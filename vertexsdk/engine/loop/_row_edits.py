@@ -14,14 +14,28 @@ from vertexsdk.engine.loop import _row_kernels as kernels
 from vertexsdk.engine.loop._arena import Arena
 
 Array = NDArray[Any]
+_SIDE_BY_SIDE = 256  # edits below which one thread is quicker: each is some 100 entries
 PARALLEL = 1 << 14  # entries below which one thread is quicker
 
 
 def in_parts(count: int, threads: int, call: Callable[[int, int], Any]) -> list[Any]:
     """Call a kernel on ranges which make up `range(count)`, side by side where that pays."""
-    parts = threads if count >= PARALLEL else 1
+    return run_all(parts_of(count, threads if count >= PARALLEL else 1, call))
+
+
+def side_by_side(calls: list[Callable[[], Any]], edits: int) -> None:
+    """Make calls of kernels on so many edits, in threads where that pays."""
+    if edits >= _SIDE_BY_SIDE:
+        run_all(calls)
+    else:
+        for call in calls:
+            call()
+
+
+def parts_of(count: int, parts: int, call: Callable[[int, int], Any]) -> list[Callable[[], Any]]:
+    """The calls of a kernel on ranges which make up `range(count)`."""
     cuts = [count * k // parts for k in range(parts + 1)]
-    return run_all([partial(call, a, b) for a, b in zip(cuts, cuts[1:], strict=False)])
+    return [partial(call, a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
 
 
 def distinct(places: Array, n: int) -> NDArray[np.int32]:
@@ -141,15 +155,16 @@ class RowPool:
         find: Any = kernels.find_edges
         names = ("start", "stop", "key")
         start, stop, pool = (self.array(name) for name in names)
-        in_parts(
-            len(row), self.threads, lambda a, b: find(a, b, row, key, start, stop, pool, found)
+        side_by_side(
+            parts_of(
+                len(row), self.threads, lambda a, b: find(a, b, row, key, start, stop, pool, found)
+            ),
+            len(row),
         )
         return found
 
-    def edit(self, edits: Edits) -> None:
-        """Insert, delete and set."""
-        if not len(edits):
-            return
+    def edit(self, edits: Edits, parts: int) -> list[Callable[[], Any]]:
+        """Find room for edits; return the calls that insert, delete and set, side by side."""
         group = np.empty(len(edits) + 1, np.int64)
         dest = np.empty(len(edits), np.int64)
         place: Any = kernels.place_rows
@@ -162,11 +177,12 @@ class RowPool:
         value = self.values()
         new = edits.new.astype(value.dtype, copy=False) if self.valued else value
         edit: Any = kernels.edit_rows
-        in_parts(
-            int(count), self.threads if len(edits) >= PARALLEL else 1,
+        valued = self.valued
+        return parts_of(
+            int(count), parts,
             lambda a, b: edit(
                 a, b, group, dest, edits.row, edits.key, edits.what, new, start, stop, pool, value,
-                self.valued,
+                valued,
             ),
         )  # fmt: skip
 

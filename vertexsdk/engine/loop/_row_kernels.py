@@ -11,12 +11,34 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from vertexsdk.arrays.jit import njit
 
 INSERT, DELETE, SET = 0, 1, 2
 FORWARD, BACKWARD = 1, 2
 _ADD, _REMOVE = 0, 1  # kinds of changes
+
+
+@intrinsic
+def _move(typing_context, array, first, last, to):  # type: ignore[no-untyped-def]
+    """Copy the rows `array[first:last]` to those from `to` on, which may overlap them."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        fields = cgutils.create_struct_proxy(array)(context, builder, arguments[0])
+        size = builder.extract_value(fields.strides, 0)
+        begin, end, place = (
+            context.cast(builder, x, kind, types.intp)
+            for x, kind in zip(arguments[1:], signature.args[1:], strict=True)
+        )
+        data = builder.bitcast(fields.data, cgutils.voidptr_t)
+        source, target = (builder.gep(data, [builder.mul(x, size)]) for x in (begin, place))
+        cgutils.raw_memmove(builder, target, source, builder.sub(end, begin), size)
+        return context.get_dummy_value()
+
+    return types.void(array, first, last, to), generate
 
 
 @njit
@@ -201,21 +223,18 @@ def edit_rows(first, last, group, dest, row, key, what, new, start, stop, pool, 
                     value[at] = new[c]
                 continue
             if hole >= 0:
-                for j in range(e, at):
-                    pool[hole] = pool[j]
-                    if valued:
-                        value[hole] = value[j]
-                    hole += 1
+                _move(pool, e, at, hole)
+                if valued:
+                    _move(value, e, at, hole)
+                hole += at - e
             else:
                 hole = at
             e = at + 1
         if hole >= 0:
-            for j in range(e, hi):
-                pool[hole] = pool[j]
-                if valued:
-                    value[hole] = value[j]
-                hole += 1
-            hi = hole
+            _move(pool, e, hi, hole)
+            if valued:
+                _move(value, e, hi, hole)
+            hi = hole + hi - e
         if added:
             at, e = hi + added - 1, hi - 1
             stop[r] = hi + added
@@ -226,9 +245,9 @@ def edit_rows(first, last, group, dest, row, key, what, new, start, stop, pool, 
                     continue
                 place = _lower(pool, lo, e + 1, key[c])
                 if place <= e:  # these move up, by as many as are still to be inserted
-                    pool[place + added : at + 1] = pool[place : e + 1]
+                    _move(pool, place, e + 1, place + added)
                     if valued:
-                        value[place + added : at + 1] = value[place : e + 1]
+                        _move(value, place, e + 1, place + added)
                 at, e = place + added - 1, place - 1
                 pool[at] = key[c]
                 if valued:
