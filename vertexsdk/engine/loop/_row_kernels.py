@@ -22,8 +22,7 @@ FORWARD, BACKWARD = 1, 2
 _ADD, _REMOVE = 0, 1  # kinds of changes
 
 
-@intrinsic
-def _move(typing_context, array, first, last, to):  # type: ignore[no-untyped-def]
+def _move_rows(typing_context, array, first, last, to):  # type: ignore[no-untyped-def]
     """Copy the rows `array[first:last]` to those from `to` on, which may overlap them."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -39,6 +38,9 @@ def _move(typing_context, array, first, last, to):  # type: ignore[no-untyped-de
         return context.get_dummy_value()
 
     return types.void(array, first, last, to), generate
+
+
+_move: Any = intrinsic(_move_rows)
 
 
 @njit
