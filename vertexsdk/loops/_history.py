@@ -363,20 +363,23 @@ class LoopHistory:
         steps = 1 if iteration is None else max(iteration - self._iteration, 1)
         deferred: list[Callable[[], Manifest]] = []
         try:
-            if not behind:
-                self._put(unwritten)
-            manifest = self.store.commit(
-                self.loop,
-                iteration=parent.iteration + steps,
-                segments=segments,
-                parent=parent,
-                content=content,
-                aggregates=self.aggregates,
-                statistics={**self.statistics, **ledger.statistics()},
-                offsets={**parent.offsets, **(offsets or {})},
-                defer=deferred.append if behind else None,
-            )
-            refs = self.store.segments(manifest) if behind else []
+            with self._writes.lock:
+                if not behind:
+                    self._put(unwritten)
+                manifest = self.store.commit(
+                    self.loop,
+                    iteration=parent.iteration + steps,
+                    segments=segments,
+                    parent=parent,
+                    content=content,
+                    aggregates=self.aggregates,
+                    statistics={**self.statistics, **ledger.statistics()},
+                    offsets={**parent.offsets, **(offsets or {})},
+                    defer=deferred.append if behind else None,
+                )
+                refs = self.store.segments(manifest) if behind else []
+                if not behind:
+                    self._prune_versions()
         except BaseException as error:
             self._stale = True
             if isinstance(error, FencedError):
@@ -393,8 +396,6 @@ class LoopHistory:
             self._unwritten = _Unwritten(
                 manifest, refs, unwritten, (self.current, self.log), self.write_behind(publish)
             )
-        else:
-            self._prune_versions()
         self._iteration = self._iteration if iteration is None else iteration
         self.current, self.log = (manifest, ledger), log
         self.spent.add("commit", time.perf_counter() - began)

@@ -60,6 +60,8 @@ class BranchLoop(ReadableLoop):
         if merge not in (None, "auto"):
             raise InputError(f"merge is {merge!r}; it must be None or 'auto'")
         with parent.lock if name is None else contextlib.nullcontext():
+            if name is None:
+                parent.settle()
             loops = set(parent.store.backend.list_heads()) if name is None else ()
             number = 1
             while f"{parent.loop}-fork-{number}" in loops:

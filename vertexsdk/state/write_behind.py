@@ -21,6 +21,9 @@ _writing = threading.local()  # in a thread that writes
 class WriteBehind:
     """One thread that writes to the store at `location`.
 
+    Attributes:
+        lock: held while it writes, and by whoever uses its connection beside it.
+
     Example:
         >>> writes = WriteBehind("memory://docs")
         >>> writes.submit(lambda: 7).result()
@@ -30,6 +33,7 @@ class WriteBehind:
 
     def __init__(self, location: str) -> None:
         self._location = location
+        self.lock = threading.RLock()
         self._thread: ThreadPoolExecutor | None = None
         self._pending: set[Future[Any]] = set()
 
@@ -38,11 +42,15 @@ class WriteBehind:
         with _lock:
             if self._thread is None:
                 self._thread = ThreadPoolExecutor(1, "vertexsdk-writes", _begin)
-            future = self._thread.submit(work)
+            future = self._thread.submit(self._locked, work)
             self._pending.add(future)
             _pending.setdefault(self._location, set()).add(future)
         future.add_done_callback(self._forget)
         return future
+
+    def _locked(self, work: Callable[[], T]) -> T:
+        with self.lock:
+            return work()
 
     def _forget(self, future: Future[Any]) -> None:
         with _lock:
