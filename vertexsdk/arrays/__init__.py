@@ -15,6 +15,7 @@ __all__ = [
     "packed_strings",
     "private_files",
     "process_memory",
+    "radix_sort",
     "raw_columns",
     "shared_memory",
     "threads",

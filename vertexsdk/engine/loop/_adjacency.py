@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.radix_sort import order_of_pairs
 from vertexsdk.compile.adjacency_kernels import edge_index, entries_of
 from vertexsdk.engine.loop import _row_kernels as kernels
 from vertexsdk.engine.loop._arena import Arena
@@ -151,7 +152,7 @@ class Adjacency:
         absent = (source < 0) | (target < 0)
         here = np.flatnonzero(~absent)
         a, b = source[here], target[here]
-        order = np.argsort((a.astype(np.int64) << 32) | b, kind="stable")
+        order = order_of_pairs(a, b)
         here, a, b = here[order], a[order], b[order]
         place = self.out.find(a, b)
         if self.bits:
@@ -220,7 +221,7 @@ class Adjacency:
         """Edits of entries with bits; those that only change which way edges go are made too."""
         row = np.concatenate([edits.row, edits.key])
         key = np.concatenate([edits.key, edits.row])
-        order = np.argsort((row.astype(np.int64) << 32) | key, kind="stable")
+        order = order_of_pairs(row, key)
         way = np.repeat(np.array([FORWARD, BACKWARD], np.uint8), len(edits))[order]
         what = np.concatenate([edits.what, edits.what])[order]
         k = len(row)
@@ -331,5 +332,5 @@ def _both(edits: Edits) -> Edits:
             (edits.new, edits.new),
         )
     ]
-    order = np.argsort((parts[0].astype(np.int64) << 32) | parts[1], kind="stable")
+    order = order_of_pairs(parts[0], parts[1])
     return Edits(*(p[order] for p in parts))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.radix_sort import order_of_pairs
 from vertexsdk.arrays.threads import run_all
 from vertexsdk.engine.loop import _row_kernels as kernels
 from vertexsdk.engine.loop._arena import Arena
@@ -68,16 +69,10 @@ class Edits:
 
     def turned(self) -> Edits:
         """The same entries in the other direction's rows."""
-        order = np.argsort(_keys(self.key, self.row), kind="stable")
+        order = order_of_pairs(self.key, self.row)
         return Edits(
             self.key[order], self.row[order], self.what[order], self.old[order], self.new[order]
         )
-
-
-def _keys(row: Array, key: Array) -> NDArray[np.int64]:
-    """Numbers which are in the order of (row, key)."""
-    joined: NDArray[np.int64] = (row.astype(np.int64) << 32) | key
-    return joined
 
 
 class RowPool:
@@ -227,7 +222,7 @@ class RowPool:
         within = np.arange(len(row)) - np.repeat(first, lengths)
         at = within + np.repeat(start[places], lengths)
         key = new[self.array("key")[at]]
-        order = np.argsort(_keys(row, key))
+        order = order_of_pairs(row, key)
         value = self.values()[at[order]] if self.valued else None
         self.create(lengths, None, self.width)
         target = within + np.repeat(self.array("start"), lengths)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.buffers import allocate
 from vertexsdk.arrays.jit import njit
+from vertexsdk.arrays.radix_sort import bits, radix_sort
 from vertexsdk.arrays.threads import map_threaded
 
 FORWARD, BACKWARD, BOTH, SYMMETRIC = range(4)  # which way edges are followed
@@ -113,51 +114,6 @@ def _deal(
 
 
 @njit
-def _bits(x: int) -> int:
-    n = 0
-    while x > 0:
-        x >>= 1
-        n += 1
-    return n
-
-
-@njit
-def _radix_sort(
-    keys: NDArray[np.uint64], place: NDArray[np.int32], low: int, high: int
-) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
-    """Sort keys by their bits low..high-1, stably; `place`, unless empty, is permuted with them."""
-    m = len(keys)
-    passes = max(1, -(-(high - low) // 11))
-    width = -(-(high - low) // passes)
-    mask = np.uint64((1 << width) - 1)
-    counts = np.zeros((passes, 1 << width), np.int32)
-    for i in range(m):
-        k = keys[i] >> np.uint64(low)
-        for q in range(passes):
-            counts[q, np.int64(k & mask)] += 1
-            k >>= np.uint64(width)
-    other, other_place = np.empty_like(keys), np.empty_like(place)
-    carried = len(place) > 0
-    for q in range(passes):
-        total: Any = 0
-        for d in range(1 << width):
-            c = int(counts[q, d])
-            counts[q, d] = total
-            total += c
-        shift = np.uint64(low + q * width)
-        for i in range(m):
-            digit = np.int64((keys[i] >> shift) & mask)
-            p = counts[q, digit]
-            counts[q, digit] = p + 1
-            other[p] = keys[i]
-            if carried:
-                other_place[p] = place[i]
-        keys, other = other, keys
-        place, other_place = other_place, place
-    return keys, place
-
-
-@njit
 def _sort_bucket(
     mode: int,
     pairs: bool,
@@ -178,7 +134,7 @@ def _sort_bucket(
     `keys_out` ends with the targets, `report` with (entries, duplicates, self-loops).
     """
     m = len(rows)
-    target_bits = _bits(max(1, 2 * slots - 1))
+    target_bits = bits(max(1, 2 * slots - 1))
     shift = np.uint64(target_bits)
     low = 0 if mode == BOTH else 1
     valued = len(values) > 0
@@ -186,7 +142,7 @@ def _sort_bucket(
     for i in range(m):
         keys[i] = np.uint64(rows[i] - first) << shift | np.uint64(keys_out[i])
     place = np.arange(m if valued else 0).astype(np.int32)
-    keys, place = _radix_sort(keys, place, low, target_bits + _bits(last - first - 1))
+    keys, place = radix_sort(keys, place, low, target_bits + bits(last - first - 1))
     old = values.copy()
     mask = (np.uint64(1) << shift) - np.uint64(1)
     out, duplicates, loops = 0, 0, 0
