@@ -72,3 +72,23 @@ def order_of_pairs(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int3
     for i in range(n):
         keys[i] = np.uint64(first[i]) << np.uint64(shift) | np.uint64(second[i])
     return radix_sort(keys, place, 0, shift + bits(first.max()))[1]
+
+
+@njit
+def order_of_groups(groups: NDArray[np.uint16], count: int) -> NDArray[np.int64]:
+    """The stable order (int64[n]) of numbers below `count`.
+
+    >>> order_of_groups(np.array([2, 0, 2], np.uint16), 3).tolist()
+    [1, 0, 2]
+    """
+    place = np.zeros(count + 1, np.int64)
+    for group in groups:
+        place[np.int64(group) + 1] += 1
+    for k in range(count):
+        place[k + 1] += place[k]
+    order = np.empty(len(groups), np.int64)
+    for i in range(len(groups)):
+        group = np.int64(groups[i])
+        order[place[group]] = i
+        place[group] += 1
+    return order

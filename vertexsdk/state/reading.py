@@ -28,6 +28,7 @@ from vertexsdk.errors import StateError
 NAME_COLUMNS = ("name.offsets", "name.bytes")
 TOMBSTONE = "#gone"  # no field is called so
 FEW = 64  # vertices whose rows are looked up one by one
+_MANY = 1 << 16  # rows
 _RANGE = 64  # rows that a point lookup may read, about
 
 
@@ -51,7 +52,13 @@ def by_key_group(columns: dict[str, Column]) -> tuple[dict[str, Column], NDArray
     np.cumsum(np.bincount(groups // (KEY_GROUPS // ranges), minlength=ranges), out=starts[1:])
     if (groups[1:] >= groups[:-1]).all():
         return columns, starts
-    return take_rows(columns, np.argsort(groups, kind="stable")), starts
+    if count < _MANY:
+        order = np.argsort(groups, kind="stable")
+    else:  # where it is worth the import of Numba
+        from vertexsdk.arrays.radix_sort import order_of_groups
+
+        order = order_of_groups(groups, KEY_GROUPS)
+    return take_rows(columns, order), starts
 
 
 def check_rows(columns: Mapping[str, Column]) -> None:
