@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +19,27 @@ import pytest
 
 from vertexsdk import Graph, MainLoop, read
 from vertexsdk.algorithms import ConnectedComponents
+from vertexsdk.loops.branch_loop import BranchLoop
 from vertexsdk.state import FencedError, FullError, StateError, Store, open_store
 
 ANSWER = {1: 1, 2: 1, 3: 1}
 OTHER_PROCESS = """
 import sys, vertexsdk
 print(sorted(vertexsdk.read(sys.argv[1], "loop-1").to_dict().items()))
+"""
+OTHER_THREAD = """
+import sys, threading, time
+from vertexsdk import Graph, MainLoop
+from vertexsdk.algorithms import ConnectedComponents
+graph = Graph.from_arrays([1, 2], [2, 3])
+main = MainLoop(ConnectedComponents, graph, backend=sys.argv[1], loop="loop")
+def work():
+    for k in (4, 5):
+        time.sleep(0.5)
+        main.ingest([("+", 3, k)])
+        print(len(main.query().to_dict()))
+    main.close()
+threading.Thread(target=work).start()
 """
 
 
@@ -168,3 +186,119 @@ def test_a_loop_compacted_while_an_answer_is_written(
     assert to_dict(main.query(persist=True)) == dict.fromkeys(everything, 1)
     assert compacted.is_set()
     assert to_dict(read(url, "loop")) == dict.fromkeys(everything, 1)
+
+
+def test_an_answer_that_cannot_be_stored_is_no_other_one(
+    main: MainLoop, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main.query(persist=True).close()
+    main.ingest([("+", 3, 4)])
+    with monkeypatch.context() as full:
+        wrap(full, lambda: fill(main._history.store))
+        answer = main.query()
+        with open_store(url) as store:
+            assert store.loops() == ["loop", "loop-1"]  # where loop-2 would be the old version
+    with pytest.raises(StateError, match="no room"):
+        main.ingest([("+", 4, 5)])
+    with open_store(url) as store:  # nothing in it refers to what the answer was built on
+        main.ingest([("+", 4, 5)])
+        main.query(persist=True).close()
+        store.prune("loop", 1)
+        store.delete("loop-1")
+        store.collect(0, alone=True)
+        assert to_dict(answer) == {**ANSWER, 4: 1}
+        store.collect(0, alone=True)
+        assert store.audit().unreferenced == store.verify() == []
+
+
+def test_an_answer_of_a_fenced_loop_replaces_none(main: MainLoop, url: str) -> None:
+    main.query(persist=True).close()
+    with MainLoop.resume(None, ConnectedComponents, backend=url, loop="loop") as other:
+        other.ingest([("+", 3, 9)])
+        other.query(persist=True).close()
+        other.ingest([("+", 9, 10)])
+        main.query().close()
+        assert to_dict(read(url, "loop-2")) == {**ANSWER, 9: 1}
+
+
+def test_a_query_beside_a_stream_persists_too(
+    main: MainLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main.shared = True
+    monkeypatch.setattr(main, "fork", partial(_fork_without_merge, main))
+    main.query(persist=True).close()
+    main.ingest([("+", 3, 4)])
+    with monkeypatch.context() as full:
+        full.setattr(Store, "put", lambda *_: fill(main._history.store))
+        with pytest.raises(FullError, match="no room"):
+            main.query(persist=True)
+    assert to_dict(main.query(persist=True)) == {**ANSWER, 4: 1}
+
+
+def _fork_without_merge(main: MainLoop, name: str, merge: object) -> BranchLoop:
+    return MainLoop.fork(main, name)
+
+
+def test_a_branch_of_an_answer_that_was_compacted(
+    main: MainLoop, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for k in range(4, 8):
+        main.ingest([("+", 3, k)])
+        main.query(persist=True).close()
+    main.ingest([("+", 3, 9)])
+    compacted = threading.Event()
+
+    def compact() -> None:
+        if not compacted.is_set():
+            compacted.set()
+            with open_store(url) as store:
+                store.compact("loop")
+
+    wrap(monkeypatch, compact)
+    answer = main.query()
+    with main.fork() as branch:
+        main.ingest([("+", 3, 10)])
+        main.query(persist=True).close()
+        branch.apply([("+", 3, 11)])
+        assert to_dict(branch.result()) == dict.fromkeys([*range(1, 8), 9, 11], 1)
+    assert compacted.is_set()
+    with open_store(url) as store:
+        store.prune("loop", 1)
+        for loop in store.loops():
+            if loop != "loop":
+                store.delete(loop)
+        store.collect(0, alone=True)
+    assert to_dict(answer) == dict.fromkeys([*range(1, 8), 9], 1)
+
+
+def test_a_branch_of_a_version_that_was_compacted(main: MainLoop, url: str) -> None:
+    for k in range(4, 8):
+        main.ingest([("+", 3, k)])
+        main.query(persist=True).close()
+    with open_store(url) as store:
+        store.compact("loop")
+    with main.fork() as branch:
+        branch.apply([("+", 3, 9)])
+        assert to_dict(branch.result()) == dict.fromkeys([*range(1, 8), 9], 1)
+
+
+def test_a_forked_process_does_not_wait_for_its_parent(
+    main: MainLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrap(monkeypatch, lambda: time.sleep(0.5))
+    answer = main.query()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        same = answer.to_dict() == ANSWER
+        main.close()
+        os._exit(0 if same else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    main.query(persist=True).close()
+    assert to_dict(answer) == ANSWER
+
+
+def test_a_thread_may_outlive_the_main_one(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", OTHER_THREAD, f"lmdb://{tmp_path}/state"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["4", "5"], done.stderr

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import weakref
+from concurrent.futures import Future
 
 from vertexsdk.errors import StateError
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
+from vertexsdk.state import Manifest
 
 KEEP = 100
 
@@ -28,8 +30,9 @@ class Answers:
         self._history, self._keep = history, keep
         self._names: dict[str, weakref.ref[Result] | None] | None = None  # the oldest first
 
-    def fork(self, name: str, result: weakref.ref[Result], iteration: int) -> None:
-        """Add the answer that is the version at `iteration`; see `add`."""
+    def fork(self, name: str, result: weakref.ref[Result], stored: Future[Manifest]) -> None:
+        """Add the answer that is a version which is stored by now, or could not be; see `add`."""
+        iteration = stored.result().iteration
         store = self._history.store
         if store.head(name) is not None:
             store.delete(name)  # of an earlier loop of this name

@@ -175,6 +175,15 @@ class LoopHistory:
         return self.current[0]
 
     @property
+    def published(self) -> Future[Manifest]:
+        """The newest version, once it is in the store."""
+        if self._unwritten is not None:
+            return self._unwritten.published
+        stored: Future[Manifest] = Future()
+        stored.set_result(self.manifest)
+        return stored
+
+    @property
     def ledger(self) -> Ledger:
         """The counters of the newest version."""
         return self.current[1]
@@ -196,8 +205,9 @@ class LoopHistory:
         unwritten = self._unwritten  # another thread may replace it
         manifest, ledger = current or self.current
         config = self.config
-        store = None
+        store = parent = None
         if unwritten is not None and unwritten.manifest is manifest:
+            parent = unwritten.before[0][0]
             store = open_store(config.backend, create=False)
             store.expect(manifest, unwritten.refs, unwritten.segments)
         statistics = {
@@ -206,7 +216,7 @@ class LoopHistory:
         }  # fmt: skip
         return Result(
             config.backend, loop, manifest, statistics, config.spark, config.trusted,
-            config.program.schema(), store=store, lease=False,
+            config.program.schema(), store=store, lease=False, parent=parent,
         )  # fmt: skip
 
     def execute(
@@ -481,14 +491,15 @@ class LoopHistory:
         try:
             if at is None:
                 with self.lock:
-                    engine = self._fork_engine()
+                    self.recover()
                     self.settle()
-                    current, log = self.current, self.log
+                    with self._writes.lock:
+                        forked = self.store.fork(self.loop, name)  # compacted, it is another name
+                    current, log = (forked, self.ledger), self.log
                     try:
-                        self.store.fork(self.loop, name)
+                        engine = self._fork_engine(forked)
                     except BaseException:
-                        if not isinstance(engine, _LazyFork):
-                            engine.close()
+                        store.delete(name)
                         raise
             else:
                 manifest = store.fork(self.loop, name, at)
@@ -509,9 +520,8 @@ class LoopHistory:
             store.close()
             raise
 
-    def _fork_engine(self) -> LoopEngine | _LazyFork:
+    def _fork_engine(self, forked: Manifest) -> LoopEngine | _LazyFork:
         """Return an engine for a fork: a lazy one where this loop is at its fixed point."""
-        self.recover()
         engine = self._engine
         late = isinstance(engine, _LazyFork) or not engine.reads_loop
         if not (late and self.ledger.state and self.ledger.exact):
@@ -533,7 +543,7 @@ class LoopHistory:
                     self.recover()
                     return self._on_engine(lambda engine: engine.fork())
             with open_store(self.config.address, create=False) as store:
-                return self.config.restore(store, manifest)
+                return self.config.restore(store, forked)
 
         return _LazyFork(self.integers, self.value, create, outcome)
 
@@ -596,7 +606,7 @@ class LoopHistory:
             if not isinstance(self._closed_by, _Closed):
                 try:
                     self.settle()
-                except StateError as error:
+                except Exception as error:
                     _log.warning("%s: the newest answer is not in the store: %s", self.loop, error)
                 self._writes.close()
                 self._closed_by = _Closed(f"loop {self.loop!r} was closed; resume it")

@@ -379,7 +379,7 @@ class MainLoop(ReadableLoop):
         if self._sees_loop and not self.shared and self.from_init is None:
             history.execute(budget=Budget(max_iterations, timeout))  # what it does here alone
         if self._sees_loop or self.shared or not history.lock.acquire(blocking=False):
-            return self._answer_beside(timeout, max_iterations)
+            return self._answer_beside(timeout, max_iterations, persist)
         try:
             out = history.execute(budget=Budget(max_iterations, timeout), queries=1)
             if out.num_vertices == 0:
@@ -388,11 +388,15 @@ class MainLoop(ReadableLoop):
                 raise not_converged(self.loop, out.work)
             name = f"{self.loop}-{history.ledger.queries}"
             result = history.result(name, {**history.statistics, **history.ledger.counts})
-            fork = partial(self._answers.fork, name, weakref.ref(result), result.iteration)
+            fork = partial(self._answers.fork, name, weakref.ref(result), history.published)
             stored = history.write_behind(fork)
             if persist:
-                history.settle()
-                stored.result()
+                try:
+                    history.settle()
+                    stored.result()
+                except BaseException:
+                    result.close()
+                    raise
             else:
                 stored.add_done_callback(partial(_warn_of_failure, name))
             return result
@@ -423,13 +427,17 @@ class MainLoop(ReadableLoop):
                 return None
         return self._result(name, history)
 
-    def _answer_beside(self, timeout: float | None, max_iterations: int | None) -> Result:
+    def _answer_beside(
+        self, timeout: float | None, max_iterations: int | None, persist: bool
+    ) -> Result:
         with self._history.lock:
             self._history.execute(queries=1)
             merge: Literal["auto"] | None = None if self._sees_loop else "auto"
             branch = self.fork(self._free_name(self._history.ledger.queries), merge=merge)
         try:
             branch.start(timeout=timeout, max_iterations=max_iterations).result().close()
+            if persist:
+                branch._history.settle()
             return self._result(branch.loop, branch._history)
         finally:
             branch.close()

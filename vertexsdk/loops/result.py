@@ -48,6 +48,7 @@ class Result:
             never unpickled.
         store: the open store of `backend`; `close` closes it.
         lease: see `Store.hold`.
+        parent: of the version, if this may not be in the store; it is kept as well.
 
     Attributes:
         backend: the store's URL, which `read` takes; its text contains no password.
@@ -96,16 +97,18 @@ class Result:
         *,
         store: Store | None = None,
         lease: bool = True,
+        parent: Manifest | None = None,
     ) -> None:
         self._store, self.backend = store or open_store(backend, create=False), Address(backend)
         self.loop, self._spark, self._trusted = loop, spark, trusted
         try:
-            self._pin = self._hold(at, lease)
+            self._pins = [self._hold(v, lease) for v in ([at, parent] if parent else [at])]
         except BaseException:
             self._store.close()
             raise
-        weakref.finalize(self, self._pin.abandon).atexit = False
-        self.manifest = self._pin.manifest
+        for pin in self._pins:
+            weakref.finalize(self, pin.abandon).atexit = False
+        self.manifest = self._pins[0].manifest
         self.iteration, self.aggregates = self.manifest.iteration, self.manifest.aggregates
         self.statistics: dict[str, Any] = dict(statistics or self.manifest.statistics)
         self.string_ids = self.manifest.ids == "str"
@@ -425,7 +428,8 @@ class Result:
         """Let go of the version, and close the store."""
         if not self.closed:
             self.closed = True
-            self._pin.release(self._store)
+            for pin in self._pins:
+                pin.release(self._store)
         self._store.close()
 
 

@@ -103,6 +103,7 @@ class VersionReader:
 
     def close(self) -> None:
         """Close the backend; arrays that were read stay valid."""
+        self._unwritten.clear()
         self.forget_tables()
         self.backend.close()
 
@@ -420,6 +421,10 @@ def _rows(table: Table, ids: list[int]) -> list[int]:
 
 def _forget_tables_in_child() -> None:
     for store in list(_stores):
+        caches: list[LruCache[Any, Any]]
+        caches = [store._manifests, store._lists, store._tables, store._remote]
+        for cache in caches:
+            cache._lock = threading.RLock()  # a thread of the parent may hold it
         store._tables.clear()  # they are views of what the parent opened
 
 

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any, TypeVar
+
+from vertexsdk.errors import StateError
 
 T = TypeVar("T")
 _pending: dict[str, set[Future[Any]]] = {}  # by the location of the store
+_all: weakref.WeakSet[WriteBehind] = weakref.WeakSet()
 _lock = threading.Lock()
 _writing = threading.local()  # in a thread that writes
 
@@ -36,15 +41,24 @@ class WriteBehind:
         self.lock = threading.RLock()
         self._thread: ThreadPoolExecutor | None = None
         self._pending: set[Future[Any]] = set()
+        _all.add(self)
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
         """Call `work` after what was submitted before; what that raised does not matter to it."""
+        future: Future[T] | None = None
         with _lock:
             if self._thread is None:
                 self._thread = ThreadPoolExecutor(1, "vertexsdk-writes", _begin)
-            future = self._thread.submit(self._locked, work)
-            self._pending.add(future)
-            _pending.setdefault(self._location, set()).add(future)
+            try:
+                future = self._thread.submit(self._locked, work)
+            except RuntimeError:  # the interpreter ends when its other threads have ended
+                pass
+            else:
+                self._pending.add(future)
+                _pending.setdefault(self._location, set()).add(future)
+        if future is None:
+            self.wait()
+            return _done(partial(self._locked, work))
         future.add_done_callback(self._forget)
         return future
 
@@ -83,6 +97,15 @@ def wait_for_writes(location: str) -> None:
     wait(writes)
 
 
+def _done(work: Callable[[], T]) -> Future[T]:
+    future: Future[T] = Future()
+    try:
+        future.set_result(work())
+    except BaseException as error:
+        future.set_exception(error)
+    return future
+
+
 def _begin() -> None:
     _writing.now = True
 
@@ -90,7 +113,12 @@ def _begin() -> None:
 def _after_fork() -> None:
     global _lock
     _lock = threading.Lock()
+    for future in set[Future[Any]]().union(*_pending.values()):
+        Future.__init__(future)  # a thread of the parent may hold its lock
+        future.set_exception(StateError("this process was forked while its parent wrote"))
     _pending.clear()
+    for writes in list(_all):
+        writes._thread, writes._pending, writes.lock = None, set(), threading.RLock()
 
 
 os.register_at_fork(after_in_child=_after_fork)
