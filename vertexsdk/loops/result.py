@@ -48,7 +48,7 @@ class Result:
             never unpickled.
         store: the open store of `backend`; `close` closes it.
         lease: see `Store.hold`.
-        parent: of the version, if this may not be in the store; it is kept as well.
+        parent: of the version, if this may not be in the store; this process keeps it too.
 
     Attributes:
         backend: the store's URL, which `read` takes; its text contains no password.
@@ -102,7 +102,9 @@ class Result:
         self._store, self.backend = store or open_store(backend, create=False), Address(backend)
         self.loop, self._spark, self._trusted = loop, spark, trusted
         try:
-            self._pins = [self._hold(v, lease) for v in ([at, parent] if parent else [at])]
+            self._pins = [self._hold(at, lease)]
+            if parent is not None:
+                self._pins.append(self._store.hold(loop, parent, lease=False, seconds=0))
         except BaseException:
             self._store.close()
             raise

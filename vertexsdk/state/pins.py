@@ -120,7 +120,8 @@ class Pin:
         reopen: opens the same store, for the thread.
         loop: of the version.
         manifest: the version.
-        seconds: after which the version is no longer kept, should this process die.
+        seconds: after which the version is no longer kept, should this process die; with 0 there
+            is never a lease.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class Pin:
         self.loop, self.manifest, self.location = loop, manifest, store.backend.location
         self._reopen, self._seconds, self._process = reopen, seconds, os.getpid()
         self._lease: Lease | None = None
-        self._due = time.monotonic() + _TICK  # for the lease to be taken or renewed
+        self._due = time.monotonic() + (_TICK if seconds else float("inf"))  # of the lease
         self._busy = threading.Lock()
         self.dropped = False  # by this process, which has spared it
         self.abandoned = False
