@@ -45,22 +45,23 @@ def test_pulls(algebra: Algebra, threads: int) -> None:
         msg = np.full(n, algebra.identity, algebra.dtype)
         agg = msg.copy()
         for step in range(12):
-            senders = np.flatnonzero(rng.random(n) < rng.choice([0.5, 1.0])).astype(np.int32)
-            if step == 0:
-                new = rng.integers(-9, 9, len(senders)) * 1000
-            else:  # better at first, then better and worse, and some are withdrawn
-                by = rng.integers(1, 99, len(senders)) * -worse
-                by[rng.random(len(senders)) < (0 if step < 6 else 0.1)] *= -1
-                new = np.where(msg[senders] == algebra.identity, 5, msg[senders]) + by
-            new = new.astype(algebra.dtype)
-            new[rng.random(len(senders)) < (0.1 if step > 8 else 0)] = algebra.identity
-            differ = new != msg[senders]
-            senders, new, old = senders[differ], new[differ], msg[senders[differ]]
-            msg[senders] = new
             before = agg.copy()
-            cut = len(senders) // 2
-            parts = [(senders[:cut], old[:cut]), (senders[cut:], old[cut:])]
-            d.push(parts, msg, agg)
+            for share in (rng.choice([0.5, 1.0]), rng.choice([0.0, 0.01])):  # of two classes
+                senders = np.flatnonzero(rng.random(n) < share).astype(np.int32)
+                if step == 0:
+                    new = rng.integers(-9, 9, len(senders)) * 1000
+                else:  # better at first, then better and worse, and some are withdrawn
+                    by = rng.integers(1, 99, len(senders)) * -worse
+                    by[rng.random(len(senders)) < (0 if step < 6 else 0.1)] *= -1
+                    new = np.where(msg[senders] == algebra.identity, 5, msg[senders]) + by
+                new = new.astype(algebra.dtype)
+                new[rng.random(len(senders)) < (0.1 if step > 8 else 0)] = algebra.identity
+                differ = new != msg[senders]
+                senders, new, old = senders[differ], new[differ], msg[senders[differ]]
+                msg[senders] = new
+                cut = len(senders) // 2
+                parts = [(senders[:cut], old[:cut]), (senders[cut:], old[cut:])]
+                d.push(parts, msg, agg)
             changed = d.finish(msg, agg)
             want = np.full(n, algebra.identity, algebra.dtype)
             rule.at(want, t.target, msg[sources])

@@ -251,32 +251,27 @@ class Delivery:
         slots = len(self.ch)
         if self.due:
             self._pull(msg, agg)
-        if self.pulled:
+        starts = [-(-r * slots // self.threads) for r in range(self.threads)]  # of regions
+        regions = [
+            self.list[first : first + int(count)]
+            for first, count in zip([*starts, slots], self.counts, strict=True)
+            if count
+        ]
+        many = self.pulled or sum(len(r) for r in regions) > slots // 16
+        if many:
             changed = marked(self.ch)
-            self.ch[...] = 0
         else:
-            starts = [-(-r * slots // self.threads) for r in range(self.threads)]  # of regions
-            regions = [
-                self.list[first : first + int(count)]
-                for first, count in zip([*starts, slots], self.counts, strict=True)
-                if count
-            ]
-            count = sum(len(r) for r in regions)
-            many = count > slots // 16
-            if many:
-                changed = marked(self.ch)
-            else:
-                changed = np.sort(np.concatenate([*regions, np.empty(0, np.int32)]))
-            if self.algebra.kind != "latest" and count:
-                dirty = changed[:0]
-                if not many:
-                    dirty = changed[(self.ch[changed] & 2) != 0]
-                elif (self.ch & 2).any():
-                    dirty = marked(self.ch, 2)
-                if len(dirty):
-                    self.worse = True
-                    self._repair(dirty, msg, agg)
-            self.ch[... if many else changed] = 0
+            changed = np.sort(np.concatenate([*regions, np.empty(0, np.int32)]))
+        if self.algebra.kind != "latest" and len(changed):
+            dirty = changed[:0]
+            if not many:
+                dirty = changed[(self.ch[changed] & 2) != 0]
+            elif (self.ch & 2).any():  # after a pull too: another class may have sent since
+                dirty = marked(self.ch, 2)
+            if len(dirty):
+                self.worse = True
+                self._repair(dirty, msg, agg)
+        self.ch[... if many else changed] = 0
         self.pulled = False
         self.counts[...] = 0
         return changed
