@@ -22,7 +22,9 @@ from vertexsdk.algorithms import (
     PageRank,
     ShortestPaths,
 )
-from vertexsdk.arrays.id_hash import hash_partition
+from vertexsdk.arrays.id_hash import KEY_GROUPS, hash_partition, key_groups
+from vertexsdk.arrays.packed_strings import pack_strings
+from vertexsdk.engine.events._event_changes import places
 from vertexsdk.errors import InputError
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.partitioners import _metis as by_metis
@@ -34,6 +36,7 @@ from vertexsdk.loops.main_loop import MainLoop
 from vertexsdk.loops.run import run
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex, state
+from vertexsdk.state.reading import name_groups
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +79,24 @@ def test_a_table_says_where_and_the_rest_goes_by_the_hash(data: st.DataObject) -
     want = [ids.get(i, h) for i, h in zip(asked.tolist(), hashed, strict=True)]
     assert placed.of(asked).tolist() == want
     assert pickle.loads(pickle.dumps(placed)).of(asked).tolist() == want
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7, 1000, KEY_GROUPS])
+def test_a_partition_owns_a_range_of_key_groups(partitions: int) -> None:
+    ids = np.arange(100_000) - 50_000
+    names = [f"v{k}" for k in range(20_000)]
+    for groups, owners in (
+        (key_groups(ids), Placement(partitions).of(ids)),
+        (key_groups(ids), np.array(places(ids.tolist(), partitions))),
+        (name_groups(*pack_strings(names)), np.array(places(names, partitions))),
+    ):
+        cuts = [-(-KEY_GROUPS * p // partitions) for p in range(partitions + 1)]
+        assert (np.searchsorted(cuts, groups, "right") - 1 == owners).all()
+
+
+def test_more_partitions_than_key_groups_are_refused() -> None:
+    with pytest.raises(InputError, match="partitions is 4097; it must be from 1 to 4,096, the num"):
+        Graph.from_arrays([1], [2], partitions=KEY_GROUPS + 1)
 
 
 @pytest.mark.parametrize(("rule", "factor"), [(ldg, 3), (fennel, 8)])

@@ -1,19 +1,20 @@
-"""Partitions and key groups of vertex ids by hash, equal in every process and on every machine."""
+"""Key groups and partitions of vertex ids by hash, equal in every process and on every machine.
+
+A partition owns a range of key groups, as in Flink: so what is stored in the order of key groups
+is in the order of partitions too, whatever their number.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-KEY_GROUPS = 4096
+KEY_GROUPS = 4096  # and so the largest number of partitions
 _AT_ONCE = 1 << 14  # ids hashed together stay in the second-level cache
 
 
 def hash_partition(ids: NDArray[np.int64], partitions: int) -> NDArray[np.int32]:
-    """The partition (int32[n], in 0..partitions - 1) of each vertex id (int64[n]) by its hash.
-
-    The id is mixed by splitmix64 (Steele, Lea and Flood, OOPSLA 2014), so that ids in
-    arithmetic progression spread evenly.
+    """The partition (int32[n], in 0..partitions - 1) which owns the key group of each id.
 
     Example:
         >>> hash_partition(np.array([0, 1, 2]), 1)
@@ -21,11 +22,24 @@ def hash_partition(ids: NDArray[np.int64], partitions: int) -> NDArray[np.int32]
     """
     if partitions == 1:
         return np.zeros(len(ids), np.int32)
-    return (_mixed(ids) % np.uint64(partitions)).astype(np.int32)
+    return owner_of_groups(key_groups(ids), partitions)
+
+
+def owner_of_groups(groups: NDArray[np.uint16], partitions: int) -> NDArray[np.int32]:
+    """The partition (int32[n]) which owns each key group (uint16[n]).
+
+    Example:
+        >>> owner_of_groups(np.array([0, 2047, 2048, 4095], np.uint16), 2)
+        array([0, 0, 1, 1], dtype=int32)
+    """
+    return groups.astype(np.int32) * np.int32(partitions) // np.int32(KEY_GROUPS)
 
 
 def key_groups(ids: NDArray[np.int64]) -> NDArray[np.uint16]:
-    """The key group (uint16[n], in 0..4,095) of each vertex id (int64[n]) by the same hash.
+    """The key group (uint16[n], in 0..4,095) of each vertex id (int64[n]).
+
+    The id is mixed by splitmix64 (Steele, Lea and Flood, OOPSLA 2014), so that ids in
+    arithmetic progression spread evenly.
 
     Example:
         >>> key_groups(np.array([0, 1, 2]))
@@ -34,8 +48,13 @@ def key_groups(ids: NDArray[np.int64]) -> NDArray[np.uint16]:
     groups = np.empty(len(ids), np.uint16)
     for low in range(0, len(ids), _AT_ONCE):
         part = slice(low, low + _AT_ONCE)
-        groups[part] = _mixed(ids[part]) % np.uint64(KEY_GROUPS)
+        groups[part] = groups_of_hashes(_mixed(ids[part]))
     return groups
+
+
+def groups_of_hashes(hashes: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """The key group (uint16[n]) of each hash."""
+    return (hashes % np.uint64(KEY_GROUPS)).astype(np.uint16)
 
 
 def _mixed(ids: NDArray[np.int64]) -> NDArray[np.uint64]:

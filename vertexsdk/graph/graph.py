@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vertexsdk.arrays import shared_memory
+from vertexsdk.arrays.id_hash import KEY_GROUPS
 from vertexsdk.errors import InputError, RunError, excerpt
 from vertexsdk.graph._vertex_attributes import VertexAttributes
 from vertexsdk.graph.load import _sources as sources
@@ -145,14 +146,17 @@ class Graph:
         partitioner: Any = "hash",
         slack: float = 0.05,
     ) -> None:
-        if partitions is not None and partitions < 1:
-            raise InputError(f"partitions is {partitions}; it must be at least 1")
+        if partitions is not None and not 1 <= partitions <= KEY_GROUPS:
+            raise InputError(
+                f"partitions is {partitions}; it must be from 1 to {KEY_GROUPS:,}, the number of "
+                "key groups"
+            )
         self.transport = transport_for(spark)
         self._edges = edges
         self.vertex_input = vertices
         self.undirected = undirected
         self.multi = multi
-        self.partitions = partitions or self.transport.default_partitions()
+        self.partitions = partitions or min(self.transport.default_partitions(), KEY_GROUPS)
         self.partitioner = Partitioner.of(partitioner, slack)
         self.placement: Any = None
         application = self.transport.application
@@ -197,7 +201,7 @@ class Graph:
                 CSV or Parquet with columns `id`, optionally `kind`, and vertex attributes.
             undirected: each edge stands for both directions.
             multi: keep duplicate edges; otherwise the last line for an edge counts.
-            partitions: number of partitions; the default is one per executor.
+            partitions: number of partitions, at most 4,096; the default is one per executor.
             format: "text", "csv" or "parquet"; the default is to detect it.
             partitioner: how vertices are assigned to partitions. "hash": by the hash of the id.
                 "ldg", "fennel", "metis": so that few edges join two partitions; reads the graph

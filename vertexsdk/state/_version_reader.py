@@ -336,7 +336,8 @@ class VersionReader:
         values: dict[Any, dict[str, Any]] = {}
         owners = {} if named else _owners(list(remaining), manifest)
         layers = [r for r in reversed(self.segments(manifest)) if r.kind in ("base", "delta")]
-        # First in the partition of their hash; a partitioner may have placed them elsewhere.
+        # First in the partition of their key group; those placed otherwise, or by older versions
+        # of vertexsdk, are elsewhere.
         attempts = [(ref, True) for ref in layers] + [(ref, False) for ref in layers if owners]
         for ref, by_hash in attempts:
             if not remaining:

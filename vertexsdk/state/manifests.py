@@ -84,7 +84,8 @@ class Manifest:
         loop: the loop that committed it; a fork shares the manifests of its origin.
         iteration: the iteration whose end this is.
         parent: name of the version it was built on, or None.
-        partitions: number of partitions P; vertex v is in partition `hash_partition(v, P)`.
+        partitions: number of partitions P; vertex v is in partition `hash_partition(v, P)`, but
+            for a graph that was placed otherwise, and in older stores.
         ids: "int", or "str" when the vertices have names.
         program: the name of the program that wrote it.
         schema: the state's fields and types as the program declares them; anything JSON.

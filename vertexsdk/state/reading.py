@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_table import Column, Table
 from vertexsdk.arrays.corruption import CorruptError
-from vertexsdk.arrays.id_hash import KEY_GROUPS, key_groups
+from vertexsdk.arrays.id_hash import KEY_GROUPS, groups_of_hashes, key_groups
 from vertexsdk.arrays.packed_strings import (
     hash_strings,
     join_strings,
@@ -88,7 +88,7 @@ def take_rows(columns: dict[str, Column], rows: NDArray[np.int64]) -> dict[str, 
 
 def name_groups(offsets: Column, utf8: NDArray[np.uint8]) -> NDArray[np.uint16]:
     """The key group (uint16[n]) of each packed name."""
-    return (hash_strings(offsets, utf8) % np.uint64(KEY_GROUPS)).astype(np.uint16)
+    return groups_of_hashes(hash_strings(offsets, utf8))
 
 
 def overlay(layers: Sequence[dict[str, Column]]) -> dict[str, Column]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.id_hash import hash_partition
+from vertexsdk.arrays.id_hash import groups_of_hashes, key_groups, owner_of_groups
 from vertexsdk.arrays.packed_strings import hash_strings, pack_strings
 from vertexsdk.engine.events._node import Node
 from vertexsdk.graph.changes.changes import ADD, COUNTS, REMOVE
@@ -70,15 +70,15 @@ class AppliedChanges:
 
 
 def places(ids: Sequence[Any], partitions: int) -> list[int]:
-    """The partition of each id: of an integer `hash_partition`, of a string by its hash."""
+    """The partition which owns the key group of each id, an integer or a string."""
     if partitions == 1 or not ids:
         return [0] * len(ids)
     if isinstance(ids[0], str):
-        hashed = hash_strings(*pack_strings(ids))
-        found: NDArray[Any] = hashed % np.uint64(partitions)
+        groups = groups_of_hashes(hash_strings(*pack_strings(ids)))
     else:
-        found = hash_partition(np.array(ids, np.int64), partitions)
-    return [int(p) for p in found]
+        groups = key_groups(np.array(ids, np.int64))
+    found: list[int] = owner_of_groups(groups, partitions).tolist()
+    return found
 
 
 def row_of(node: Node, direction: str) -> dict[Any, Any]:

@@ -21,6 +21,7 @@ from vertexsdk.state.address import Address
 from vertexsdk.state.stored_pickles import unpickle
 
 NODES = "nodes"
+_OWNERS = "owners_of_key_groups"  # so many partitions; older stores placed by another hash
 
 
 @dataclass(frozen=True)
@@ -67,18 +68,22 @@ def put_checkpoint(
     nodes = {i: part.nodes.peek(i) for i in part.nodes}
     content = (nodes, part.mail, part.fresh, part.unborn, position)
     pickled = {"pickle": np.frombuffer(pickle.dumps(content, 5), np.uint8)}
+    placed = {_OWNERS: part.partitions}
     return [
         store.put_segment(loop, *at, "topology", columns),
-        store.put_segment(loop, *at, "topology", pickled, group=NODES),
+        store.put_segment(loop, *at, "topology", pickled, placed, group=NODES),
     ]
 
 
 def restore(part: EventPartition, address: str | Address, refs: Sequence[SegmentRef]) -> Position:
-    """Fill a partition from a checkpoint of any number of them; return how far the loop was."""
-    alike = {ref.key.partition for ref in refs} == set(range(part.partitions))
+    """Fill a partition from a checkpoint of any number of them; return how far the loop was.
+
+    Of one with as many partitions, placed by key groups, only this partition's segment is read.
+    """
     position = Position()
     with open_store(address, create=False) as store:
         for ref in refs:
+            alike = store.table(ref).meta.get(_OWNERS) == part.partitions
             if alike and ref.key.partition != part.partition:
                 continue
             columns = store.segment(ref)
