@@ -66,6 +66,7 @@ class Delivery:
         self.module = module
         self.threads = 1 if algebra.dtype == object else threads
         slots = topology.n + topology.ghosts
+        self._entries = topology.m + len(topology.inbound)  # of in-rows, without their room
         self.ch: Array = np.zeros(slots, np.uint8)
         # a region per thread, then one for changes which are applied directly
         self.list: Array = np.empty(2 * slots, np.int32)
@@ -132,7 +133,7 @@ class Delivery:
         """Deliver changed messages, of (senders, what they replace) by thread; uniform shape."""
         counts: list[int] = run_all([partial(self.edges_of, senders) for senders, _ in parts])
         edges = sum(counts)
-        many = edges * PULL > len(self.topology.in_source)
+        many = edges * PULL > self._entries
         if self.pulls and many and self.algebra.kind != "latest":
             if not self._pull_better(parts, msg, agg):
                 self.pull(msg, agg)
@@ -199,7 +200,7 @@ class Delivery:
     @property
     def _parts(self) -> int:
         """Into how many parts a pull divides the slots."""
-        return self.threads * PARTS if len(self.topology.in_source) > PARALLEL else 1
+        return self.threads * PARTS if self._entries > PARALLEL else 1
 
     def _read_rows(self, kernel: Any, cuts: Array, msg: Array, agg: Array, *rest: Any) -> None:
         """Run a kernel of a pull on the slots between cuts."""

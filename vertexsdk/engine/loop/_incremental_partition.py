@@ -620,8 +620,14 @@ class IncrementalPartition(ArenaPartition):
         return end.progress, total
 
     def _initialise(self, progress: IterationStats) -> Array:
-        """Run iteration 0 of this partition, `init` and the first scatter; return all vertices."""
+        """Run iteration 0 of this partition, `init` and the first scatter; return all vertices.
+
+        Sums that begin here are those of any partition with this graph, to the last bit.
+        """
         a = self.arena
+        if self.graph.order_rows():
+            a.meta["layers"] = None
+            self.refresh_topology()
         everyone = self.graph.everyone()
         self._tick()
         scope = self._scope(0, self.aggregates, progress.aggregates)

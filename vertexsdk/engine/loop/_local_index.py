@@ -42,6 +42,12 @@ class VertexIndex:
             self.arena.put("ordered", np.insert(order, at, new))
         return self.arena["ordered"]
 
+    @property
+    def ascending(self) -> bool:
+        """Whether places ascend by id, as they do in a graph as it is loaded."""
+        order = self.order
+        return bool((order[1:] > order[:-1]).all())
+
     def renumber(self, places: Array) -> Array:
         """Keep these places only, in this order, ascending by id.
 

@@ -193,6 +193,17 @@ class PartitionGraph:
         a.meta["vertices"] += len(fresh) - len(gone)
         return fresh.astype(np.int32), gone
 
+    def order_rows(self) -> bool:
+        """Have rows, and vertices, in the order of ids, as in a graph that is loaded as it is now.
+
+        Returns:
+            Whether places were given anew.
+        """
+        ascending = self.index.ascending
+        if not ascending:
+            self._renumber()
+        return not ascending
+
     def _renumber(self) -> Array:
         """Give places to the vertices that are there, ascending by id, and to no others."""
         a = self.arena

@@ -215,19 +215,19 @@ class RowPool:
 
     def renumber(self, places: Array, new: Array) -> None:
         """Keep the rows at `places` only, in this order; keys become `new[key]`."""
-        start, stop = self.array("start"), self.array("stop")
-        lengths = (stop - start)[places]
-        first = np.cumsum(lengths) - lengths
-        row = np.repeat(np.arange(len(places)), lengths)
-        within = np.arange(len(row)) - np.repeat(first, lengths)
-        at = within + np.repeat(start[places], lengths)
-        key = new[self.array("key")[at]]
-        order = order_of_pairs(row, key)
-        value = self.values()[at[order]] if self.valued else None
-        self.create(lengths, None, self.width)
-        target = within + np.repeat(self.array("start"), lengths)
-        self.array("stop")[...] += lengths
-        self.arena.replace(self._name("key"), self.tail)[target] = key[order]
-        if value is not None:
+        start, stop = self.array("start").copy(), self.array("stop").copy()
+        pool, value = self.array("key"), self.values()
+        self.create((stop - start)[places], None, self.width)
+        new_pool = self.arena.replace(self._name("key"), self.tail)
+        if self.valued:
             self.arena.replace(self._name("value"), self.tail * self.width)
-            self.array("value")[target] = value
+        new_value = self.values()
+        renumber: Any = kernels.renumber
+        to, end = self.array("start"), self.array("stop")
+        in_parts(
+            len(places), self.threads,
+            lambda a, b: renumber(
+                a, b, places, new, start, stop, pool, value, to, end, new_pool, new_value,
+                self.valued,
+            ),
+        )  # fmt: skip

@@ -275,6 +275,29 @@ def spread(first, last, old_start, old_stop, old, old_value, start, stop, pool, 
 
 
 @njit
+def renumber(  # type: ignore[no-untyped-def]
+    first, last, places, new, old_start, old_stop, old, old_value, start, stop, pool, value, valued
+):
+    """Copy the rows of `places[first:last]` into another pool; keys become `new[key]`."""
+    for k in range(first, last):
+        begin, at, ascending = old_start[places[k]], start[k], True
+        for e in range(begin, old_stop[places[k]]):
+            pool[at] = new[old[e]]
+            ascending &= at == start[k] or pool[at - 1] < pool[at]
+            if valued:
+                value[at] = old_value[e]
+            at += 1
+        stop[k] = at
+        if not ascending:
+            keys = pool[start[k] : at].copy()
+            order = np.argsort(keys)
+            for i in range(keys.shape[0]):
+                pool[start[k] + i] = keys[order[i]]
+                if valued:
+                    value[start[k] + i] = old_value[begin + order[i]]
+
+
+@njit
 def arrange(  # type: ignore[no-untyped-def]
     first, last, places, rank, out, into, ways, as_set, start, target, pick, reverse, fill
 ):
