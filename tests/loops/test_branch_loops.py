@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -246,3 +247,36 @@ def test_the_memory_of_branches_is_freed(spark: SparkSession, url: str) -> None:
     assert branch.result(60).lookup([9])[9] == {"component": 8}
     branch.close()
     assert kept() == 0
+
+
+def test_branches_are_bounded(tmp_path: Path) -> None:
+    """Branches of branches count too; what is closed, merged and closed, or forgotten does not."""
+    graph = Graph.from_arrays([1, 2], [2, 3])
+    options: Any = {"backend": f"lmdb://{tmp_path}/state", "max_branches": 2}
+    message = "'wcc' cannot be forked: its main loop has 2 open branches, as many as max_branches"
+    for limit in (0, -1):
+        with pytest.raises(InputError, match=f"max_branches is {limit}; give 1 or more, or None"):
+            MainLoop(ConnectedComponents, graph, **{**options, "max_branches": limit})
+    MainLoop(ConnectedComponents, graph, loop="wcc", **options).close()
+    with MainLoop.resume(None, ConnectedComponents, loop="wcc", **options) as main:
+        branch = main.fork("a")
+        with pytest.raises(StateInputError, match="'a'"):  # which does not count
+            main.fork("a")
+        with branch.fork("b") as nested:
+            for loop in (main, branch, nested):
+                with pytest.raises(InputError, match="cannot be forked: its main loop has 2 open"):
+                    loop.fork()
+            with pytest.raises(InputError, match=message):
+                main.fork("c", at=0)
+            main.shared = True
+            main.query().close()  # in a branch of its own
+        other = main.fork("d")
+        assert sorted(main._history.store.loops()) == ["a", "b", "d", "wcc", "wcc-1"]
+        other.result().close()
+        other.merge()
+        other.close()
+        other.close()
+        main.fork("e")  # and nobody has it any more
+        gc.collect()
+        main.fork("f").close()
+        branch.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -21,6 +22,44 @@ from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
 
 Merge = Literal["auto"] | None
+OPEN = 256  # branches of a loop at once
+
+
+class OpenBranches:
+    """The open branches of a main loop, those of its branches included.
+
+    Args:
+        limit: how many there may be, at least 1; None for any number.
+
+    Raises:
+        InputError: another limit.
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        if limit is not None and limit < 1:
+            raise InputError(f"max_branches is {limit}; give 1 or more, or None for any number")
+        self._limit, self._lock = limit, threading.Lock()
+        self._open: weakref.WeakSet[BranchLoop] = weakref.WeakSet()
+
+    def add(self, branch: BranchLoop, loop: str) -> None:
+        """Count a branch of `loop` until it is closed or garbage-collected.
+
+        Raises:
+            InputError: there are as many as there may be.
+        """
+        with self._lock:
+            if self._limit is not None and len(self._open) >= self._limit:
+                raise InputError(
+                    f"{loop!r} cannot be forked: its main loop has {len(self._open)} open "
+                    "branches, as many as max_branches allows; close() one, or open the loop with "
+                    "a larger max_branches"
+                )
+            self._open.add(branch)
+
+    def remove(self, branch: BranchLoop) -> None:
+        """Count a branch no more."""
+        with self._lock:
+            self._open.discard(branch)
 
 
 class BranchLoop(ReadableLoop):
@@ -29,7 +68,9 @@ class BranchLoop(ReadableLoop):
     Its versions stay in the store under its name.
 
     Args:
-        parent: the loop to fork; the others are those of `MainLoop.fork`.
+        parent: the loop to fork.
+        branches: those of the main loop, of which this is one; None does not count it.
+        name, at, merge: those of `MainLoop.fork`.
 
     Attributes:
         loop: its name in the store.
@@ -53,20 +94,20 @@ class BranchLoop(ReadableLoop):
     def __init__(
         self,
         parent: LoopHistory,
+        branches: OpenBranches | None,
         name: str | None = None,
         at: int | None = None,
         merge: Merge = None,
     ) -> None:
         if merge not in (None, "auto"):
             raise InputError(f"merge is {merge!r}; it must be None or 'auto'")
-        with parent.lock if name is None else contextlib.nullcontext():
-            if name is None:
-                parent.settle()
-            loops = set(parent.store.backend.list_heads()) if name is None else ()
-            number = 1
-            while f"{parent.loop}-fork-{number}" in loops:
-                number += 1
-            history = parent.fork(name or f"{parent.loop}-fork-{number}", at)
+        self._branches = branches or OpenBranches(None)
+        self._branches.add(self, parent.loop)
+        try:
+            history = _fork(parent, name, at)
+        except BaseException:
+            self._branches.remove(self)
+            raise
         self._history, self._parent, self._merge = history, parent, merge
         self.loop, self.backend = history.loop, history.config.backend
         self.merged = False
@@ -219,10 +260,10 @@ class BranchLoop(ReadableLoop):
         """Fork a branch of this branch; the arguments are those of `MainLoop.fork`.
 
         Raises:
-            InputError: the branch is running.
+            InputError: the branch is running, or the main loop has `max_branches` open branches.
         """
         self._refuse_running()
-        return BranchLoop(self._history, name, merge=merge)
+        return BranchLoop(self._history, self._branches, name, merge=merge)
 
     def merge(self) -> None:
         """Merge the result into the loop that this was forked from, at its next iteration.
@@ -255,6 +296,19 @@ class BranchLoop(ReadableLoop):
         if forget and self._history.store.head(self.loop) is not None:
             self._history.store.delete(self.loop)
         self._history.close()
+        self._branches.remove(self)
+
+
+def _fork(parent: LoopHistory, name: str | None, at: int | None) -> LoopHistory:
+    """Fork a loop, under a name that is free where none is given."""
+    with parent.lock if name is None else contextlib.nullcontext():
+        if name is None:
+            parent.settle()
+        loops = set(parent.store.backend.list_heads()) if name is None else ()
+        number = 1
+        while f"{parent.loop}-fork-{number}" in loops:
+            number += 1
+        return parent.fork(name or f"{parent.loop}-fork-{number}", at)
 
 
 def require_state(loop: str, ledger: Ledger) -> None:

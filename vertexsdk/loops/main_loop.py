@@ -21,7 +21,13 @@ from vertexsdk.loops._diff import ReadableLoop
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._open_loop import Migrate, open_main_loop, resume_main_loop
-from vertexsdk.loops.branch_loop import BranchLoop, not_converged, require_state
+from vertexsdk.loops.branch_loop import (
+    OPEN,
+    BranchLoop,
+    OpenBranches,
+    not_converged,
+    require_state,
+)
 from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
@@ -67,6 +73,8 @@ class MainLoop(ReadableLoop):
             whoever can write to the store must be trusted.
         keep_answers: number of answers `LOOP-k` that stay in the store; an older one is deleted
             once its `Result` is closed or garbage-collected. None keeps all.
+        max_branches: number of branches that may be open at once, branches of branches included;
+            one more is refused. Those of queries do not count. None is any number.
         options: those of `run`, without `commit_every`.
 
     Attributes:
@@ -101,9 +109,11 @@ class MainLoop(ReadableLoop):
         retain: int = 64,
         trusted: bool = False,
         keep_answers: int | None = KEEP,
+        max_branches: int | None = OPEN,
         **options: Any,
     ) -> None:
         program = program if isinstance(program, Program) else Program(program)
+        self._branches = OpenBranches(max_branches)
         self._set_options(program, backend, loop, strict, budget, keep_answers, options)
         history = open_main_loop(
             program, graph, dict(params or {}), self.backend, self.loop, self.options,
@@ -127,6 +137,7 @@ class MainLoop(ReadableLoop):
         retain: int = 64,
         trusted: bool = False,
         keep_answers: int | None = KEEP,
+        max_branches: int | None = OPEN,
         **options: Any,
     ) -> MainLoop:
         """Continue a main loop from the store, in any process.
@@ -161,6 +172,7 @@ class MainLoop(ReadableLoop):
         """
         program = program if isinstance(program, Program) else Program(program)
         self = cls.__new__(cls)
+        self._branches = OpenBranches(max_branches)
         self._set_options(program, backend, loop, strict, budget, keep_answers, options)
         history = resume_main_loop(
             spark, program, params, self.backend, self.loop, self.options, migrate,
@@ -433,7 +445,8 @@ class MainLoop(ReadableLoop):
         with self._history.lock:
             self._history.execute(queries=1)
             merge: Literal["auto"] | None = None if self._sees_loop else "auto"
-            branch = self.fork(self._free_name(self._history.ledger.queries), merge=merge)
+            name = self._free_name(self._history.ledger.queries)
+            branch = BranchLoop(self._history, None, name, merge=merge)
         try:
             branch.start(timeout=timeout, max_iterations=max_iterations).result().close()
             if persist:
@@ -475,8 +488,9 @@ class MainLoop(ReadableLoop):
 
         Raises:
             StateInputError: there is a loop of that name, or no such version.
+            InputError: `max_branches` branches are open.
         """
-        return BranchLoop(self._history, name, at, merge)
+        return BranchLoop(self._history, self._branches, name, at, merge)
 
     def lookup(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
         """Return the current state of some vertices, and how far it may be from exact.
