@@ -153,13 +153,16 @@ def test_memory_is_freed_with_its_loop(
         init(self)
         alive.add(self)
 
+    graph = Graph.from_arrays([0, 1], [1, 2], [1.0, 2.0], partitions=2)
+    params = {"origin": 0} if program is ShortestPaths else {}
+    options: dict[str, Any] = {"params": params, "compiled": compiled}
+    with MainLoop(program, graph, backend="memory://first", **options) as main:
+        main.query().close()  # to compile leaves cycles behind
     monkeypatch.setattr(Arena, "__init__", noted)
     gc.collect()
     gc.disable()
     try:
         graph = Graph.from_arrays([0, 1], [1, 2], [1.0, 2.0], partitions=2)
-        params = {"origin": 0} if program is ShortestPaths else {}
-        options: dict[str, Any] = {"params": params, "compiled": compiled}
         with MainLoop(program, graph, backend="memory://freed", **options) as main:
             for k in range(3):
                 main.ingest([("+", 3, 4 + k)])
