@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +66,29 @@ def wrap(monkeypatch: pytest.MonkeyPatch, before: Callable[[], None]) -> None:
     monkeypatch.setattr(Store, "put", wrapped)
 
 
-def fill(store: Store) -> None:
+def fill(*_: Any) -> None:
     raise FullError("no room")
+
+
+def grow(main: MainLoop) -> None:
+    """Have a loop with several deltas, of the vertices 1 to 7."""
+    for k in range(4, 8):
+        main.ingest([("+", 3, k)])
+        main.query(persist=True).close()
+
+
+def compacts(monkeypatch: pytest.MonkeyPatch, url: str) -> threading.Event:
+    """Have the loop compacted once while an answer is written; return what is set then."""
+    compacted = threading.Event()
+
+    def compact() -> None:
+        if not compacted.is_set():
+            compacted.set()
+            with open_store(url) as store:
+                store.compact("loop")
+
+    wrap(monkeypatch, compact)
+    return compacted
 
 
 def to_dict(result: Any) -> dict[Any, Any]:
@@ -101,10 +121,10 @@ def test_persist_waits_so_that_others_can_read(main: MainLoop, url: str) -> None
 
 
 def test_a_store_without_room_for_an_answer(
-    main: MainLoop, url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    main: MainLoop, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as full:
-        wrap(full, lambda: fill(main._history.store))
+        wrap(full, fill)
         answer = main.query()
         assert answer.to_dict() == ANSWER
         with pytest.raises(FullError, match="no room"):
@@ -126,7 +146,7 @@ def test_a_failure_at_the_end_is_told(
     graph = Graph.from_arrays([1, 2], [2, 3])
     main = MainLoop(ConnectedComponents, graph, backend=url, loop="loop")
     main.ingest([("+", 3, 4)])
-    wrap(monkeypatch, lambda: fill(main._history.store))
+    wrap(monkeypatch, fill)
     with caplog.at_level(logging.WARNING, "vertexsdk"):
         main.query().close()
         main.close()
@@ -167,18 +187,8 @@ def test_a_branch_of_an_answer_that_is_not_written(
 def test_a_loop_compacted_while_an_answer_is_written(
     main: MainLoop, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for k in range(4, 8):
-        main.ingest([("+", 3, k)])
-        main.query(persist=True).close()
-    compacted = threading.Event()
-
-    def compact() -> None:
-        if not compacted.is_set():
-            compacted.set()
-            with open_store(url) as store:
-                store.compact("loop")
-
-    wrap(monkeypatch, compact)
+    grow(main)
+    compacted = compacts(monkeypatch, url)
     main.ingest([("+", 3, 9)])
     main.query().close()
     main.ingest([("+", 3, 10)])
@@ -194,7 +204,7 @@ def test_an_answer_that_cannot_be_stored_is_no_other_one(
     main.query(persist=True).close()
     main.ingest([("+", 3, 4)])
     with monkeypatch.context() as full:
-        wrap(full, lambda: fill(main._history.store))
+        wrap(full, fill)
         answer = main.query()
         with open_store(url) as store:
             assert store.loops() == ["loop", "loop-1"]  # where loop-2 would be the old version
@@ -221,40 +231,30 @@ def test_an_answer_of_a_fenced_loop_replaces_none(main: MainLoop, url: str) -> N
         assert to_dict(read(url, "loop-2")) == {**ANSWER, 9: 1}
 
 
+def without_merge(*args: Any, merge: object) -> BranchLoop:
+    return BranchLoop(*args)
+
+
 def test_a_query_beside_a_stream_persists_too(
     main: MainLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     main.shared = True
-    monkeypatch.setattr(main, "fork", partial(_fork_without_merge, main))
+    monkeypatch.setattr("vertexsdk.loops.main_loop.BranchLoop", without_merge)
     main.query(persist=True).close()
     main.ingest([("+", 3, 4)])
     with monkeypatch.context() as full:
-        full.setattr(Store, "put", lambda *_: fill(main._history.store))
+        full.setattr(Store, "put", fill)
         with pytest.raises(FullError, match="no room"):
             main.query(persist=True)
     assert to_dict(main.query(persist=True)) == {**ANSWER, 4: 1}
 
 
-def _fork_without_merge(main: MainLoop, name: str, merge: object) -> BranchLoop:
-    return MainLoop.fork(main, name)
-
-
 def test_a_branch_of_an_answer_that_was_compacted(
     main: MainLoop, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for k in range(4, 8):
-        main.ingest([("+", 3, k)])
-        main.query(persist=True).close()
+    grow(main)
     main.ingest([("+", 3, 9)])
-    compacted = threading.Event()
-
-    def compact() -> None:
-        if not compacted.is_set():
-            compacted.set()
-            with open_store(url) as store:
-                store.compact("loop")
-
-    wrap(monkeypatch, compact)
+    compacted = compacts(monkeypatch, url)
     answer = main.query()
     with main.fork() as branch:
         main.ingest([("+", 3, 10)])
@@ -272,9 +272,7 @@ def test_a_branch_of_an_answer_that_was_compacted(
 
 
 def test_a_branch_of_a_version_that_was_compacted(main: MainLoop, url: str) -> None:
-    for k in range(4, 8):
-        main.ingest([("+", 3, k)])
-        main.query(persist=True).close()
+    grow(main)
     with open_store(url) as store:
         store.compact("loop")
     with main.fork() as branch:

@@ -30,18 +30,23 @@ class Answers:
         self._history, self._keep = history, keep
         self._names: dict[str, weakref.ref[Result] | None] | None = None  # the oldest first
 
-    def fork(self, name: str, result: weakref.ref[Result], stored: Future[Manifest]) -> None:
-        """Add the answer that is a version which is stored by now, or could not be; see `add`."""
-        iteration = stored.result().iteration
+    def make_room_for(self, name: str) -> None:
+        """Delete what an earlier loop left under the name of an answer."""
         store = self._history.store
         if store.head(name) is not None:
-            store.delete(name)  # of an earlier loop of this name
-        store.fork(self._history.loop, name, iteration)
-        store.show(self._history.loop)
-        self.add(name, result)
+            store.delete(name)
 
-    def add(self, name: str, result: weakref.ref[Result]) -> None:
-        """Note an answer that is in the store, and delete the oldest beyond the limit."""
+    def add(self, name: str, result: weakref.ref[Result], version: Future[Manifest] | None) -> None:
+        """Add an answer, and delete the oldest beyond the limit.
+
+        Args:
+            version: of the loop, which becomes the answer; None if the answer is in the store.
+        """
+        if version is not None:
+            iteration = version.result().iteration  # or it could not be stored, and this raises
+            self.make_room_for(name)
+            self._history.store.fork(self._history.loop, name, iteration)
+            self._history.store.show(self._history.loop)
         if self._keep is None:
             return
         with contextlib.suppress(StateError):  # the next query tries again

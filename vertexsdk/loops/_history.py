@@ -18,7 +18,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from vertexsdk.arrays.json_values import as_json
 from vertexsdk.engine.batch_run import TRIES
@@ -86,6 +87,7 @@ class HistoryConfig:
 
 
 _T = TypeVar("_T")
+_LogWrite: TypeAlias = Future[tuple[SegmentRef, ChangeLog]]
 
 
 @dataclass(frozen=True)
@@ -205,10 +207,9 @@ class LoopHistory:
         unwritten = self._unwritten  # another thread may replace it
         manifest, ledger = current or self.current
         config = self.config
-        store = parent = None
+        store, parent = open_store(config.backend, create=False), None
         if unwritten is not None and unwritten.manifest is manifest:
             parent = unwritten.before[0][0]
-            store = open_store(config.backend, create=False)
             store.expect(manifest, unwritten.refs, unwritten.segments)
         statistics = {
             **statistics, "changes": ledger.received, "version": manifest.iteration,
@@ -245,18 +246,18 @@ class LoopHistory:
             self.recover()
             changes = None if changes is None else edges_only(self.config.program, changes)
             batch = changes if changes is not None and len(changes) else None
-            logging = None if batch is None else self._log_behind(batch)
+            log_write = None if batch is None else self._write_log(batch)
             try:
-                out = self._outcome(batch, logging, strict, budget)
+                out = self._outcome(batch, log_write, strict, budget)
             except BaseException:
                 # An engine is unchanged after it has refused changes, but not after iterations.
                 self._stale = self._stale or budget is not None
-                self._discard(logging)
+                self._discard(log_write)
                 raise
             if strict and out.absent:
-                self._discard(logging)
+                self._discard(log_write)
                 return out
-            ref, log = self._logged(logging)
+            ref, log = self._wait_for_log(log_write)
             ledger = self.ledger.after(out, len(batch or ()), iterated=budget is not None)
             more = {name: getattr(ledger, name) + n for name, n in counters.items()}
             ledger = replace(ledger, **more)
@@ -280,35 +281,32 @@ class LoopHistory:
     def _outcome(
         self,
         batch: Changes | None,
-        logging: Future[tuple[SegmentRef, ChangeLog]] | None,
+        log_write: _LogWrite | None,
         strict: bool,
         budget: Budget | None,
     ) -> CommandResult:
         """What becomes of a command, which the engine executes while its changes are logged."""
         if isinstance(self._engine, _LazyFork) and batch is None:
             return copy.deepcopy(self._engine.outcome)
-        ref = None
-        if batch is not None and logging is not None and len(batch) >= _SHARED:
-            ref, _ = self._logged(logging)
-            assert ref is not None
-            ref = ref if ref.rows == len(batch) else None
+        size = len(batch or ())
+        ref = self._wait_for_log(log_write)[0] if size >= _SHARED else None
+        if ref is not None and ref.rows != size:  # earlier batches are in it too
+            ref = None
         command = Command(batch, ref, strict, budget, write=budget is not None)
         return self._on_engine(lambda engine: engine.execute(command))
 
-    def _log_behind(self, batch: Changes) -> Future[tuple[SegmentRef, ChangeLog]]:
+    def _write_log(self, batch: Changes) -> _LogWrite:
         """Begin to write a batch to the log."""
         log, number = self.log, self.manifest.iteration + 1
         return self.write_behind(lambda: log.write(self.store, self.loop, number, batch))
 
-    def _logged(
-        self, logging: Future[tuple[SegmentRef, ChangeLog]] | None
-    ) -> tuple[SegmentRef | None, ChangeLog]:
+    def _wait_for_log(self, write: _LogWrite | None) -> tuple[SegmentRef | None, ChangeLog]:
         """Wait until a batch is in the log; return its segment, and the log with it."""
-        if logging is None:
+        if write is None:
             return None, self.log
         try:
             with self.spent.timed("commit"):
-                return logging.result()
+                return write.result()
         except BaseException:
             self._stale = True  # the engine may have taken it in
             raise
@@ -371,11 +369,9 @@ class LoopHistory:
         self.settle()
         parent = self.manifest
         steps = 1 if iteration is None else max(iteration - self._iteration, 1)
-        deferred: list[Callable[[], Manifest]] = []
+        publish: list[Callable[[], Manifest]] = []
         try:
             with self._writes.lock:
-                if not behind:
-                    self._put(unwritten)
                 manifest = self.store.commit(
                     self.loop,
                     iteration=parent.iteration + steps,
@@ -385,37 +381,33 @@ class LoopHistory:
                     aggregates=self.aggregates,
                     statistics={**self.statistics, **ledger.statistics()},
                     offsets={**parent.offsets, **(offsets or {})},
-                    defer=deferred.append if behind else None,
+                    defer=publish.append,
                 )
-                refs = self.store.segments(manifest) if behind else []
+                refs = self.store.segments(manifest)
+                write = partial(self._write_version, unwritten, publish[0])
                 if not behind:
-                    self._prune_versions()
+                    manifest = write()
         except BaseException as error:
             self._stale = True
             if isinstance(error, FencedError):
                 self._closed_by = error
             raise
 
-        def publish() -> Manifest:
-            self._put(unwritten)
-            published = deferred[0]()
-            self._prune_versions()
-            return published
-
         if behind:
             self._unwritten = _Unwritten(
-                manifest, refs, unwritten, (self.current, self.log), self.write_behind(publish)
+                manifest, refs, unwritten, (self.current, self.log), self.write_behind(write)
             )
         self._iteration = self._iteration if iteration is None else iteration
         self.current, self.log = (manifest, ledger), log
         self.spent.add("commit", time.perf_counter() - began)
 
-    def _put(self, segments: Sequence[EncodedSegment]) -> None:
+    def _write_version(
+        self, segments: Sequence[EncodedSegment], publish: Callable[[], Manifest]
+    ) -> Manifest:
+        """Store segments and their version; after a number of these, delete old versions."""
         for segment in segments:
             self.store.put(segment)
-
-    def _prune_versions(self) -> None:
-        """Delete old versions, after a number of commits."""
+        manifest = publish()
         self._commits += 1
         if self._commits >= self._prune:
             began = time.perf_counter()
@@ -423,6 +415,7 @@ class LoopHistory:
                 self.store.prune(self.loop, self.config.retain)
             seconds = time.perf_counter() - began  # a store with many loops takes longer
             self._prune = self._commits + max(_PRUNE, int(seconds / _PRUNE_SECONDS))
+        return manifest
 
     def _log_of(self, manifest: Manifest, store: Store | None = None) -> ChangeLog:
         sent, undirected = self.config.program.algebra is None, Ledger.read(manifest).undirected
@@ -433,10 +426,10 @@ class LoopHistory:
         if self._branch and not isinstance(self._engine, _LazyFork):
             self._engine.enter(self.loop)
 
-    def _discard(self, logging: Future[tuple[SegmentRef, ChangeLog]] | None) -> None:
-        if logging is not None:
+    def _discard(self, write: _LogWrite | None) -> None:
+        if write is not None:
             with contextlib.suppress(StateError):
-                ref, _ = logging.result()
+                ref, _ = write.result()
                 self.settle()
                 self.store.backend.delete_unreferenced([ref.key])
 

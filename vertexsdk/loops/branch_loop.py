@@ -22,7 +22,7 @@ from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
 
 Merge = Literal["auto"] | None
-OPEN = 256  # branches of a loop at once
+MAX_BRANCHES = 256
 
 
 class OpenBranches:
@@ -301,14 +301,15 @@ class BranchLoop(ReadableLoop):
 
 def _fork(parent: LoopHistory, name: str | None, at: int | None) -> LoopHistory:
     """Fork a loop, under a name that is free where none is given."""
-    with parent.lock if name is None else contextlib.nullcontext():
-        if name is None:
-            parent.settle()
-        loops = set(parent.store.backend.list_heads()) if name is None else ()
+    if name is not None:
+        return parent.fork(name, at)
+    with parent.lock:
+        parent.settle()
+        loops = set(parent.store.backend.list_heads())
         number = 1
         while f"{parent.loop}-fork-{number}" in loops:
             number += 1
-        return parent.fork(name or f"{parent.loop}-fork-{number}", at)
+        return parent.fork(f"{parent.loop}-fork-{number}", at)
 
 
 def require_state(loop: str, ledger: Ledger) -> None:

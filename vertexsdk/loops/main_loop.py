@@ -22,7 +22,7 @@ from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._open_loop import Migrate, open_main_loop, resume_main_loop
 from vertexsdk.loops.branch_loop import (
-    OPEN,
+    MAX_BRANCHES,
     BranchLoop,
     OpenBranches,
     not_converged,
@@ -109,7 +109,7 @@ class MainLoop(ReadableLoop):
         retain: int = 64,
         trusted: bool = False,
         keep_answers: int | None = KEEP,
-        max_branches: int | None = OPEN,
+        max_branches: int | None = MAX_BRANCHES,
         **options: Any,
     ) -> None:
         program = program if isinstance(program, Program) else Program(program)
@@ -137,7 +137,7 @@ class MainLoop(ReadableLoop):
         retain: int = 64,
         trusted: bool = False,
         keep_answers: int | None = KEEP,
-        max_branches: int | None = OPEN,
+        max_branches: int | None = MAX_BRANCHES,
         **options: Any,
     ) -> MainLoop:
         """Continue a main loop from the store, in any process.
@@ -399,19 +399,7 @@ class MainLoop(ReadableLoop):
             if not out.work.quiet:
                 raise not_converged(self.loop, out.work)
             name = f"{self.loop}-{history.ledger.queries}"
-            result = history.result(name, {**history.statistics, **history.ledger.counts})
-            fork = partial(self._answers.fork, name, weakref.ref(result), history.published)
-            stored = history.write_behind(fork)
-            if persist:
-                try:
-                    history.settle()
-                    stored.result()
-                except BaseException:
-                    result.close()
-                    raise
-            else:
-                stored.add_done_callback(partial(_warn_of_failure, name))
-            return result
+            return self._result(name, history, history.published, persist=persist)
         finally:
             history.lock.release()
 
@@ -445,27 +433,41 @@ class MainLoop(ReadableLoop):
         with self._history.lock:
             self._history.execute(queries=1)
             merge: Literal["auto"] | None = None if self._sees_loop else "auto"
-            name = self._free_name(self._history.ledger.queries)
+            name = f"{self.loop}-{self._history.ledger.queries}"
+            self._history.write_behind(partial(self._answers.make_room_for, name)).result()
             branch = BranchLoop(self._history, None, name, merge=merge)
         try:
             branch.start(timeout=timeout, max_iterations=max_iterations).result().close()
-            if persist:
-                branch._history.settle()
-            return self._result(branch.loop, branch._history)
+            return self._result(name, branch._history, persist=persist)
         finally:
             branch.close()
 
-    def _free_name(self, query: int) -> str:
-        name = f"{self.loop}-{query}"
-        store = self._history.store
-        if store.head(name) is not None:
-            store.delete(name)  # of an earlier loop of this name
-        return name
+    def _result(
+        self,
+        name: str,
+        history: LoopHistory,
+        version: Future[Manifest] | None = None,
+        *,
+        persist: bool = False,
+    ) -> Result:
+        """Open the newest version of a history as an answer of this loop.
 
-    def _result(self, name: str, history: LoopHistory) -> Result:
+        Args:
+            version: once that is in the store, it becomes the loop `name`; None if there is one.
+            persist: see `query`.
+        """
         result = history.result(name, {**history.statistics, **history.ledger.counts})
-        add = partial(self._answers.add, name, weakref.ref(result))
-        self._history.write_behind(add)
+        add = partial(self._answers.add, name, weakref.ref(result), version)
+        stored = self._history.write_behind(add)
+        if persist:
+            try:
+                history.settle()
+                stored.result()
+            except BaseException:
+                result.close()
+                raise
+        else:
+            stored.add_done_callback(partial(_warn_of_failure, name))
         return result
 
     def fork(

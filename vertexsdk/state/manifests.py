@@ -61,7 +61,7 @@ class SegmentRef:
 
 @dataclass(frozen=True, slots=True)
 class EncodedSegment:
-    """A segment that is not in the store yet: what `Store.encode_segment` returns.
+    """A segment that is not in the store yet: see `Store.put_segment`.
 
     Attributes:
         ref: the reference to it, once `Store.put` has stored it.

@@ -126,6 +126,7 @@ class Store(VersionReader):
         meta: Mapping[str, Any] | None = None,
         *,
         group: str = "",
+        defer: Callable[[EncodedSegment], object] | None = None,
     ) -> SegmentRef:
         """Store columns durably; called in tasks and in the driver. No version refers to them yet.
 
@@ -138,6 +139,7 @@ class Store(VersionReader):
                 of their key groups. Two columns "x.offsets" and "x.bytes" are strings.
             meta: any JSON, stored in the segment.
             group: distinguishes segments of one partition and kind, such as vertex classes.
+            defer: takes the encoded segment, to `put` it later; until then it is not durable.
 
         Returns:
             What `commit` takes, also from another process.
@@ -147,26 +149,6 @@ class Store(VersionReader):
             FullError: the backend is full; nothing was stored.
             StateError: columns that cannot be stored.
         """
-        encoded = self.encode_segment(loop, partition, iteration, kind, columns, meta, group=group)
-        return self.put(encoded)
-
-    def put(self, segment: EncodedSegment) -> SegmentRef:
-        """Store an encoded segment durably; see `put_segment`."""
-        self.backend.put_segment(segment.ref.key, segment.pieces)
-        return segment.ref
-
-    def encode_segment(
-        self,
-        loop: str,
-        partition: int,
-        iteration: int,
-        kind: Kind,
-        columns: Mapping[str, Column],
-        meta: Mapping[str, Any] | None = None,
-        *,
-        group: str = "",
-    ) -> EncodedSegment:
-        """Encode columns for `put`; the arguments are those of `put_segment`."""
         check_name(loop)
         if kind not in KINDS:
             raise StateInputError(f"no segment kind {kind!r}: use one of {', '.join(KINDS)}")
@@ -178,7 +160,12 @@ class Store(VersionReader):
         key = SegmentKey(loop, int(partition), int(iteration), new_attempt(self.backend.now()))
         rows = len(columns["id"]) if "id" in columns else max(map(len, columns.values()), default=0)
         ref = SegmentRef(key, kind, group, rows, sum(map(len, pieces)), schema_hash(stored))
-        return EncodedSegment(ref, pieces)
+        (defer or self.put)(EncodedSegment(ref, pieces))
+        return ref
+
+    def put(self, segment: EncodedSegment) -> None:
+        """Store an encoded segment durably; see `put_segment`."""
+        self.backend.put_segment(segment.ref.key, segment.pieces)
 
     def claim(
         self, loop: str, *, program: str | None = None, schema: Any = None
@@ -280,11 +267,12 @@ class Store(VersionReader):
             depth=parent.depth + 1 if parent else 0,
             created=now,
         )
-        publish = functools.partial(self._publish, manifest, parent, content)
+        whole = self._whole(manifest, parent, content)
+        publish = functools.partial(self._publish, manifest, *whole, parent, content)
         if defer is None:
             return publish()
-        manifest, whole = self._whole(manifest, parent, content)
-        self.expect(manifest, whole)
+        manifest, _ = whole
+        self.expect(*whole)
         defer(publish)
         return manifest
 
@@ -572,12 +560,22 @@ class Store(VersionReader):
             held.release(self)  # a sweep may not have seen the lease
 
     def _publish(
-        self, added: Manifest, parent: Manifest | None, content: Manifest | None
+        self,
+        added: Manifest,
+        manifest: Manifest,
+        whole: list[SegmentRef],
+        parent: Manifest | None,
+        content: Manifest | None,
     ) -> Manifest:
+        """Commit a version.
+
+        Args:
+            added: its manifest, with the segments that were added.
+            manifest, whole: what `_whole` returned for it.
+        """
         loop, iteration = added.loop, added.iteration
         while True:
             head = self._claims[loop]
-            manifest, whole = self._whole(added, parent, content)
             restart = parent is None and bool(head.manifest)
             dropped = self.backend.list_versions(loop) if restart else []
             new = Head(manifest.name, iteration, head.epoch)
@@ -597,6 +595,7 @@ class Store(VersionReader):
                 depth = parent.depth + 1
                 name = new_attempt(self.backend.now())
                 added = replace(added, name=name, parent=parent.name, depth=depth)
+                manifest, whole = self._whole(added, parent, content)
         self._claims[loop] = new
         self.expect(manifest, whole)
         if parent is not None and parent.iteration == iteration:

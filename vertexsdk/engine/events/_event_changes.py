@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.id_hash import groups_of_hashes, key_groups, owner_of_groups
-from vertexsdk.arrays.packed_strings import hash_strings, pack_strings
+from vertexsdk.arrays.id_hash import key_groups, owner_of_groups
+from vertexsdk.arrays.packed_strings import pack_strings
 from vertexsdk.engine.events._node import Node
 from vertexsdk.graph.changes.changes import ADD, COUNTS, REMOVE
 from vertexsdk.graph.changes.deltas import Deltas
 from vertexsdk.graph.edge_attributes import is_left_out
 from vertexsdk.program.vertex import ADD_TARGET, REMOVE_TARGET
+from vertexsdk.state.reading import name_groups
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def places(ids: Sequence[Any], partitions: int) -> list[int]:
     if partitions == 1 or not ids:
         return [0] * len(ids)
     if isinstance(ids[0], str):
-        groups = groups_of_hashes(hash_strings(*pack_strings(ids)))
+        groups = name_groups(*pack_strings(ids))
     else:
         groups = key_groups(np.array(ids, np.int64))
     found: list[int] = owner_of_groups(groups, partitions).tolist()

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.radix_sort import order_of_pairs
+from vertexsdk.arrays.threads import run_all
 from vertexsdk.compile.adjacency_kernels import edge_index, entries_of
 from vertexsdk.engine.loop import _row_kernels as kernels
 from vertexsdk.engine.loop._arena import Arena
-from vertexsdk.engine.loop._row_edits import Edits, RowPool, in_parts, side_by_side
+from vertexsdk.engine.loop._row_edits import PARALLEL_EDITS, Edits, RowPool, in_parts
 from vertexsdk.engine.loop._row_kernels import BACKWARD, DELETE, FORWARD
 from vertexsdk.graph.changes.changes import COUNTS
 from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, defaults, is_left_out, left_out
@@ -214,7 +215,11 @@ class Adjacency:
         else:
             half = (self.threads + 1) // 2
             calls = [*self.out.edit(edits, half), *self.into.edit(edits.turned(), half)]
-        side_by_side(calls, len(edits))
+        if len(edits) >= PARALLEL_EDITS:
+            run_all(calls)
+        else:
+            for call in calls:
+                call()
         return edits
 
     def _net(self, edits: Edits) -> Edits:

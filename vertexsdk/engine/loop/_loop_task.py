@@ -21,7 +21,7 @@ from vertexsdk.engine.loop._loop_partition import LoopPartition
 from vertexsdk.engine.loop._recomputed_partition import RecomputedPartition
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.errors import LostError, RunError
-from vertexsdk.state import SegmentRef
+from vertexsdk.state import EncodedSegment, SegmentRef
 from vertexsdk.state.version_writer import store_of_run
 from vertexsdk.transport.transport import DRIVER, Blocks
 
@@ -138,14 +138,19 @@ class LoopTask:
             return
         kind, columns = written
         with store_of_run(self.plan.run, self.plan.store) as store:
-            segment = store.encode_segment(
-                self.plan.loop, partition, live.clock, cast(Any, kind), columns
-            )
-            report.segments = [segment.ref]
-            if segment.ref.bytes > _SMALL:
-                store.put(segment)
-            else:
-                report.unwritten = [segment]
+
+            def store_large(segment: EncodedSegment) -> None:
+                if segment.ref.bytes > _SMALL:
+                    store.put(segment)
+                else:
+                    report.unwritten = [segment]
+
+            report.segments = [
+                store.put_segment(
+                    self.plan.loop, partition, live.clock, cast(Any, kind), columns,
+                    defer=store_large,
+                )
+            ]  # fmt: skip
 
 
 def forget(key: str, partitions: int) -> None:

@@ -15,22 +15,15 @@ from vertexsdk.engine.loop import _row_kernels as kernels
 from vertexsdk.engine.loop._arena import Arena
 
 Array = NDArray[Any]
-_SIDE_BY_SIDE = 256  # edits below which one thread is quicker: each is some 100 entries
+PARALLEL_EDITS = 256  # below which one thread is quicker: each is some 100 entries
 PARALLEL = 1 << 14  # entries below which one thread is quicker
 
 
-def in_parts(count: int, threads: int, call: Callable[[int, int], Any]) -> list[Any]:
-    """Call a kernel on ranges which make up `range(count)`, side by side where that pays."""
-    return run_all(parts_of(count, threads if count >= PARALLEL else 1, call))
-
-
-def side_by_side(calls: list[Callable[[], Any]], edits: int) -> None:
-    """Make calls of kernels on so many edits, in threads where that pays."""
-    if edits >= _SIDE_BY_SIDE:
-        run_all(calls)
-    else:
-        for call in calls:
-            call()
+def in_parts(
+    count: int, threads: int, call: Callable[[int, int], Any], least: int = PARALLEL
+) -> list[Any]:
+    """Call a kernel on ranges which make up `range(count)`, in threads if there are `least`."""
+    return run_all(parts_of(count, threads if count >= least else 1, call))
 
 
 def parts_of(count: int, parts: int, call: Callable[[int, int], Any]) -> list[Callable[[], Any]]:
@@ -150,12 +143,10 @@ class RowPool:
         find: Any = kernels.find_edges
         names = ("start", "stop", "key")
         start, stop, pool = (self.array(name) for name in names)
-        side_by_side(
-            parts_of(
-                len(row), self.threads, lambda a, b: find(a, b, row, key, start, stop, pool, found)
-            ),
-            len(row),
-        )
+        in_parts(
+            len(row), self.threads,
+            lambda a, b: find(a, b, row, key, start, stop, pool, found), PARALLEL_EDITS,
+        )  # fmt: skip
         return found
 
     def edit(self, edits: Edits, parts: int) -> list[Callable[[], Any]]:
@@ -192,42 +183,30 @@ class RowPool:
 
     def compact(self) -> None:
         """Copy the rows close together into another pool."""
-        start, stop = self.array("start").copy(), self.array("stop").copy()
-        pool, value = self.array("key"), self.values()
-        lengths = stop - start
-        room = lengths + lengths // 8 + 2
-        tail = int(room.sum())
-        self.array("start")[...] = np.cumsum(room) - room
-        self.array("room")[...] = room
-        self.arena.meta[self._name("tail")] = tail
-        new_pool = self.arena.replace(self._name("key"), tail)
-        if self.valued:
-            self.arena.replace(self._name("value"), tail * self.width)
-        new_value = self.values()
-        spread: Any = kernels.spread
-        to, end = self.array("start"), self.array("stop")
-        in_parts(
-            len(start), self.threads,
-            lambda a, b: spread(
-                a, b, start, stop, pool, value, to, end, new_pool, new_value, self.valued
-            ),
-        )  # fmt: skip
+        self._rewrite(self.array("stop") - self.array("start"), kernels.spread)
 
     def renumber(self, places: Array, new: Array) -> None:
         """Keep the rows at `places` only, in this order; keys become `new[key]`."""
-        start, stop = self.array("start").copy(), self.array("stop").copy()
-        pool, value = self.array("key"), self.values()
-        self.create((stop - start)[places], None, self.width)
-        new_pool = self.arena.replace(self._name("key"), self.tail)
+        renumber: Any = kernels.renumber
+        self._rewrite(
+            (self.array("stop") - self.array("start"))[places],
+            lambda a, b, *arrays: renumber(a, b, places, new, *arrays),
+        )
+
+    def _rewrite(self, lengths: Array, copy: Any) -> None:
+        """Have another pool, with rows of these lengths.
+
+        Args:
+            copy: copies a range of rows: of it, of the rows before, and of those to be filled.
+        """
+        before = self.array("start").copy(), self.array("stop").copy(), self.array("key")
+        value = self.values()
+        self.create(lengths, None, self.width)
+        pool = self.arena.replace(self._name("key"), self.tail)
         if self.valued:
             self.arena.replace(self._name("value"), self.tail * self.width)
-        new_value = self.values()
-        renumber: Any = kernels.renumber
-        to, end = self.array("start"), self.array("stop")
-        in_parts(
-            len(places), self.threads,
-            lambda a, b: renumber(
-                a, b, places, new, start, stop, pool, value, to, end, new_pool, new_value,
-                self.valued,
-            ),
+        arrays = (
+            *before, value, self.array("start"), self.array("stop"), pool, self.values(),
+            self.valued,
         )  # fmt: skip
+        in_parts(len(lengths), self.threads, lambda a, b: copy(a, b, *arrays))
