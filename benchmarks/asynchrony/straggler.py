@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from vertexsdk.compile.plan import Plan
-from vertexsdk.engine import batch_run
-from vertexsdk.engine.task import HopTask
+from vertexsdk.engine import loop_engine
+from vertexsdk.engine._iterations import Iterations
+from vertexsdk.engine.loop._loop_task import LoopTask
+from vertexsdk.engine.loop._run_partition import RunPartition
 
-__all__ = ["SlowTask", "Spell", "Straggler", "idle", "read_log", "straggling"]
+__all__ = ["SlowIterations", "SlowTask", "Spell", "Straggler", "idle", "read_log", "straggling"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,37 +54,51 @@ class Spell:
     ended: float
 
 
-class SlowTask(HopTask):
-    """A task whose iterations take longer where its partition is the straggler."""
+class SlowIterations(Iterations):
+    """Iterations which take longer where their partition is the straggler."""
 
-    def __init__(self, straggler: Straggler, plan: Plan) -> None:
-        super().__init__(plan)
-        self.straggler = straggler
+    straggler: Straggler
 
-    def _step(self, processor: Any, *args: Any) -> Any:
-        with self._slowed(processor):
-            return super()._step(processor, *args)
+    def _compute(self, *args: Any) -> Any:
+        with self._slowed():
+            return super()._compute(*args)
 
-    def _sweep(self, processor: Any, *args: Any) -> list[tuple[int, bytes]]:
-        with self._slowed(processor):
-            return super()._sweep(processor, *args)
+    def _sweep(self, *args: Any) -> Any:
+        with self._slowed():
+            return super()._sweep(*args)
 
     @contextlib.contextmanager
-    def _slowed(self, processor: Any) -> Iterator[None]:
+    def _slowed(self) -> Iterator[None]:
         """Log the work of a partition, which takes longer if it is the straggler."""
+        partition, straggler = self.processor.partition, self.straggler
         began = time.monotonic()
         yield
-        if processor.partition == self.straggler.partition:
-            own = max(time.monotonic() - began, self.straggler.least)
-            time.sleep((self.straggler.times - 1) * own)
-        with Path(self.straggler.log).open("a") as log:
-            log.write(json.dumps([processor.partition, began, time.monotonic()]) + "\n")
+        if partition == straggler.partition:
+            own = max(time.monotonic() - began, straggler.least)
+            time.sleep((straggler.times - 1) * own)
+        with Path(straggler.log).open("a") as log:
+            log.write(json.dumps([partition, began, time.monotonic()]) + "\n")
+
+
+class SlowTask(LoopTask):
+    """A task with `SlowIterations`."""
+
+    def __init__(self, straggler: Straggler, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.straggler = straggler
+
+    def _begin_run(self, partition: int) -> RunPartition:
+        part = super()._begin_run(partition)
+        run = part.iterations
+        part.iterations = SlowIterations(part.processor, run.master, run.choice)
+        part.iterations.straggler = self.straggler
+        return part
 
 
 @contextlib.contextmanager
 def straggling(straggler: Straggler) -> Iterator[None]:
     """Have runs that begin in this block run `SlowTask`."""
-    with mock.patch.object(batch_run, "HopTask", partial(SlowTask, straggler)):
+    with mock.patch.object(loop_engine, "LoopTask", partial(SlowTask, straggler)):
         yield
 
 

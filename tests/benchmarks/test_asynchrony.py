@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,10 +17,10 @@ from benchmarks import document
 from benchmarks.asynchrony import grid, table, targets
 from benchmarks.asynchrony.results import Results
 from benchmarks.asynchrony.sizes import Sizes
-from benchmarks.asynchrony.straggler import SlowTask, Spell, Straggler, idle, read_log
+from benchmarks.asynchrony.straggler import SlowIterations, Spell, Straggler, idle, read_log
 from benchmarks.runner import CaseResult
 from benchmarks.suites import asynchrony
-from vertexsdk.engine.task import HopTask
+from vertexsdk.engine._iterations import Iterations
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
@@ -47,23 +47,22 @@ def test_the_grid_is_the_same_for_ever_and_its_streets_lead_both_ways():
 GRID = (37506, 1896674, 18931400)
 
 
-def test_a_straggler_takes_longer_and_what_it_says_is_the_same(
+def test_a_straggler_takes_longer_and_does_what_it_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def hop(self: HopTask, partition: int, command: Any, blocks: Any) -> Any:
-        master: Any = None
-        self._step(SimpleNamespace(partition=partition), master)
-        yield partition, b"said"
+    def compute(run: Iterations, *args: Any) -> str:
+        time.sleep(0.05)
+        return "computed"
 
-    monkeypatch.setattr(HopTask, "__call__", hop)
-    monkeypatch.setattr(HopTask, "_step", lambda self, processor, master: time.sleep(0.05))
-    plan: Any = None
-    command: Any = None
+    monkeypatch.setattr(Iterations, "_compute", compute)
+    plan, none = SimpleNamespace(topologies=("a", "b")), cast(Any, None)
     log = str(tmp_path / "log")
     for least, lasts in ((0.0, 0.2), (0.1, 0.35)):
-        task = SlowTask(Straggler(1, 4.0, log, least), plan)
         for p in (0, 1):
-            assert list(task(p, command, [])) == [(p, b"said")]
+            part = SimpleNamespace(partition=p, plan=plan)
+            run = SlowIterations(part, none, none)
+            run.straggler = Straggler(1, 4.0, log, least)
+            assert run._compute() == "computed"
         fast, slow = read_log(log)[-2:]
         assert (fast.partition, slow.partition) == (0, 1)
         assert 0.05 <= fast.ended - fast.began < 0.2

@@ -18,7 +18,7 @@ from tests.support.simulated_network import Faults
 from tests.support.simulator import Deadlock, Simulator
 from vertexsdk import Budget, Graph, MainLoop, RunError, Vertex
 from vertexsdk.algorithms import ConnectedComponents, PageRank
-from vertexsdk.engine import _iterations, task
+from vertexsdk.engine import _iterations
 from vertexsdk.engine.loop import _incremental_partition
 from vertexsdk.engine.supersteps import Steps, end_superstep
 from vertexsdk.transport.transport import Blocks
@@ -101,7 +101,7 @@ def own_clocks() -> Iterator[None]:
         return received, [replace(told[0], late=own.late), *told[1:]]
 
     with ExitStack() as stack:
-        for module in (task, _iterations, _incremental_partition):
+        for module in (_iterations, _incremental_partition):
             stack.enter_context(mock.patch.object(module, "end_superstep", end))
         yield
 

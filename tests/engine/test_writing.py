@@ -14,7 +14,7 @@ from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
 from vertexsdk.engine import batch_run
-from vertexsdk.engine._run_driver import RunDriver
+from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.errors import LostError, StateError
 from vertexsdk.state import FullError, Manifest, SegmentRef, Store, open_store, version_writer
 from vertexsdk.state.version_writer import Committer, Writer, changed_rows
@@ -232,7 +232,7 @@ def test_what_was_acknowledged_before_a_worker_was_lost_stays(
     edges = tmp_path / "edges.txt"
     edges.write_text("\n".join(f"{k} {k + 1} 1" for k in range(12)) + "\n")
     graph = vertexsdk.Graph.read(spark, str(edges), partitions=2)
-    hop, commit = RunDriver._hop, batch_run.Run._commit
+    job, commit = LoopEngine._job, batch_run.Run._commit
     calls, acknowledged = 0, list[int]()
     url = f"lmdb://{tmp_path}/store"
 
@@ -241,7 +241,7 @@ def test_what_was_acknowledged_before_a_worker_was_lost_stays(
         calls += 1
         if calls in (6, 13):  # in the midst of two tries of three
             raise LostError("an executor was lost")
-        return hop(*given)
+        return job(*given)
 
     def recorded(*given: Any) -> Any:
         manifest = commit(*given)
@@ -250,7 +250,7 @@ def test_what_was_acknowledged_before_a_worker_was_lost_stays(
             assert store.versions("loop") == acknowledged
         return manifest
 
-    monkeypatch.setattr(RunDriver, "_hop", lossy)
+    monkeypatch.setattr(LoopEngine, "_job", lossy)
     monkeypatch.setattr(batch_run.Run, "_commit", recorded)
     result = vertexsdk.run(
         ShortestPaths, graph, params={"origin": 0}, backend=url, loop="loop", commit_every=1,

@@ -10,32 +10,41 @@ import itertools
 import os
 import pickle
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from tests.support.adjacency import Edge, adjacency
-from tests.support.simulator import simulated_exchange
+from tests.support.simulator import exchange_in_process
 from vertexsdk.arrays import shared_memory
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shape_of, shippable
-from vertexsdk.engine import task
-from vertexsdk.engine._master import IterationStats, Master
+from vertexsdk.engine._iterations import make_master, step_partition, sweep_partition
+from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._precompile import compile_plan
+from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.bounded._rounds import Rounds, end_block
-from vertexsdk.engine.task import HopTask, RunCommand, RunReport, make_master
+from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
+from vertexsdk.engine.engine import WorkDone
+from vertexsdk.engine.loop import _loop_task
+from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
+from vertexsdk.engine.loop._loop_task import LoopTask
+from vertexsdk.engine.loop._loop_task import forget as forget_partitions
+from vertexsdk.engine.loop._run_partition import RunPartition
 from vertexsdk.errors import RunError
 from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 from vertexsdk.program.analysis.delay_bound import by_blocks
 from vertexsdk.program.program import Program
-from vertexsdk.transport.transport import DRIVER
+from vertexsdk.transport.inprocess import InProcessExchange
+from vertexsdk.transport.transport import Blocks, Exchange
 
 __all__ = ["InProcess", "topologies"]
 
 _numbers = itertools.count()
+SYNCHRONOUS = BoundChoice(1, False, "in step")
 
 
 def topologies(
@@ -124,6 +133,14 @@ class _Order:
     most: int
 
 
+@dataclass
+class Hop:
+    """What a partition did in its turn."""
+
+    swept: SweepReport = field(default_factory=SweepReport)
+    history: list[IterationStats] = field(default_factory=list)
+
+
 class InProcess:
     """A program over a small graph, to be run on any number of partitions, in any way.
 
@@ -151,7 +168,6 @@ class InProcess:
         typed = [(s, t, dtype.type(x[0] if x else 1)) for s, t, *x in edges]
         self.rows = adjacency(typed, self.kinds, program.direction, undirected=undirected)
         self._topologies: dict[tuple[int, Placement | None], list[Topology]] = {}
-        self.trace: Callable[[RunReport], None] | None = None  # of asynchronous hops
         # Of the last asynchronous run:
         self.hops = 0
         self.rounds: Rounds | None = None
@@ -170,8 +186,8 @@ class InProcess:
         patient: bool = False,
         rng: random.Random | None = None,
         max_hops: int = 10_000,
-    ) -> tuple[dict[int, dict[str, Any]], IterationStats, int]:
-        """Run to the end; return the state by vertex, the sums of progress, and iterations.
+    ) -> tuple[dict[int, dict[str, Any]], WorkDone, int]:
+        """Run to the end; return the state by vertex, the work done, and iterations.
 
         With `forget` every task loads its partition as a new worker would. Vertices are where
         `placement` says. With `rng` and a `delay_bound` above 1 partitions take turns at
@@ -184,12 +200,13 @@ class InProcess:
         plan = compiled_plan(plan, compiled, False, lambda text: None, compile_plan)
         plan = replace(plan, program=shippable(self.program))
         try:
+            if delay_bound == 1 or partitions == 1:
+                return self._synchronous(plan, partitions, forget)
             order = _Order(delay_bound, patient, rng, max_hops)
-            return self._loop(plan, partitions, forget, order)
+            return self._asynchronous(plan, partitions, forget, order)
         finally:
             shared_memory.drop(plan.run)
-            for key in [k for k in task._kept if k[0] == plan.run]:
-                del task._kept[key]
+            forget_partitions(plan.run, partitions)
 
     def _plan(
         self,
@@ -236,51 +253,61 @@ class InProcess:
             kinds=tuple(reversed(range(len(self.program.classes)))),
         )
 
-    def _loop(
-        self, plan: Plan, partitions: int, forget: bool, order: _Order
-    ) -> tuple[dict[int, dict[str, Any]], IterationStats, int]:
-        hop = HopTask(plan)
-        vertices = len(self.rows)
-        master = make_master(replace(plan, program=self.program), vertices)
-        total = master.total([])
-        inbox: list[list[tuple[int, bytes]]] = [[] for _ in range(partitions)]
-        version = 0
-        several = order.bound > 1 and partitions > 1
-        exchange = None if several or forget else simulated_exchange(partitions, hop)
-        while master.reason is None:
-            command = RunCommand(
-                version, master.iteration, dict(master.aggregates), vertices, None, 1.0
-            )
-            if exchange is None:
-                reports = self._hop(hop, command, inbox, forget)
-            else:
-                reports = [pickle.loads(block) for block in exchange.hop(command)]
-                for report in reports:
-                    if report.failure is not None:
-                        raise report.failure
-            for k in range(len(reports[0].history)):
-                step = master.total(report.history[k] for report in reports)
-                master.advance(step)
-                total.add(step, self.program.aggregators)
-            version = reports[0].version
-            vertices = sum(report.vertices for report in reports)
-            if several and master.reason is None:
-                return self._asynchronous(plan, hop, master, inbox, total, order, forget)
-        return self._state(plan, partitions, version), total, master.iteration - 1
+    def _synchronous(
+        self, plan: Plan, partitions: int, forget: bool
+    ) -> tuple[dict[int, dict[str, Any]], WorkDone, int]:
+        """Run in step; with `forget` by tasks that do not stay, each in a new worker."""
+        plan = replace(plan, resident=not forget)
+        task = LoopTask(plan, "directed", plan.run, SYNCHRONOUS, run=len(self.rows))
+
+        def forgetful(partition: int, command: Any, blocks: Any) -> Any:
+            _loop_task._runs.clear()
+            return task(partition, command, blocks)
+
+        if forget:
+            exchange: Exchange = InProcessExchange(partitions, forgetful)
+        else:
+            exchange = exchange_in_process(partitions, task)
+        work, report = WorkDone(), LoopReport(0)
+        while not report.work.quiet:
+            command = LoopCommand(report.version, iterate=True, position=report.position)
+            report = LoopReport.total([pickle.loads(r) for r in exchange.hop(command)])
+            if report.lost or report.failure:
+                raise report.failure or RunError(str(report.lost))
+            work.add(report.work)
+        parts = [_loop_task._runs.pop((plan.run, p))[1] for p in range(partitions)]
+        return self._state([part.processor for part in parts]), work, report.clock
+
+    def _part(self, plan: Plan, partition: int) -> RunPartition:
+        return RunPartition(plan, partition, len(self.rows), SYNCHRONOUS)
 
     def _asynchronous(
-        self,
-        plan: Plan,
-        hop: HopTask,
-        master: Master,
-        inbox: list[list[tuple[int, bytes]]],
-        total: IterationStats,
-        order: _Order,
-        forget: bool,
-    ) -> tuple[dict[int, dict[str, Any]], IterationStats, int]:
-        """Go on after iteration 0: partitions take turns, all of them or some at random."""
-        partitions = len(inbox)
-        versions = [1] * partitions
+        self, plan: Plan, partitions: int, forget: bool, order: _Order
+    ) -> tuple[dict[int, dict[str, Any]], WorkDone, int]:
+        """Run with a delay bound: partitions take turns, all of them or some at random."""
+        parts = [self._part(plan, p).processor for p in range(partitions)]
+        versions = [0] * partitions
+        inbox: list[Blocks] = [[] for _ in parts]
+        master, work = make_master(replace(plan, program=self.program), len(self.rows)), WorkDone()
+
+        def end(p: int, sent: Blocks) -> None:
+            """Hand on what a partition sends; have another worker go on with it."""
+            for destination, block in sent:
+                inbox[destination].append((p, bytes(block)))
+            if forget:
+                versions[p] += 1
+                parts[p].save(versions[p])
+                part = self._part(plan, p)
+                part.load(versions[p])
+                parts[p] = part.processor
+
+        ends = [step_partition(plan, part, master) for part in parts]
+        for p, part in enumerate(parts):
+            if (failure := ends[p].failure) is not None:
+                raise failure
+            work.add(ends[p].progress)
+            end(p, part.blocks())
+        master.advance(master.total(e.progress for e in ends))
         bound, rng = order.bound, order.rng
         rounds = Rounds(partitions, bound, plan.max_iterations)
         blocks = by_blocks(self.program)
@@ -293,73 +320,32 @@ class InProcess:
             if rng is not None and not blocks:
                 turn = rng.sample(turn, rng.randint(1, partitions))
             told = {p: rounds.start(p) for p in turn}
-            done = []
             came = {p: inbox[p] for p in turn}
+            done = []
             for p in turn:
                 inbox[p] = []
             for p in turn:
-                frontier, room = told[p]
-                command = RunCommand(
-                    versions[p], frontier, dict(master.aggregates), len(self.rows), None,
-                    0.0 if rng is not None and rng.random() < 0.3 else 600.0,
-                    bound=room, blocks=blocks, patient=order.patient,
-                )  # fmt: skip
-                if forget:
-                    task._kept.clear()
-                for destination, block in hop(p, command, came[p]):
-                    if destination == DRIVER:
-                        done.append(pickle.loads(block))
-                    else:
-                        inbox[destination].append((p, bytes(block)))
+                seconds = 0.0 if rng is not None and rng.random() < 0.3 else 600.0
+                parts[p].set_vertices(len(self.rows))
+                parts[p].reading = dict(master.aggregates)
+                sweeps, hop = Sweeps(parts[p], *told[p], seconds, order.patient), Hop()
+                hop.swept, sent = sweep_partition(
+                    plan, sweeps, came[p], hop.history, in_blocks=blocks
+                )
+                end(p, sent)
+                done.append((p, hop))
             self.hops += 1
-            for report in done:
-                assert report.swept is not None
-                versions[report.partition] = report.version
-                rounds.finish(report.partition, report.swept)
-                for progress in report.history:
-                    total.add(progress, self.program.aggregators)
-                if self.trace is not None:
-                    self.trace(report)
+            for p, hop in done:
+                rounds.finish(p, hop.swept)
+                for progress in hop.history:
+                    work.add(progress)
             if blocks:
-                end_block(master, done, rounds.iteration)
-        self.versions = versions
-        return self._state(plan, partitions, versions), total, rounds.iteration
+                end_block(master, [hop for _, hop in done], rounds.iteration)
+        return self._state(parts), work, rounds.iteration
 
-    def _hop(
-        self,
-        hop: HopTask,
-        command: RunCommand,
-        inbox: list[list[tuple[int, bytes]]],
-        forget: bool,
-    ) -> list[RunReport]:
-        """Run one on every partition; what they send each other replaces the inbox."""
-        sent: list[list[tuple[int, bytes]]] = [[] for _ in inbox]
-        reports: list[RunReport] = []
-        for p, blocks in enumerate(inbox):
-            if forget:
-                task._kept.clear()
-            for destination, block in hop(p, command, blocks):
-                if destination == DRIVER:
-                    reports.append(pickle.loads(block))
-                    if reports[-1].failure is not None:
-                        raise reports[-1].failure
-                else:
-                    sent[destination].append((p, bytes(block)))
-        inbox[:] = sent
-        return reports
-
-    def _state(
-        self, plan: Plan, partitions: int, version: int | list[int]
-    ) -> dict[int, dict[str, Any]]:
+    def _state(self, parts: Sequence[Any]) -> dict[int, dict[str, Any]]:
         state: dict[int, dict[str, Any]] = {}
-        for p in range(partitions):
-            kept = task._kept.get((plan.run, p))
-            if kept is None:
-                at = version if isinstance(version, int) else version[p]
-                command = RunCommand(at, 0, {}, len(self.rows), None, 1.0, step=False)
-                processor = HopTask(plan)._processor(p, command)
-            else:
-                processor = kept[1]
+        for processor in parts:
             columns = processor.result()
             kinds = columns.get("kind", np.zeros(len(columns["id"]), np.uint8)).tolist()
             for k, v in enumerate(columns["id"].tolist()):

@@ -29,7 +29,6 @@ import cloudpickle
 
 from tests.support.simulated_clocks import Clock, in_step_of, simulated_time
 from tests.support.simulated_network import Connection, Events, Faults
-from vertexsdk.engine import task as run_task
 from vertexsdk.engine.loop import _loop_task as loop_task
 from vertexsdk.errors import LostError, RunError, VertexError, typed_line
 from vertexsdk.transport import select
@@ -43,7 +42,7 @@ from vertexsdk.transport.inprocess import (
 from vertexsdk.transport.task_times import HopTimes
 from vertexsdk.transport.transport import Exchange, Task
 
-__all__ = ["Deadlock", "Simulator", "exchange_in_process", "simulated_exchange"]
+__all__ = ["Deadlock", "Simulator", "exchange_in_process"]
 
 Returned = TypeVar("Returned")
 Observer = Callable[[Any, Number, list[list[bytes]]], None]
@@ -402,14 +401,11 @@ class SimulatedTransport(InProcessTransport):
         return SimulatedWorkers(self._simulator, partitions)
 
 
-def simulated_exchange(partitions: int, task: Task) -> Exchange | None:
-    """Return the hops of a task under the simulator that is installed; None if none is."""
-    return SimulatedExchange(_Launch(_installed[-1], partitions), task) if _installed else None
-
-
 def exchange_in_process(partitions: int, task: Task) -> Exchange:
     """Return the hops of a task in this process, under the simulator if one is installed."""
-    return simulated_exchange(partitions, task) or InProcessExchange(partitions, task)
+    if _installed:
+        return SimulatedExchange(_Launch(_installed[-1], partitions), task)
+    return InProcessExchange(partitions, task)
 
 
 def _pickled(value: Any) -> bytes:
@@ -441,5 +437,4 @@ def _forget(task: Any, partition: int) -> None:
     """Free what a task holds of a partition outside of its exchange."""
     if isinstance(task, loop_task.LoopTask):
         loop_task._partitions.pop((task.key, partition), None)
-    elif isinstance(task, run_task.HopTask):
-        task.kept.pop((task.plan.run, partition), None)
+        loop_task._runs.pop((task.key, partition), None)

@@ -18,5 +18,4 @@ __all__ = [
     "progress",
     "run_options",
     "supersteps",
-    "task",
 ]

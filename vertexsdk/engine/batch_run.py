@@ -14,13 +14,12 @@ from vertexsdk.arrays.json_values import as_json
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, class_numbers, shape_of, shippable
 from vertexsdk.engine._precompile import compile_plan
-from vertexsdk.engine._run_driver import RunDriver
-from vertexsdk.engine._statistics import PendingVersion, RunStatistics
 from vertexsdk.engine.bounded._auto_bound import BoundChoice, choose
+from vertexsdk.engine.engine import Budget, Command, Version, Versions, WorkDone
+from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.engine.progress import ProgressBar
 from vertexsdk.engine.run_options import RunOptions
-from vertexsdk.engine.task import HopTask, make_master
 from vertexsdk.errors import InputError, LostError, RunError
 from vertexsdk.graph.graph import Graph, VariantInfo
 from vertexsdk.program.analysis.delay_bound import by_blocks, why_synchronous
@@ -180,7 +179,7 @@ class Run:
             max_iterations=self.max_iterations,
             each=algebra is not None and algebra.kind == "latest" and partitions > 1,
             kinds=class_numbers(self.program, info.kinds),
-            resident=self.options.exchange == "auto" and self.graph.workers.resident,
+            resident=self._stays,
             initial=self.graph.initial_state(self.program),
         )
         began = time.perf_counter()
@@ -194,47 +193,47 @@ class Run:
         return replace(plan, program=shippable(self.program))
 
     def _iterate(self, plan: Plan, info: VariantInfo, store: Store) -> None:
-        master = make_master(replace(plan, program=self.program), info.num_vertices)
-        partitions = self.graph.partitions
-        tally = RunStatistics(self.program.result, info.num_vertices, partitions, self.spent)
-        self.statistics = statistics = tally.statistics
-        commit, rest = partial(self._commit, store, info), partial(store.show, self.loop)
+        began = time.perf_counter()
+        commit, rest = partial(self._commit, store, info, began), partial(store.show, self.loop)
         choice = self.choice(info)
+        if choice.bound > 1:
+            plan = replace(plan, resident=True)
         try:
-            task = HopTask(plan)
-            with (
-                closing(self.graph.workers.exchange(task, resident=plan.resident)) as exchange,
-                Committer(commit, self.committed, rest) as committer,
-            ):
-                loop = RunDriver(
-                    exchange, committer, master, tally, self.bar,
-                    commit_every=self.options.commit_every, via=self.options.exchange,
-                    after=self.committed.iteration if self.committed else 0,
-                )  # fmt: skip
-                if choice.bound == 1:
-                    loop.synchronous()
-                else:
-                    version = loop.synchronous(last=0)
-                    loop.asynchronous(
-                        choice.bound, by_blocks(self.program), choice.patient, version
-                    )
+            engine = LoopEngine(
+                self.graph, plan, "directed", choice=choice, run=info.num_vertices,
+                via=self.options.exchange, phases=self.spent,
+            )  # fmt: skip
+            with closing(engine), Committer(commit, self.committed, rest) as committer:
+                after = self.committed.iteration if self.committed else 0
+                versions = Versions(self.options.commit_every, after, committer.add)
+                done = engine.execute(Command(budget=Budget(report=self._show), versions=versions))
                 with self.spent.timed("commit"):
                     self.committed = committer.finish()
         finally:
             self.graph.forget(plan.run)
-        self.spent.driver(time.perf_counter() - tally.began)
-        statistics["seconds"] = time.perf_counter() - tally.began
-        statistics["phases"] = {**self.seconds, **tally.phases}
-        statistics["worker_memory"] = tally.memory
-        statistics["num_edges"] = info.num_edges
-        statistics["duplicate_edges"] = info.duplicates
-        statistics["partitions"] = partitions
-        statistics["partitioner"] = self.graph.partitioner.name
-        statistics["boundary_share"], statistics["cut"] = info.boundary_share, info.cut
-        statistics["compiled"] = all(k is not None for k in plan.kernels)
-        statistics["backend_bytes"] = tally.written
-        statistics["delay_bound"] = choice.bound
-        statistics["delay_bound_reason"] = choice.reason
+        self.spent.driver(time.perf_counter() - began)
+        self.statistics |= {
+            "seconds": time.perf_counter() - began,
+            "phases": {**done.statistics["phases"], **self.seconds},
+            "worker_memory": done.statistics["worker_memory"],
+            "num_edges": info.num_edges, "duplicate_edges": info.duplicates,
+            "partitions": self.graph.partitions, "partitioner": self.graph.partitioner.name,
+            "boundary_share": info.boundary_share, "cut": info.cut,
+            "compiled": all(k is not None for k in plan.kernels),
+            "delay_bound": choice.bound, "delay_bound_reason": choice.reason,
+        }  # fmt: skip
+
+    def _show(self, work: WorkDone) -> None:
+        self.bar.update(work.iterations, work.updates, work.messages)
+
+    @property
+    def _stays(self) -> bool:
+        """Whether partitions stay in their processes between hops."""
+        return self.options.exchange == "auto" and self.graph.workers.resident
+
+    @property
+    def _jobs_only(self) -> bool:
+        return self.options.exchange != "auto" or bool(self.graph.transport.other_hosts())
 
     def choice(self, info: VariantInfo) -> BoundChoice:
         """Return the delay bound to run with over a graph that is loaded."""
@@ -243,14 +242,29 @@ class Run:
             refused = why_synchronous(self.program, self.program.bind(self.given))
             if refused is None and self.max_iterations is not None:
                 refused = "it is to end after a number of iterations"
+            if refused is None and not self._stays and self._jobs_only:
+                refused = "tasks do not stay"
             return choose(partitions, info.boundary_share, by_blocks(self.program), refused)
         if partitions == 1:
             return BoundChoice(1, False, "there is one partition")
         return BoundChoice(bound, False, "as given")
 
     def _commit(
-        self, store: Store, info: VariantInfo, version: PendingVersion, parent: Manifest | None
+        self,
+        store: Store,
+        info: VariantInfo,
+        began: float,
+        version: Version,
+        parent: Manifest | None,
     ) -> Manifest:
+        work, before = version.work, self.statistics.get("backend_bytes", 0)
+        self.statistics |= {
+            "iterations": version.iteration, "hops": work.hops, "updates": work.updates,
+            "prepares": 0, "acknowledges": 0, "messages": work.messages, "bytes": work.bytes,
+            "seconds": time.perf_counter() - began, "result": self.program.result,
+            "num_vertices": version.vertices, "reason": version.reason, **version.statistics,
+            "backend_bytes": before + sum(ref.bytes for ref in version.segments),
+        }  # fmt: skip
         self.committed = store.commit(
             self.loop,
             iteration=version.iteration,
@@ -258,7 +272,7 @@ class Run:
             schema=self.program.schema(),
             program=self.program.name,
             aggregates=as_json(version.aggregates),
-            statistics=version.statistics,
+            statistics=dict(self.statistics),
             parent=parent,
             partitions=self.graph.partitions,
             ids="str" if info.string_ids else "int",

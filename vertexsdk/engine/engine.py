@@ -8,7 +8,7 @@ gives a branch an engine of its own, which starts from the state that this one h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,51 @@ QUIET = Budget()
 
 
 @dataclass(frozen=True, slots=True)
+class Version:
+    """The state at the end of an iteration, which partitions have written to the store.
+
+    Attributes:
+        iteration: of the run.
+        segments: of all partitions in which anything has changed since the version before.
+        aggregates: what aggregators read last.
+        work: that was done since the command began.
+        vertices: of the graph.
+        reason: why the run has ended, if it has.
+        statistics: of bounded iterations.
+    """
+
+    iteration: int
+    segments: list[SegmentRef]
+    aggregates: dict[str, Any]
+    work: WorkDone
+    vertices: int
+    reason: str | None = None
+    statistics: dict[str, Any] = field(default_factory=dict)
+
+    def joined(self, other: Version) -> Version:
+        """With what another partition wrote of the same iteration."""
+        self.work.join(other.work)
+        return replace(
+            self, segments=self.segments + other.segments, vertices=self.vertices + other.vertices
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Which versions of a run are written while it goes on, beside that of its end.
+
+    Attributes:
+        every: so many iterations; None for none.
+        after: an earlier try has committed up to this iteration.
+        add: called with each version, in order, as soon as it is durable.
+    """
+
+    every: int | None
+    after: int
+    add: Callable[[Version], object]
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """What an engine is to do, in this order, all of it at an iteration's end.
 
@@ -76,6 +121,7 @@ class Command:
         strict: take in none of them if one meets no edge to remove or change.
         budget: iterations to run then; None for none.
         write: write what of the state has changed since it was last written.
+        versions: of a run, to be written on the way.
     """
 
     changes: Changes | None = None
@@ -83,13 +129,15 @@ class Command:
     strict: bool = False
     budget: Budget | None = None
     write: bool = False
+    versions: Versions | None = None
 
 
 @dataclass(slots=True)
 class WorkDone:
     """What a number of iterations did, of all partitions; `IterationStats` is what one did.
 
-    `touched` counts vertices which gathered or began, each time they did.
+    `touched` counts vertices which gathered or began, each time they did. `hops` counts
+    exchanges of all partitions, of one partition its commands; they sent `bytes` to each other.
 
     `residual` is how far the state is from the fixed point, as the program's rule measures it:
     an upper bound of what the aggregates showed last, or None where there is no rule. `quiet`:
@@ -100,6 +148,8 @@ class WorkDone:
     updates: int = 0
     messages: int = 0
     touched: int = 0
+    hops: int = 0
+    bytes: int = 0
     residual: float | None = None
     quiet: bool = False
     reason: str | None = None
@@ -112,9 +162,16 @@ class WorkDone:
         if isinstance(other, WorkDone):
             self.iterations += other.iterations
             self.touched += other.touched
+            self.hops += other.hops
+            self.bytes += other.bytes
         else:
             self.iterations += 1
             self.touched += other.updates
+
+    def join(self, other: WorkDone) -> None:
+        """Count what another partition did in the same iterations."""
+        for name in ("updates", "messages", "touched", "bytes"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.raw_columns import encode_bytes
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.engine import Budget, Command, CommandResult, WorkDone
+from vertexsdk.engine.engine import Budget, Command, CommandResult, Versions, WorkDone
 from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport
 from vertexsdk.engine.loop._loop_task import LoopTask, forget
 from vertexsdk.engine.phases import PhaseTimer
+from vertexsdk.engine.supersteps import RunPosition
 from vertexsdk.errors import InputError, LostError, VertexError
 from vertexsdk.graph.changes.deltas import Deltas
 from vertexsdk.graph.checkpoint import put_names
@@ -33,6 +34,7 @@ from vertexsdk.transport.transport import Exchange
 
 SLICE = 1.0  # seconds of iterations in a job
 BY_SEGMENT = 1 << 16  # bytes of changes above which a task reads them from the store
+SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
 _numbers = itertools.count()
 
 
@@ -54,6 +56,9 @@ class LoopEngine:
         from_init: why every answer begins with `init`; None where iterations go on from before.
         choice: the delay bound of answers that begin with `init`; else None.
         origin: of which this is a fork.
+        run: how many vertices the graph has, for a run on it as it is loaded.
+        via: how messages of a run travel, where tasks do not stay; "auto" decides by their size.
+        phases: see there.
     """
 
     def __init__(
@@ -66,9 +71,12 @@ class LoopEngine:
         from_init: str | None = None,
         choice: BoundChoice | None = None,
         origin: LoopEngine | None = None,
+        run: int | None = None,
+        via: Literal["auto", "driver", "shuffle"] = "auto",
+        phases: PhaseTimer | None = None,
     ) -> None:
         self.graph, self.plan, self.layout = graph, plan, layout
-        self.from_init, self.choice = from_init, choice
+        self.from_init, self.choice, self._run, self._via = from_init, choice, run, via
         self.reads_loop = plan.program.reads_loop
         # Messages of an events program may name new vertices, which have no code before it ends.
         self._learns_names = plan.program.algebra is None and names is not None
@@ -85,11 +93,16 @@ class LoopEngine:
         self._exchange = self._new_exchange()
         self.loaded: dict[str, Any] = {}  # statistics of the graph as it was loaded
         self._closed = False
-        self.phases = PhaseTimer()
+        self.phases = phases or PhaseTimer()
+        # Of a run:
+        self._position: RunPosition | None = None  # where tasks do not stay
+        self._sent = 0  # bytes between partitions, in the last hop
+        self._attempts: list[str | None] = [None] * graph.partitions  # that were committed last
 
     def _new_exchange(self) -> Exchange:
-        task = LoopTask(self.plan, self.layout, self._key, self.choice)
-        return self.graph.workers.exchange(task)
+        task = LoopTask(self.plan, self.layout, self._key, self.choice, run=self._run)
+        stay = self._run is None or self.plan.resident
+        return self.graph.workers.exchange(task, resident=stay)
 
     def create(
         self, topologies: Sequence[str], named: NDArray[np.int64], nodes: Sequence[SegmentRef] = ()
@@ -127,6 +140,8 @@ class LoopEngine:
             iterate=budget is not None,
             write=command.write and not self._learns_names,
         )
+        if command.versions is not None:
+            job = replace(job, every=command.versions.every, after=command.versions.after)
         first: LoopReport | None = None
         last: LoopReport | None = None  # of iterations
         work, segments = WorkDone(), list[SegmentRef]()
@@ -140,6 +155,8 @@ class LoopEngine:
             jobs += 1
             first = first or report
             last = report if part.iterate or last is None else last
+            if command.versions is not None:
+                self._add_versions(command.versions, report, work)
             work.add(report.work)
             bases = {s.key.partition for s in report.segments if s.kind == "base"}
             segments = [*(s for s in segments if s.key.partition not in bases), *report.segments]
@@ -184,7 +201,9 @@ class LoopEngine:
         self, job: LoopCommand, budget: Budget | None, work: WorkDone, began: float
     ) -> LoopCommand:
         """The next job's share of a budget, at most `SLICE` seconds."""
-        job = replace(job, version=self._version)
+        job = replace(
+            job, version=self._version, position=self._position, attempts=tuple(self._attempts)
+        )
         if budget is None:
             return job
         seconds, last = SLICE, False
@@ -199,6 +218,15 @@ class LoopEngine:
             if budget.cancelled is not None:
                 seconds, last = min(seconds, SLICE), False
         return replace(job, seconds=seconds, iterations=iterations, last=last)
+
+    def _add_versions(self, versions: Versions, report: LoopReport, work: WorkDone) -> None:
+        """Hand on the versions that a job has written, with the work done before it."""
+        for version in report.versions:
+            for segment in version.segments:
+                self._attempts[segment.key.partition] = segment.key.attempt
+            before = replace(work)
+            before.add(version.work)
+            versions.add(replace(version, work=before))
 
     def _changes(self, command: Command) -> bytes | SegmentRef | None:
         changes = command.changes
@@ -284,15 +312,20 @@ class LoopEngine:
             self._exchange.hop(LoopCommand(self._version, end=True))
         self._exchange.close()
         self._root._open -= 1
-        if not self._root._open:
+        if not self._root._open and self._run is None:
             self.graph.unpersist()
 
     def _job(self, command: LoopCommand) -> LoopReport:
-        reports = [pickle.loads(report) for report in self._exchange.hop(command)]
+        via = self._via
+        if via == "auto":  # about as many bytes as in the hop before
+            via = "shuffle" if self._sent > SHUFFLE else "driver"
+        reports = [pickle.loads(report) for report in self._exchange.hop(command, via=via)]
         report = LoopReport.total(reports)
         if report.lost:
-            raise LostError(f"an executor was lost: {report.lost}; resume the loop from its store")
-        self._version = report.version
+            rest = "; resume the loop from its store" if self._run is None else ""
+            raise LostError(f"an executor was lost: {report.lost}{rest}")
+        self._version, self._position = report.version, report.position
+        self._sent = report.work.bytes
         if self.names is not None and report.names:
             self.names.of(pa.array(report.names, pa.large_string()))
         if self._exchange.times is not None:

@@ -9,14 +9,12 @@ import threading
 import time
 from types import TracebackType
 
-from vertexsdk.engine._master import IterationStats
-
 _log = logging.getLogger("vertexsdk")
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class ProgressBar:
-    """The state of one run on standard error: iteration, active vertices, messages/s.
+    """The state of one run on standard error: iteration, updates/s, messages/s.
 
     Args:
         name: the loop's name.
@@ -29,7 +27,7 @@ class ProgressBar:
         self._text = "starting"
         self._noted: set[str] = set()
         self._began = self._updated = time.monotonic()
-        self._messages = 0
+        self._counts = 0, 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -76,15 +74,16 @@ class ProgressBar:
         else:
             _log.warning("%s: %s", self.name, text)
 
-    def update(self, iteration: int, last: IterationStats, messages: int) -> None:
-        """Tell what the last iteration did, and how many messages there were in all."""
+    def update(self, iteration: int, updates: int, messages: int) -> None:
+        """Tell the last iteration, and how many updates and messages there were in all."""
         now = time.monotonic()
-        rate = (messages - self._messages) / max(now - self._updated, 1e-6)
-        self._updated, self._messages = now, messages
-        self.say(
-            f"iteration {iteration} · frontier {iteration + 1} · {last.updates:,} active · "
-            f"{last.pending:,} waiting · {_short(rate)} messages/s"
-        )
+        seconds = max(now - self._updated, 1e-6)
+        rates = [
+            _short((a - b) / seconds)
+            for a, b in zip((updates, messages), self._counts, strict=True)
+        ]
+        self._updated, self._counts = now, (updates, messages)
+        self.say(f"iteration {iteration} · {rates[0]} updates/s · {rates[1]} messages/s")
 
     def _draw(self) -> None:
         frame = 0

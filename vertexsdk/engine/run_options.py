@@ -55,6 +55,10 @@ class RunOptions:
         if not tolerance >= 0 or math.isinf(tolerance):
             raise InputError(f"tolerance is {tolerance}; it must be zero or more")
         checked_bound(self.delay_bound, program, params, self.limit_of(program))
+        if self.exchange != "auto" and self.delay_bound not in (1, "auto"):
+            raise InputError(
+                f"a delay bound of {self.delay_bound} needs tasks that stay: leave out exchange="
+            )
         return self
 
     def limit_of(self, program: Program) -> int | None:

@@ -35,6 +35,23 @@ class SuperstepEnd:
 End = TypeVar("End", bound=SuperstepEnd)
 
 
+@dataclass(frozen=True, slots=True)
+class RunPosition:
+    """Where a run stands between two tasks that each do one superstep.
+
+    Attributes:
+        iteration: the one that is next, or if there are `ends` the one that they end.
+        aggregates: what aggregators read in it.
+        vertices: of the graph.
+        ends: of the superstep before, of all partitions, which nobody has taken in yet.
+    """
+
+    iteration: int
+    aggregates: dict[str, Any]
+    vertices: int
+    ends: tuple[SuperstepEnd, ...] = ()
+
+
 def end_superstep(blocks: Blocks, end: End, alone: bool) -> Steps[tuple[Blocks, list[End]]]:
     """Send blocks to other partitions; return what came, and what each partition tells.
 

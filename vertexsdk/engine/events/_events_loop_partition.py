@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine._iterations import Iterations
+from vertexsdk.engine._iterations import Iterations, make_master
 from vertexsdk.engine._processor import load_topology, with_classes
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.events._event_changes import EventBatch, places
@@ -34,7 +34,6 @@ from vertexsdk.engine.events._node import Strings
 from vertexsdk.engine.events._node_segments import Position, put_checkpoint, restore
 from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
-from vertexsdk.engine.task import make_master
 from vertexsdk.graph.id_codec import BOTTOM, TOP
 from vertexsdk.program.algebra import INT_MAX, INT_MIN
 from vertexsdk.state import SegmentRef, Store

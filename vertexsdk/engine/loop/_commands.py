@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.engine.engine import WorkDone
+from vertexsdk.engine.engine import Version, WorkDone
+from vertexsdk.engine.supersteps import RunPosition
 from vertexsdk.errors import VertexError
 from vertexsdk.graph.changes.changes import COUNTS
 from vertexsdk.state import EncodedSegment, SegmentRef
@@ -34,6 +35,10 @@ class LoopCommand:
     the loop is quiet, for `seconds`, and at most `iterations` of them. With `write` the state goes
     to the store when they end; where they are not the `last`, only if the loop is quiet. With
     `fork` another partition is made, under that key, which stands where this one stands then.
+
+    A run is written at its end, and each `every` iterations `after` one; `attempts` are those of
+    the segments committed last, by partition, which deltas are made from. Where tasks do not stay
+    it goes on from a `position`, by one superstep.
     """
 
     version: int
@@ -49,6 +54,10 @@ class LoopCommand:
     adopt: str | None = None  # stand where this fork stands
     checkpoint: bool = False  # write the graph to the store
     end: bool = False  # let go of the partition
+    every: int | None = None
+    after: int = 0
+    attempts: tuple[str | None, ...] = ()
+    position: RunPosition | None = None
 
 
 @dataclass(slots=True)
@@ -76,6 +85,8 @@ class LoopReport:
     statistics: dict[str, Any] = field(default_factory=dict)  # of bounded iterations
     ranks: NDArray[np.int64] | None = None  # of a new partition's names, where it has its own
     names: list[str] = field(default_factory=list)  # that came up, and have no code yet
+    versions: list[Version] = field(default_factory=list)  # of a run, that were written
+    position: RunPosition | None = None  # of a run, where tasks do not stay
 
     @classmethod
     def total(cls, reports: Sequence[LoopReport]) -> LoopReport:
@@ -89,8 +100,11 @@ class LoopReport:
             total.unwritten += report.unwritten
             for name in ("vertices", "edges", "pending"):
                 setattr(total, name, getattr(total, name) + getattr(report, name))
-            for name in ("updates", "messages", "touched"):
-                setattr(total.work, name, getattr(total.work, name) + getattr(report.work, name))
+            total.work.join(report.work)
+            total.versions = list(map(Version.joined, total.versions, report.versions))
+            if total.position is not None and report.position is not None:
+                ends = total.position.ends + report.position.ends
+                total.position = replace(total.position, ends=ends)
             total.lost = total.lost or report.lost
             total.memory = max(total.memory, report.memory)
             total.names += report.names
@@ -99,4 +113,6 @@ class LoopReport:
             for name, value in report.seconds.items():
                 total.seconds[name] = max(total.seconds.get(name, 0.0), value)
         total.absent.sort()
+        ends = () if total.position is None else total.position.ends
+        total.failure = total.failure or next((e.failure for e in ends if e.failure), None)
         return total

@@ -23,6 +23,7 @@ from vertexsdk.compile.methods import Methods, Scope
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
+from vertexsdk.engine._iterations import arithmetic_of, make_master
 from vertexsdk.engine._master import IterationStats, Master, combine_aggregates
 from vertexsdk.engine._processor import merged, methods_of
 from vertexsdk.engine._trimming import MESSAGES_WORSE, unsupported, withdraw
@@ -37,7 +38,6 @@ from vertexsdk.engine.loop._restart_policy import RestartPolicy
 from vertexsdk.engine.loop._row_edits import Edits, distinct
 from vertexsdk.engine.loop._row_kernels import INSERT
 from vertexsdk.engine.supersteps import Steps, end_superstep
-from vertexsdk.engine.task import arithmetic_of, make_master
 from vertexsdk.errors import VertexError
 from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE
 from vertexsdk.state.version_writer import DeltaLayers

@@ -19,6 +19,7 @@ from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
 from vertexsdk.engine.loop._incremental_partition import IncrementalPartition
 from vertexsdk.engine.loop._loop_partition import LoopPartition
 from vertexsdk.engine.loop._recomputed_partition import RecomputedPartition
+from vertexsdk.engine.loop._run_partition import RunPartition
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.errors import LostError, RunError
 from vertexsdk.state import EncodedSegment, SegmentRef
@@ -26,7 +27,9 @@ from vertexsdk.state.version_writer import store_of_run
 from vertexsdk.transport.transport import DRIVER, Blocks
 
 _SMALL = 1 << 18  # bytes of a segment that goes to the driver, to be stored with its version
-_partitions: dict[tuple[str, int], tuple[int, LoopPartition]] = {}  # and their versions
+# With their versions, those of loops and of runs.
+_partitions: dict[tuple[str, int], tuple[int, LoopPartition]] = {}
+_runs: dict[tuple[str, int], tuple[int, RunPartition]] = {}
 
 
 class LoopTask:
@@ -37,25 +40,66 @@ class LoopTask:
         layout: of the adjacency.
         key: of the loop's partitions in each process.
         choice: the delay bound of a program that is computed anew; None for one that is not.
+        run: how many vertices the graph has that a run is on; None for a main loop or branch.
     """
 
     def __init__(
-        self, plan: Plan, layout: str, key: str, choice: BoundChoice | None = None
+        self,
+        plan: Plan,
+        layout: str,
+        key: str,
+        choice: BoundChoice | None = None,
+        *,
+        run: int | None = None,
     ) -> None:
-        self.plan, self.layout, self.key, self.choice = plan, layout, key, choice
+        self.plan, self.layout, self.key, self.choice, self.run = plan, layout, key, choice, run
 
     def __call__(self, partition: int, command: LoopCommand, blocks: Blocks) -> Steps[None]:
         report = LoopReport(command.version + 1)
         if command.end:
             _partitions.pop((self.key, partition), None)
+            _runs.pop((self.key, partition), None)
             yield DRIVER, pickle.dumps(report)
             return
         try:
-            yield from self._carry_out(partition, command, report)
+            if self.run is None:
+                yield from self._carry_out(partition, command, report)
+            else:
+                yield from self._run(partition, command, report, blocks)
         except LostError as lost:
             report.lost = str(lost)
         report.memory = peak_memory()
         yield DRIVER, pickle.dumps(report)
+
+    def _run(
+        self, partition: int, command: LoopCommand, report: LoopReport, blocks: Blocks
+    ) -> Steps[None]:
+        clock = time.perf_counter()
+        part = self._run_partition(partition, command.version)
+        report.seconds["load"] = time.perf_counter() - clock
+        clock = time.perf_counter()
+        yield from part.iterate(command, report, blocks)
+        beside = report.seconds.get("commit", 0.0) + report.seconds.get("save", 0.0)
+        report.seconds["kernel"] = time.perf_counter() - clock - beside
+        _runs[self.key, partition] = report.version, part
+
+    def _run_partition(self, partition: int, version: int) -> RunPartition:
+        """Take the partition of a run from this process, or from what a task here saved."""
+        there, part = _runs.pop((self.key, partition), (-1, None))
+        if part is not None and there == version:
+            return part
+        if not self.plan.resident:
+            for key in [k for k in _runs if k[0] != self.key]:
+                del _runs[key]  # what an earlier run left in this process
+        part = self._begin_run(partition)
+        if version > 0:
+            part.load(version)
+        return part
+
+    def _begin_run(self, partition: int) -> RunPartition:
+        assert self.run is not None
+        assert self.choice is not None
+        return RunPartition(self.plan, partition, self.run, self.choice)
 
     def _carry_out(self, partition: int, command: LoopCommand, report: LoopReport) -> Steps[None]:
         clock, create = time.perf_counter(), command.create
@@ -157,3 +201,4 @@ def forget(key: str, partitions: int) -> None:
     """Free the partitions of a loop whose engine is gone, where they are in this process."""
     for partition in range(partitions):
         _partitions.pop((key, partition), None)
+        _runs.pop((key, partition), None)

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine._iterations import Iterations
+from vertexsdk.engine._iterations import Iterations, make_master
 from vertexsdk.engine._processor import Processor, with_classes
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.loop._arena_partition import ArenaPartition
 from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
 from vertexsdk.engine.loop._new_partition import NewPartition
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
-from vertexsdk.engine.task import make_master
 from vertexsdk.graph.load.build_topology import NO_KIND, Variant, build_topology
 from vertexsdk.graph.topology import Topology
 
