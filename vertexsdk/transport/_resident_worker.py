@@ -1,21 +1,22 @@
 """The Spark task that stays: it holds one partition, takes commands, and talks to its peers.
 
-Messages from the driver have a number, by which they are answered. Blocks go from worker to
+Messages from the driver have a number, by which they are answered. Hops of several exchanges, such
+as those of a main loop and its branches, take turns by supersteps. Blocks go from worker to
 worker: of each hop every worker sends one message to each of the others, perhaps without blocks,
 so a worker knows when it has all of them.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import pickle
 import stat
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import zmq
 
@@ -36,9 +37,19 @@ from vertexsdk.transport.transport import DRIVER, Task
 from vertexsdk.transport.wire import ABORTED, FAILURE, describe
 
 READY_SECONDS = 30.0  # for the workers of a launch to connect to each other
-_T = TypeVar("_T")
 _LONGEST_PATH = 100  # of a socket's file
+_DROPPED = 4096  # exchanges
 _POLL_MS = 500  # between looks at whether the driver or a peer is gone
+
+
+@dataclass(eq=False)
+class _Hop:
+    """A hop that has begun: the driver's number of it, and its next steps."""
+
+    number: bytes
+    clock: Clock
+    hops: WorkerHops
+    steps: Waiting[bytes]
 
 
 class _Worker:
@@ -71,9 +82,6 @@ class _Worker:
         path = str(shared_memory.directory(self.sockets) / "inbox")
         if len(path) <= _LONGEST_PATH:
             self.nearby.bind(f"ipc://{path}")
-        self.inboxes = zmq.Poller()
-        for sock in (self.inbox, self.nearby):
-            self.inboxes.register(sock, zmq.POLLIN)
         self.driver = self.context.socket(zmq.DEALER)
         keys.connect(self.driver, keys.driver)
         self.monitor = self.driver.get_monitor_socket(zmq.EVENT_DISCONNECTED)
@@ -83,21 +91,60 @@ class _Worker:
         self.driver.send_multipart(split([b"register", where]))
         self.peers: dict[int, zmq.Socket[bytes]] = {}
         self.exchanges: dict[bytes, WorkerHops] = {}
+        self.early: dict[bytes, list[tuple[Number, list[bytes]]]] = {}  # of exchanges to come
+        self.dropped: deque[bytes] = deque(maxlen=_DROPPED)  # of which messages may still come
+        self.hops: list[_Hop] = []  # that have begun, and are not over
+        self.poller, self.peer_poller = zmq.Poller(), zmq.Poller()
+        for sock in (self.inbox, self.nearby, self.lost_peer, self.lost_neighbour):
+            self.poller.register(sock, zmq.POLLIN)
+            self.peer_poller.register(sock, zmq.POLLIN)
+        for sock in (self.driver, self.monitor):
+            self.poller.register(sock, zmq.POLLIN)
 
     def run(self) -> None:
-        """Serve until the driver says so, is gone, or has been silent for too long."""
-        poller = zmq.Poller()
-        poller.register(self.driver, zmq.POLLIN)
-        poller.register(self.monitor, zmq.POLLIN)
+        """Serve until the driver says so, is gone, or has been silent for too long.
+
+        Hops of several exchanges take turns, a superstep each; none waits for the messages of
+        another one.
+
+        Raises:
+            Lost: another worker is gone.
+        """
+        asked = time.monotonic()
         while True:
-            ready = dict(poller.poll(int(self.idle * 1000)))
+            turns = [hop for hop in self.hops if hop.hops.complete]
+            for hop in turns:
+                self._step(hop)
+            wait = 0 if turns else _POLL_MS if self.hops else int(self.idle * 1000)
+            ready = dict(self.poller.poll(wait))
+            self._take_messages(ready)
             if self.driver in ready:
+                asked = time.monotonic()
                 number, kind, *parts = join(self.driver.recv_multipart())
                 if kind == b"end":
                     return
                 self._answer(number, kind, parts)
-            elif not ready or disconnected(self.monitor):
+                continue
+            silent = not self.hops and time.monotonic() - asked > self.idle
+            if silent or (self.monitor in ready and disconnected(self.monitor)):
                 return
+
+    def _take_messages(self, ready: Mapping[Any, int]) -> None:
+        """Take the messages of peers that have come.
+
+        Raises:
+            Lost: another worker is gone.
+        """
+        for inbox in (self.inbox, self.nearby):
+            if inbox in ready:
+                exchange, head, *parts = join(inbox.recv_multipart()[1:])
+                number = pickle.loads(head)
+                if (hops := self.exchanges.get(exchange)) is not None:
+                    hops.put(number, parts)
+                elif exchange not in self.dropped:  # the peer has heard of it first
+                    self.early.setdefault(exchange, []).append((number, parts))
+        if any(m in ready and disconnected(m) for m in (self.lost_peer, self.lost_neighbour)):
+            raise Lost
 
     def _answer(self, number: bytes, kind: bytes, parts: list[bytes]) -> None:
         clock = Clock()
@@ -106,19 +153,51 @@ class _Worker:
             if kind == b"peers":
                 self._connect(pickle.loads(parts[0]))
             elif kind == b"task":
-                self.exchanges[parts[0]] = self._hops(parts[0], pickle.loads(parts[1]))
+                self._add(parts[0], pickle.loads(parts[1]))
             elif kind == b"drop":
                 self.exchanges.pop(parts[0], None)
+                self.dropped.append(parts[0])
                 return
             elif kind == b"call":
                 report = pickle.dumps(pickle.loads(parts[0])(self.partition))
             else:
-                report = self._hop(clock, *parts)
+                self._begin(number, clock, *parts)
+                return
         except Lost:
             raise
         except Exception as error:
+            code, report = FAILURE, describe(error)
+        self._send_report(number, clock, code, report)
+
+    def _begin(
+        self, number: bytes, clock: Clock, exchange: bytes, again: bytes, command: bytes
+    ) -> None:
+        """Begin a hop, and go on with it for a superstep."""
+
+        def decode() -> Any:
+            order = pickle.loads(command)
+            clock.decoded = time.time()
+            return order
+
+        hops = self.exchanges[exchange]
+        hop = _Hop(number, clock, hops, hops.run(decode, again=bool(again)))
+        self.hops.append(hop)
+        self._step(hop)
+
+    def _step(self, hop: _Hop) -> None:
+        """Go on with a hop until its superstep has ended; then send the report, if it is over."""
+        try:
+            next(hop.steps)
+            return
+        except StopIteration as ended:
+            code, report = DRIVER, ended.value
+        except Exception as error:
             code = ABORTED if isinstance(error, Aborted) else FAILURE
             report = describe(error)
+        self.hops.remove(hop)
+        self._send_report(hop.number, hop.clock, code, report)
+
+    def _send_report(self, number: bytes, clock: Clock, code: int, report: bytes) -> None:
         stamped = clock.stamp().before(report)
         self.driver.send_multipart(split([number, pickle.dumps(code), stamped]), copy=False)
 
@@ -135,49 +214,28 @@ class _Worker:
             else:
                 self.keys.connect(sock, self.keys.public)
                 sock.connect(address)
-        hello = self.exchanges[b""] = self._hops(b"", lambda *_: ())
+        hello = self._add(b"", lambda *_: ())
         hello.end_superstep([[b""] for _ in range(self.partitions)])
-        self._finish(hello.receive(), time.monotonic() + READY_SECONDS)
+        end = time.monotonic() + READY_SECONDS
+        while not hello.complete:
+            if time.monotonic() > end:
+                raise Lost
+            self._take_messages(dict(self.peer_poller.poll(_POLL_MS)))
         del self.exchanges[b""]
 
-    def _hops(self, exchange: bytes, task: Task) -> WorkerHops:
-        return WorkerHops(task, self.partition, self.partitions, partial(self._send, exchange))
-
-    def _hop(self, clock: Clock, exchange: bytes, again: bytes, command: bytes) -> bytes:
-        def decode() -> Any:
-            order = pickle.loads(command)
-            clock.decoded = time.time()
-            return order
-
-        return self._finish(self.exchanges[exchange].run(decode, again=bool(again)))
+    def _add(self, exchange: bytes, task: Task) -> WorkerHops:
+        """Begin to take part in an exchange."""
+        send = partial(self._send, exchange)
+        hops = WorkerHops(task, self.partition, self.partitions, send, yields=True)
+        for number, parts in self.early.pop(exchange, ()):
+            hops.put(number, parts)
+        self.exchanges[exchange] = hops
+        return hops
 
     def _send(self, exchange: bytes, number: Number, parts: list[list[bytes]]) -> None:
         head = pickle.dumps(number)
         for p, sock in self.peers.items():
             sock.send_multipart(split([exchange, head, *parts[p]]), copy=False)
-
-    def _finish(self, steps: Waiting[_T], end: float = math.inf) -> _T:
-        """Take messages from peers while the steps wait for some.
-
-        Raises:
-            Lost: the driver or another worker is gone, or has sent nothing by the time `end`.
-        """
-        with closing(steps):
-            while True:
-                try:
-                    next(steps)
-                except StopIteration as ended:
-                    result: _T = ended.value
-                    return result
-                ready = self.inboxes.poll(_POLL_MS)
-                if not ready:
-                    monitors = self.monitor, self.lost_peer, self.lost_neighbour
-                    if any(map(disconnected, monitors)) or time.monotonic() > end:
-                        raise Lost
-                for inbox, _ in ready:
-                    exchange, head, *parts = join(inbox.recv_multipart()[1:])
-                    if (other := self.exchanges.get(exchange)) is not None:  # else it was dropped
-                        other.put(pickle.loads(head), parts)
 
     def close(self) -> None:
         """Close the sockets, and delete the directory that they are in."""

@@ -30,11 +30,14 @@ class WorkerHops:
         partition: of the worker.
         partitions: how many there are.
         send: sends the messages of a superstep to all other workers.
+        yields: steps yield after every superstep, also where no message is missing.
     """
 
-    def __init__(self, task: Task, partition: int, partitions: int, send: Send) -> None:
+    def __init__(
+        self, task: Task, partition: int, partitions: int, send: Send, *, yields: bool = False
+    ) -> None:
         self.task, self.partition, self.partitions = task, partition, partitions
-        self._send = send
+        self._send, self._yields = send, yields
         self._attempt = 0
         self._ended = 0  # supersteps of this attempt
         self._taken = 0  # supersteps of this attempt whose messages were taken in
@@ -48,6 +51,11 @@ class WorkerHops:
         attempt, superstep, source = number
         if (attempt, superstep) >= (self._attempt, self._taken):
             self._came.setdefault((attempt, superstep), {})[source] = parts
+
+    @property
+    def complete(self) -> bool:
+        """Whether all messages have come that steps which have yielded wait for."""
+        return len(self._came.get((self._attempt, self._taken), ())) >= self.partitions
 
     def run(self, decode: Callable[[], Any], *, again: bool = False) -> Waiting[bytes]:
         """Run the task once; return its report.
@@ -95,6 +103,8 @@ class WorkerHops:
             return [], []
         at = self._attempt, self._taken
         came = self._came.setdefault(at, {})
+        if self._yields:
+            yield
         while len(came) < self.partitions:
             yield
         del self._came[at]

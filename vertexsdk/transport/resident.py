@@ -11,6 +11,7 @@ import contextlib
 import contextvars
 import itertools
 import logging
+import os
 import pickle
 import threading
 import time
@@ -102,7 +103,11 @@ class Launch:
         self.partitions, self._anchor = anchor.partitions, anchor
         self.application = anchor.sc.applicationId
         self._closed = False
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # of the socket
+        self._turn = threading.Lock()  # of whoever gets the lock next
+        self._wake = os.pipe()  # has a byte while a thread wants to send
+        weakref.finalize(self, _close_pipe, self._wake)
+        self._replies: dict[bytes, dict[bytes, tuple[int, bytes]]] = {}  # by message and route
         self._numbers = itertools.count(1)
         self._failure: RunError | None = None
         self._tag = f"vertexsdk-{uuid.uuid4().hex}"
@@ -114,6 +119,9 @@ class Launch:
         host = local_address(anchor.sc.getConf().get("spark.driver.host") or "127.0.0.1")
         port = self._socket.bind_to_random_port(f"tcp://{host}")
         self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._poller = zmq.Poller()
+        self._poller.register(self._socket, zmq.POLLIN)
+        self._poller.register(self._wake[0], zmq.POLLIN)
         self._routes: list[bytes] = []
         place = f"{shared_memory.application(self.application)}/sockets-{self._tag[-8:]}"
         where = f"tcp://{host}:{port}"
@@ -181,7 +189,7 @@ class Launch:
         reason = str(self._failure) if self._failure is not None else "it does not answer"
         if self._ended.is_set() and self._failure is None:
             reason = f"it had no command for {IDLE_SECONDS:.0f} s"
-        self.close(wait=0.0)
+        self._end(wait=0.0)
         return LostError(f"{_LOST}: {reason}") if self._routes else RunError(reason)
 
     def ask(self, kind: bytes, *parts: bytes) -> list[tuple[Any, bytes]]:
@@ -196,20 +204,38 @@ class Launch:
                 "a process that was forked cannot use the graphs of its parent that are on Spark; "
                 "run the program in the parent, or make the graph without Spark"
             )
-        with self._lock:
-            if self._closed:
-                raise LostError(f"{_LOST}: its launch has ended")
-            while self._dropped:
-                self._send([b"0", b"drop", self._dropped.popleft()])
-            number = str(next(self._numbers)).encode()
-            try:
+        number = str(next(self._numbers)).encode()
+        try:
+            with self._sending():
+                self._require_open()
+                self._replies[number] = {}
+                while self._dropped:
+                    self._send([b"0", b"drop", self._dropped.popleft()])
                 self._send([number, kind, *parts])
-                return self._collect(number)
-            except Exception:
-                raise
-            except BaseException:  # Ctrl-C, or an exit from a signal: tasks may take long still
-                self.close()
-                raise
+            return self._collect(number)
+        except Exception:
+            raise
+        except BaseException:  # Ctrl-C, or an exit from a signal: tasks may take long still
+            self.close()
+            raise
+        finally:
+            self._replies.pop(number, None)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise LostError(f"{_LOST}: its launch has ended")
+
+    @contextlib.contextmanager
+    def _sending(self) -> Iterator[None]:
+        """Hold the lock of the socket; a thread that waits for replies lets go of it at once."""
+        os.write(self._wake[1], b"x")
+        with self._turn:
+            self._lock.acquire()
+        try:
+            os.read(self._wake[0], 1)
+            yield
+        finally:
+            self._lock.release()
 
     def drop(self, exchange: bytes) -> None:
         """Have processors drop an exchange, when they are asked something next."""
@@ -224,20 +250,34 @@ class Launch:
             raise self._lost() from None
 
     def _collect(self, number: bytes) -> list[tuple[Any, bytes]]:
-        replies: dict[bytes, tuple[int, bytes]] = {}
+        """Wait for the replies to a message, and keep those to messages of other threads."""
+        replies = self._replies[number]
         while len(replies) < self.partitions:
-            if not self._socket.poll(_POLL_MS):
-                self._check()
-                continue
-            route, *frames = self._socket.recv_multipart()
-            answered, *reply = join(frames)
-            if answered == b"register":  # of one that holds nothing: Spark has started a task again
-                self._check()
-            if answered == number:
-                replies[route] = pickle.loads(reply[0]), reply[1]
+            with self._turn:
+                self._lock.acquire()
+            try:
+                self._require_open()
+                if len(replies) < self.partitions:
+                    self._receive()
+            finally:
+                self._lock.release()
         codes = [replies[route][0] for route in self._routes]
         first = codes.index(FAILURE) if FAILURE in codes else 0  # why the others were aborted
         return [outcome(*replies[route]) for route in self._routes[first:] + self._routes[:first]]
+
+    def _receive(self) -> None:
+        """Take what has come, or wait for a while, or until another thread sends."""
+        ready = dict(self._poller.poll(_POLL_MS))
+        if not ready:
+            self._check()
+        if self._socket not in ready:
+            return
+        route, *frames = self._socket.recv_multipart()
+        number, *reply = join(frames)
+        if number == b"register":  # of one that holds nothing: Spark has started a task again
+            self._check()
+        if (replies := self._replies.get(number)) is not None:
+            replies[route] = pickle.loads(reply[0]), reply[1]
 
     def close(self, wait: float = 2.0) -> None:
         """End the processors; may be called twice.
@@ -247,20 +287,29 @@ class Launch:
         """
         if self._anchor.forked:
             return  # the sockets are the parent's
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            for route in self._routes:
-                with contextlib.suppress(zmq.ZMQError):  # it is gone already
-                    self._socket.send_multipart([route, *split([b"0", b"end"])])
-            if not self._ended.wait(wait):
-                # Spark may have stopped.
-                with contextlib.suppress(Py4JError, ConnectionError, AttributeError):
-                    self._anchor.sc.cancelJobsWithTag(self._tag)
-            self._socket.disable_monitor()
-            self._authenticator.stop()
-            self._context.destroy(linger=0)
+        with self._sending():
+            self._end(wait)
+
+    def _end(self, wait: float) -> None:
+        """End the processors; the lock is held."""
+        if self._closed:
+            return
+        self._closed = True
+        for route in self._routes:
+            with contextlib.suppress(zmq.ZMQError):  # it is gone already
+                self._socket.send_multipart([route, *split([b"0", b"end"])])
+        if not self._ended.wait(wait):
+            # Spark may have stopped.
+            with contextlib.suppress(Py4JError, ConnectionError, AttributeError):
+                self._anchor.sc.cancelJobsWithTag(self._tag)
+        self._socket.disable_monitor()
+        self._authenticator.stop()
+        self._context.destroy(linger=0)
+
+
+def _close_pipe(pipe: tuple[int, int]) -> None:
+    for end in pipe:
+        os.close(end)
 
 
 class ResidentExchange:
