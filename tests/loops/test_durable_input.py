@@ -104,6 +104,24 @@ def test_the_log_is_short(url: str) -> None:
         assert main._history.engine.execute(Command()).num_edges == edges == 68
 
 
+def test_an_answer_is_the_newest_until_changes_come(url: str) -> None:
+    options: Any = {"backend": url, "loop": "w"}
+    main = MainLoop(ConnectedComponents, Graph.from_arrays([1], [2]), **options)
+    main.ingest([("+", 2, 3)], source="s", offset=0)
+    main.query(persist=True).close()
+    main.ingest([], source="s", offset=1)  # lines without changes
+    with MainLoop.resume(None, ConnectedComponents, **options) as again:
+        assert again.offsets == {"s": 1}
+        answer = again.answered()
+        assert answer is not None
+        assert answer.loop == "w-1"
+        assert answer.to_dict() == {1: 1, 2: 1, 3: 1}
+        answer.close()
+        assert again.queries == 1
+        again.ingest([("+", 3, 4)])
+        assert again.answered() is None
+
+
 @pytest.mark.parametrize("step", ["put_segment", "commit", "after"])
 def test_what_cannot_be_stored_never_happened(
     step: str, spark: SparkSession, url: str, monkeypatch: pytest.MonkeyPatch
@@ -111,14 +129,14 @@ def test_what_cannot_be_stored_never_happened(
     graph = Graph.from_arrays([1], [2], spark=spark)
     with MainLoop(ConnectedComponents, graph, backend=url, loop="w") as main:
         main.ingest([("+", 2, 3)], source="s", offset=0)
-        real: Any = Store.commit
+        real: Any = Store._publish
 
         def fails(self: Store, *args: Any, **given: Any) -> Any:
             if step == "after":
                 real(self, *args, **given)
             raise FullError("no room")
 
-        monkeypatch.setattr(Store, "commit" if step == "after" else step, fails)
+        monkeypatch.setattr(Store, "_publish" if step == "after" else step, fails)
         with pytest.raises(FullError):
             main.ingest([("-", 1, 2)], source="s", offset=1)
         monkeypatch.undo()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import pickle
 import time
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.raw_columns import encode_bytes
 from vertexsdk.compile.plan import Plan
+from vertexsdk.engine._master import combine_aggregates
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.engine import Budget, Command, CommandResult, Versions, WorkDone
 from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport
@@ -155,8 +157,9 @@ class LoopEngine:
             jobs += 1
             first = first or report
             last = report if part.iterate or last is None else last
-            if command.versions is not None:
+            if command.versions is not None and report.versions:
                 self._add_versions(command.versions, report, work)
+                job = replace(job, after=report.versions[-1].iteration)
             work.add(report.work)
             bases = {s.key.partition for s in report.segments if s.kind == "base"}
             segments = [*(s for s in segments if s.key.partition not in bases), *report.segments]
@@ -224,9 +227,15 @@ class LoopEngine:
         for version in report.versions:
             for segment in version.segments:
                 self._attempts[segment.key.partition] = segment.key.attempt
-            before = replace(work)
+            before, aggregates = replace(work), version.aggregates
             before.add(version.work)
-            versions.add(replace(version, work=before))
+            if report.position is not None and report.position.ends:  # not taken in by a master yet
+                algebras = self.plan.program.aggregators
+                parts = [end.progress.aggregates for end in report.position.ends]
+                aggregates = functools.reduce(
+                    lambda a, b: combine_aggregates(a, b, algebras), parts
+                )
+            versions.add(replace(version, work=before, aggregates=aggregates))
 
     def _changes(self, command: Command) -> bytes | SegmentRef | None:
         changes = command.changes

@@ -8,6 +8,7 @@ from typing import Any
 
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._iterations import Iterations, make_master
+from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import Processor
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.engine import Version
@@ -65,21 +66,24 @@ class RunPartition:
         attempt = command.attempts[self.partition] if command.attempts else None
         with Writer(plan.run, plan.store, plan.loop, self.partition, attempt) as writer:
 
-            def write(iteration: int) -> None:
+            def write(iteration: int, also: IterationStats | None = None) -> None:
                 nonlocal newest
                 newest = iteration
                 writer.add(iteration, self.processor.result())
-                done = replace(work, iterations=iteration - before)
+                done = replace(work)
+                if also is not None:
+                    done.add(also)
+                done.iterations = iteration - before
                 aggregates, count = dict(master.aggregates), self.processor.count
                 reason = master.reason if iteration == run.iterations else None
                 pending.append(
                     Version(iteration, [], aggregates, done, count, reason, run.statistics)
                 )
 
-            def write_if_due(iteration: int) -> None:
+            def write_if_due(iteration: int, also: IterationStats | None = None) -> None:
                 every = command.every
                 if every is not None and iteration // every * every > newest:
-                    write(iteration)
+                    write(iteration, also)
 
             run.after_each = write_if_due
             work.hops += run.alone
@@ -90,6 +94,8 @@ class RunPartition:
             elif master.reason is None:
                 end = yield from run.superstep(work)
                 report.position = replace(run.position, ends=(end,))
+                if end.failure is None:  # in another task it might be lost
+                    write_if_due(master.iteration, end.progress)
             clock = time.perf_counter()
             if master.reason is not None and (
                 not pending or pending[-1].iteration < run.iterations
