@@ -185,9 +185,11 @@ class _Worker:
         self._step(hop)
 
     def _step(self, hop: _Hop) -> None:
-        """Go on with a hop until its superstep has ended; then send the report, if it is over."""
+        """Go on with a hop until it waits, or others have a turn; report it if it is over."""
         try:
             next(hop.steps)
+            while hop.hops.complete and len(self.hops) == 1 and not self.driver.events & zmq.POLLIN:
+                next(hop.steps)
             return
         except StopIteration as ended:
             code, report = DRIVER, ended.value

@@ -228,11 +228,12 @@ class Launch:
     @contextlib.contextmanager
     def _sending(self) -> Iterator[None]:
         """Hold the lock of the socket; a thread that waits for replies lets go of it at once."""
-        os.write(self._wake[1], b"x")
-        with self._turn:
-            self._lock.acquire()
-        try:
+        if not self._lock.acquire(blocking=False):
+            os.write(self._wake[1], b"x")
+            with self._turn:
+                self._lock.acquire()
             os.read(self._wake[0], 1)
+        try:
             yield
         finally:
             self._lock.release()
