@@ -25,7 +25,7 @@ from vertexsdk.transport.transport import Blocks
 
 N = 16
 RING = [*range(N)], [*range(1, N), 0], [1.0] * N
-SEEN = "Ran out of input|do not answer"  # one waits for others which have ended
+SEEN = "ended before the others did|do not answer"  # one waits for others which have ended
 WAYS: dict[str, tuple[type[Vertex], dict[str, Any]]] = {
     "incremental": (ConnectedComponents, {}),
     "sums": (PageRank, {"params": {"epsilon": 1e-9, "damping": 0.5}}),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import mmap
 import os
 import pickle
@@ -88,7 +89,7 @@ def decode(
         entries, meta = json.loads(bytes(data[_LENGTHS.size : place]))
         for name, dtype, shape in entries:
             if dtype is not None:
-                count = int(np.prod(shape, dtype=np.int64))
+                count = math.prod(shape)
                 array = np.frombuffer(data, dtype, count, place).reshape(shape)
                 size = array.nbytes
             else:

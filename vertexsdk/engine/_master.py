@@ -22,9 +22,13 @@ class IterationStats:
 
     def add(self, other: IterationStats, algebras: Mapping[str, Algebra]) -> None:
         """Take in another partition's progress in the same iteration."""
-        for name in ("updates", "changed", "messages", "pending", "sent"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.aggregates = combine_aggregates(self.aggregates, other.aggregates, algebras)
+        self.updates += other.updates
+        self.changed += other.changed
+        self.messages += other.messages
+        self.pending += other.pending
+        self.sent += other.sent
+        if algebras:
+            self.aggregates = combine_aggregates(self.aggregates, other.aggregates, algebras)
 
 
 def combine_aggregates(

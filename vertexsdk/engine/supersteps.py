@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -12,7 +11,7 @@ from vertexsdk.errors import VertexError
 from vertexsdk.transport.transport import PEERS, Blocks
 
 _T = TypeVar("_T")
-Steps = Generator[tuple[int, bytes], Any, _T]  # a part of a task, see `Task`
+Steps = Generator[tuple[int, Any], Any, _T]  # a part of a task, see `Task`
 
 
 @dataclass(slots=True)
@@ -63,5 +62,5 @@ def end_superstep(blocks: Blocks, end: End, alone: bool) -> Steps[tuple[Blocks, 
     if alone:
         return [], [end]
     yield from blocks
-    received, reports = yield PEERS, pickle.dumps(end)
-    return received, [pickle.loads(report) for report in reports]
+    ends: tuple[Blocks, list[End]] = yield PEERS, end
+    return ends

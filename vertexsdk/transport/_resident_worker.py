@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import zmq
 
@@ -188,7 +188,11 @@ class _Worker:
         """Go on with a hop until it waits, or others have a turn; report it if it is over."""
         try:
             next(hop.steps)
-            while hop.hops.complete and len(self.hops) == 1 and not self.driver.events & zmq.POLLIN:
+            while (
+                hop.hops.complete
+                and len(self.hops) == 1
+                and not cast(int, self.driver.events) & zmq.POLLIN
+            ):
                 next(hop.steps)
             return
         except StopIteration as ended:

@@ -7,10 +7,11 @@ order, and more than once. How they travel is up to the caller.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
-from vertexsdk.transport.transport import Blocks, Task, run_superstep
+from vertexsdk.transport.transport import Blocks, Task, require_all, run_superstep
 
 Number = tuple[int, int, int]  # attempt, superstep, partition that sent it
 Send = Callable[[Number, list[list[bytes]]], None]  # the parts of the message to each partition
@@ -78,10 +79,12 @@ class WorkerHops:
             task = iter(self.task(self.partition, decode(), list(self._input)))
             while True:
                 end, sent = run_superstep(task, answer, self.partitions, reports)
-                self.end_superstep([[end or b"", *blocks] for blocks in sent])
+                told = b"" if end is None else pickle.dumps(end)
+                self.end_superstep([[told, *blocks] for blocks in sent])
                 if end is None:
                     return b"".join(reports)
                 answer = yield from self.receive()
+                require_all(answer[1])
         except BaseException:
             self.end_superstep([[] for _ in range(self.partitions)])
             raise
@@ -93,7 +96,7 @@ class WorkerHops:
         self.put(number, parts[self.partition])
         self._ended += 1
 
-    def receive(self) -> Waiting[tuple[Blocks, list[bytes]]]:
+    def receive(self) -> Waiting[tuple[Blocks, list[Any]]]:
         """Return what was sent in the superstep before: blocks, and the reports of all.
 
         Raises:
@@ -112,4 +115,5 @@ class WorkerHops:
         if not all(came.values()):
             raise Aborted
         blocks = [(source, block) for source in sorted(came) for block in came[source][1:]]
-        return blocks, [came[source][0] for source in sorted(came)]
+        told = [came[source][0] for source in sorted(came)]
+        return blocks, [pickle.loads(end) if end else None for end in told]

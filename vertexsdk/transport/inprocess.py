@@ -15,7 +15,7 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.threads import default_threads
 from vertexsdk.errors import InputError, RunError, VertexError, typed_line
 from vertexsdk.transport.task_times import HopTimes
-from vertexsdk.transport.transport import Blocks, Dataset, Task, run_superstep
+from vertexsdk.transport.transport import Blocks, Dataset, Task, require_all, run_superstep
 
 Returned = TypeVar("Returned")
 
@@ -128,6 +128,7 @@ class InProcessExchange:
                 ]
                 if all(report is None for report in told):
                     break
+                require_all(told)
                 answers = [(blocks, told) for blocks in received]
         self._inbox = received
         return [b"".join(own) for own in reports]

@@ -18,12 +18,12 @@ DRIVER = -1  # the destination of a task's report
 PEERS = -3  # the destination of a report to all partitions, which ends a superstep
 
 Blocks = list[tuple[int, bytes]]
-Task = Callable[[int, Any, Blocks], Iterable[tuple[int, bytes]]]
+Task = Callable[[int, Any, Blocks], Iterable[tuple[int, Any]]]
 """From the partition's number, the command and the blocks that came to (destination, block) pairs.
 
 Where workers are resident, a task may go through several supersteps: it yields `PEERS` and a
-report, as the tasks of all other partitions do, and the `yield` returns the blocks that came since,
-and the reports of all partitions.
+report, any object which nobody changes, as the tasks of all other partitions do, and the `yield`
+returns the blocks that came since, and the reports of all partitions.
 """
 Returned = TypeVar("Returned")
 
@@ -162,7 +162,7 @@ class Transport(Protocol):
 
 def run_superstep(
     task: Any, answer: Any, partitions: int, reports: list[bytes]
-) -> tuple[bytes | None, list[list[bytes]]]:
+) -> tuple[Any, list[list[bytes]]]:
     """Run a task to the end of a superstep.
 
     Args:
@@ -194,6 +194,16 @@ def run_superstep(
                 )
     except StopIteration:
         return None, sent
+
+
+def require_all(reports: list[Any]) -> None:
+    """Have a superstep in which all partitions go on.
+
+    Raises:
+        RunError: the task of one has ended, so it has no report.
+    """
+    if any(report is None for report in reports):
+        raise RunError(f"the task of partition {reports.index(None)} ended before the others did")
 
 
 def is_dataframe(value: object) -> TypeGuard[DataFrame]:

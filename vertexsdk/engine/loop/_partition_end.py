@@ -35,8 +35,11 @@ class PartitionEnd(SuperstepEnd):
         """What all partitions say together; whether it is late is for partition 0 to say."""
         total = cls(IterationStats(aggregates={k: a.identity for k, a in algebras.items()}))
         for end in ends:
-            for name in ("vertices", "edits", "removed", "absent", "suspects"):
-                setattr(total, name, getattr(total, name) + getattr(end, name))
+            total.vertices += end.vertices
+            total.edits += end.edits
+            total.removed += end.removed
+            total.absent += end.absent
+            total.suspects += end.suspects
             total.falling |= end.falling
             total.unsure |= end.unsure
             total.failure = total.failure or end.failure
