@@ -248,7 +248,8 @@ class LoopEngine:
         if self.names is not None:
             if isinstance(changes, Deltas):
                 self.names.of(pa.array([s.vertex for s in changes.sent], pa.large_string()))
-            columns["source"], columns["target"] = (self.names.of(x) for x in changes.strings())
+            codes = self.names.of(pa.concat_arrays(changes.strings()))
+            columns["source"], columns["target"] = np.split(codes, 2)
             return encode_bytes(columns | self._new_names())
         if len(changes.kind) and not changes.are_integers:
             raise InputError("the graph's ids are integers; so must be those of its changes")

@@ -73,7 +73,7 @@ class NameCodes:
             unknown = np.flatnonzero(places < 0)
             if len(unknown):
                 self._add(merged([names.take(pa.array(unknown))]))
-                places = self._find(packed)
+                places[unknown] = self._find(take_strings(*packed, unknown))
             return self._codes[places]
 
     def at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], Packed]:
