@@ -1,4 +1,4 @@
-"""What the driver decides after each iteration: go on, or stop and why. Pure, no I/O."""
+"""What all partitions decide after each iteration: go on, or stop and why. Pure, no I/O."""
 
 from __future__ import annotations
 

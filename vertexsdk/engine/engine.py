@@ -30,9 +30,9 @@ class Budget:
     Args:
         iterations: the largest number of iterations; None is no limit.
         seconds: seconds after which no further iteration starts; None is no limit.
-        cancelled: called between Spark jobs; once it returns True, the loop stops at the end of
+        cancelled: called between commands; once it returns True, the loop stops at the end of
             the current iteration.
-        report: called between Spark jobs with the work done so far.
+        report: called between commands with the work done so far.
 
     Raises:
         InputError: a limit is negative or not a number.

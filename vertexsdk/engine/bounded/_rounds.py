@@ -1,4 +1,4 @@
-"""The driver's side of asynchronous iterations: which have terminated, and what a hop is told.
+"""What all partitions know of asynchronous iterations: which have terminated, and who goes on.
 
 Iteration i has terminated when no vertex can commit in it any more: all partitions have reported
 past it, and no update that was committed before it is on its way (section 4.3). The frontier is the
