@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping
+from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from vertexsdk.arrays.json_values import as_json
@@ -26,7 +26,7 @@ from vertexsdk.program.analysis.delay_bound import by_blocks, why_synchronous
 from vertexsdk.program.program import Program
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import Address, address_or_default
-from vertexsdk.state.version_writer import Committer
+from vertexsdk.state.write_behind import WriteBehind
 from vertexsdk.transport.shipping import ship_by_value
 from vertexsdk.transport.transport import Transport
 
@@ -194,7 +194,21 @@ class Run:
 
     def _iterate(self, plan: Plan, info: VariantInfo, store: Store) -> None:
         began = time.perf_counter()
-        commit, rest = partial(self._commit, store, info, began), partial(store.show, self.loop)
+        writes = WriteBehind(store.backend.location)
+        commits: list[Future[object]] = []  # the newest one
+
+        def add(version: Version) -> None:
+            before = commits.pop() if commits else None
+            if before is not None and before.done():
+                before.result()  # raises if it failed
+
+            def commit() -> Manifest:
+                if before is not None:
+                    before.result()
+                return self._commit(store, info, began, version)
+
+            commits.append(writes.submit(commit))
+
         choice = self.choice(info)
         if choice.bound > 1:
             plan = replace(plan, resident=True)
@@ -203,12 +217,12 @@ class Run:
                 self.graph, plan, "directed", choice=choice, run=info.num_vertices,
                 via=self.options.exchange, phases=self.spent,
             )  # fmt: skip
-            with closing(engine), Committer(commit, self.committed, rest) as committer:
+            with closing(engine), closing(writes):
                 after = self.committed.iteration if self.committed else 0
-                versions = Versions(self.options.commit_every, after, committer.add)
+                versions = Versions(self.options.commit_every, after, add)
                 done = engine.execute(Command(budget=Budget(report=self._show), versions=versions))
                 with self.spent.timed("commit"):
-                    self.committed = committer.finish()
+                    commits[-1].result()
         finally:
             self.graph.forget(plan.run)
         self.spent.driver(time.perf_counter() - began)
@@ -255,7 +269,6 @@ class Run:
         info: VariantInfo,
         began: float,
         version: Version,
-        parent: Manifest | None,
     ) -> Manifest:
         work, before = version.work, self.statistics.get("backend_bytes", 0)
         self.statistics |= {
@@ -273,7 +286,7 @@ class Run:
             program=self.program.name,
             aggregates=as_json(version.aggregates),
             statistics=dict(self.statistics),
-            parent=parent,
+            parent=self.committed,
             partitions=self.graph.partitions,
             ids="str" if info.string_ids else "int",
         )

@@ -1,9 +1,8 @@
-"""Writing versions in the background: a task's `Writer` and the driver's `Committer`.
+"""Writing the segments of a run's versions in the background, in its tasks.
 
 A task copies the state at the end of an iteration that is to be committed; a thread writes the copy
 while the next iterations are computed. `Writer.finish` waits for it, so a report never names a
-segment that is not durable. The driver's `Committer` commits reported versions in order, while the
-next hops run.
+segment that is not durable.
 
 If few vertices changed, a delta is written: the rows that differ from the segment that this process
 wrote before. The driver's command has the attempt of the segment committed last; a process that did
@@ -16,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.errors import StateError, StateInputError
-from vertexsdk.state import Manifest, SegmentRef, Store, open_store
+from vertexsdk.state import SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
 from vertexsdk.state.manifests import Kind
 from vertexsdk.state.reading import NAME_COLUMNS, take_rows
@@ -221,66 +220,3 @@ def _bits(values: Array) -> Array:
     """As unsigned integers, so that NaN equals itself and -0.0 is not 0.0."""
     width = values.dtype.itemsize
     return values.view(f"u{width}") if width in (1, 2, 4, 8) else values
-
-
-class Committer:
-    """Commits versions in order, in a thread; a context manager that waits for the last.
-
-    Args:
-        commit: called with the argument of `add` and the previous manifest; returns the new one.
-        newest: the version to build on, if any.
-        idle: called when all versions added so far are committed.
-    """
-
-    def __init__(
-        self,
-        commit: Callable[[Any, Manifest | None], Manifest],
-        newest: Manifest | None,
-        idle: Callable[[], object] = lambda: None,
-    ) -> None:
-        self._commit, self._idle = commit, idle
-        self._newest = newest
-        self._added = self._committed = 0
-        self._last: Future[None] | None = None
-        self._thread = ThreadPoolExecutor(1, "vertexsdk-committer")
-
-    def add(self, version: Any) -> None:
-        """Commit a version after those added before.
-
-        Args:
-            version: what `commit` is called with.
-
-        Raises:
-            StateError: an earlier commit failed.
-        """
-        if self._last is not None and self._last.done():
-            self._last.result()
-        self._added += 1
-        self._last = self._thread.submit(self._next, version, self._last)
-
-    def finish(self) -> Manifest | None:
-        """Wait for all commits.
-
-        Returns:
-            The newest version, if any.
-
-        Raises:
-            StateError: a commit failed; those before it are durable.
-        """
-        if self._last is not None:
-            self._last.result()
-        return self._newest
-
-    def _next(self, version: Any, before: Future[None] | None) -> None:
-        if before is not None:
-            before.result()  # raises if the version before failed
-        self._newest = self._commit(version, self._newest)
-        self._committed += 1
-        if self._committed == self._added:
-            self._idle()
-
-    def __enter__(self) -> Committer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._thread.shutdown(wait=True)
