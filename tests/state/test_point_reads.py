@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.random_changes import seed
 from vertexsdk.arrays.arrow_table import Table, encode
 from vertexsdk.arrays.id_hash import key_groups
 from vertexsdk.arrays.packed_strings import pack_strings
-from vertexsdk.state import CorruptError, open_store
+from vertexsdk.state import CorruptError, open_store, reading
 from vertexsdk.state._remote_segment import RemoteTable
 from vertexsdk.state.contract import CanReadParts
 from vertexsdk.state.reading import by_key_group, find_ids, find_names, locate
@@ -104,3 +105,21 @@ def test_parts_of_segments_on_servers(which: str, request: pytest.FixtureRequest
         i: {"value": i / 3, "text": f"v{i // 2 % 97}"} for i in (0, 999_998, 2 * n - 2)
     }
     store.close()
+
+
+def test_the_order_of_rows_is_remembered_as_long_as_read_only_ids() -> None:
+    before = len(reading._orders)
+    random = np.random.default_rng(seed())
+    for writeable in (True, False):
+        for _ in range(3):  # which may have the same place in memory
+            ids = np.unique(random.integers(0, 1 << 40, reading._MANY * 2))
+            ids.flags.writeable = writeable
+            expected = ids[np.argsort(key_groups(ids), kind="stable")]
+            for _ in range(2):
+                columns, starts = by_key_group({"id": ids, "twice": ids * 2})
+                assert (columns["id"] == expected).all()
+                assert (columns["twice"] == 2 * expected).all()
+                assert starts[-1] == len(ids)
+            assert len(reading._orders) == before + (not writeable)
+            del ids
+    assert len(reading._orders) == before

@@ -8,7 +8,10 @@ with names (string ids) have "name.offsets" and "name.bytes".
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +33,38 @@ TOMBSTONE = "#gone"  # no field is called so
 FEW = 64  # vertices whose rows are looked up one by one
 _MANY = 1 << 16  # rows
 _RANGE = 64  # rows that a point lookup may read, about
+# By the `id` of an array of vertex ids: the array, and the order of its rows by key group.
+_orders: dict[int, tuple[Any, NDArray[np.int64] | None, NDArray[np.uint32]]] = {}
 
 
 def by_key_group(columns: dict[str, Column]) -> tuple[dict[str, Column], NDArray[np.uint32]]:
     """The rows in the order of their key groups, and where ranges of these begin.
 
-    Vertices with names are in the groups of their names, others in those of their ids.
+    Vertices with names are in the groups of their names, others in those of their ids. Where ids
+    are read-only, as those of a graph that is loaded, their order is remembered with them.
 
     Returns:
         The columns, and uint32[b + 1] for b ranges of as many groups each, b a power of two.
     """
+    ids = columns["id"]
+    found = _orders.get(id(ids))
+    if found is None or found[0]() is not ids:
+        found = (None, *_group_order(columns))
+        if not ids.flags.writeable and len(ids) >= _MANY:
+            forget = partial(_forget, id(ids))
+            found = _orders[id(ids)] = (weakref.ref(ids, forget), *found[1:])
+    _, order, starts = found
+    return (columns if order is None else take_rows(columns, order)), starts
+
+
+def _forget(key: int, _: object) -> None:
+    _orders.pop(key, None)
+
+
+def _group_order(
+    columns: dict[str, Column],
+) -> tuple[NDArray[np.int64] | None, NDArray[np.uint32]]:
+    """The order of rows by key group, None where they have it, and where ranges begin."""
     count = len(columns["id"])
     if "name.offsets" in columns:
         groups = name_groups(columns["name.offsets"], columns["name.bytes"])
@@ -51,14 +76,13 @@ def by_key_group(columns: dict[str, Column]) -> tuple[dict[str, Column], NDArray
     starts = np.zeros(ranges + 1, np.uint32)
     np.cumsum(np.bincount(groups // (KEY_GROUPS // ranges), minlength=ranges), out=starts[1:])
     if (groups[1:] >= groups[:-1]).all():
-        return columns, starts
+        return None, starts
     if count < _MANY:
-        order = np.argsort(groups, kind="stable")
-    else:  # where it is worth the import of Numba
-        from vertexsdk.arrays.radix_sort import order_of_groups
+        return np.argsort(groups, kind="stable"), starts
+    # where it is worth the import of Numba
+    from vertexsdk.arrays.radix_sort import order_of_groups
 
-        order = order_of_groups(groups, KEY_GROUPS)
-    return take_rows(columns, order), starts
+    return order_of_groups(groups, KEY_GROUPS), starts
 
 
 def check_rows(columns: Mapping[str, Column]) -> None:
