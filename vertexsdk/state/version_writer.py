@@ -98,27 +98,25 @@ class Writer:
         self._thread: ThreadPoolExecutor | None = None
         self._waiting: dict[int, Future[SegmentRef | None]] = {}
 
-    def add(self, iteration: int, columns: Columns) -> None:
+    def add(self, iteration: int, columns: Columns, *, last: bool = False) -> None:
         """Copy the state at the end of `iteration`, and write the copy in the background.
 
         Args:
             columns: "id" (int64[n], ascending) and the fields, n rows each.
+            last: the run has ended, so they are not copied.
 
         Raises:
             StateError: an earlier version could not be written.
         """
         if self._address is None:
             return
-        copies = {n: a if n in _CONSTANT else a.copy() for n, a in columns.items()}
+        copies = {n: a if last or n in _CONSTANT else a.copy() for n, a in columns.items()}
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "vertexsdk-writer")
         pending = list(self._waiting.values())
         if len(pending) >= _MAX_PENDING:
             pending[-_MAX_PENDING].result()
-        self._waiting[iteration] = self._thread.submit(self._write, iteration, copies)
-
-    def __contains__(self, iteration: int) -> bool:
-        return iteration in self._waiting
+        self._waiting[iteration] = self._thread.submit(self._write, iteration, copies, last)
 
     def finish(self) -> dict[int, SegmentRef | None]:
         """Wait for all versions.
@@ -138,8 +136,11 @@ class Writer:
         if self._thread is not None:
             self._thread.shutdown(wait=True, cancel_futures=True)
 
-    def _write(self, iteration: int, columns: Columns) -> SegmentRef | None:
+    def _write(self, iteration: int, columns: Columns, last: bool) -> SegmentRef | None:
         before, layers = self._before, None
+        if last:
+            with _lock:
+                _last_segments.pop(self._place, None)
         rows = None if before is None else changed_rows(before.columns, columns)
         if before is not None and rows is not None:
             if not len(rows):
@@ -157,7 +158,8 @@ class Writer:
         with _lock:
             for place in [k for k in _last_segments if k[0] != run]:
                 del _last_segments[place]  # of an earlier run
-            _last_segments[self._place] = self._before
+            if not last:
+                _last_segments[self._place] = self._before
         return ref
 
 

@@ -69,7 +69,7 @@ class RunPartition:
             def write(iteration: int, also: IterationStats | None = None) -> None:
                 nonlocal newest
                 newest = iteration
-                writer.add(iteration, self.processor.result())
+                writer.add(iteration, self.processor.result(), last=master.reason is not None)
                 done = replace(work)
                 if also is not None:
                     done.add(also)
