@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.topologies import Edge, check, expected
+from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._blocks import edge_blocks, join_rows, read_edges, row_blocks
-from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load.build_topology import (
     Variant,
     VertexTable,

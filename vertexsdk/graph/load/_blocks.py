@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.errors import InputError
+from vertexsdk.graph.load._adjacency_rows import BACKWARD, FORWARD, AdjacencyRows, Chunk
 from vertexsdk.graph.load._lines import NotIntegers
-from vertexsdk.graph.load._radix_sort import BACKWARD, FORWARD, AdjacencyRows, Chunk
 from vertexsdk.graph.load.build_topology import LocalRows
 from vertexsdk.graph.placement import Placement
 

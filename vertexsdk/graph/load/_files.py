@@ -19,8 +19,8 @@ import numpy as np
 from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import InputError
 from vertexsdk.graph.load import _text as text
+from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._lines import Codes, LineError, Split, lines_of, parse_chunk
-from vertexsdk.graph.load._radix_sort import Chunk
 
 PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 CHUNK = 4 << 20  # bytes of text that a thread parses at a time

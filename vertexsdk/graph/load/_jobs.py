@@ -23,6 +23,7 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.threads import default_threads
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.load import _files as files
+from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._blocks import (
     Block,
     Fault,
@@ -33,7 +34,6 @@ from vertexsdk.graph.load._blocks import (
     row_blocks,
 )
 from vertexsdk.graph.load._lines import Codes, DistinctIds, LineError, Split, parse_chunk
-from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load.arrow import batch_chunk
 from vertexsdk.graph.load.build_topology import (
     LocalRows,

@@ -16,7 +16,7 @@ from vertexsdk.arrays.buffers import allocate
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.edge_attributes import attribute_types
 from vertexsdk.graph.load import _text as text
-from vertexsdk.graph.load._radix_sort import Chunk
+from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.string_ids import merged
 
 Codes = Callable[[pa.Array], NDArray[np.int64]] | None

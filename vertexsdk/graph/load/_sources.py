@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from vertexsdk.errors import InputError, first_line
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load import _text as text
+from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._jobs import (
     DivisibleEdges,
     Edges,
@@ -31,7 +32,6 @@ from vertexsdk.graph.load._jobs import (
     route_batches,
 )
 from vertexsdk.graph.load._lines import Codes, LineError, parse_chunk
-from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load.arrow import (
     as_strings,
     batch_chunk,

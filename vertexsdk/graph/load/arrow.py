@@ -19,8 +19,8 @@ from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import InputError, excerpt, first_line
 from vertexsdk.graph.changes.table import is_text
 from vertexsdk.graph.edge_attributes import attribute_types, pack
+from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._lines import NotIntegers, Split
-from vertexsdk.graph.load._radix_sort import Chunk
 from vertexsdk.graph.load._text import LINE_BYTES
 
 _ROWS = 1 << 19  # read at a time

@@ -17,7 +17,7 @@ from vertexsdk.arrays.jit import njit
 from vertexsdk.errors import RunError
 from vertexsdk.graph._id_index import replace_ids
 from vertexsdk.graph.edge_attributes import no_values
-from vertexsdk.graph.load._radix_sort import (
+from vertexsdk.graph.load._adjacency_rows import (
     BACKWARD,
     BOTH,
     FORWARD,
