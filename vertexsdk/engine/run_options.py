@@ -57,7 +57,9 @@ class RunOptions:
         checked_bound(self.delay_bound, program, params, self.limit_of(program))
         if self.exchange != "auto" and self.delay_bound not in (1, "auto"):
             raise InputError(
-                f"a delay bound of {self.delay_bound} needs tasks that stay: leave out exchange="
+                f"a delay bound of {self.delay_bound} needs partitions that stay in their "
+                f"processes: leave out exchange={self.exchange!r} (on the command line --engine "
+                "shuffle), or the delay bound"
             )
         return self
 
