@@ -11,7 +11,7 @@ from vertexsdk.engine._iterations import Iterations, make_master
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import Processor
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.engine import Version
+from vertexsdk.engine.engine import Version, WorkDone
 from vertexsdk.engine.events._events_partition import EventPartition
 from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
 from vertexsdk.engine.supersteps import Steps
@@ -61,58 +61,90 @@ class RunPartition:
             blocks: what the superstep before sent here, where tasks do not stay.
         """
         plan, run, work = self.plan, self.iterations, report.work
-        master, before, newest = run.master, run.iterations, command.after
-        pending: list[Version] = []
+        master, before = run.master, run.iterations
         attempt = command.attempts[self.partition] if command.attempts else None
         with Writer(plan.run, plan.store, plan.loop, self.partition, attempt) as writer:
-
-            def write(iteration: int, also: IterationStats | None = None) -> None:
-                nonlocal newest
-                newest = iteration
-                writer.add(iteration, self.processor.result(), last=master.reason is not None)
-                done = replace(work)
-                if also is not None:
-                    done.add(also)
-                done.iterations = iteration - before
-                aggregates, count = dict(master.aggregates), self.processor.count
-                reason = master.reason if iteration == run.iterations else None
-                pending.append(
-                    Version(iteration, [], aggregates, done, count, reason, run.statistics)
-                )
-
-            def write_if_due(iteration: int, also: IterationStats | None = None) -> None:
-                every = command.every
-                if every is not None and iteration // every * every > newest:
-                    write(iteration, also)
-
-            run.after_each = write_if_due
+            versions = _DueVersions(self, command, writer, work, before)
+            run.after_each = versions.write_if_due
             work.hops += run.alone
             if command.position is not None:
                 run.resume(command.position, blocks, work)
             if plan.resident or run.alone:
                 report.failure = yield from run.run(work, command.seconds, command.iterations)
+                report.position = None if plan.resident else run.position
             elif master.reason is None:
                 end = yield from run.superstep(work)
                 report.position = replace(run.position, ends=(end,))
                 if end.failure is None:  # in another task it might be lost
-                    write_if_due(master.iteration, end.progress)
+                    versions.write_if_due(master.iteration, end.progress)
             clock = time.perf_counter()
-            if master.reason is not None and (
-                not pending or pending[-1].iteration < run.iterations
-            ):
-                write(run.iterations)
-            refs = writer.finish()
-            report.versions = [
-                replace(v, segments=[s for s in [refs.get(v.iteration)] if s]) for v in pending
-            ]
+            if master.reason is not None:
+                versions.write_last()
+            report.versions = versions.finish()
             report.seconds["commit"] = time.perf_counter() - clock
         work.iterations = run.iterations - before
         work.reason, work.quiet = master.reason, master.reason is not None
         report.statistics, report.aggregates = run.statistics, dict(master.aggregates)
         report.clock, report.vertices = run.iterations, self.processor.count
-        if run.alone or plan.resident:
-            report.position = None if plan.resident else run.position
         if not plan.resident and not (run.alone and work.quiet) and report.failure is None:
             clock = time.perf_counter()
             self.processor.save(report.version)
             report.seconds["save"] = time.perf_counter() - clock
+
+
+class _DueVersions:
+    """The versions of one partition that a command writes.
+
+    Args:
+        part: the partition.
+        command: says which versions are due.
+        writer: writes them, while iterations go on.
+        work: that the command has done so far.
+        before: iterations before the command.
+    """
+
+    def __init__(
+        self, part: RunPartition, command: LoopCommand, writer: Writer, work: WorkDone, before: int
+    ) -> None:
+        self._part, self._every, self._newest = part, command.every, command.after
+        self._writer, self._work, self._before = writer, work, before
+        self._versions: list[Version] = []
+
+    def write_if_due(self, iteration: int, unfinished: IterationStats | None = None) -> None:
+        """Write the state at the end of an iteration, if that is due.
+
+        Args:
+            unfinished: what the iteration did here, if it is not counted yet.
+        """
+        if self._every is not None and iteration // self._every * self._every > self._newest:
+            self._write(iteration, unfinished)
+
+    def write_last(self) -> None:
+        """Write the state at the end of the run, unless that is done."""
+        last = self._part.iterations.iterations
+        if not self._versions or self._versions[-1].iteration < last:
+            self._write(last)
+
+    def finish(self) -> list[Version]:
+        """Wait until all are durable."""
+        segments = self._writer.finish()
+        return [
+            replace(v, segments=[s for s in [segments.get(v.iteration)] if s is not None])
+            for v in self._versions
+        ]
+
+    def _write(self, iteration: int, unfinished: IterationStats | None = None) -> None:
+        run, processor = self._part.iterations, self._part.processor
+        reason = run.master.reason if iteration == run.iterations else None
+        self._newest = iteration
+        self._writer.add(iteration, processor.result(), last=reason is not None)
+        work = replace(self._work)
+        if unfinished is not None:
+            work.add(unfinished)
+        work.iterations = iteration - self._before
+        self._versions.append(
+            Version(
+                iteration, [], dict(run.master.aggregates), work, processor.count,
+                reason, run.statistics,
+            )
+        )  # fmt: skip
