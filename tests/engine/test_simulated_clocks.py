@@ -96,8 +96,8 @@ def test_all_end_at_the_same_superstep(way: str) -> None:
 def own_clocks() -> Iterator[None]:
     """Have each processor end its iterations when its own clock says so."""
 
-    def end(blocks: Blocks, own: Any, alone: bool) -> Steps[tuple[Blocks, list[Any]]]:
-        received, told = yield from end_superstep(blocks, own, alone)
+    def end(blocks: Blocks, own: Any) -> Steps[tuple[Blocks, list[Any]]]:
+        received, told = yield from end_superstep(blocks, own)
         return received, [replace(told[0], late=own.late), *told[1:]]
 
     with ExitStack() as stack:

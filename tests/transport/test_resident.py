@@ -375,7 +375,7 @@ def test_threads_share_the_processors_of_a_graph(driver: Driver) -> None:
     assert driver.run(in_threads) == (1, 2, 0)
 
 
-def in_turns(spark: SparkSession) -> tuple[int, bool]:
+def in_turns(spark: SparkSession, partitions: int) -> tuple[int, bool]:
     """Hops of an exchange while a long one of another exchange is under way; are they right?"""
     supersteps = 40
 
@@ -383,30 +383,31 @@ def in_turns(spark: SparkSession) -> tuple[int, bool]:
         told = []
         for k in range(supersteps):
             time.sleep(0.05)
-            yield 1 - partition, b"%d" % k
+            yield (partition + 1) % partitions, b"%d" % k
             (_, block), *_ = (yield PEERS, b"%d" % partition)[0]
             told.append(int(block))
         yield DRIVER, repr(told).encode()
 
     def quick(partition: int, command: Any, blocks: Blocks) -> Iterator[tuple[int, bytes]]:
-        yield 1 - partition, b"%d" % command
+        yield (partition + 1) % partitions, b"%d" % command
         yield DRIVER, b"".join(block for _, block in (yield PEERS, b"")[0])
 
-    graph = Graph.from_arrays(*edges(1), spark=spark, partitions=2)
+    graph = Graph.from_arrays(*edges(1), spark=spark, partitions=partitions)
     graph.workers.run(lambda partition: partition)
     long, short = (graph.workers.exchange(task) for task in (slow, quick))
     with ThreadPoolExecutor(1) as pool:
         hop, count, right = pool.submit(long.hop, None), 0, True
         while not hop.done():
-            right &= short.hop(count) == [b"%d" % count] * 2
+            right &= short.hop(count) == [b"%d" % count] * partitions
             count += 1
-        right &= hop.result() == [repr(list(range(supersteps))).encode()] * 2
+        right &= hop.result() == [repr(list(range(supersteps))).encode()] * partitions
     graph.unpersist()
     return count, right
 
 
-def test_hops_of_several_exchanges_take_turns(driver: Driver) -> None:
-    count, right = driver.run(in_turns)
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_hops_of_several_exchanges_take_turns(driver: Driver, partitions: int) -> None:
+    count, right = driver.run(in_turns, partitions)
     assert right
     assert count > 10  # one superstep of the other is waited for, not all forty
 

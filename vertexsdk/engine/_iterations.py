@@ -178,7 +178,9 @@ class Iterations:
     def _superstep(self, work: WorkDone, until: float) -> Steps[SuperstepEnd]:
         """Run one iteration of all partitions."""
         end, blocks = self._compute(work, until)
-        received, ends = yield from end_superstep(blocks, end, self.alone)
+        received, ends = Blocks(), [end]
+        if self.plan.resident or not self.alone:
+            received, ends = yield from end_superstep(blocks, end)
         if (failed := _failure(ends)) is not None:
             return failed
         self._conclude(received, ends, work)
@@ -216,7 +218,7 @@ class Iterations:
         end, sent = self._sweep(frontier, room, until)
         work.hops += 1
         work.bytes += end.bytes
-        self._received, ends = yield from end_superstep(sent, end, False)
+        self._received, ends = yield from end_superstep(sent, end)
         if (failed := _failure(ends)) is not None:
             return failed
         for p, other in enumerate(ends):

@@ -51,16 +51,15 @@ class RunPosition:
     ends: tuple[SuperstepEnd, ...] = ()
 
 
-def end_superstep(blocks: Blocks, end: End, alone: bool) -> Steps[tuple[Blocks, list[End]]]:
+def end_superstep(blocks: Blocks, end: End) -> Steps[tuple[Blocks, list[End]]]:
     """Send blocks to other partitions; return what came, and what each partition tells.
+
+    A partition without others does so too: another loop on it may have a turn then.
 
     Args:
         blocks: (destination, block).
         end: what this partition tells.
-        alone: there is no other one.
     """
-    if alone:
-        return [], [end]
     yield from blocks
     ends: tuple[Blocks, list[End]] = yield PEERS, end
     return ends

@@ -90,7 +90,7 @@ class EventsLoopPartition:
             blocks = self._loaded(create)
             own = [(p, block) for p, block in blocks if p == self._partition]
             others = [(p, block) for p, block in blocks if p != self._partition]
-            received, _ = yield from end_superstep(others, SuperstepEnd(), self.alone)
+            received, _ = yield from end_superstep(others, SuperstepEnd())
             self.part.receive([*own, *received])
         self.iterations = Iterations(self.part, master, _SYNCHRONOUS)
 
@@ -193,12 +193,12 @@ class EventsLoopPartition:
         self.refused = False
         if strict:
             absent = self.part.absent(batch)
-            _, ends = yield from end_superstep([], SuperstepEnd(vertices=len(absent)), self.alone)
+            _, ends = yield from end_superstep([], SuperstepEnd(vertices=len(absent)))
             self.refused = any(e.vertices for e in ends)
             if self.refused:
                 return {}, absent, 0
         taken = self.part.take(batch)
-        _, ends = yield from end_superstep([], SuperstepEnd(vertices=taken.effects), self.alone)
+        _, ends = yield from end_superstep([], SuperstepEnd(vertices=taken.effects))
         if any(e.vertices for e in ends):
             master = self.iterations.master
             self._since, master.reason = master.iteration, None
@@ -210,7 +210,7 @@ class EventsLoopPartition:
         before, touched = run.iterations, self.part.touched
         if limit is not None and self._since:
             limit += self._since - 1
-        _, ends = yield from end_superstep([], SuperstepEnd(vertices=self.part.count), self.alone)
+        _, ends = yield from end_superstep([], SuperstepEnd(vertices=self.part.count))
         count = sum(e.vertices for e in ends)
         self.part.set_vertices(count)
         rule = make_master(self.plan, count).converged  # it may read how many vertices there are

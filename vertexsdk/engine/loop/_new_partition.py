@@ -123,7 +123,7 @@ def _with_mirrors(
         if names is not None:
             block["offsets"], block["bytes"] = take_strings(*names, own)
         blocks.append((p, encode_bytes(block)))
-    received, _ = yield from end_superstep(blocks, SuperstepEnd(), False)
+    received, _ = yield from end_superstep(blocks, SuperstepEnd())
     parts = [decode(block, trusted=True)[0] for _, block in received]
     own = np.concatenate([p["id"] for p in parts])
     ids = np.unique(np.concatenate([own, *(p["ends"] for p in parts)]))

@@ -76,7 +76,7 @@ class RecomputedPartition(ArenaPartition):
         self.refused = False
         if strict:
             end = SuperstepEnd(vertices=len(absent))
-            _, ends = yield from end_superstep([], end, self.graph.alone)
+            _, ends = yield from end_superstep([], end)
             self.refused = any(e.vertices for e in ends)
         if self.refused or (self.graph.alone and not len(changes.edits)):
             return counts, absent, 0
@@ -132,7 +132,7 @@ class RecomputedPartition(ArenaPartition):
             if p != partition
         ]
         end = SuperstepEnd(vertices=graph.vertices)
-        received, ends = yield from end_superstep(blocks, end, graph.alone)
+        received, ends = yield from end_superstep(blocks, end)
         inbound = [ids[:0]] * len(plan.topologies)
         for p, block in received:
             inbound[p] = decode(block, trusted=True)[0]["id"]
