@@ -8,6 +8,7 @@ so a worker knows when it has all of them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import stat
@@ -244,7 +245,10 @@ class _Worker:
             sock.send_multipart(split([exchange, head, *parts[p]]), copy=False)
 
     def close(self) -> None:
-        """Close the sockets, and delete the directory that they are in."""
+        """Abort the hops, close the sockets, and delete the directory that they are in."""
+        for hop in self.hops:
+            with contextlib.suppress(zmq.ZMQError):  # peers may be gone
+                hop.steps.close()
         self.driver.disable_monitor()
         self.inbox.disable_monitor()
         self.nearby.disable_monitor()
