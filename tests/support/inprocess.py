@@ -272,8 +272,8 @@ class InProcess:
         while not report.work.quiet:
             command = LoopCommand(report.version, iterate=True, position=report.position)
             report = LoopReport.total([pickle.loads(r) for r in exchange.hop(command)])
-            if report.lost or report.failure:
-                raise report.failure or RunError(str(report.lost))
+            if report.failure:
+                raise report.failure
             work.add(report.work)
         parts = [_loop_task._runs.pop((plan.run, p))[1] for p in range(partitions)]
         return self._state([part.processor for part in parts]), work, report.clock

@@ -168,7 +168,7 @@ def _create(key: str, size: int, make: Callable[[Path], _T]) -> _T:
 def drop(prefix: str) -> None:
     """Delete the key `prefix` and every key below it on this host."""
     for key in [k for k in _opened if k == prefix or k.startswith(prefix + "/")]:
-        del _opened[key]
+        _opened.pop(key, None)
     for root in _roots():
         path = _path(root, prefix)
         shutil.rmtree(path.parent / path.stem, ignore_errors=True)
@@ -212,7 +212,7 @@ def release(run: str) -> None:
         if lock >= 0:
             os.close(lock)
     for key in [k for k in _opened if k.startswith(run + "/")]:
-        del _opened[key]
+        _opened.pop(key, None)
 
 
 def release_at_exit(run: str) -> None:

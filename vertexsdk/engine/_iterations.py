@@ -6,7 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vertexsdk.compile.plan import Plan
@@ -183,7 +183,10 @@ class Iterations:
             received, ends = yield from end_superstep(blocks, end)
         if (failed := _failure(ends)) is not None:
             return failed
-        self._conclude(received, ends, work)
+        try:
+            self._conclude(received, ends, work)
+        except RunError as error:  # of the rule of convergence, in all partitions alike
+            return replace(ends[0], failure=error)
         return ends[0]
 
     def _compute(self, work: WorkDone, until: float) -> tuple[SuperstepEnd, Blocks]:
@@ -226,7 +229,10 @@ class Iterations:
         for progress in end.history:
             work.add(progress)
         if blocks:
-            end_block(master, ends, self._rounds.iteration)
+            try:
+                end_block(master, ends, self._rounds.iteration)
+            except RunError as error:  # of the rule of convergence, in all partitions alike
+                return replace(ends[0], failure=error)
         if master.reason is None:
             master.iteration, master.reason = self._rounds.iteration + 1, self._rounds.reason
         self.statistics = self._rounds.statistics()

@@ -331,9 +331,6 @@ class LoopEngine:
             via = "shuffle" if self._sent > SHUFFLE else "driver"
         reports = [pickle.loads(report) for report in self._exchange.hop(command, via=via)]
         report = LoopReport.total(reports)
-        if report.lost:
-            rest = "; resume the loop from its store" if self._run is None else ""
-            raise LostError(f"an executor was lost: {report.lost}{rest}")
         self._version, self._position = report.version, report.position
         self._sent = report.work.bytes
         if self.names is not None and report.names:

@@ -13,6 +13,7 @@ base, and there are at most `MAX_DELTAS` of them.
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
 import time
 from collections.abc import Iterator
@@ -110,7 +111,7 @@ class Writer:
         """
         if self._address is None:
             return
-        copies = {n: a if last or n in _CONSTANT else a.copy() for n, a in columns.items()}
+        copies = {n: a if last or n in _CONSTANT else _copy(a) for n, a in columns.items()}
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "vertexsdk-writer")
         pending = list(self._waiting.values())
@@ -216,6 +217,20 @@ def changed_rows(before: Columns, after: Columns) -> NDArray[np.int64] | None:
         different = _bits(values) != _bits(former)
         changed |= different if different.ndim == 1 else different.any(axis=1)
     return np.flatnonzero(changed)
+
+
+def forget_segments(run: str, partition: int) -> None:
+    """Free what is remembered of the last version of a run's partition."""
+    with _lock:
+        _last_segments.pop((run, partition), None)
+
+
+def _copy(values: Array) -> Array:
+    """A copy of a column, also of the lists and dicts in it, which methods go on changing."""
+    if values.dtype.hasobject:
+        with contextlib.suppress(Exception):  # such as a lock: an error of its own, when written
+            return copy.deepcopy(values)
+    return values.copy()
 
 
 def _bits(values: Array) -> Array:

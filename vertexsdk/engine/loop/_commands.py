@@ -78,7 +78,6 @@ class LoopReport:
     vertices: int = 0
     edges: int = 0
     pending: int = 0
-    lost: str | None = None
     failure: VertexError | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     memory: int = 0
@@ -105,7 +104,6 @@ class LoopReport:
             if total.position is not None and report.position is not None:
                 ends = total.position.ends + report.position.ends
                 total.position = replace(total.position, ends=ends)
-            total.lost = total.lost or report.lost
             total.memory = max(total.memory, report.memory)
             total.names += report.names
             if total.ranks is not None and report.ranks is not None:

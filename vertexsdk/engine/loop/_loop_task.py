@@ -23,7 +23,7 @@ from vertexsdk.engine.loop._run_partition import RunPartition
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.errors import LostError, RunError
 from vertexsdk.state import EncodedSegment, SegmentRef
-from vertexsdk.state.version_writer import store_of_run
+from vertexsdk.state.version_writer import forget_segments, store_of_run
 from vertexsdk.transport.transport import DRIVER, Blocks
 
 _SMALL = 1 << 18  # bytes of a segment that goes to the driver, to be stored with its version
@@ -59,6 +59,7 @@ class LoopTask:
         if command.end:
             _partitions.pop((self.key, partition), None)
             _runs.pop((self.key, partition), None)
+            forget_segments(self.plan.run, partition)
             yield DRIVER, pickle.dumps(report)
             return
         try:
@@ -66,8 +67,9 @@ class LoopTask:
                 yield from self._carry_out(partition, command, report)
             else:
                 yield from self._run(partition, command, report, blocks)
-        except LostError as lost:
-            report.lost = str(lost)
+        except LostError as lost:  # at once, as the tasks of other partitions may wait for this one
+            rest = "; resume the loop from its store" if self.run is None else ""
+            raise LostError(f"an executor was lost: {lost}{rest}") from None
         report.memory = peak_memory()
         yield DRIVER, pickle.dumps(report)
 
@@ -89,8 +91,9 @@ class LoopTask:
         if part is not None and there == version:
             return part
         if not self.plan.resident:
-            for key in [k for k in _runs if k[0] != self.key]:
-                del _runs[key]  # what an earlier run left in this process
+            for key, (_, other) in list(_runs.items()):  # what an earlier run left in this process
+                if key[0] != self.key and not other.plan.resident:
+                    _runs.pop(key, None)
         part = self._begin_run(partition)
         if version > 0:
             part.load(version)
