@@ -229,10 +229,7 @@ class Iterations:
         for progress in end.history:
             work.add(progress)
         if blocks:
-            try:
-                end_block(master, ends, self._rounds.iteration)
-            except RunError as error:  # of the rule of convergence, in all partitions alike
-                return replace(ends[0], failure=error)
+            end_block(master, ends, self._rounds.iteration)
         if master.reason is None:
             master.iteration, master.reason = self._rounds.iteration + 1, self._rounds.reason
         self.statistics = self._rounds.statistics()
