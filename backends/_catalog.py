@@ -13,7 +13,7 @@ from typing import Any
 from vertexsdk.backends._environment import Environment
 from vertexsdk.state.contract import Head
 
-TABLES = ("heads", "manifests", "versions", "references")
+TABLES = ("heads", "manifests", "versions", "references", "segments")
 _LAST = (1 << 64) - 1
 
 
@@ -23,11 +23,14 @@ class Catalog:
     Args:
         environment: the environment that has the `TABLES`.
         transaction: one of its transactions.
+
+    Attributes:
+        segments: the table of the segments that were stored with their manifest.
     """
 
     def __init__(self, environment: Environment, transaction: Any) -> None:
-        self._txn = transaction
-        self._heads, self._manifests, self._versions, self._references = (
+        self.transaction = self._txn = transaction
+        self._heads, self._manifests, self._versions, self._references, self.segments = (
             environment.tables[name] for name in TABLES
         )
 

@@ -28,18 +28,23 @@ local function unlink(segment, prefix)
 end
 """
 
-# KEYS: heads, tokens, versions of the loop, manifests, references, and of each segment that is
-# required, the segments of its loop
+# KEYS: heads, tokens, versions of the loop, manifests, references, loops, segments of the loop, and
+# of each segment that is required, the segments of its loop
 # ARGV: loop, expected or "", head, token, version prefix, version or "", restart, name, data,
-# number of references, references..., the fields of required segments...
+# number of references, references..., the fields of required segments..., the fields and values of
+# new segments of the loop...
 # Returns 1; 0 if the head is not the expected one; -k if the k-th required segment is missing.
 SWAP = """
 if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[4] then return 1 end
 local head = redis.call('HGET', KEYS[1], ARGV[1]) or ''
 if head ~= ARGV[2] then return 0 end
 local count = tonumber(ARGV[10])
-for k = 6, #KEYS do
-  if redis.call('HEXISTS', KEYS[k], ARGV[5 + count + k]) == 0 then return 5 - k end
+for k = 8, #KEYS do
+  if redis.call('HEXISTS', KEYS[k], ARGV[3 + count + k]) == 0 then return 7 - k end
+end
+for k = 4 + count + #KEYS, #ARGV, 2 do
+  redis.call('HSET', KEYS[7], ARGV[k], ARGV[k + 1])
+  redis.call('SADD', KEYS[6], ARGV[1])
 end
 if ARGV[7] == '1' then
   forget(redis.call('ZRANGE', KEYS[3], 0, -1), KEYS[5], ARGV[1])

@@ -1,9 +1,10 @@
 """`lmdb:///path`: the embedded default backend, for any number of processes of one host.
 
     path/FORMAT       the version of the format
-    path/catalog/     heads, manifests and versions, in one environment: a commit is one transaction
-    path/shard-NN/    small segments of the partitions p with p % 16 == NN, so that partitions
-                      write side by side; an environment has one writer at a time
+    path/catalog/     heads, manifests, versions, and the small segments that are stored with a
+                      manifest, in one environment: a commit is one transaction
+    path/shard-NN/    other small segments, of the partitions p with p % 16 == NN, so that
+                      partitions write side by side; an environment has one writer at a time
     path/large/       segments of a megabyte and more, a file each: see `_files`
 
 Options in the URL: `?map=BYTES`, the initial size of memory maps, where address space is limited.
@@ -32,6 +33,7 @@ from vertexsdk.state.errors import CorruptError, MissingError, StateInputError
 
 T = TypeVar("T")
 SHARDS = 16
+_WITH_COMMIT = 1 << 18  # bytes of a segment up to which it is stored in the catalog
 _PLACE = struct.Struct(">IQ16sH")  # partition, iteration, attempt, piece
 
 
@@ -121,13 +123,14 @@ class LmdbBackend(Backend):
                 values.append(value)
             return values
 
-        return self._shard(key).arrays(work) or None
+        return self._shard(key).arrays(work) or self._read_catalog(partial(_committed, key=key))
 
     def delete_unreferenced(self, keys: Iterable[SegmentKey]) -> list[SegmentKey]:
         candidates = list(keys)
 
         def work(catalog: Catalog) -> list[SegmentKey]:  # its write lock keeps commits out
             gone = [key for key in candidates if not catalog.is_referenced(key.attempt)]
+            _delete(catalog.transaction, gone, catalog.segments)
             self._delete_segments(gone)
             return gone
 
@@ -151,6 +154,7 @@ class LmdbBackend(Backend):
             if os.path.isdir(os.path.join(self.path, f"shard-{number:02}")):
                 environment = self._environment(f"shard-{number:02}")
                 keys.update(environment.read(lambda txn: list(_scan(txn, prefix))))
+        keys.update(self._read_catalog(lambda c: list(_scan(c.transaction, prefix, c.segments))))
         return iter(sorted(keys))
 
     def put_manifest(self, name: str, data: bytes, references: Iterable[str] = ()) -> None:
@@ -176,13 +180,22 @@ class LmdbBackend(Backend):
     def swap_head(
         self, loop: str, expected: Head | None, head: Head, new: NewManifest | None = None
     ) -> bool:
+        small: list[tuple[SegmentKey, bytes]] = []
+        for key, pieces in () if new is None else new.segments:
+            if sum(map(len, pieces)) > _WITH_COMMIT:
+                self.put_segment(key, pieces)
+            else:
+                small.append((key, b"".join(pieces)))
+
         def work(catalog: Catalog) -> bool:
             restart = new is not None and new.restart
             moved = catalog.swap_head(loop, expected, head, restart)
             if moved and new is not None:
                 for key in new.requires:
-                    if not self._has_segment(key):
+                    if not self._has_segment(key, catalog):
                         raise MissingError.of_segment(key)
+                for key, value in small:
+                    catalog.transaction.put(_segment(key, 0), value, db=catalog.segments)
                 catalog.put_manifest(new.name, new.data, new.references)
             return moved
 
@@ -210,8 +223,8 @@ class LmdbBackend(Backend):
 
         self._write_catalog(work, frees=True)
 
-    def _has_segment(self, key: SegmentKey) -> bool:
-        if self._files.has(key):
+    def _has_segment(self, key: SegmentKey, catalog: Catalog) -> bool:
+        if self._files.has(key) or _committed(catalog, key) is not None:
             return True
         return self._shard(key).read(lambda txn: txn.get(_segment(key, 0)) is not None)
 
@@ -263,8 +276,14 @@ def _segment(key: SegmentKey, piece: int) -> bytes:
     return loop_prefix(key.loop) + place
 
 
-def _scan(txn: Any, prefix: bytes) -> Iterator[SegmentKey]:
-    cursor = txn.cursor()
+def _committed(catalog: Catalog, key: SegmentKey) -> list[NDArray[np.uint8]] | None:
+    """A segment that was stored with its manifest."""
+    value: bytes | None = catalog.transaction.get(_segment(key, 0), db=catalog.segments)
+    return None if value is None else [np.frombuffer(value, np.uint8)]
+
+
+def _scan(txn: Any, prefix: bytes, table: Any = None) -> Iterator[SegmentKey]:
+    cursor = txn.cursor(db=table)
     more = cursor.set_range(prefix)
     while more and (key := cursor.key()).startswith(prefix):
         loop = key[: -_PLACE.size - 1].decode()
@@ -274,8 +293,8 @@ def _scan(txn: Any, prefix: bytes) -> Iterator[SegmentKey]:
         more = cursor.next()
 
 
-def _delete(txn: Any, keys: list[SegmentKey]) -> None:
+def _delete(txn: Any, keys: list[SegmentKey], table: Any = None) -> None:
     for key in keys:
         piece = 0
-        while txn.delete(_segment(key, piece)):
+        while txn.delete(_segment(key, piece), db=table):
             piece += 1

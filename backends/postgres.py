@@ -101,21 +101,9 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         self._may_write = True
 
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
-        size = sum(map(len, pieces))
-
         def work(link: Any) -> None:
             with link.transaction():
-                _delete_segment(link, key)
-                row = link.execute(
-                    "INSERT INTO vertex_segments (loop, partition, iteration, attempt, bytes) "
-                    "VALUES (%s, %s, %s, %s, %s) RETURNING number",
-                    [*astuple(key), size],
-                ).fetchone()
-                command = "COPY vertex_pieces FROM STDIN (FORMAT BINARY)"
-                with link.cursor() as cursor, cursor.copy(command) as copy:
-                    copy.set_types(["int8", "int4", "bytea"])
-                    for index, parts in enumerate(_cut(pieces)):
-                        copy.write_row((row[0], index, b"".join(parts)))
+                _put_segment(link, key, pieces)
 
         self._run(work)
 
@@ -296,6 +284,8 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
                     )
                 if new is not None:
                     _require(link, new.requires)
+                    for key, pieces in new.segments:
+                        _put_segment(link, key, pieces)
                     _put_manifest(link, new.name, new.data, new.references)
                 return True
 
@@ -388,6 +378,20 @@ def _version(link: Any) -> int | None:
     except (errors.UndefinedTable, errors.InvalidSchemaName):
         return None
     return row[0] if row else None
+
+
+def _put_segment(link: Any, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
+    _delete_segment(link, key)
+    row = link.execute(
+        "INSERT INTO vertex_segments (loop, partition, iteration, attempt, bytes) "
+        "VALUES (%s, %s, %s, %s, %s) RETURNING number",
+        [*astuple(key), sum(map(len, pieces))],
+    ).fetchone()
+    command = "COPY vertex_pieces FROM STDIN (FORMAT BINARY)"
+    with link.cursor() as cursor, cursor.copy(command) as copy:
+        copy.set_types(["int8", "int4", "bytea"])
+        for index, parts in enumerate(_cut(pieces)):
+            copy.write_row((row[0], index, b"".join(parts)))
 
 
 def _put_manifest(link: Any, name: str, data: bytes, references: Sequence[str]) -> None:

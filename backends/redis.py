@@ -83,7 +83,7 @@ class RedisBackend(ServerBackend, CanReadParts):
         place, loops, field = self._segments(key.loop), self._key("loops"), _segment_field(key)
         chunk = self._key("chunk:")
         if size <= INLINE:
-            value = b"".join([_HEADER.pack(b"I", b""), *pieces])
+            value = _inline(pieces)
             self._script(scripts.PUT, [place, loops], key.loop, field, value, chunk, 0)
             return
 
@@ -307,16 +307,25 @@ class RedisBackend(ServerBackend, CanReadParts):
         places = [
             *map(self._key, ("heads", "tokens")),
             self._versions(loop),
-            *map(self._key, ("manifests", "references")),
-            *(self._segments(key.loop) for key in new.requires),
+            *map(self._key, ("manifests", "references", "loops")),
+            *(self._segments(name) for name in (loop, *(key.loop for key in new.requires))),
         ]
         arguments: list[Any] = [loop, _head(expected), _head(head), new_attempt(), version, member]
         arguments += ["1" if new.restart else "0", new.name, new.data, len(new.references)]
         arguments += [*new.references, *map(_segment_field, new.requires)]
+        for key, pieces in new.segments:
+            if key.loop == loop and sum(map(len, pieces)) <= INLINE:
+                arguments += [_segment_field(key), _inline(pieces)]
+            else:
+                self.put_segment(key, pieces)
         done: int = self._script(scripts.SWAP, places, *arguments)
         if done < 0:
             raise MissingError.of_segment(new.requires[-done - 1])
         return bool(done)
+
+
+def _inline(pieces: Sequence[memoryview | bytes]) -> bytes:
+    return b"".join([_HEADER.pack(b"I", b""), *pieces])
 
 
 def _text(raw: Any) -> str:

@@ -55,15 +55,15 @@ def main(url: str) -> Iterator[MainLoop]:
 
 
 def wrap(monkeypatch: pytest.MonkeyPatch, before: Callable[[], None]) -> None:
-    """Call a function in the thread that writes, before each segment."""
-    put = Store.put
+    """Call a function in the thread that writes, before each version."""
+    publish = Store._publish
 
     def wrapped(self: Store, *args: Any) -> Any:
         if threading.current_thread().name.startswith("vertexsdk-writes"):
             before()
-        return put(self, *args)
+        return publish(self, *args)
 
-    monkeypatch.setattr(Store, "put", wrapped)
+    monkeypatch.setattr(Store, "_publish", wrapped)
 
 
 def fill(*_: Any) -> None:
@@ -129,6 +129,7 @@ def test_a_store_without_room_for_an_answer(
         assert answer.to_dict() == ANSWER
         with pytest.raises(FullError, match="no room"):
             main.query(persist=True)
+        full.setattr(Store, "_publish", fill)
         with pytest.raises(StateError, match="no room"):
             main.ingest([("+", 3, 4)])
     assert main.ingest([("+", 3, 4)])["added"] == 1
@@ -243,7 +244,7 @@ def test_a_query_beside_a_stream_persists_too(
     main.query(persist=True).close()
     main.ingest([("+", 3, 4)])
     with monkeypatch.context() as full:
-        full.setattr(Store, "put", fill)
+        full.setattr(Store, "_publish", fill)
         with pytest.raises(FullError, match="no room"):
             main.query(persist=True)
     assert to_dict(main.query(persist=True)) == {**ANSWER, 4: 1}

@@ -7,7 +7,7 @@ segments stays short. A checkpoint of the graph replaces the whole log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.packed_strings import pack_arrow, unpack_arrow
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import Deltas, Sent
-from vertexsdk.state import Manifest, SegmentRef, Store
+from vertexsdk.state import EncodedSegment, Manifest, SegmentRef, Store
 
 _BATCHES = 64  # small batches that are joined
 _ROWS = 1 << 14  # changes from which a batch, or the small ones together, are not small
@@ -38,9 +38,17 @@ class ChangeLog:
     size: int = 0
 
     def write(
-        self, store: Store, loop: str, iteration: int, batch: Changes
+        self,
+        store: Store,
+        loop: str,
+        iteration: int,
+        batch: Changes,
+        defer: Callable[[EncodedSegment], object] | None = None,
     ) -> tuple[SegmentRef, ChangeLog]:
         """Store a batch.
+
+        Args:
+            defer: see `Store.put_segment`.
 
         Returns:
             Its segment, and the log after that is committed.
@@ -53,7 +61,7 @@ class ChangeLog:
         small = len(waiting) < _BATCHES and rows < _ROWS
         columns = _columns(batch if small else concatenate(waiting))
         group = "tail" if small else ""
-        ref = store.put_segment(loop, 0, iteration, "changes", columns, group=group)
+        ref = store.put_segment(loop, 0, iteration, "changes", columns, group=group, defer=defer)
         return ref, ChangeLog(waiting if small else (), self.size + len(batch))
 
     @classmethod

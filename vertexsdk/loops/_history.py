@@ -1,8 +1,9 @@
 """The versions of a loop, and the engine that computes the next one.
 
 The result of each command of an engine is committed as one version. Changes are durable before they
-are acknowledged. An answer can be computed again, so it is written behind: a thread stores it, in
-the meantime it is read from memory, and the next version waits for it.
+are acknowledged: a small batch is stored in the step that commits its version, a large one while
+the engine takes it in. An answer can be computed again, so it is written behind: a thread stores
+it, in the meantime it is read from memory, and the next version waits for it.
 
 If the engine or a commit fails, the engine is restored from the newest version before its next
 command, so that the executors never have state that the store lacks.
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("vertexsdk")
 
 _LOGGED = 1 << 20  # changes in the log that make a checkpoint, or a quarter of the edges if more
-_SHARED = 1 << 12  # changes from which tasks read a batch from the store
+_SHARED = 1 << 12  # changes from which a batch is stored first, and tasks read it from the store
 _LONG = 8  # when a loop is closed, this fraction of a checkpoint's changes makes one
 _PRUNE = 64  # commits, at least, between deletions of old versions
 _PRUNE_SECONDS = 1e-3  # for such deletions, per commit
@@ -246,7 +247,14 @@ class LoopHistory:
             self.recover()
             changes = None if changes is None else edges_only(self.config.program, changes)
             batch = changes if changes is not None and len(changes) else None
-            log_write = None if batch is None else self._write_log(batch)
+            (ref, log), log_write = (None, self.log), None
+            unwritten: list[EncodedSegment] = []
+            if batch is not None and len(batch) >= _SHARED:
+                log_write = self._write_log(batch)
+            elif batch is not None:
+                ref, log = log.write(
+                    self.store, self.loop, self.manifest.iteration + 1, batch, unwritten.append
+                )
             try:
                 out = self._outcome(batch, log_write, strict, budget)
             except BaseException:
@@ -257,7 +265,8 @@ class LoopHistory:
             if strict and out.absent:
                 self._discard(log_write)
                 return out
-            ref, log = self._wait_for_log(log_write)
+            if log_write is not None:
+                ref, log = self._wait_for_log(log_write)
             ledger = self.ledger.after(out, len(batch or ()), iterated=budget is not None)
             more = {name: getattr(ledger, name) + n for name, n in counters.items()}
             ledger = replace(ledger, **more)
@@ -268,7 +277,7 @@ class LoopHistory:
                 answer = batch is None and not offsets and counters.keys() <= {"queries"}
                 self._commit(
                     segments, log, ledger, out.iteration, offsets,
-                    unwritten=out.unwritten, behind=answer,
+                    unwritten=[*unwritten, *out.unwritten], behind=answer,
                 )  # fmt: skip
             self._checkpoint_at = self.config.checkpoint_every or max(_LOGGED, out.num_edges // 4)
             if self.log.size > self._checkpoint_at:
@@ -285,25 +294,22 @@ class LoopHistory:
         strict: bool,
         budget: Budget | None,
     ) -> CommandResult:
-        """What becomes of a command, which the engine executes while its changes are logged."""
+        """What becomes of a command."""
         if isinstance(self._engine, _LazyFork) and batch is None:
             return copy.deepcopy(self._engine.outcome)
-        size = len(batch or ())
-        ref = self._wait_for_log(log_write)[0] if size >= _SHARED else None
-        if ref is not None and ref.rows != size:  # earlier batches are in it too
+        ref = None if log_write is None else self._wait_for_log(log_write)[0]
+        if ref is not None and ref.rows != len(batch or ()):  # earlier batches are in it too
             ref = None
         command = Command(batch, ref, strict, budget, write=budget is not None)
         return self._on_engine(lambda engine: engine.execute(command))
 
     def _write_log(self, batch: Changes) -> _LogWrite:
-        """Begin to write a batch to the log."""
+        """Begin to write a large batch to the log."""
         log, number = self.log, self.manifest.iteration + 1
         return self.write_behind(lambda: log.write(self.store, self.loop, number, batch))
 
-    def _wait_for_log(self, write: _LogWrite | None) -> tuple[SegmentRef | None, ChangeLog]:
+    def _wait_for_log(self, write: _LogWrite) -> tuple[SegmentRef, ChangeLog]:
         """Wait until a batch is in the log; return its segment, and the log with it."""
-        if write is None:
-            return None, self.log
         try:
             with self.spent.timed("commit"):
                 return write.result()
@@ -378,13 +384,14 @@ class LoopHistory:
                     segments=segments,
                     parent=parent,
                     content=content,
+                    put=unwritten,
                     aggregates=self.aggregates,
                     statistics={**self.statistics, **ledger.statistics()},
                     offsets={**parent.offsets, **(offsets or {})},
                     defer=publish.append,
                 )
                 refs = self.store.segments(manifest)
-                write = partial(self._write_version, unwritten, publish[0])
+                write = partial(self._write_version, publish[0])
                 if not behind:
                     manifest = write()
         except BaseException as error:
@@ -401,12 +408,8 @@ class LoopHistory:
         self.current, self.log = (manifest, ledger), log
         self.spent.add("commit", time.perf_counter() - began)
 
-    def _write_version(
-        self, segments: Sequence[EncodedSegment], publish: Callable[[], Manifest]
-    ) -> Manifest:
-        """Store segments and their version; after a number of these, delete old versions."""
-        for segment in segments:
-            self.store.put(segment)
+    def _write_version(self, publish: Callable[[], Manifest]) -> Manifest:
+        """Store a version; after a number of these, delete old ones."""
         manifest = publish()
         self._commits += 1
         if self._commits >= self._prune:

@@ -118,6 +118,7 @@ class NewManifest:
     Attributes:
         references: attempts of segments and names of manifests, see `Backend.put_manifest`.
         requires: segments that must exist.
+        segments: segments that are stored in the same step, or before it if they are large.
         restart: all other versions of the loop are forgotten.
     """
 
@@ -125,6 +126,7 @@ class NewManifest:
     data: bytes
     references: Sequence[str] = ()
     requires: Sequence[SegmentKey] = ()
+    segments: Sequence[tuple[SegmentKey, Sequence[memoryview | bytes]]] = ()
     restart: bool = False
 
 
@@ -261,7 +263,8 @@ class Backend(ABC):
         """Set the head to `head` if it is `expected` (None: there is none); else return False.
 
         In the same atomic step `head.manifest` becomes the version `head.iteration` (unless it
-        is ""), and `new` is stored.
+        is ""), and `new` is stored, with its segments unless they are large: a commit of a few
+        changes waits for the disk, or the server, once.
 
         Returns:
             False if the head is not `expected`; nothing changed.

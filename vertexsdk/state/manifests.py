@@ -168,13 +168,22 @@ class Manifest:
         expected: Head | None,
         head: Head,
         requires: Iterable[SegmentRef],
+        put: Iterable[EncodedSegment] = (),
         *,
         restart: bool = False,
     ) -> bool:
-        """Store this, and make it the newest version of a loop; see `Backend.swap_head`."""
-        keys = [ref.key for ref in requires]
-        new = NewManifest(self.name, self.encode(), self.references, keys, restart)
-        return backend.swap_head(loop, expected, head, new)
+        """Store this, and make it the newest version of a loop; see `Backend.swap_head`.
+
+        Args:
+            requires: segments that must be in the store, but for those in `put`.
+            put: segments that are stored with it.
+        """
+        new = {segment.ref.key: segment.pieces for segment in put}
+        keys = [ref.key for ref in requires if ref.key not in new]
+        manifest = NewManifest(
+            self.name, self.encode(), self.references, keys, list(new.items()), restart
+        )
+        return backend.swap_head(loop, expected, head, manifest)
 
 
 def live_segments(before: Iterable[SegmentRef], added: Iterable[SegmentRef]) -> list[SegmentRef]:

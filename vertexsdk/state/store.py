@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -209,6 +209,7 @@ class Store(VersionReader):
         partitions: int | None = None,
         ids: str | None = None,
         content: Manifest | None = None,
+        put: Iterable[EncodedSegment] = (),
         defer: Callable[[Callable[[], Manifest]], object] | None = None,
     ) -> Manifest:
         """Make the segments the loop's newest version; on return it is durable.
@@ -226,6 +227,8 @@ class Store(VersionReader):
             partitions, ids: the number of partitions and "int" or "str"; default to the parent's,
                 or to what the segments show and "int".
             content: add the segments to this version, not to the parent's, as a merge does.
+            put: those of the segments that are not in the store yet. They are stored in the same
+                step as the version, which is faster than one after the other.
             aggregates, statistics, offsets: any JSON, stored in the manifest.
             defer: takes the function that commits, to call it later; what that returns has another
                 name if the loop was compacted meanwhile. Until then nothing is durable.
@@ -268,7 +271,7 @@ class Store(VersionReader):
             created=now,
         )
         whole = self._whole(manifest, parent, content)
-        publish = functools.partial(self._publish, manifest, *whole, parent, content)
+        publish = functools.partial(self._publish, manifest, *whole, parent, content, tuple(put))
         if defer is None:
             return publish()
         manifest, _ = whole
@@ -566,12 +569,14 @@ class Store(VersionReader):
         whole: list[SegmentRef],
         parent: Manifest | None,
         content: Manifest | None,
+        put: Sequence[EncodedSegment],
     ) -> Manifest:
         """Commit a version.
 
         Args:
             added: its manifest, with the segments that were added.
             manifest, whole: what `_whole` returned for it.
+            put: segments that are stored with it.
         """
         loop, iteration = added.loop, added.iteration
         while True:
@@ -580,7 +585,8 @@ class Store(VersionReader):
             dropped = self.backend.list_versions(loop) if restart else []
             new = Head(manifest.name, iteration, head.epoch)
             required = manifest if content else added  # the parent's version refers to its own
-            if manifest.publish(self.backend, loop, head, new, required.segments, restart=restart):
+            segments = required.segments
+            if manifest.publish(self.backend, loop, head, new, segments, put, restart=restart):
                 break
             current = self.backend.get_head(loop)
             if current is None or current.epoch != head.epoch:

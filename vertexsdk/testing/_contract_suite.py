@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -150,6 +151,30 @@ class ContractSuite:
         assert backend.get_manifest("m") is None
         assert not backend.swap_head("loop", head, head, NewManifest("m", b"", requires=keys))
         assert backend.swap_head("loop", None, head, NewManifest("m", b"", requires=keys[::2]))
+
+    def test_a_commit_stores_its_segments(self, backend: Backend) -> None:
+        keys = [SegmentKey("loop", k % 2, k, new_attempt()) for k in range(4)]
+        data = [bytes([k]) * size for k, size in enumerate((10, 70_000, 300_000, 2_000_000))]
+        pieces: list[tuple[SegmentKey, list[bytes | memoryview]]]
+        pieces = [(key, [d[:4], memoryview(d)[4:]]) for key, d in zip(keys, data, strict=True)]
+        absent = SegmentKey("loop", 0, 1, new_attempt())
+        head, uses = Head("m", 1, 1), [key.attempt for key in keys]
+        new = NewManifest("m", b"", uses, segments=pieces)
+        with pytest.raises(MissingError, match=absent.attempt):
+            backend.swap_head("loop", None, head, replace(new, requires=[absent]))
+        assert backend.get_segment(keys[0]) is None
+        assert not backend.swap_head("loop", head, head, new)
+        assert backend.swap_head("loop", None, head, new)
+        child = NewManifest("n", b"", uses[:1], requires=keys)
+        assert backend.swap_head("loop", head, Head("n", 2, 1), child)
+        for key, expected in zip(keys, data, strict=True):
+            assert b"".join(map(bytes, backend.get_segment(key) or [])) == expected
+        assert list(backend.list_segments("loop")) == sorted(keys)
+        assert backend.delete_unreferenced(keys) == []
+        backend.forget_versions("loop", [1])
+        assert backend.release_manifests({"m": uses}) == ["m"]
+        assert sorted(backend.delete_unreferenced(keys)) == sorted(keys[1:])
+        assert list(backend.list_segments("loop")) == keys[:1]
 
     def test_leases_are_listed_by_themselves(self, backend: Backend) -> None:
         for name in ("lease.a", "m", "lease.b", "mm"):
