@@ -43,6 +43,16 @@ def second(spark: Any = None) -> Graph:
     return Graph.from_arrays([1, 1, 5, 6], [5, 6, 3, 3], spark=spark)
 
 
+def test_an_exact_answer_by_the_process_of_the_loop(url: str) -> None:
+    with MainLoop(ConnectedComponents, first(), backend=url, loop="loop") as main:
+        main.serve_queries()
+        main.ingest([("-", 1, 2), ("+", 2, 4)])
+        with vertexsdk.read(url, "loop", exact=True) as answer:
+            main.ingest([("-", 2, 4)])
+            assert answer.to_dict() == {2: 2, 3: 2, 4: 2}
+    in_store(url, collected)
+
+
 def in_store(url: str, work: Callable[[Store], Any]) -> Any:
     with closing(open_store(url)) as store:
         return work(store)

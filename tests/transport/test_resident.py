@@ -25,7 +25,7 @@ from vertexsdk import Graph, MainLoop, Program, run
 from vertexsdk.algorithms import ConnectedComponents, PageRank, ShortestPaths
 from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError
-from vertexsdk.transport._channels import CHUNK, join, local_address, split
+from vertexsdk.transport.channels import CHUNK, join, local_address, split
 from vertexsdk.transport.transport import DRIVER, PEERS, Blocks
 
 pytestmark = pytest.mark.cluster
@@ -252,7 +252,7 @@ def test_a_hop_that_failed_can_be_run_again(driver: Driver, partitions: int) -> 
 
 
 def send_much(spark: SparkSession, size: int) -> list[bytes]:
-    from vertexsdk.transport import _channels
+    from vertexsdk.transport import channels
     from vertexsdk.transport.spark import SparkTransport
 
     def task(partition: int, _: Any, blocks: Blocks) -> Iterator[tuple[int, Any]]:
@@ -262,7 +262,7 @@ def send_much(spark: SparkSession, size: int) -> list[bytes]:
         yield DRIVER, b"equal" if blocks == [(1 - partition, block)] else b"different"
         yield 1 - partition, block
 
-    assert size > 2 * _channels.CHUNK
+    assert size > 2 * channels.CHUNK
     workers = SparkTransport(spark).workers(2)
     assert workers.resident
     try:

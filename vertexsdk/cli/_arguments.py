@@ -51,13 +51,15 @@ out-2.csv, ..., and the store keeps the answers as LOOP-1, LOOP-2, ..., the newe
 
 the store has each batch of changes before the next one is read: the same command with --resume
 continues after the last one, even if it was killed. With --follow the files may grow, and files may
-be moved into a directory; `vertexsdk query LOOP` reads the newest answer from another process"""
+be moved into a directory; from another process, `vertexsdk query LOOP` reads the newest answer, and
+`vertexsdk query LOOP --exact` has this one compute the answer for that instant"""
 
 _QUERY = """\
 examples:
   vertexsdk query pagerank                          every vertex, a line each
   vertexsdk query pagerank --vertex 17 --json       one vertex, without reading the others
-  vertexsdk query pagerank --output ranks.parquet   all, as a file"""
+  vertexsdk query pagerank --output ranks.parquet   all, as a file
+  vertexsdk query pagerank --exact --vertex 17      as of now, computed by its `vertexsdk stream`"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -154,6 +156,9 @@ def _stream_arguments(command: argparse.ArgumentParser) -> None:
     add("--idle", type=_at_least(0, float), metavar="S",
         help="with --follow, stop after S seconds without input")  # fmt: skip
     add("--resume", action="store_true", help="continue the loop in the store")
+    add("--listen", metavar="HOST", default="127.0.0.1",
+        help="address of this host on which `vertexsdk query LOOP --exact` is answered "
+        "(default: 127.0.0.1)")  # fmt: skip
     add("--time-column", type=_at_least(1), metavar="K", default=0,
         help="field K of a line is its time; count changes whose time runs backwards")  # fmt: skip
     add("--strict", action="store_true",
@@ -209,6 +214,12 @@ def _query_arguments(command: argparse.ArgumentParser) -> None:
     add("loop", metavar="LOOP", help="name of the loop: the program's, unless run with --loop")
     add("--vertex", metavar="ID", action="append", default=[], help="read only this one; repeat")
     add("--at", type=_at_least(0), metavar="I", help="the version of iteration I or the one before")
+    add(
+        "--exact",
+        action="store_true",
+        help="have the process of the loop, a `vertexsdk stream`, compute the exact answer now",
+    )
+    add("--timeout", type=_at_least(0, float), metavar="S", help="of --exact: stop after S seconds")
     add("--json", action="store_true", help="print JSON lines")
     _results(add)
     _common(add)

@@ -220,6 +220,7 @@ def _stream(args: argparse.Namespace) -> int:
         _spark(args, program.name) as spark,
         _main_loop(args, spark, program, params) as main,
     ):
+        main.serve_queries(args.listen)
         for result in stream.answers(main):
             with contextlib.closing(result):
                 if args.output:
@@ -315,7 +316,12 @@ def _query(args: argparse.Namespace) -> int:
     if args.output:
         check_path(args.output)
     backend = address_or_default(args.backend)
-    with contextlib.closing(read(backend, args.loop, args.at, trusted=args.trusted)) as result:
+    if args.timeout is not None and not args.exact:
+        raise InputError("--timeout needs --exact, which it limits: add --exact")
+    result = read(
+        backend, args.loop, args.at, trusted=args.trusted, exact=args.exact, timeout=args.timeout
+    )
+    with contextlib.closing(result):
         staleness = result.staleness()
         if args.field:
             result.check_field(args.field)

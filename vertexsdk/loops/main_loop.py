@@ -37,6 +37,7 @@ from vertexsdk.state.address import Address, address_or_default
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from vertexsdk.loops.query_service import QueryService
     from vertexsdk.loops.streams.intake import Stream
 
 _log = logging.getLogger("vertexsdk")
@@ -207,6 +208,7 @@ class MainLoop(ReadableLoop):
         self._newest: Result | None = None
         self._reading = threading.Lock()
         self._streams: list[Stream] = []
+        self._service: QueryService | None = None
 
     @property
     def integers(self) -> bool:
@@ -494,6 +496,38 @@ class MainLoop(ReadableLoop):
         """
         return BranchLoop(self._history, self._branches, name, at, merge)
 
+    def serve_queries(self, host: str = "127.0.0.1") -> None:
+        """Answer the queries of other processes, until the loop is closed.
+
+        They call `vertexsdk.read(..., exact=True)`, or `vertexsdk query LOOP --exact`. Each of
+        their queries is a branch, so changes are ingested meanwhile. Whoever can read the store
+        can ask; the connections are encrypted.
+
+        Args:
+            host: the name or address of this host on which to listen; others than 127.0.0.1 let
+                other hosts ask.
+
+        Raises:
+            InputError: this process cannot listen there, or it does so already.
+            StateError: the store cannot be written.
+
+        Example:
+            >>> from vertexsdk import Graph, MainLoop, read
+            >>> from vertexsdk.algorithms import ConnectedComponents
+            >>> graph = Graph.from_arrays([1], [2])
+            >>> with MainLoop(ConnectedComponents, graph, backend="memory://docs") as main:
+            ...     main.serve_queries()
+            ...     _ = main.ingest([("+", 2, 3)])
+            ...     with read("memory://docs", main.loop, exact=True) as answer:
+            ...         answer.to_dict()
+            {1: 1, 2: 1, 3: 1}
+        """
+        from vertexsdk.loops.query_service import QueryService
+
+        if self._service is not None:
+            raise InputError(f"loop {self.loop!r} answers the queries of other processes already")
+        self._service = QueryService(self._history, self.fork, host)
+
     def lookup(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
         """Return the current state of some vertices, and how far it may be from exact.
 
@@ -541,6 +575,8 @@ class MainLoop(ReadableLoop):
 
     def close(self) -> None:
         """Stop the streams, and free the graph's memory; the loop stays in the store."""
+        if self._service is not None:
+            self._service.close()
         for stream in self._streams:
             stream.stop()
         with self._reading:

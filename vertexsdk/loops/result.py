@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -426,8 +426,14 @@ class Result:
         line += f"{ledger.behind:,} of them not reflected yet"
         return line if ledger.residual is None else f"{line}, residual {ledger.residual:g}"
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
-        """Let go of the version, and close the store."""
+        """Let go of the version, and close the store; `with` does that at the end of its block."""
         if not self.closed:
             self.closed = True
             for pin in self._pins:
@@ -481,7 +487,13 @@ def _whole(vertex: Any) -> Any:
 
 
 def read(
-    backend: str | Address, loop: str, at: int | None = None, *, trusted: bool = False
+    backend: str | Address,
+    loop: str,
+    at: int | None = None,
+    *,
+    trusted: bool = False,
+    exact: bool = False,
+    timeout: float | None = None,
 ) -> Result:
     """Open a version of a loop for reading.
 
@@ -491,12 +503,17 @@ def read(
         at: the newest version at or before this iteration; None for the newest.
         trusted: unpickle state fields that are Python objects. A pickle can run code, so whoever
             can write to the store must be trusted.
+        exact: have the process of the main loop compute the exact answer for this instant, and
+            read that. It must have called `serve_queries`, as `vertexsdk stream` does.
+        timeout: with `exact`: seconds after which its iterations are stopped.
 
     Returns:
         The version, for the caller to close.
 
     Raises:
         StateInputError: there is no such store, loop or version.
+        InputError: with `exact`: no process answers the queries of the loop.
+        RunError: with `exact`: it could not compute the answer, or has ended.
 
     Example:
         >>> from vertexsdk import Graph, run
@@ -508,4 +525,10 @@ def read(
         {1: 2, 2: 1, 3: 1}
         >>> result.close()
     """
+    if exact:
+        from vertexsdk.loops._query_client import ask
+
+        if at is not None:
+            raise InputError(f"at is {at}: an exact answer is for this instant; leave out at")
+        loop = ask(backend, loop, timeout)
     return Result(backend, loop, at, trusted=trusted)

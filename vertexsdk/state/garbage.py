@@ -19,7 +19,7 @@ from vertexsdk.state._version_reader import VersionReader
 from vertexsdk.state.contract import SegmentKey, written_at
 from vertexsdk.state.errors import CorruptError, FullError, MissingError
 from vertexsdk.state.manifests import Manifest, SegmentRef
-from vertexsdk.state.pins import active_leases, is_lease, pinned, spare
+from vertexsdk.state.pins import active_leases, is_record, pinned, spare
 
 _BATCH = 256  # items deleted in one step, during which no commit is possible
 
@@ -97,7 +97,7 @@ def collect(store: VersionReader, grace: float) -> Collected:
     """Delete what nothing refers to and was written more than `grace` seconds ago."""
     backend = store.backend
     cut = backend.now() - grace
-    manifests = [name for name in backend.list_manifests() if not is_lease(name)]
+    manifests = [name for name in backend.list_manifests() if not is_record(name)]
     segments = list(backend.list_segments())
     needed, used = reachable(store)  # after listing: what is newer is not in the lists
     idle = [name for name in manifests if name not in needed]
@@ -172,7 +172,7 @@ def audit(store: VersionReader) -> Audit:
     result.unreferenced += [
         f"manifest {name}"
         for name in store.backend.list_manifests()
-        if name not in manifests and not is_lease(name)
+        if name not in manifests and not is_record(name)
     ]
     result.unreferenced += [
         f"segment {key}" for key in store.backend.list_segments() if key not in segments

@@ -30,7 +30,7 @@ from vertexsdk.state.errors import FullError
 from vertexsdk.state.manifests import Manifest
 
 LEASE_SECONDS = 600.0
-_LEASE = "lease."  # the beginning of its name; that of another manifest has no dot
+_LEASE = "lease."  # the beginning of its name; that of a version's manifest has no dot
 _TICK = 1.0  # seconds between two looks of the thread
 _AGAIN = 60.0  # seconds until a renewal that failed is tried again
 _EXIT = 2.0  # seconds that the end of the process waits for leases to be released
@@ -74,9 +74,9 @@ class Lease:
         self.backend.delete_manifests([self._name])
 
 
-def is_lease(name: str) -> bool:
-    """Whether this name of a manifest is that of a lease."""
-    return name.startswith(_LEASE)
+def is_record(name: str) -> bool:
+    """Whether this name is that of a lease or another record, not of a version's manifest."""
+    return "." in name
 
 
 def active_leases(backend: Backend) -> tuple[set[str], set[SegmentKey]]:

@@ -6,6 +6,7 @@ the executors. Nothing here knows what a vertex is or a message means.
 """
 
 __all__ = [
+    "channels",
     "exchange",
     "inprocess",
     "jvm",

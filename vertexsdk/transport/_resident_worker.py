@@ -22,7 +22,8 @@ from typing import Any, cast
 import zmq
 
 from vertexsdk.arrays import shared_memory
-from vertexsdk.transport._channels import (
+from vertexsdk.transport._worker_hops import Aborted, Number, Waiting, WorkerHops
+from vertexsdk.transport.channels import (
     Keys,
     Lost,
     beat,
@@ -32,7 +33,6 @@ from vertexsdk.transport._channels import (
     local_address,
     split,
 )
-from vertexsdk.transport._worker_hops import Aborted, Number, Waiting, WorkerHops
 from vertexsdk.transport.task_times import Clock
 from vertexsdk.transport.transport import DRIVER, Task
 from vertexsdk.transport.wire import ABORTED, FAILURE, describe

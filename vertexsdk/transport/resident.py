@@ -29,8 +29,8 @@ from pyspark import SparkContext
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError, LostError, RunError
-from vertexsdk.transport._channels import Keys, context, disconnected, join, local_address, split
 from vertexsdk.transport._resident_worker import serve
+from vertexsdk.transport.channels import Keys, context, disconnected, join, local_address, split
 from vertexsdk.transport.exchange import JobExchange
 from vertexsdk.transport.inprocess import InProcessExchange, LocalValue
 from vertexsdk.transport.jvm import spark_failure
