@@ -23,7 +23,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 
 # Every JVM that a test starts lives for seconds or minutes: what its second compiler and its
 # parallel collector do to make it fast later is never won back, and takes the cores from others.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# They write no archive of their own (-Xshare:auto is the default).
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 # Written by `support/class_archive.py`; a JVM that the archive does not fit ignores it.
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 if ARCHIVE.exists():

@@ -63,6 +63,15 @@ def open_directory(path: str | os.PathLike[str], *, make: bool = False) -> int:
     return _open_checked(path, os.O_RDONLY, None, stat.S_IFDIR)
 
 
+def user_cache() -> str:
+    """The directory for what this user's processes can compute again, which may not exist yet.
+
+    That of `VERTEXSDK_CACHE_DIR`, or else `vertexsdk` in the user's cache directory.
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.environ.get("VERTEXSDK_CACHE_DIR") or os.path.join(home, "vertexsdk")
+
+
 def make_private(path: str | os.PathLike[str]) -> Path:
     """Create a private directory that may be used by its name.
 

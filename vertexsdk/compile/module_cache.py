@@ -22,7 +22,7 @@ from types import ModuleType
 
 import numba
 
-from vertexsdk.arrays.private_files import NotPrivateError, make_private, open_file
+from vertexsdk.arrays.private_files import NotPrivateError, make_private, open_file, user_cache
 from vertexsdk.compile import _arithmetic, _delivery_kernels, _intrinsics, _method_kernels, _rewrite
 
 
@@ -44,10 +44,8 @@ def cache_directory() -> Path:
     Where no private directory can be written it is a temporary one of this process, with a warning,
     as every process of a run then compiles anew.
     """
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    wanted = os.environ.get("VERTEXSDK_CACHE_DIR") or os.path.join(home, "vertexsdk")
     try:
-        path = make_private(os.path.join(wanted, "kernels"))
+        path = make_private(os.path.join(user_cache(), "kernels"))
         if os.access(path, os.W_OK):
             return path
         reason = f"{path} cannot be written"

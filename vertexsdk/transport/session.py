@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 import pyspark
+from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -26,6 +27,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from vertexsdk.errors import InputError
+from vertexsdk.transport._class_archive import archive_options, delete_archive
 from vertexsdk.transport.shipping import ship_wheels
 
 CONNECT_SECONDS = 3.0
@@ -207,19 +209,29 @@ def _start_quietly(settings: dict[str, str]) -> None:
         logging = Path(directory, "log4j2.properties")
         logging.write_text(_LOGGING.format(level=level))
         option = f"-Dlog4j2.configurationFile={logging.as_uri()}"
-        java = f"{settings.get('spark.driver.extraJavaOptions', '')} {option}".strip()
-        conf = SparkConf(loadDefaults=False).setAll(
-            list({**settings, "spark.driver.extraJavaOptions": java}.items())
-        )
-        reader, writer = os.pipe()
+        java = settings.get("spark.driver.extraJavaOptions", "")
+        archive = archive_options(f"{java} {_environment_options()}")
         try:
-            gateway = launch_gateway(conf, {"stderr": writer})  # type: ignore[no-untyped-call]
-        finally:
-            os.close(writer)
-            threading.Thread(target=_pass_on, args=(os.fdopen(reader, "rb"),), daemon=True).start()
+            gateway, conf = _launch(settings, f"{java} {archive} {option}")
+        except PySparkException:
+            if not delete_archive(archive):
+                raise
+            gateway, conf = _launch(settings, f"{java} {option}")  # the archive was damaged
         # The JVM has read its log settings once it has made a logger.
         gateway.jvm.org.apache.logging.log4j.LogManager.getRootLogger()
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def _launch(settings: dict[str, str], java: str) -> tuple[JavaGateway, SparkConf]:
+    conf = SparkConf(loadDefaults=False).setAll(
+        list({**settings, "spark.driver.extraJavaOptions": java}.items())
+    )
+    reader, writer = os.pipe()
+    try:
+        return launch_gateway(conf, {"stderr": writer}), conf  # type: ignore[no-untyped-call]
+    finally:
+        os.close(writer)
+        threading.Thread(target=_pass_on, args=(os.fdopen(reader, "rb"),), daemon=True).start()
 
 
 def light_java(master: str | None) -> dict[str, str]:
@@ -233,7 +245,7 @@ def light_java(master: str | None) -> dict[str, str]:
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ or not re.match(r"local(\[|$)", master or "local"):
         return {}
-    options = " ".join(os.environ.get(name, "") for name in _JAVA_FROM)
+    options = _environment_options()
     few = (os.cpu_count() or 1) <= _FEW_CORES
     chosen = [
         option
@@ -241,6 +253,10 @@ def light_java(master: str | None) -> dict[str, str]:
         if word not in options and (few or word != "GC")
     ]
     return {"spark.driver.extraJavaOptions": " ".join(chosen)} if chosen else {}
+
+
+def _environment_options() -> str:
+    return " ".join(os.environ.get(name, "") for name in _JAVA_FROM)
 
 
 def _pass_on(lines: IO[bytes]) -> None:

@@ -1,0 +1,88 @@
+"""A driver's JVM starts from an archive of Spark's classes, and writes it where there is none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vertexsdk.transport import _class_archive
+from vertexsdk.transport._class_archive import archive_options
+
+CODE = """
+import vertexsdk
+spark = vertexsdk.session("local[1]")
+management = spark.sparkContext._jvm.java.lang.management.ManagementFactory
+print(list(management.getRuntimeMXBean().getInputArguments()))
+assert spark.range(10).count() == 10
+spark.stop()
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("VERTEXSDK_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "java"
+
+
+def start(cwd: Path | None = None) -> str:
+    """Start a session as a user does, without the options of the tests; what it printed."""
+    environment = {k: v for k, v in os.environ.items() if k != "JAVA_TOOL_OPTIONS"}
+    command = [sys.executable, "-c", CODE]
+    done = subprocess.run(
+        command, env=environment, cwd=cwd, capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_the_second_session_starts_from_the_archive_of_the_first(cache: Path) -> None:
+    assert "ArchiveClassesAtExit" in start()
+    end = time.monotonic() + 60
+    while "SharedArchiveFile" not in archive_options("") and time.monotonic() < end:
+        time.sleep(0.2)
+    (archive,) = cache.iterdir()
+    size = archive.stat().st_size
+    assert size > 50 << 20
+    assert f"SharedArchiveFile={archive}" in start()
+    archive.chmod(0o600)
+    os.truncate(archive, size // 2)  # as by a power cut
+    assert "Archive" not in start(cwd=cache)
+    assert not archive.exists()
+
+
+def test_options_of_the_user(cache: Path) -> None:
+    assert archive_options("-Xmx1g").startswith("-XX:ArchiveClassesAtExit=")
+    assert archive_options("-Xshare:off") == ""
+    assert archive_options("-XX:SharedArchiveFile=/mine.jsa") == ""
+    assert archive_options("-XX:ArchiveClassesAtExit=/mine.jsa") == ""
+
+
+def test_one_jvm_writes_at_a_time(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path(archive_options("").split()[0].partition("=")[2])
+    assert path.parent == cache
+    path.write_bytes(bytes(100))
+    assert archive_options("") == ""  # it is being written
+    os.utime(path, (0, 0))
+    assert "ArchiveClassesAtExit" in archive_options("")  # its JVM has died
+    path.write_bytes(b"\xa8" * 100)
+    assert "SharedArchiveFile" in archive_options("")
+
+
+def test_without_room_or_java_there_is_no_archive(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as full:
+        full.setattr(_class_archive, "_BYTES", 1 << 60)
+        assert archive_options("") == ""
+    with monkeypatch.context() as absent:
+        absent.setenv("JAVA_HOME", str(tmp_path))
+        assert archive_options("") == ""
+    assert archive_options("")
+    cache.chmod(0o777)
+    assert archive_options("") == ""  # others could have written it
