@@ -256,11 +256,11 @@ class Graph:
             >>> Graph.from_dataframe(edges, undirected=True).num_vertices
             3
         """
-        from vertexsdk.graph.load._dataframes import FrameEdges
+        from vertexsdk.graph.load._dataframes import edges_of
 
         return cls(
             edges.sparkSession,
-            FrameEdges(edges),
+            edges_of(edges),
             None if vertices is None else vertices_of(vertices),
             **options,
         )
