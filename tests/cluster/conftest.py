@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.clusters import Driver, Hosts, standalone
+from tests.support.clusters import Driver, Hosts, connect_server, standalone
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +41,13 @@ def standalone_cluster(hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) -
     resident = {"spark.executorEnv.VERTEXSDK_RESIDENT_DIR": "resident"}
     with Driver(hosts.master, **resident) as driver:
         driver.run(keep_apart, str(tmp_path_factory.mktemp("driver")))
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def remote() -> Iterator[Driver]:
+    """A client of a Spark Connect server."""
+    with connect_server() as url, Driver(url) as driver:
         yield driver
 
 

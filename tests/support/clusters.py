@@ -1,7 +1,8 @@
 """Real Spark clusters on this machine, started from the PySpark package, on loopback only.
 
-`standalone` starts a master and workers. `Driver` is a process of its own with a session on any
-master: a process can have only one Spark context, and a test run already has its own.
+`standalone` starts a master and workers, `connect_server` a Spark Connect server. `Driver` is a
+process of its own with a session on any master: a process can have only one Spark context, and a
+test run already has its own.
 
     with standalone(workers=2) as master, Driver(master) as driver:
         assert driver.run(count_to, 10) == 10     # def count_to(spark, n): ...
@@ -32,7 +33,7 @@ from pyspark.sql import SparkSession
 
 from vertexsdk.errors import RunError
 
-__all__ = ["Driver", "Hosts", "await_executors", "executor", "standalone"]
+__all__ = ["Driver", "Hosts", "await_executors", "connect_server", "executor", "standalone"]
 
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
@@ -64,6 +65,43 @@ def standalone(workers: int = 2, cores: int = 1, memory: str = "1g") -> Iterator
         yield url
 
 
+@contextlib.contextmanager
+def connect_server() -> Iterator[str]:
+    """Run a Spark Connect server on `local[2]`; yields its URL.
+
+    Raises `RunError` when it does not listen within a minute. It is gone when the context ends.
+    """
+    with tempfile.TemporaryDirectory(
+        prefix="vertexsdk-connect-", ignore_cleanup_errors=True
+    ) as tmp:
+        port, log = _free_port(), Path(tmp, "log")
+        settings = {
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(port),
+            "spark.driver.host": "127.0.0.1",
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(Path(tmp, "warehouse")),
+        }
+        name = "org.apache.spark.sql.connect.service.SparkConnectServer"
+        given = [x for key, value in settings.items() for x in ("--conf", f"{key}={value}")]
+        submit = ["--master", "local[2]", *given, "--class", name, "spark-internal"]
+        with _spark(log, "org.apache.spark.deploy.SparkSubmit", *submit, memory="1g") as process:
+            deadline = time.monotonic() + START_SECONDS
+            while not _listens(port):
+                if time.monotonic() > deadline or process.poll() is not None:
+                    said = log.read_text(errors="replace").strip().splitlines()[-40:]
+                    raise RunError("Spark Connect did not start: " + "\n".join(said))
+                time.sleep(0.1)
+            yield f"sc://127.0.0.1:{port}"
+
+
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
+        return True
+    return False
+
+
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
@@ -72,18 +110,27 @@ def _free_port() -> int:
 
 @contextlib.contextmanager
 def _daemon(log: Path, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run one of Spark's daemons and, after, end it with all that it started."""
+    """Run one of Spark's daemons, see `_spark`."""
+    with _spark(log, f"org.apache.spark.deploy.{name}", *arguments) as process:
+        yield process
+
+
+@contextlib.contextmanager
+def _spark(
+    log: Path, name: str, *arguments: str, memory: str = "384m"
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a class of Spark and, after, end it with all that it started."""
     home = Path(pyspark.__file__).parent
     environment = {
         **os.environ,
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "384m",
+        "SPARK_DAEMON_MEMORY": memory,
         "PYSPARK_PYTHON": sys.executable,
     }
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments],
+            [str(home / "bin" / "spark-class"), name, *arguments],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -392,8 +392,8 @@ class SimulatedWorkers(InProcessWorkers):
 class SimulatedTransport(InProcessTransport):
     """See `Transport`."""
 
-    def __init__(self, simulator: Simulator) -> None:
-        super().__init__()
+    def __init__(self, simulator: Simulator, spark: Any = None) -> None:
+        super().__init__(spark)
         self._simulator = simulator
 
     def workers(self, partitions: int) -> SimulatedWorkers:

@@ -57,7 +57,7 @@ class Run:
     ) -> None:
         self.program, self.graph, self.loop = program, graph, loop or program.name
         self.backend = address_or_default(backend)
-        self.options, self.compiled = options, options.compiled
+        self.options, self.compiled = options.on(graph.transport), options.compiled
         self.max_iterations = options.limit_of(program)
         self.given = dict(params or {})
         self.bar = ProgressBar(self.loop, options.progress)
@@ -297,7 +297,7 @@ class Run:
 
 def _threads(transport: Transport, partitions: int) -> int:
     """The cores which one partition's kernels may use."""
-    return transport.cores if transport.spark is None else max(1, transport.cores // partitions)
+    return transport.cores if transport.name == "local" else max(1, transport.cores // partitions)
 
 
 def refuse_other_hosts(transport: Transport, store: Store) -> None:

@@ -11,6 +11,7 @@ from vertexsdk.errors import InputError
 from vertexsdk.program.algebra import to_int64
 from vertexsdk.program.analysis.delay_bound import checked_bound
 from vertexsdk.program.program import Program
+from vertexsdk.transport.transport import Transport, is_remote
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,19 @@ class RunOptions:
                 f"a delay bound of {self.delay_bound} needs partitions that stay in their "
                 f"processes: leave out exchange={self.exchange!r} (on the command line --engine "
                 "shuffle), or the delay bound"
+            )
+        return self
+
+    def on(self, transport: Transport) -> RunOptions:
+        """Return these options for a graph on a transport.
+
+        Raises:
+            InputError: `exchange` asks for Spark jobs, and the session is a remote one.
+        """
+        if self.exchange != "auto" and is_remote(transport.spark):
+            raise InputError(
+                f"exchange={self.exchange!r} needs Spark jobs, and the graph of a remote session "
+                "is in this process: leave it out (on the command line --engine shuffle)"
             )
         return self
 

@@ -110,8 +110,8 @@ class Graph:
     """Edges and the vertices that they join, on Spark or in this process.
 
     Make one with `read` or one of the `from_` methods. Nothing is loaded until a program or a
-    property needs it. A graph without a Spark session is held in this process, and programs run on
-    it here: nothing starts a JVM.
+    property needs it. A graph without a Spark session, or with a remote one (Spark Connect), is
+    held in this process, and programs run on it here: nothing starts a JVM.
 
     Attributes:
         transport: runs the tasks of this graph's programs.
@@ -256,11 +256,11 @@ class Graph:
             >>> Graph.from_dataframe(edges, undirected=True).num_vertices
             3
         """
-        from vertexsdk.graph.load._dataframes import FrameEdges
+        from vertexsdk.graph.load._dataframes import edges_of
 
         return cls(
             edges.sparkSession,
-            FrameEdges(edges),
+            edges_of(edges),
             None if vertices is None else vertices_of(vertices),
             **options,
         )

@@ -157,10 +157,10 @@ def vertices_at(spark: SparkSession | None, path: str) -> VertexInput:
     if local is None:
         if spark is None:
             raise InputError(f"{path}: only Spark can read this; pass a session")
-        from vertexsdk.graph.load._dataframes import ArrowBatches, readable, text_lines
+        from vertexsdk.graph.load._dataframes import fetched, readable, text_lines
 
         with readable(path):
-            (lines,) = ArrowBatches.of(text_lines(spark, [path]), ["value"], path).collect()
+            (lines,) = fetched(text_lines(spark, [path]), ["value"], path)
         paths, parts = [path], [np.frombuffer("\n".join(lines.to_pylist()).encode(), np.uint8)]
     else:
         paths = files.expand([local])

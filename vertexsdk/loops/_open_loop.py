@@ -67,7 +67,7 @@ def open_main_loop(
         InputError: arguments that do not fit each other; nothing was run.
     """
     program.bind(params)
-    checked = RunOptions.checked(program, params, **options)
+    checked = RunOptions.checked(program, params, **options).on(graph.transport)
     if graph.multi:  # a change would not say which edge it means
         raise InputError("a graph with parallel edges cannot be changed; leave out multi")
     if graph.placed and program.algebra is None:
@@ -131,12 +131,13 @@ def resume_main_loop(
         StateError: it holds Python objects, and not `trusted`.
     """
     with ExitStack() as undo:
-        store = _open_store(undo, backend, transport_for(spark), create=False)
+        transport = transport_for(spark)
+        store = _open_store(undo, backend, transport, create=False)
         manifest = store.version(loop)
         ledger = Ledger.read(manifest)
         _check_program(manifest, program, migrates=migrate is not None)
         _check_params(program, params, ledger, loop)
-        checked = RunOptions.checked(program, ledger.params, **options)
+        checked = RunOptions.checked(program, ledger.params, **options).on(transport)
         if program.algebra is None and not trusted:
             raise StateError(
                 f"loop {loop!r} keeps vertices of {program.name}, which declares no messages, as "

@@ -1,4 +1,8 @@
-"""Partitions in this process: no Spark, no JVM. For small graphs, notebooks and tests."""
+"""Partitions in this process: no Spark, no JVM. For small graphs, notebooks and tests.
+
+A remote session (Spark Connect) has no way to tasks that stay and connect to each other, so its
+graphs are here too.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.threads import default_threads
 from vertexsdk.errors import InputError, RunError, VertexError, typed_line
 from vertexsdk.transport.task_times import HopTimes
 from vertexsdk.transport.transport import Blocks, Dataset, Task, require_all, run_superstep
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Returned = TypeVar("Returned")
 
@@ -155,9 +162,9 @@ class InProcessTransport:
     """See `Transport`."""
 
     name = "local"
-    spark: None = None
 
-    def __init__(self) -> None:
+    def __init__(self, spark: SparkSession | None = None) -> None:
+        self.spark = spark  # a remote one
         self.application = shared_memory.application(f"local-{os.getpid()}")
 
     @property

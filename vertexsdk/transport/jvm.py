@@ -164,6 +164,8 @@ def _causes(error: Exception) -> list[str]:
         while java is not None and len(messages) < 20:
             messages.append(java.toString())
             java = java.getCause()
+    if not messages and isinstance(error, PySparkException):  # such as a remote session's
+        messages = [str(error)]
     return messages
 
 

@@ -16,7 +16,9 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import pyspark
 from py4j.java_gateway import JavaGateway
@@ -25,13 +27,16 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote as is_remote_mode
 
 from vertexsdk.errors import InputError
 from vertexsdk.transport._class_archive import archive_options, delete_archive
 from vertexsdk.transport.shipping import ship_wheels
+from vertexsdk.transport.transport import is_remote
 
 CONNECT_SECONDS = 3.0
 EXECUTOR_SECONDS = 60.0
+_CONNECT_PORT = 15002  # of a URL without one
 _MORE = 2  # slots for loaders and streams, beside the processors of graphs
 
 SETTINGS = {
@@ -85,13 +90,14 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
     Args:
         master: a Spark master URL, such as `local[4]` or `spark://HOST:7077`; the default is that
             of `spark-submit`, or else `local` with two slots more than this machine has cores, as
-            the processors of a graph keep one each. Ignored if a session is running.
+            the processors of a graph keep one each. Or the URL of a Spark Connect server,
+            `sc://HOST:15002`; the default is then `SPARK_REMOTE`. Ignored if a session is running.
         app: the name of the application, as Spark's web interface shows it.
         conf: Spark settings, with `__` for the dots: `spark__executor__memory="2g"`; or pass
             `**{"spark.executor.memory": "2g"}`.
 
     Returns:
-        The session, with the settings that vertexsdk needs.
+        The session, with the settings that vertexsdk needs; a remote one has its server's.
 
     Raises:
         InputError: `master` is no master URL, cannot be reached, or has no free worker.
@@ -104,8 +110,12 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
     if running is None and SparkContext._active_spark_context is not None:
         running = SparkSession(SparkContext._active_spark_context)
     if running is not None:
-        ship_wheels(running.sparkContext)
+        if not is_remote(running):
+            ship_wheels(running.sparkContext)
         return running
+    if master is None or master.startswith("sc://"):
+        if master or is_remote_mode() or "SPARK_REMOTE" in os.environ:
+            return _remote(master, app, conf)
     overrides = {key.replace("__", "."): value for key, value in conf.items()}
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # a JVM with its own settings waits for us
     if master is not None or not submitted:
@@ -139,6 +149,26 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
     return spark
 
 
+def _remote(url: str | None, app: str, conf: dict[str, str]) -> SparkSession:
+    """Return the process's remote session, or connect; starts no JVM."""
+    server = urlsplit(url or os.environ.get("SPARK_REMOTE", ""))
+    if server.scheme == "sc" and not getproxies():  # gRPC would try for ten minutes
+        host, _, port = server.netloc.rpartition(":")
+        if not _answers(host or port, port if host else str(_CONNECT_PORT)):
+            raise InputError(f"no Spark Connect server answers at {server.netloc}; start it first")
+    with _one_line(server.netloc or server.path):  # not the token
+        builder: Any = SparkSession.builder
+        if is_remote_mode():  # there was a session, perhaps another thread's
+            from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+            builder = RemoteSession.builder
+        builder = builder.appName(app) if url is None else builder.appName(app).remote(url)
+        for key, value in conf.items():
+            builder = builder.config(key.replace("__", "."), value)
+        spark: SparkSession = builder.getOrCreate()
+        return spark
+
+
 def _driver_memory() -> str:
     """A sixth of the machine, 1 to 8 GiB: graphs live in the Python workers, not in the JVM."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -150,18 +180,21 @@ def _check_master(master: str) -> None:
     if not _MASTER.fullmatch(master):
         raise InputError(
             f"master {master!r} is not a Spark master; "
-            "give local[N], local-cluster[N,CORES,MB], spark://HOST:PORT, yarn or k8s://..."
+            "give local[N], local-cluster[N,CORES,MB], spark://HOST:PORT, yarn, k8s://... or "
+            "sc://HOST:PORT"
         )
     if not master.startswith("spark://"):
         return
-    for address in master.removeprefix("spark://").split(","):
-        host, _, port = address.rpartition(":")
-        with (
-            contextlib.suppress(OSError, ValueError, OverflowError),
-            socket.create_connection((host, int(port)), CONNECT_SECONDS),
-        ):
-            return
-    raise InputError(f"no Spark master answers at {master}; start it, or correct the address")
+    addresses = [a.rpartition(":") for a in master.removeprefix("spark://").split(",")]
+    if not any(_answers(host, port) for host, _, port in addresses):
+        raise InputError(f"no Spark master answers at {master}; start it, or correct the address")
+
+
+def _answers(host: str, port: str) -> bool:
+    with contextlib.suppress(OSError, ValueError, OverflowError):
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+        return True
+    return False
 
 
 def _await_executors(spark: SparkSession, master: str) -> None:
@@ -192,10 +225,12 @@ def _one_line(master: str | None) -> Iterator[None]:
     """Turn exceptions of Spark's start into an InputError of one line."""
     try:
         yield
-    except (Py4JError, PySparkException, OSError, RuntimeError) as error:
+    except (Py4JError, PySparkException, ImportError, OSError, RuntimeError) as error:
         text = str(getattr(error, "java_exception", error)).strip() or type(error).__name__
         if "JAVA_GATEWAY_EXITED" in text or isinstance(error, FileNotFoundError):
             text = "Java did not start; install Java 17 or newer and set JAVA_HOME to it"
+        if isinstance(error, ImportError):  # also one of PySpark's exceptions
+            text = "a remote session needs more packages: pip install 'vertexsdk[connect]'"
         raise InputError(f"Spark did not start on {master}: {text.splitlines()[0]}") from error
 
 

@@ -127,7 +127,7 @@ class Transport(Protocol):
 
     Attributes:
         name: "spark" or "local".
-        spark: the session, or None.
+        spark: the session, or None. A remote one, of Spark Connect, runs no tasks of graphs.
         application: the first part of shared-memory keys.
         cores: number of cores of all tasks together.
     """
@@ -204,6 +204,16 @@ def require_all(reports: list[Any]) -> None:
     """
     if any(report is None for report in reports):
         raise RunError(f"the task of partition {reports.index(None)} ended before the others did")
+
+
+def is_remote(spark: object) -> bool:
+    """Whether a session is one of Spark Connect; does not import that.
+
+    >>> is_remote(None)
+    False
+    """
+    connect = sys.modules.get("pyspark.sql.connect.session")
+    return connect is not None and isinstance(spark, connect.SparkSession)
 
 
 def is_dataframe(value: object) -> TypeGuard[DataFrame]:

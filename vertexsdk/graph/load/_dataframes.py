@@ -1,7 +1,9 @@
 """Edges that Spark reads, and Spark DataFrames as RDDs of Arrow record batches.
 
 Spark converts rows to Arrow (`Dataset.toArrowBatchRdd`, which its own Python API uses too), and the
-batches travel as opaque bytes, without Python rows or pandas.
+batches travel as opaque bytes, without Python rows or pandas. Those of a remote session (Spark
+Connect) come to this process as a table. Columns are named by their frame's methods: the functions
+of `pyspark.sql` work only with the kind of session that was made first.
 """
 
 from __future__ import annotations
@@ -15,68 +17,81 @@ from typing import Any
 import pyarrow as pa
 from pyspark import RDD
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.edge_attributes import attribute_types
+from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._blocks import Block, Fault
-from vertexsdk.graph.load._jobs import Edges, LoadSpec, lines_chunk, route_batches, without_fault
-from vertexsdk.graph.load._lines import DistinctIds
+from vertexsdk.graph.load._jobs import (
+    DivisibleEdges,
+    Edges,
+    LoadSpec,
+    lines_chunk,
+    route_batches,
+    without_fault,
+)
+from vertexsdk.graph.load._lines import Codes, DistinctIds, NotIntegers
 from vertexsdk.graph.load._text import LINE_BYTES
-from vertexsdk.graph.load.arrow import attribute_columns, edge_columns, read_batches
+from vertexsdk.graph.load.arrow import attribute_columns, batch_chunk, edge_columns, read_batches
 from vertexsdk.graph.string_ids import merged
 from vertexsdk.transport.jvm import spark_failure
-from vertexsdk.transport.transport import Transport
+from vertexsdk.transport.transport import Transport, is_remote
 from vertexsdk.transport.wire import Frames
+
+_ROWS = 1 << 19  # of a remote DataFrame, which are read together
+
+
+def select(frame: DataFrame, columns: Iterable[str], place: str) -> DataFrame:
+    """Select columns of a DataFrame: integers as long, other numbers as double, or strings.
+
+    Raises:
+        InputError: a column that is neither of numbers nor of strings.
+    """
+    chosen: list[Column] = []
+    schema = frame.schema
+    for name in columns:
+        kind = schema[name].dataType
+        if isinstance(kind, T.IntegralType):
+            wanted = "long"
+        elif isinstance(kind, T.NumericType):
+            wanted = "double"
+        elif isinstance(kind, (T.StringType, T.VarcharType, T.CharType)):
+            wanted = "string"
+        else:
+            raise InputError(
+                f"{place}, column {name}: {kind.simpleString()}; ids are integers or strings, "
+                "values are numbers: cast the column"
+            )
+        chosen.append(frame[f"`{name}`"].cast(wanted).alias(name))
+    return frame.select(*chosen)
+
+
+def fetched(frame: DataFrame, columns: Iterable[str], place: str) -> list[pa.Array]:
+    """Bring columns of a DataFrame to this process; see `select`."""
+    with spark_failure():
+        table = select(frame, columns, place).toArrow()
+    return [c.combine_chunks() for c in table.columns]
 
 
 @dataclass(frozen=True)
 class ArrowBatches:
-    """Some columns of a DataFrame: integers as int64, other numbers as float64, or strings."""
+    """Some columns of a DataFrame as an RDD of record batches; see `select`."""
 
     rdd: RDD[bytes]
     schema: bytes
 
     @classmethod
     def of(cls, frame: DataFrame, columns: Iterable[str], place: str) -> ArrowBatches:
-        """Select columns of a DataFrame.
-
-        Raises:
-            InputError: a column that is neither of numbers nor of strings.
-        """
-        sc = frame.sparkSession.sparkContext
-        large = frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false")
+        """Select columns of a DataFrame."""
+        chosen, spark = select(frame, columns, place), frame.sparkSession
+        large = spark.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false")
+        kinds = {"bigint": pa.int64(), "double": pa.float64()}
         string = pa.large_string() if large == "true" else pa.string()
-        chosen: list[Column] = []
-        fields: list[tuple[str, pa.DataType]] = []
-        for name in columns:
-            kind = frame.schema[name].dataType
-            column = F.col(f"`{name}`")
-            if isinstance(kind, T.IntegralType):
-                chosen.append(column.cast("long").alias(name))
-                fields.append((name, pa.int64()))
-            elif isinstance(kind, T.NumericType):
-                chosen.append(column.cast("double").alias(name))
-                fields.append((name, pa.float64()))
-            elif isinstance(kind, (T.StringType, T.VarcharType, T.CharType)):
-                chosen.append(column.cast("string").alias(name))
-                fields.append((name, string))
-            else:
-                raise InputError(
-                    f"{place}, column {name}: {kind.simpleString()}; ids are integers or strings, "
-                    "values are numbers: cast the column"
-                )
+        schema = pa.schema([(name, kinds.get(kind, string)) for name, kind in chosen.dtypes])
         with spark_failure():
-            batches = frame.select(*chosen)._jdf.toArrowBatchRdd().toJavaRDD()
-        return cls(RDD(batches, sc, Frames()), pa.schema(fields).serialize().to_pybytes())
-
-    def collect(self) -> list[pa.Array]:
-        """Bring the columns to the driver."""
-        schema = pa.ipc.read_schema(pa.BufferReader(self.schema))
-        with spark_failure():
-            batches = list(self.reader()(self.rdd.collect()))
-        return [c.combine_chunks() for c in pa.Table.from_batches(batches, schema)]
+            batches = chosen._jdf.toArrowBatchRdd().toJavaRDD()
+        return cls(RDD(batches, spark.sparkContext, Frames()), schema.serialize().to_pybytes())
 
     def reader(self) -> Any:
         """Return a picklable function that decodes a partition's records in a task, as `read`."""
@@ -90,17 +105,18 @@ def collected(frame: DataFrame) -> tuple[pa.Table, dict[str, str]]:
         A table of them; and of each other column, by name, why it is not among them.
     """
     kinds = (T.NumericType, T.BooleanType, T.StringType, T.ArrayType)
-    usable = [f.name for f in frame.schema if isinstance(f.dataType, kinds)]
     with spark_failure():
+        schema = frame.schema
+        usable = [f.name for f in schema if isinstance(f.dataType, kinds)]
         table = frame.select(*(f"`{n}`" for n in usable)).toArrow()
-    others = {f.name: f.dataType for f in frame.schema if f.name not in usable}
+    others = {f.name: f.dataType for f in schema if f.name not in usable}
     return table, {n: f"its type is {kind.simpleString()}" for n, kind in others.items()}
 
 
 def text_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """The lines of text files as Spark reads them; lines that are too long are truncated."""
-    value = F.substring("value", 1, LINE_BYTES + 1).alias("value")
-    return spark.read.text(list(paths)).select(value)
+    lines = spark.read.text(list(paths))
+    return lines.select(lines["value"].substr(1, LINE_BYTES + 1).alias("value"))
 
 
 @contextlib.contextmanager
@@ -121,16 +137,26 @@ def edges_by_spark(spark: SparkSession, paths: Sequence[str], format: str | None
             format = "csv"
     with readable(", ".join(paths)):
         if format == "text":
-            return FrameEdges(text_lines(spark, paths), lines=True)
+            return edges_of(text_lines(spark, paths), lines=True)
         if format == "csv":
-            return FrameEdges(spark.read.csv(list(paths), header=True))
-        return FrameEdges(spark.read.parquet(*paths))
+            return edges_of(spark.read.csv(list(paths), header=True))
+        return edges_of(spark.read.parquet(*paths))
+
+
+def edges_of(frame: DataFrame, lines: bool = False) -> Edges:
+    """Return the rows of a DataFrame as edges, or its lines of text.
+
+    Raises:
+        InputError: a column is missing or of another type, or the DataFrame cannot be read.
+    """
+    with readable("the edges"):
+        return (RemoteEdges if is_remote(frame.sparkSession) else FrameEdges)(frame, lines)
 
 
 class FrameEdges(Edges):
     """The rows of a Spark DataFrame, or its lines of text."""
 
-    def __init__(self, frame: DataFrame, lines: bool = False) -> None:
+    def __init__(self, frame: DataFrame, lines: bool) -> None:
         self._frame = frame
         self._lines = lines
         self._names = (
@@ -160,10 +186,53 @@ class FrameEdges(Edges):
                 parts = self._batches.rdd.mapPartitions(task).collect()
             return merged(without_fault(parts))
         ends = [
-            self._frame.select(F.col(f"`{n}`").cast("string").alias("n")) for n in self._names[:2]
+            self._frame.select(self._frame[f"`{n}`"].cast("string").alias("n"))
+            for n in self._names[:2]
         ]
-        distinct = ends[0].union(ends[1]).dropna().distinct()
-        return merged(ArrowBatches.of(distinct, ["n"], "the edges").collect())
+        return merged(fetched(ends[0].union(ends[1]).dropna().distinct(), ["n"], "the edges"))
+
+
+class RemoteEdges(DivisibleEdges):
+    """The rows of a remote session's DataFrame, or its lines of text, fetched to be read here.
+
+    They stay between two readings where ids turn out to be strings, else only while they are read.
+    """
+
+    def __init__(self, frame: DataFrame, lines: bool) -> None:
+        self._frame, self._lines, self._present = frame, lines, frame.columns
+        self._names = (
+            ("value", "value", None) if lines else edge_columns(self._present, "the edges")
+        )
+        select(frame, self._columns(None), "the edges")
+        self._rows: pa.Table | None = None
+
+    def _columns(self, value: str | None) -> list[str]:
+        attributes = [] if self._lines else attribute_columns(self._present, value, "the edges")
+        return [*dict.fromkeys(n for n in (*self._names, *attributes) if n is not None)]
+
+    def parts(self, tasks: int) -> list[RemoteEdges]:
+        """See `DivisibleEdges`."""
+        return [self]
+
+    def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
+        """See `DivisibleEdges`."""
+        columns = self._columns(value)
+        if self._rows is None or not {*columns} <= {*self._rows.column_names}:
+            with spark_failure():
+                self._rows = select(self._frame, columns, "the edges").toArrow()
+        stay = isinstance(codes, DistinctIds)
+        try:
+            for batch in self._rows.to_batches(_ROWS):
+                if self._lines:
+                    yield lines_chunk(batch.column(0), value, codes)
+                else:
+                    yield batch_chunk(batch, self._names, value, "the edges", codes)
+        except NotIntegers:
+            stay = True
+            raise
+        finally:
+            if not stay:
+                self._rows = None
 
 
 def _distinct_in_lines(read: Any, records: Iterable[bytes]) -> Iterator[Any]:

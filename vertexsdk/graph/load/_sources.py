@@ -40,7 +40,7 @@ from vertexsdk.graph.load.arrow import (
     read_batches,
 )
 from vertexsdk.graph.string_ids import merged
-from vertexsdk.transport.transport import Transport
+from vertexsdk.transport.transport import Transport, is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,6 +60,8 @@ def edges_at(spark: SparkSession | None, paths: Sequence[str], format: str | Non
         raise InputError("the list of edge files is empty: name a file, a directory or a glob")
     if not _on_this_machine(spark, paths):
         return _otherwise(spark, paths, None, format)
+    if is_remote(spark):  # its server cannot read the files of this machine
+        spark = None
     # Workers, and a JVM that was started elsewhere, have other working directories.
     paths = [p if p.startswith("file:") else os.path.abspath(p) for p in paths]
     names = files.expand([p for p in map(files.local_path, paths) if p is not None])
@@ -93,7 +95,7 @@ def _otherwise(
 def _on_this_machine(spark: SparkSession | None, paths: Sequence[str]) -> bool:
     if any(files.local_path(p) is None for p in paths):
         return False
-    if spark is None or all(p.startswith("file:") for p in paths):
+    if spark is None or is_remote(spark) or all(p.startswith("file:") for p in paths):
         return True
     configuration = spark.sparkContext._jsc.hadoopConfiguration()
     return str(configuration.get("fs.defaultFS", "file:///")).startswith("file:")

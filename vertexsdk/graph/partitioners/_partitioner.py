@@ -114,10 +114,10 @@ def _shipped(function: Callable[[Structure, int], Any]) -> bytes:
 def _table(given: Any) -> tuple[pa.Array, pa.Array]:
     columns: tuple[Any, Any]
     if is_dataframe(given):
-        from vertexsdk.graph.load._dataframes import ArrowBatches
+        from vertexsdk.graph.load._dataframes import fetched
 
         _check_columns(given.columns)
-        ids, places = ArrowBatches.of(given, ["id", "partition"], _PLACE).collect()
+        ids, places = fetched(given, ["id", "partition"], _PLACE)
         columns = ids, places
     elif isinstance(given, Mapping):
         columns = list(given), list(given.values())

@@ -22,6 +22,7 @@ from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import check_columns, read_rows
 from vertexsdk.loops.streams.intake import Stream, StreamIntake, StreamProgress
 from vertexsdk.transport.jvm import spark_failure
+from vertexsdk.transport.transport import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,6 +59,11 @@ class DataFrameStream(Stream):
             raise InputError(
                 "the DataFrame is not a streaming one: create it with spark.readStream, or pass it "
                 "to ingest()"
+            )
+        if is_remote(frame.sparkSession):
+            raise InputError(
+                "the batches of a remote session's stream stay on its server: pass change files "
+                "to start(), or batches to ingest()"
             )
         if deltas is None:
             check_columns(frame.columns, time_column)
