@@ -49,6 +49,7 @@ class LoopEngine:
         reads_loop: the program reads the name of the loop it runs in, so a branch may do what the
             main loop does not.
         phases: seconds by phase, of all jobs so far.
+        size: number of vertices and of edges, after the last job.
 
     Args:
         graph: which is loaded; only to know where it is.
@@ -96,6 +97,7 @@ class LoopEngine:
         self.loaded: dict[str, Any] = {}  # statistics of the graph as it was loaded
         self._closed = False
         self.phases = phases or PhaseTimer()
+        self.size = 0, 0
         # Of a run:
         self._position: RunPosition | None = None  # where tasks do not stay
         self._sent = 0  # bytes between partitions, in the last hop
@@ -287,7 +289,7 @@ class LoopEngine:
             self.graph, self.plan, self.layout, self.names,
             from_init=self.from_init, choice=self.choice, origin=self,
         )  # fmt: skip
-        other.loaded = self.loaded
+        other.loaded, other.size = self.loaded, self.size
         other._told, other._untold = self._told, self._untold
         self._job(LoopCommand(self._version, fork=other._key))
         other._version = 1
@@ -345,7 +347,7 @@ class LoopEngine:
         reports = [pickle.loads(report) for report in self._exchange.hop(command, via=via)]
         report = LoopReport.total(reports)
         self._version, self._position = report.version, report.position
-        self._sent = report.work.bytes
+        self._sent, self.size = report.work.bytes, (report.vertices, report.edges)
         if self.names is not None and report.names:
             self.names.of(pa.array(report.names, pa.large_string()))
         if self._exchange.times is not None:
