@@ -4,4 +4,13 @@ The history of a loop is a list of versions in a store; a version is committed w
 Changes are durable before they are acknowledged.
 """
 
-__all__ = ["branch_loop", "main_loop", "output", "result", "run", "streams", "upgrade"]
+__all__ = [
+    "branch_loop",
+    "main_loop",
+    "metrics",
+    "output",
+    "result",
+    "run",
+    "streams",
+    "upgrade",
+]
