@@ -36,8 +36,9 @@ def main(tmp_path: Path) -> Iterator[MainLoop]:
 
 
 @pytest.fixture
-def endless(tmp_path: Path) -> Iterator[MainLoop]:
-    graph = Graph.from_arrays([1, 2], [2, 1], partitions=1)
+def endless(spark: SparkSession, tmp_path: Path) -> Iterator[MainLoop]:
+    """A loop on a processor whose queries never end by themselves."""
+    graph = Graph.from_arrays([1, 2], [2, 1], spark=spark, partitions=1)
     url = f"lmdb://{tmp_path}/endless"
     with MainLoop(Endless, graph, backend=url, loop="endless", compiled=False) as loop:
         yield loop
