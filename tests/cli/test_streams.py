@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.cli.conftest import Call
 from vertexsdk import Graph, MainLoop
@@ -263,3 +267,49 @@ def test_loops_that_cannot_be_gone_on_with(vertexsdk: Call, base: str) -> None:
         done = vertexsdk(*arguments, *graph)
         assert (done.status, len(done.lines)) == (2, 1), done.err
         assert said in done.err
+
+
+def test_metrics_of_a_stream(vertexsdk: Call, base: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    seen: list[str] = []
+
+    def watch() -> None:
+        end = time.monotonic() + 100
+        while time.monotonic() < end and "changes_total" not in "".join(seen[-1:]):
+            with contextlib.suppress(OSError):
+                url = f"http://127.0.0.1:{port}/metrics"
+                with urllib.request.urlopen(url, timeout=10) as reply:
+                    text = reply.read().decode()
+                if 'vertexsdk_changes_total{loop="wcc"} 7.0' in text:
+                    seen.append(text)
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    done = vertexsdk(
+        "stream", "wcc", "--edges", base, "--changes", "changes.txt", "--engine", "local",
+        "--follow", "--idle", 2, "--metrics-port", port,
+    )  # fmt: skip
+    thread.join()
+    assert done.status == 0, done.err
+    assert done.lines[0] == f"metrics: http://127.0.0.1:{port}/metrics"
+    families = {f.name: f for f in text_string_to_metric_families(seen[-1])}
+    assert families["vertexsdk_behind_changes"].samples[0].labels == {"loop": "wcc"}
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10)
+
+
+def test_a_metrics_port_in_use(vertexsdk: Call, base: str, state: str) -> None:
+    """It is said in a line, before anything is loaded or stored."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = vertexsdk(
+            "stream", "wcc", "--edges", base, "--changes", "changes.txt", "--metrics-port", port
+        )
+    assert done.status == 2
+    assert done.lines == [
+        f"vertexsdk: metrics cannot be served on 127.0.0.1:{port}: Address already in use; give "
+        "another port, or 0 for any free one"
+    ]
+    assert not Path("state").exists()

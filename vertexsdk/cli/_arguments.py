@@ -168,6 +168,10 @@ def _stream_arguments(command: argparse.ArgumentParser) -> None:
     add("--budget-iterations", type=_at_least(1), metavar="N", help="iterations after each batch")
     add("--budget-ms", type=_at_least(1), metavar="N",
         help="at most N milliseconds of iterations (default: no iterations)")  # fmt: skip
+    add("--metrics-port", type=_at_least(0), metavar="PORT",
+        help="serve OpenMetrics at http://HOST:PORT/metrics (0: any free port)")  # fmt: skip
+    add("--metrics-host", metavar="HOST", default="127.0.0.1",
+        help="the address to serve them on (default: 127.0.0.1)")  # fmt: skip
     _how(command)
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from vertexsdk.graph.graph import Graph
     from vertexsdk.loops.main_loop import MainLoop
+    from vertexsdk.loops.metrics import MetricsServer
     from vertexsdk.loops.result import Result
     from vertexsdk.program.program import Program
 
@@ -217,10 +218,13 @@ def _stream(args: argparse.Namespace) -> int:
     if args.idle is not None and not args.follow:
         raise InputError("--idle needs --follow, which it ends: add --follow")
     with (
+        _metrics(args) as metrics,
         _spark(args, program.name) as spark,
         _main_loop(args, spark, program, params) as main,
     ):
         main.serve_queries(args.listen)
+        if metrics is not None:
+            metrics.add(main.progress)
         for result in stream.answers(main):
             with contextlib.closing(result):
                 if args.output:
@@ -230,6 +234,19 @@ def _stream(args: argparse.Namespace) -> int:
         _write_statistics(args.stats, stream.statistics)
     print(stream.last_line(), file=sys.stderr)
     return 0
+
+
+@contextlib.contextmanager
+def _metrics(args: argparse.Namespace) -> Iterator[MetricsServer | None]:
+    """Serve metrics, if asked to; before Spark starts, so that a port in use is said at once."""
+    if args.metrics_port is None:
+        yield None
+        return
+    from vertexsdk.loops.metrics import MetricsServer
+
+    with contextlib.closing(MetricsServer(args.metrics_port, args.metrics_host)) as server:
+        print(f"metrics: {server.address}", file=sys.stderr)
+        yield server
 
 
 def _main_loop(

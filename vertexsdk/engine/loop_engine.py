@@ -8,7 +8,7 @@ import itertools
 import pickle
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -49,6 +49,7 @@ class LoopEngine:
         reads_loop: the program reads the name of the loop it runs in, so a branch may do what the
             main loop does not.
         phases: seconds by phase, of all jobs so far.
+        size: number of vertices and of edges, after the last job.
 
     Args:
         graph: which is loaded; only to know where it is.
@@ -96,10 +97,18 @@ class LoopEngine:
         self.loaded: dict[str, Any] = {}  # statistics of the graph as it was loaded
         self._closed = False
         self.phases = phases or PhaseTimer()
+        self.size = 0, 0
         # Of a run:
         self._position: RunPosition | None = None  # where tasks do not stay
         self._sent = 0  # bytes between partitions, in the last hop
         self._attempts: list[str | None] = [None] * graph.partitions  # that were committed last
+        self._title = plan.program.name
+        if plan.loop != self._title:
+            self._title += f" as {plan.loop}"
+        self._described = contextlib.ExitStack()
+        self._describe: Callable[[str], None] | None = None  # where hops are Spark jobs
+        if run is not None and not plan.resident:
+            self._describe = self._described.enter_context(graph.workers.described(self._title))
 
     def _new_exchange(self) -> Exchange:
         task = LoopTask(self.plan, self.layout, self._key, self.choice, run=self._run)
@@ -280,7 +289,7 @@ class LoopEngine:
             self.graph, self.plan, self.layout, self.names,
             from_init=self.from_init, choice=self.choice, origin=self,
         )  # fmt: skip
-        other.loaded = self.loaded
+        other.loaded, other.size = self.loaded, self.size
         other._told, other._untold = self._told, self._untold
         self._job(LoopCommand(self._version, fork=other._key))
         other._version = 1
@@ -318,7 +327,9 @@ class LoopEngine:
         if self._closed:
             return
         self._closed = True
-        with contextlib.suppress(VertexError):  # the workers may be gone
+        with self._described, contextlib.suppress(VertexError):  # the workers may be gone
+            if self._describe is not None:
+                self._describe(f"{self._title}, end")
             self._exchange.hop(LoopCommand(self._version, end=True))
         self._exchange.close()
         self._root._open -= 1
@@ -329,10 +340,14 @@ class LoopEngine:
         via = self._via
         if via == "auto":  # about as many bytes as in the hop before
             via = "shuffle" if self._sent > SHUFFLE else "driver"
+        if self._describe is not None:
+            at = self._position
+            step = 0 if at is None else at.iteration + bool(at.ends)
+            self._describe(f"{self._title}, superstep {step}")
         reports = [pickle.loads(report) for report in self._exchange.hop(command, via=via)]
         report = LoopReport.total(reports)
         self._version, self._position = report.version, report.position
-        self._sent = report.work.bytes
+        self._sent, self.size = report.work.bytes, (report.vertices, report.edges)
         if self.names is not None and report.names:
             self.names.of(pa.array(report.names, pa.large_string()))
         if self._exchange.times is not None:

@@ -377,7 +377,8 @@ class Graph:
         with self._lock:
             workers = self.workers
             if variant not in self._infos:
-                self._infos[variant] = self._load(variant, workers)
+                with workers.described(f"load a graph into {self.partitions} partitions"):
+                    self._infos[variant] = self._load(variant, workers)
             return self._infos[variant]
 
     @property

@@ -7,6 +7,7 @@ Changes are durable before they are acknowledged.
 __all__ = [
     "branch_loop",
     "main_loop",
+    "metrics",
     "output",
     "query_service",
     "result",

@@ -36,6 +36,7 @@ from vertexsdk.graph.changes.cast import cast_changes
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import edges_only
 from vertexsdk.loops._change_log import ChangeLog
+from vertexsdk.loops._counters import LoopCounters
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
@@ -108,6 +109,11 @@ class _LazyFork:
     create: Callable[[], LoopEngine]
     outcome: CommandResult
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """See `LoopEngine`."""
+        return self.outcome.num_vertices, self.outcome.num_edges
+
 
 @dataclass(frozen=True)
 class _Unwritten:
@@ -136,6 +142,7 @@ class LoopHistory:
         lock: held while the engine works, and while a version is committed.
         integers, value: see `LoopEngine`.
         spent: seconds by phase, without those of the engine.
+        counters: what this loop does and has done in this process.
     """
 
     def __init__(
@@ -155,6 +162,7 @@ class LoopHistory:
         self.statistics = {k: v for k, v in current[0].statistics.items() if k != "main"}
         self.aggregates = current[0].aggregates
         self.spent = PhaseTimer()
+        self.counters = LoopCounters()
         self._iteration = 0  # of the engine
         self._stale = False
         self._branch = False
@@ -221,6 +229,18 @@ class LoopHistory:
             config.program.schema(), store=store, lease=False, parent=parent,
         )  # fmt: skip
 
+    def progress(self) -> dict[str, Any]:
+        """Return what `MainLoop.progress` does, without its branches; does not wait."""
+        manifest, ledger = self.current
+        vertices, edges = self._engine.size
+        return {
+            "loop": self.loop, "version": manifest.iteration, "changes": ledger.received,
+            "changes_per_second": self.counters.rate.per_second(), "behind": ledger.behind,
+            "vertices": int(vertices), "edges": int(edges), **self.counters.numbers(),
+            "commits": self._commits, "commit_seconds": self.spent.seconds["commit"],
+            **({} if self._closed_by is None else {"state": "closed"}),
+        }  # fmt: skip
+
     def execute(
         self,
         changes: Changes | None = None,
@@ -255,6 +275,7 @@ class LoopHistory:
                 ref, log = log.write(
                     self.store, self.loop, self.manifest.iteration + 1, batch, unwritten.append
                 )
+            budget = None if budget is None else self.counters.counting(budget)
             try:
                 out = self._outcome(batch, log_write, strict, budget)
             except BaseException:
@@ -270,6 +291,8 @@ class LoopHistory:
             ledger = self.ledger.after(out, len(batch or ()), iterated=budget is not None)
             more = {name: getattr(ledger, name) + n for name, n in counters.items()}
             ledger = replace(ledger, **more)
+            if budget is None:
+                self.counters.add_sent(out.work.bytes)
             if out.segments or budget is not None:
                 self._update_statistics(out)
             if ref is not None or out.segments or offsets or ledger != self.ledger:
@@ -346,7 +369,8 @@ class LoopHistory:
         work = out.work
         counts = {
             "iterations": work.iterations, "updates": work.updates,
-            "messages": work.messages, "seconds": work.seconds, "reason": work.reason,
+            "messages": work.messages, "bytes": work.bytes, "seconds": work.seconds,
+            "reason": work.reason,
             "num_vertices": out.num_vertices, "num_edges": out.num_edges,
         }  # fmt: skip
         start = {"start": out.start, "start_reason": out.start_reason, "touched": work.touched}
@@ -405,6 +429,7 @@ class LoopHistory:
                 manifest, refs, unwritten, (self.current, self.log), self.write_behind(write)
             )
         self._iteration = self._iteration if iteration is None else iteration
+        self.counters.rate.add(ledger.received - self.ledger.received)
         self.current, self.log = (manifest, ledger), log
         self.spent.add("commit", time.perf_counter() - began)
 
@@ -446,7 +471,9 @@ class LoopHistory:
             newest = self.store.version(self.loop)
             if newest.name != self.manifest.name:  # the commit succeeded, what followed failed
                 self.current, self.log = (newest, Ledger.read(newest)), self._log_of(newest)
-            self._engine = self.config.restore(self.store, self.manifest)
+            with self.counters.doing("restore"):
+                self._engine = self.config.restore(self.store, self.manifest)
+            self.counters.restarts += 1
             self._iteration, self._stale = 0, False
             self._enter()
 
@@ -472,7 +499,7 @@ class LoopHistory:
 
     def checkpoint(self) -> None:
         """Commit a version with the whole graph, which replaces the changes in the log."""
-        with self.lock:
+        with self.lock, self.counters.doing("checkpoint"):
             self.recover()
             segments = self._on_engine(lambda engine: engine.checkpoint())
             self._commit(segments, ChangeLog(), self.ledger)
@@ -556,7 +583,7 @@ class LoopHistory:
         Raises:
             InputError: changes arrived since; nothing was merged.
         """
-        with self.lock, branch.lock:
+        with self.lock, branch.lock, self.counters.doing("merge"):
             self.recover()
             branch.recover()
             branch.settle()

@@ -56,6 +56,12 @@ class OpenBranches:
                 )
             self._open.add(branch)
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        with self._lock:
+            return len(self._open)
+
     def remove(self, branch: BranchLoop) -> None:
         """Count a branch no more."""
         with self._lock:

@@ -37,6 +37,7 @@ from vertexsdk.state.address import Address, address_or_default
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from vertexsdk.loops.metrics import MetricsServer
     from vertexsdk.loops.query_service import QueryService
     from vertexsdk.loops.streams.intake import Stream
 
@@ -208,7 +209,7 @@ class MainLoop(ReadableLoop):
         self._newest: Result | None = None
         self._reading = threading.Lock()
         self._streams: list[Stream] = []
-        self._service: QueryService | None = None
+        self._servers: list[MetricsServer | QueryService] = []
 
     @property
     def integers(self) -> bool:
@@ -293,7 +294,7 @@ class MainLoop(ReadableLoop):
         history = self._history
         if not len(batch) and source is None and not bad:
             return dict.fromkeys(COUNTS, 0)
-        with history.lock:
+        with history.lock, history.counters.doing("ingest"):
             history.recover()
             if source is not None and _repeats(history.manifest.offsets, source, offset):
                 history.execute(repeated=len(batch))
@@ -389,6 +390,10 @@ class MainLoop(ReadableLoop):
             RunError: the iterations failed, or met a limit; the changes stay ingested.
             StateError: with `persist`, the answer cannot be stored.
         """
+        with self._history.counters.query():
+            return self._query(timeout, max_iterations, persist)
+
+    def _query(self, timeout: float | None, max_iterations: int | None, persist: bool) -> Result:
         history = self._history
         if self._sees_loop and not self.shared and self.from_init is None:
             history.execute(budget=Budget(max_iterations, timeout))  # what it does here alone
@@ -438,6 +443,7 @@ class MainLoop(ReadableLoop):
             name = f"{self.loop}-{self._history.ledger.queries}"
             self._history.write_behind(partial(self._answers.make_room_for, name)).result()
             branch = BranchLoop(self._history, None, name, merge=merge)
+            branch._history.counters = self._history.counters  # its work is of this query
         try:
             branch.start(timeout=timeout, max_iterations=max_iterations).result().close()
             return self._result(name, branch._history, persist=persist)
@@ -494,7 +500,8 @@ class MainLoop(ReadableLoop):
             StateInputError: there is a loop of that name, or no such version.
             InputError: `max_branches` branches are open.
         """
-        return BranchLoop(self._history, self._branches, name, at, merge)
+        with self._history.counters.doing("fork"):
+            return BranchLoop(self._history, self._branches, name, at, merge)
 
     def serve_queries(self, host: str = "127.0.0.1") -> None:
         """Answer the queries of other processes, until the loop is closed.
@@ -524,9 +531,9 @@ class MainLoop(ReadableLoop):
         """
         from vertexsdk.loops.query_service import QueryService
 
-        if self._service is not None:
+        if any(isinstance(server, QueryService) for server in self._servers):
             raise InputError(f"loop {self.loop!r} answers the queries of other processes already")
-        self._service = QueryService(self._history, self.fork, host)
+        self._servers.append(QueryService(self._history, self.fork, host))
 
     def lookup(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
         """Return the current state of some vertices, and how far it may be from exact.
@@ -573,10 +580,65 @@ class MainLoop(ReadableLoop):
         del statistics["main"]
         return self._history.result(self.loop, statistics, current)
 
+    def progress(self) -> dict[str, Any]:
+        """Return what the loop does and how far it is, from any thread, also while it is busy.
+
+        Returns:
+            Numbers and strings, for `json.dumps`:
+
+            - `loop`: its name. `state`: `idle`, `closed`, or what it does now: `ingest`, `query`,
+              `checkpoint`, `fork`, `merge`, `restore`, several joined by `+`.
+            - `version`: the newest one. `vertices` and `edges`: of the graph now.
+            - `changes`: acknowledged, over the life of the loop. `changes_per_second`: over the
+              last ten seconds. `behind`: changes that the state does not reflect yet.
+            - `branches`: how many are open.
+            - Since the loop was opened in this process: `queries` answered, their `query_seconds`
+              and the `last_query_seconds` (None before the first); `commits` of versions, and the
+              `commit_seconds` that callers waited for them; `supersteps` and the
+              `superstep_seconds` of the commands with iterations; `updates`, `messages`, `bytes`
+              sent between partitions; `restarts`, how often the engine was restored from the store.
+
+        Example:
+            >>> from vertexsdk.algorithms import ConnectedComponents
+            >>> graph = Graph.from_arrays([1, 2], [2, 3])
+            >>> with MainLoop(ConnectedComponents, graph, backend="memory://docs") as main:
+            ...     counts = main.ingest([("+", 3, 4)])
+            ...     progress = main.progress()
+            >>> progress["state"], progress["changes"], progress["behind"], progress["edges"]
+            ('idle', 1, 1, 3)
+        """
+        return {**self._history.progress(), "branches": self._branches.count}
+
+    def serve_metrics(self, port: int = 0, host: str = "127.0.0.1") -> str:
+        """Serve `progress` as OpenMetrics over HTTP, for Prometheus, until the loop is closed.
+
+        It needs the extra `vertexsdk[metrics]`. Each metric has the label `loop`.
+
+        Args:
+            port: where to listen; 0 takes any free port.
+            host: the address to listen on; "0.0.0.0" lets other machines read.
+
+        Returns:
+            The URL of the metrics, as "http://127.0.0.1:9400/metrics".
+
+        Raises:
+            InputError: `prometheus_client` is not installed, or the port cannot be used.
+
+        Example:
+            >>> main.serve_metrics(9400)  # doctest: +SKIP
+            'http://127.0.0.1:9400/metrics'
+        """
+        from vertexsdk.loops.metrics import MetricsServer
+
+        server = MetricsServer(port, host)
+        server.add(self.progress)
+        self._servers.append(server)
+        return server.address
+
     def close(self) -> None:
         """Stop the streams, and free the graph's memory; the loop stays in the store."""
-        if self._service is not None:
-            self._service.close()
+        for server in self._servers:
+            server.close()
         for stream in self._streams:
             stream.stop()
         with self._reading:

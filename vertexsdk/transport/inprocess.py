@@ -86,6 +86,10 @@ class InProcessWorkers:
         """See `Workers`."""
         return contextlib.nullcontext()
 
+    def described(self, text: str) -> AbstractContextManager[Callable[[str], None]]:
+        """See `Workers`; there are no jobs."""
+        return contextlib.nullcontext(_ignore)
+
     def records(self) -> LocalDataset:
         """See `Workers`."""
         return LocalDataset.of([[] for _ in range(self.partitions)])
@@ -143,6 +147,10 @@ class InProcessExchange:
     def close(self) -> None:
         """See `Exchange`."""
         self._inbox = [[] for _ in range(self.partitions)]
+
+
+def _ignore(text: str) -> None:
+    pass
 
 
 @contextlib.contextmanager

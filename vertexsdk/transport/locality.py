@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError, RunError
+from vertexsdk.transport._descriptions import described
 from vertexsdk.transport._host_watch import wait_for_hosts, watched
 from vertexsdk.transport.jvm import JavaObject, Jvm, Shuffle, spark_failure
 from vertexsdk.transport.wire import Frames, KeyedFrames, Reports, Skip
@@ -59,7 +60,7 @@ class Anchor:
         self.jvm = Jvm(self.sc)
         self.one_process = (self.sc.master or "").split("[")[0] == "local"
         self._places: list[str] = []
-        with spark_failure():
+        with spark_failure(), described(self.sc, f"place {partitions} partitions"):
             # As many records as a hop has: `zip` needs equal numbers.
             self.rdd = self.jvm.distribute([b""] * partitions**2, partitions)
             # On disk rather than evicted: a partition without its record has no executor.
@@ -97,6 +98,10 @@ class Anchor:
     def watched(self) -> AbstractContextManager[None]:
         """Run jobs on the anchor; they fail with a `RunError` if one of its hosts is lost."""
         return watched(self.jvm, self._hosts)
+
+    def described(self, text: str) -> AbstractContextManager[Callable[[str], None]]:
+        """See `Workers`."""
+        return described(self.sc, text)
 
     def records(self) -> RDD[bytes]:
         """Return the anchor as an RDD of `partitions` empty records in each partition."""

@@ -150,7 +150,9 @@ class Launch:
         try:
             with spark_failure():
                 sc.addJobTag(self._tag)
-                Anchor.records(self._anchor).mapPartitionsWithIndex(task).collect()
+                name = f"{self.partitions} processor{'s' * (self.partitions > 1)} of a graph"
+                with self._anchor.described(name):
+                    Anchor.records(self._anchor).mapPartitionsWithIndex(task).collect()
         except RunError as error:
             self._failure = error
         except Exception:  # of PySpark's own cleaning up: Spark was stopped

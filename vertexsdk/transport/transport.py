@@ -106,6 +106,12 @@ class Workers(Protocol):
     def watched(self) -> AbstractContextManager[None]:
         """Collect datasets within; the loss of a worker, or a failed task, is a `RunError`."""
 
+    def described(self, text: str) -> AbstractContextManager[Callable[[str], None]]:
+        """Have Spark's web interface show a text with the jobs that this thread starts within.
+
+        Yields a function that gives the jobs after it another text.
+        """
+
     def records(self) -> Any:
         """Return a dataset with a part for each partition, on the partition's worker."""
 

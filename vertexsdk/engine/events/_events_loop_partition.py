@@ -61,6 +61,7 @@ class EventsLoopPartition:
         self.plan, self.undirected = plan, undirected
         self.alone = len(plan.topologies) == 1
         self.refused = False  # the changes of the last batch
+        self.sent = 0
         self.part: EventPartition
         self._names: dict[int, str] | None = None  # by code; None where ids are integers
         self._codes: dict[str, int] = {}

@@ -38,7 +38,7 @@ class ArenaPartition:
         columns: Mapping[str, tuple[DTypeLike, Any]],
     ) -> None:
         self.plan, self.layout, self.partition, self._columns = plan, layout, partition, columns
-        self.refused, self.restarted = False, ""
+        self.refused, self.restarted, self.sent = False, "", 0
         self._place(Arena())
 
     def _place(self, arena: Arena) -> None:

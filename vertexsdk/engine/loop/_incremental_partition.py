@@ -198,6 +198,7 @@ class IncrementalPartition(ArenaPartition):
         meta = self.arena.meta
         end.vertices, end.unsure = self.graph.vertices, meta["unsure"]
         end.falling = meta["falling"] or meta["worse"]
+        self.sent += sum(len(block) for _, block in blocks or ())
         received, ends = yield from end_superstep(blocks or [], end)
         total = PartitionEnd.total(ends, self.plan.program.aggregators)
         meta |= {"all": total.vertices, "falling": total.falling, "unsure": total.unsure}

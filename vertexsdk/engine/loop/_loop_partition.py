@@ -22,11 +22,13 @@ class LoopPartition(Protocol):
         plan: of the loop.
         refused: the last batch was refused, as a change met no edge.
         restarted: why iterations began with `init` again in this command, or "".
+        sent: bytes to other partitions in this command, without those that `iterate` reports.
     """
 
     plan: Plan
     refused: bool
     restarted: str
+    sent: int
 
     @property
     def begun(self) -> bool:

@@ -114,7 +114,7 @@ class LoopTask:
         else:
             live = self._partition(partition, command)
         report.seconds["load"] = time.perf_counter() - clock
-        live.restarted, report.warm = "", live.begun
+        live.restarted, live.sent, report.warm = "", 0, live.begun
         if command.changes is not None:
             clock = time.perf_counter()
             columns = self._columns(command.changes)
@@ -138,6 +138,7 @@ class LoopTask:
             with store_of_run(self.plan.run, self.plan.store) as store:
                 report.segments += live.checkpoint(store)
         report.restarted, report.names = live.restarted, live.new_names()
+        report.work.bytes += live.sent
         report.aggregates = live.aggregates
         report.clock, report.pending = live.clock, live.pending
         report.vertices, report.edges = live.vertices, live.edges

@@ -131,6 +131,7 @@ class RecomputedPartition(ArenaPartition):
             for p in range(len(plan.topologies))
             if p != partition
         ]
+        self.sent += sum(len(block) for _, block in blocks)
         end = SuperstepEnd(vertices=graph.vertices)
         received, ends = yield from end_superstep(blocks, end)
         inbound = [ids[:0]] * len(plan.topologies)

@@ -10,17 +10,16 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from vertexsdk.errors import InputError, RunError, VertexError, first_line
 from vertexsdk.graph.changes.batch import ChangeBatch
+from vertexsdk.loops._counters import Rate
 
 _log = logging.getLogger("vertexsdk")
 _SHOWN = 3  # of bad lines and of late changes; all are counted
-_WINDOW = 10.0  # seconds over which the rate is computed
 
 
 class ChangeSink(Protocol):
@@ -99,7 +98,7 @@ class StreamIntake:
         self.main = main
         self.committed = self.batches = self.bad = self.late = 0
         self._began = time.monotonic()
-        self._recent: deque[tuple[float, int]] = deque([(self._began, 0)])
+        self._rate = Rate()
 
     def take(self, batch: ChangeBatch) -> Mapping[str, int]:
         """Have the loop ingest a batch, all of it or nothing.
@@ -116,10 +115,7 @@ class StreamIntake:
         )
         self.committed += len(batch)
         self.batches += 1
-        now = time.monotonic()
-        self._recent.append((now, self.committed))
-        while now - self._recent[0][0] > _WINDOW and len(self._recent) > 2:
-            self._recent.popleft()
+        self._rate.add(len(batch))
         return counts
 
     def _check(self, batch: ChangeBatch) -> None:
@@ -148,19 +144,16 @@ class StreamIntake:
             behind_bytes: bytes of the source which are not read yet.
             running: whether more changes may come.
         """
-        first, last = self._recent[0], self._recent[-1]
-        now = time.monotonic()
-        seconds = (now if running else last[0]) - first[0]
         return StreamProgress(
             received=received,
             taken_in=self.committed,
             behind=received - self.committed,
             behind_bytes=behind_bytes,
-            changes_per_second=(last[1] - first[1]) / max(seconds, 1e-9),
+            changes_per_second=self._rate.per_second(ended=not running),
             bad_lines=self.bad,
             late=self.late,
             batches=self.batches,
-            seconds=now - self._began,
+            seconds=time.monotonic() - self._began,
             running=running,
         )
 
