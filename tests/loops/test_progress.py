@@ -126,17 +126,17 @@ def test_a_busy_loop_is_seen_from_another_thread(endless: MainLoop) -> None:
 def test_ingestion_beside_a_query_shows_both(endless: MainLoop) -> None:
     endless.shared = True  # so that a query runs in a branch, and the loop is free
     reading, go = threading.Event(), threading.Event()
-    write_log = endless._history._write_log
+    outcome = endless._history._outcome
 
-    def slow(batch: Any) -> Any:
+    def slow(*command: Any) -> Any:
         reading.set()
         assert go.wait(60)
-        return write_log(batch)
+        return outcome(*command)
 
     asking = threading.Thread(target=ask, args=(endless,), kwargs={"timeout": 4.0})
     asking.start()
     soon(lambda: endless.progress()["supersteps"] > 0)  # those of the branch, as they are done
-    endless._history._write_log = slow  # type: ignore[method-assign]
+    endless._history._outcome = slow  # type: ignore[method-assign]
     ingesting = threading.Thread(target=endless.ingest, args=([("+", 2, 3)],))
     ingesting.start()
     assert reading.wait(60)
