@@ -55,6 +55,7 @@ def test_an_answer_is_for_the_instant_of_the_question(main: MainLoop, url: str) 
         main.ingest([("+", 1, k)])
         expected[k] = 1
     assert main.queries == 0  # theirs are branches
+    assert main.progress()["behind"] == 1  # which are merged
     with pytest.raises(InputError, match="leave out at"):
         read(url, "loop", 3, exact=True)
     with open_store(url) as store:

@@ -533,7 +533,10 @@ class MainLoop(ReadableLoop):
 
         if any(isinstance(server, QueryService) for server in self._servers):
             raise InputError(f"loop {self.loop!r} answers the queries of other processes already")
-        self._servers.append(QueryService(self._history, self.fork, host))
+        self._servers.append(QueryService(self._history, self._fork_query, host))
+
+    def _fork_query(self, name: str) -> BranchLoop:
+        return self.fork(name, merge=None if self._sees_loop else "auto")
 
     def lookup(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
         """Return the current state of some vertices, and how far it may be from exact.
