@@ -113,6 +113,7 @@ class Launch:
         self._replies: dict[bytes, dict[bytes, tuple[int, bytes]]] = {}  # by message and route
         self._numbers = itertools.count(1)
         self._failure: RunError | None = None
+        self._answered = time.monotonic()
         self._tag = f"vertexsdk-{uuid.uuid4().hex}"
         keys, secret = Keys.fresh()
         self._context, self._authenticator = context(keys)
@@ -206,7 +207,8 @@ class Launch:
         self._ended.wait(1.0)  # for Spark to say it
         reason = str(self._failure) if self._failure is not None else "it does not answer"
         if self._ended.is_set() and self._failure is None:
-            reason = f"it had no command for {IDLE_SECONDS:.0f} s"
+            idle = time.monotonic() - self._answered >= IDLE_SECONDS
+            reason = f"it had no command for {IDLE_SECONDS:.0f} s" if idle else "it was cut off"
         self._end(wait=0.0)
         return LostError(f"{_LOST}: {reason}") if self._routes else RunError(reason)
 
@@ -230,7 +232,9 @@ class Launch:
                 while self._dropped:
                     self._send([b"0", b"drop", self._dropped.popleft()])
                 self._send([number, kind, *parts])
-            return self._collect(number)
+            replies = self._collect(number)
+            self._answered = time.monotonic()
+            return replies
         except Exception:
             raise
         except BaseException:  # Ctrl-C, or an exit from a signal: tasks may take long still
@@ -428,7 +432,9 @@ class ResidentWorkers(Anchor):
         reason = self._why_none(self._slots() - taken)
         self._refused = reason is not None
         if self._refused:
-            _log.warning(
+            quiet = self.one_process and self.partitions == 1  # it has nothing to exchange
+            _log.log(
+                logging.INFO if quiet else logging.WARNING,
                 "no processors hold the graph (%s): a run takes a Spark job per iteration, a main "
                 "loop stays in the driver's process", reason,
             )  # fmt: skip
