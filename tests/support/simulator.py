@@ -263,7 +263,7 @@ class _Launch:
     def require_alive(self) -> None:
         """Raise `LostError` if it has ended."""
         if not self.alive:
-            raise LostError("an executor was lost with the partition it held: its launch has ended")
+            raise LostError("a processor was lost with its partition: its launch has ended")
 
     def ask(self, exchange: int, again: bool, command: bytes) -> list[bytes]:
         """Send a command to all processors; return their reports.
@@ -303,9 +303,7 @@ class _Launch:
                 victim, left = -1, self.simulator.chance.randint(0, _NOTICE)
             elif left == 0:
                 self.end()
-                raise LostError(
-                    "an executor was lost with the partition it held: it does not answer"
-                )
+                raise LostError("a processor was lost with its partition: it does not answer")
             if not self.events.step():
                 if victim < 0 and loss is not None:
                     left = 0

@@ -8,7 +8,8 @@ executor, Spark's work directory). Only this user can read it, see `private_file
 An application's directory stays while a process that owns it lives: the driver, or the executor
 on a host without a driver. An owner locks a file `lock-*`; the kernel releases the lock however the
 process ends, and processes in other containers see it too. Once no owner's lock is held, the next
-process to start removes the directory.
+process to start removes the directory; on Linux a small process that waits for its owner's end
+does so at once.
 
 The arrays under a key never change: saving the key again must save equal arrays.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
+import inspect
 import logging
 import os
 import secrets
@@ -32,6 +34,8 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
+from vertexsdk.arrays import _sweeper
+from vertexsdk.arrays._sweeper import gate, is_owned, is_same, owners, sweep
 from vertexsdk.arrays.private_files import NotPrivateError, open_directory, open_file
 from vertexsdk.arrays.raw_columns import map_file, write_file
 from vertexsdk.errors import RunError
@@ -187,18 +191,22 @@ def claim(run: str, root: Path | None = None) -> None:
         OSError: the directory cannot be created.
     """
     refused: list[NotPrivateError] = []
+    held: dict[Path, int] = {}
     roots = [root] if root else _roots()
     for base in roots:
         place = base / (_PREFIX + run)
         if str(place) in _locks:
             continue
         try:
-            _locks[str(place)] = _lock(place)
+            _locks[str(place)] = lock = _lock(place)
+            held |= {place: lock} if lock >= 0 else {}
         except NotPrivateError as error:
             refused.append(error)
             _log.warning("%s", error)
             continue
         _sweep(base)
+    if held:
+        _watch_owner(held)
     if len(refused) == len(roots):
         raise refused[0]
 
@@ -269,13 +277,13 @@ def _lock(place: Path) -> int:
         The descriptor of the lock, or -1 where this process need not hold it.
     """
     while True:
-        with _directory_handle(place, make=True) as folder, _gate(folder):
-            if not _is_same(place, folder):
+        with _directory_handle(place, make=True) as folder, gate(folder):
+            if not is_same(str(place), folder):
                 continue  # it was swept, and has been renamed
             owner, role = _owner(), "driver"
             if owner != os.getpid():
                 role = f"executor{start_time(owner)}"
-                if _is_owned(folder, "driver"):
+                if is_owned(folder, "driver"):
                     return -1
             name = f"lock-{owner}-{role}-{_namespace()}"
             lock = open_file(name, os.O_RDWR | os.O_CREAT, parent=folder)
@@ -284,71 +292,39 @@ def _lock(place: Path) -> int:
             except BlockingIOError:  # by another process for the same executor
                 os.close(lock)
                 return -1
-            return lock if owner == os.getpid() else _delegate_lock(lock, owner)
+            return lock
 
 
-def _delegate_lock(lock: int, owner: int) -> int:
-    """Start a small process that holds a lock until `owner` ends; returns as `_lock`."""
+def _watch_owner(locks: Mapping[Path, int]) -> None:
+    """Start a small process that waits until the owner of these locks ends, and then sweeps.
+
+    It holds the locks of an executor, as workers are short-lived. It has the source of its module,
+    as an executor's copy of the package may be gone by then.
+    """
+    owner = _owner()
     try:
         alive = os.pidfd_open(owner)
-    except (AttributeError, OSError):  # no Linux, or an old one: held while this worker lives
-        return lock
-    wait = f"import select; p = select.poll(); p.register({alive}, select.POLLIN); p.poll()"
-    subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", wait],
-        pass_fds=(lock, alive),
-        start_new_session=True,
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ).returncode = 0  # never waited for: it outlives this worker
-    os.close(alive)
-    os.close(lock)
-    return -1
-
-
-@contextlib.contextmanager
-def _gate(folder: int) -> Iterator[None]:
-    """Let one process at a time become an owner of a directory, or sweep it."""
-    gate = open_file(".gate", os.O_RDWR | os.O_CREAT, parent=folder)
-    try:
-        fcntl.flock(gate, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(gate)
-
-
-def _is_same(place: Path, folder: int) -> bool:
-    try:
-        return os.path.samestat(os.stat(place, follow_symlinks=False), os.fstat(folder))
-    except FileNotFoundError:
-        return False
-
-
-def _owners(folder: int) -> list[str]:
-    """The names of owners' files in a directory."""
-    return [name for name in os.listdir(folder) if name.startswith("lock-")]
-
-
-def _is_owned(folder: int, role: str = "") -> bool:
-    """Whether an owner of a directory lives; `role`: one of these."""
-    return any(_is_locked(folder, name) for name in _owners(folder) if f"-{role}" in name)
-
-
-def _is_locked(folder: int, name: str) -> bool:
-    """Whether an owner's file is locked, so that the owner lives."""
-    try:
-        lock = open_file(name, os.O_RDWR, parent=folder)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
+    except (AttributeError, OSError):  # no Linux, or an old one: held while this process lives
+        return
+    held = list(locks.values()) if owner != os.getpid() else []
+    with contextlib.ExitStack() as opened:
+        opened.callback(os.close, alive)
+        folders = [opened.enter_context(_directory_handle(place)) for place in locks]
+        given = [alive, *held, *folders]
+        numbers = [alive, len(held), *held, *folders]
+        subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", inspect.getsource(_sweeper),
+             *map(str, numbers), *map(str, locks)],
+            pass_fds=given,
+            start_new_session=True,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ).returncode = 0  # never waited for: it outlives this process  # fmt: skip
+    for place, lock in locks.items() if held else ():
         os.close(lock)
-    return False
+        _locks[str(place)] = -1
 
 
 def _namespace() -> int:
@@ -387,15 +363,8 @@ def _sweep(root: Path) -> None:
     """Remove this user's directories whose owners have all ended."""
     for place in root.glob(_PREFIX + "*"):
         with contextlib.suppress(OSError, NotPrivateError), _directory_handle(place) as folder:
-            if not _owners(folder):
-                continue
-            with _gate(folder):
-                if not _is_same(place, folder) or _is_owned(folder):
-                    continue
-                # Renamed first, so that processes waiting at the gate create the directory anew.
-                swept = place.with_name(f"{place.name}-{secrets.token_hex(4)}")
-                place.rename(swept)
-            shutil.rmtree(swept, ignore_errors=True)
+            if owners(folder):
+                sweep(str(place), folder)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,9 @@ import json
 import logging
 import os
 import shlex
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     vertexsdk 0.1.0
     0
     """
-    with _messages():
+    with _messages(), _ended_by_signals():
         try:
             args = parser(_run, _stream, _query).parse_args(arguments)
             if args.verbose:
@@ -58,8 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        except KeyboardInterrupt:
-            return _fail("interrupted; versions committed before stay readable")
+        except KeyboardInterrupt as signalled:
+            return _fail(f"{signalled or 'interrupted'}; versions committed before stay readable")
         except MemoryError:
             return _fail("out of memory; use more memory, or more --partitions on more hosts")
         except VertexError as error:
@@ -76,6 +78,31 @@ def _fail(text: str, status: int = 1) -> int:
         traceback.print_exc()
     print(f"vertexsdk: {scrubbed(text).rstrip(': ')}", file=sys.stderr)
     return status
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM end the command with one line; a second SIGTERM ends it at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    silent = logging.NullHandler()
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def end(number: int, _: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        logging.getLogger().addHandler(silent)  # py4j logs the call that is cut short
+        raise KeyboardInterrupt("ended by SIGTERM" if number == signal.SIGTERM else "interrupted")
+
+    for number, handler in usual.items():
+        if handler in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, end)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(silent)
+        for number, handler in usual.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -130,7 +157,10 @@ def _spark(args: argparse.Namespace, name: str) -> Iterator[SparkSession | None]
         return
     with ProgressBar(name, None) as bar:
         bar.say("starting Spark")
+        interrupted = signal.getsignal(signal.SIGINT)
         spark = session(master, **light_java(master))
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupted)  # PySpark's calls the JVM, maybe within a call
     try:
         yield spark
     finally:

@@ -19,8 +19,8 @@ from typing import Any
 import zmq
 from zmq.auth.thread import ThreadAuthenticator
 
-HEARTBEAT_MS, SILENT_MS = 2_000, 10_000  # between beats; after which a silent peer is gone
-CHUNK = 16 << 20  # bytes of a frame: heartbeats go between frames, so a longer one looks silent
+HEARTBEAT_MS, SILENT_MS = 1_000, 5_000  # between beats; after which a silent peer is gone
+CHUNK = 8 << 20  # bytes of a frame: heartbeats go between frames, so a longer one looks silent
 _DOMAIN = "vertexsdk"
 
 
@@ -81,7 +81,7 @@ def beat(sock: zmq.Socket[bytes]) -> None:
     sock.linger = 1_000
     sock.sndhwm = sock.rcvhwm = 0  # a superstep's blocks; their number says nothing of their size
     sock.heartbeat_ivl, sock.heartbeat_timeout = HEARTBEAT_MS, SILENT_MS
-    sock.handshake_ivl = 3 * SILENT_MS
+    sock.handshake_ivl = 6 * SILENT_MS
 
 
 def split(parts: Sequence[bytes]) -> list[bytes | memoryview]:

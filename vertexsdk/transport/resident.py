@@ -46,8 +46,11 @@ Returned = TypeVar("Returned")
 
 IDLE_SECONDS = 600.0  # without a command, after which processors end
 START_SECONDS = 60.0
+SLOT_SECONDS = 8.0  # for Spark to give each processor a slot
+_KILL_IDLE = "spark.python.worker.killOnIdleTimeout"
+_IDLE_TIMEOUT = "spark.python.worker.idleTimeoutSeconds"
 _POLL_MS = 100  # between looks at whether the stage has failed
-_LOST = "an executor was lost with the partition it held"
+_LOST = "a processor was lost with its partition"
 _log = logging.getLogger("vertexsdk")
 _launches: weakref.WeakSet[Launch] = weakref.WeakSet()
 _starting = threading.RLock()  # free slots are counted, and a launch starts, one at a time
@@ -110,6 +113,7 @@ class Launch:
         self._replies: dict[bytes, dict[bytes, tuple[int, bytes]]] = {}  # by message and route
         self._numbers = itertools.count(1)
         self._failure: RunError | None = None
+        self._answered = time.monotonic()
         self._tag = f"vertexsdk-{uuid.uuid4().hex}"
         keys, secret = Keys.fresh()
         self._context, self._authenticator = context(keys)
@@ -163,12 +167,18 @@ class Launch:
     def _register(self) -> None:
         """Wait until every processor has said where it is, and tell them of each other."""
         found: dict[int, tuple[bytes, Any]] = {}
-        end = time.monotonic() + START_SECONDS
+        began = time.monotonic()
         while len(found) < self.partitions:
-            if time.monotonic() > end:
+            waited = time.monotonic() - began
+            if waited > SLOT_SECONDS and self._waits():
+                raise RunError(
+                    f"not all of {self.partitions} processors got a slot in {SLOT_SECONDS:.0f} s, "
+                    "as other tasks of the session have them"
+                )
+            if waited > START_SECONDS:
                 raise RunError(
                     f"{len(found)} of {self.partitions} processors started in "
-                    f"{START_SECONDS:.0f} s; does the cluster have as many free slots?"
+                    f"{START_SECONDS:.0f} s; can executors reach the driver by its ports?"
                 )
             if not self._socket.poll(_POLL_MS):
                 self._check()
@@ -178,6 +188,15 @@ class Launch:
             found[partition] = route, address
         self._routes = [found[p][0] for p in range(self.partitions)]
         self._addresses = [found[p][1] for p in range(self.partitions)]
+
+    def _waits(self) -> bool:
+        """Whether tasks of the stage wait for a slot."""
+        sets = self._anchor.jvm.scala_sc.taskScheduler().rootPool().getSortedTaskSetQueue()
+        tags = [
+            sets.apply(k).taskSet().properties().getProperty("spark.job.tags")
+            for k in range(sets.size())  # those from which Spark can start a task
+        ]
+        return any(self._tag in str(tag) for tag in tags)
 
     def _check(self) -> None:
         """Raise what ended the stage, if it has ended, or if a processor is silent."""
@@ -190,7 +209,8 @@ class Launch:
         self._ended.wait(1.0)  # for Spark to say it
         reason = str(self._failure) if self._failure is not None else "it does not answer"
         if self._ended.is_set() and self._failure is None:
-            reason = f"it had no command for {IDLE_SECONDS:.0f} s"
+            idle = time.monotonic() - self._answered >= IDLE_SECONDS
+            reason = f"it had no command for {IDLE_SECONDS:.0f} s" if idle else "it was cut off"
         self._end(wait=0.0)
         return LostError(f"{_LOST}: {reason}") if self._routes else RunError(reason)
 
@@ -214,7 +234,9 @@ class Launch:
                 while self._dropped:
                     self._send([b"0", b"drop", self._dropped.popleft()])
                 self._send([number, kind, *parts])
-            return self._collect(number)
+            replies = self._collect(number)
+            self._answered = time.monotonic()
+            return replies
         except Exception:
             raise
         except BaseException:  # Ctrl-C, or an exit from a signal: tasks may take long still
@@ -409,11 +431,14 @@ class ResidentWorkers(Anchor):
         """Start processors, or say why every hop is a job."""
         application = self.sc.applicationId
         taken = sum(x.partitions for x in _launches if x.application == application and x.alive)
-        self._refused = taken + self.partitions + 1 > (slots := self._slots())
+        reason = self._why_none(self._slots() - taken)
+        self._refused = reason is not None
         if self._refused:
-            _log.info(
-                "%d partitions need %d free slots to stay in, and one more; there are %d: each "
-                "iteration is a Spark job", self.partitions, self.partitions, slots - taken,
+            quiet = self.one_process and self.partitions == 1  # it has nothing to exchange
+            _log.log(
+                logging.INFO if quiet else logging.WARNING,
+                "no processors hold the graph (%s): a run takes a Spark job per iteration, a main "
+                "loop stays in the driver's process", reason,
             )  # fmt: skip
             return
         try:
@@ -427,6 +452,21 @@ class ResidentWorkers(Anchor):
             launch.close()
         else:
             self._launch = launch
+
+    def _why_none(self, free: int) -> str | None:
+        """Why the cluster, with as many free slots, can keep no processors; None if it can."""
+        conf, need = self.sc.getConf(), self.partitions + 1
+        idle = conf.get(_IDLE_TIMEOUT) or "0"
+        if conf.get(_KILL_IDLE) == "true" and idle.rstrip("s") != "0":
+            return f"{_KILL_IDLE} would end them after {idle.rstrip('s')} s; set it to false"
+        if free >= need:
+            return None
+        dynamic = conf.get("spark.dynamicAllocation.enabled") == "true"
+        more = "raise spark.dynamicAllocation.minExecutors" if dynamic else "give Spark more cores"
+        return (
+            f"{self.partitions} partitions need {need} free slots, and there are {free}; {more}, "
+            "or take fewer partitions, and call graph.unpersist()"
+        )
 
     def _slots(self) -> int:
         """How many tasks run at a time on the executors that are there."""

@@ -37,6 +37,12 @@ from vertexsdk.transport.transport import is_remote
 CONNECT_SECONDS = 3.0
 EXECUTOR_SECONDS = 60.0
 _CONNECT_PORT = 15002  # of a URL without one
+# Executors with which dynamic allocation starts.
+_AT_FIRST = (
+    "spark.dynamicAllocation.minExecutors",
+    "spark.dynamicAllocation.initialExecutors",
+    "spark.executor.instances",
+)
 _MORE = 2  # slots for loaders and streams, beside the processors of graphs
 
 SETTINGS = {
@@ -204,6 +210,11 @@ def _await_executors(spark: SparkSession, master: str) -> None:
         InputError: no executor registered, so a job would wait for ever.
     """
     scala_sc = spark.sparkContext._jsc.sc()
+    conf = spark.sparkContext.getConf()
+    if conf.get("spark.dynamicAllocation.enabled") == "true" and not any(
+        int(conf.get(name) or 0) for name in _AT_FIRST
+    ):
+        return  # executors come when jobs ask for them
     expected = int(master[len("local-cluster[") :].split(",")[0]) if "[" in master else None
     start = changed = time.monotonic()
     executors = 0
