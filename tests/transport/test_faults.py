@@ -200,7 +200,7 @@ def test_nothing_is_left_of_a_driver_that_was_killed(tmp_path: Path) -> None:
 
 
 def test_spark_s_idle_timeout_leaves_no_processors(tmp_path: Path) -> None:
-    idle = {"spark.python.worker.idleTimeoutSeconds": "2"}
+    idle = {"spark.python.worker.idleTimeoutSeconds": "30"}
     started = start(tmp_path / "state", **idle, **{"spark.python.worker.killOnIdleTimeout": "true"})
     assert started.stdout is not None
     try:
@@ -208,4 +208,6 @@ def test_spark_s_idle_timeout_leaves_no_processors(tmp_path: Path) -> None:
     finally:
         started.kill()
     _, said = started.communicate(timeout=PATIENCE)
-    assert "spark.python.worker.killOnIdleTimeout would end them after 2 s; set it to false" in said
+    assert (
+        "spark.python.worker.killOnIdleTimeout would end them after 30 s; set it to false" in said
+    )

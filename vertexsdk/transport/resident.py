@@ -53,6 +53,7 @@ _POLL_MS = 100  # between looks at whether the stage has failed
 _LOST = "a processor was lost with its partition"
 _log = logging.getLogger("vertexsdk")
 _launches: weakref.WeakSet[Launch] = weakref.WeakSet()
+_told: set[tuple[str, str | None]] = set()  # by application, why it has no processors
 _starting = threading.RLock()  # free slots are counted, and a launch starts, one at a time
 _by_value = contextvars.ContextVar("_by_value", default=False)
 
@@ -435,6 +436,8 @@ class ResidentWorkers(Anchor):
         self._refused = reason is not None
         if self._refused:
             quiet = self.one_process and self.partitions == 1  # it has nothing to exchange
+            quiet |= (application, reason) in _told
+            _told.add((application, reason))
             _log.log(
                 logging.INFO if quiet else logging.WARNING,
                 "no processors hold the graph (%s): a run takes a Spark job per iteration, a main "
