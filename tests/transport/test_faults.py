@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from tests.support.clusters import Driver
 from vertexsdk import Graph, MainLoop, run
 from vertexsdk.algorithms import PageRank, ShortestPaths
 from vertexsdk.arrays import shared_memory
+from vertexsdk.transport.resident import ResidentWorkers
 
 pytestmark = pytest.mark.cluster
 
@@ -199,15 +201,16 @@ def test_nothing_is_left_of_a_driver_that_was_killed(tmp_path: Path) -> None:
         assert lengths(loop.query())[7] == 3.0
 
 
-def test_spark_s_idle_timeout_leaves_no_processors(tmp_path: Path) -> None:
-    idle = {"spark.python.worker.idleTimeoutSeconds": "30"}
-    started = start(tmp_path / "state", **idle, **{"spark.python.worker.killOnIdleTimeout": "true"})
-    assert started.stdout is not None
-    try:
-        assert started.stdout.readline() == "3.0 False\n"
-    finally:
-        started.kill()
-    _, said = started.communicate(timeout=PATIENCE)
-    assert (
-        "spark.python.worker.killOnIdleTimeout would end them after 30 s; set it to false" in said
-    )
+@pytest.mark.parametrize(("kill", "seconds"), [("true", "30"), ("true", "0"), ("false", "30")])
+def test_spark_s_idle_timeout_leaves_no_processors(kill: str, seconds: str) -> None:
+    conf = {
+        "spark.python.worker.killOnIdleTimeout": kill,
+        "spark.python.worker.idleTimeoutSeconds": seconds,
+    }
+    workers: Any = SimpleNamespace(sc=SimpleNamespace(getConf=lambda: conf), partitions=2)
+    reason = ResidentWorkers._why_none(workers, 3)
+    if (kill, seconds) == ("true", "30"):
+        assert reason is not None
+        assert "killOnIdleTimeout would end them after 30 s; set it to false" in reason
+    else:
+        assert reason is None
