@@ -8,6 +8,7 @@ compared with a loop that is opened on the edges as they are then.
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -192,6 +193,14 @@ def test_sums_to_the_last_bit(
     pair.query()
     pair.plain.close()
     pair.other.close()
+
+
+def test_a_mirror_whose_last_edge_a_replayed_log_removes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A history in which an edge of it comes again: a graph that is loaded has no such mirror."""
+    monkeypatch.setattr(sys.modules[__name__], "seed", lambda: 2645853908)
+    test_sums_to_the_last_bit(Flow, {}, 8, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])

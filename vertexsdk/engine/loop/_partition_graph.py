@@ -153,7 +153,9 @@ class PartitionGraph:
         """
         self.adjacency.compact()
         places = self.index.n - int(self.arena.meta["mirrors"])
-        return self._renumber() if places > 2 * self.vertices + SPARE else None
+        if places <= 2 * self.vertices + SPARE:
+            return None
+        return self._renumber(self._used_places())
 
     def _places(self, kind: Array, source: Array, target: Array) -> tuple[Array, Array]:
         a, b = self.index.find(source), self.index.find(target)
@@ -199,17 +201,22 @@ class PartitionGraph:
         Returns:
             Whether places were given anew.
         """
-        ascending = self.index.ascending
-        if not ascending:
-            self._renumber()
-        return not ascending
+        places = self._used_places()
+        if self.index.ascending and len(places) == self.index.n:
+            return False
+        self._renumber(places)
+        return True
 
-    def _renumber(self) -> Array:
-        """Give places to the vertices that are there, ascending by id, and to no others."""
-        a = self.arena
+    def _used_places(self) -> Array:
+        """The places of the vertices that are there, and of mirrors with edges, ascending by id."""
         order, everyone = self.index.order, np.arange(self.index.n)
         used_mirrors = (self._degrees(everyone) > 0) & ~self.mirrors.are_local(everyone)
-        places = order[(a["alive"][order] != 0) | used_mirrors[order]]
+        used: Array = order[(self.arena["alive"][order] != 0) | used_mirrors[order]]
+        return used
+
+    def _renumber(self, places: Array) -> Array:
+        """Give places to these vertices, in this order, and to no others."""
+        a = self.arena
         new = self.index.renumber(places)
         self.mirrors.renumber(places)
         self.adjacency.renumber(places, new)
