@@ -33,6 +33,7 @@ class Budget:
         cancelled: called between commands; once it returns True, the loop stops at the end of
             the current iteration.
         report: called between commands with the work done so far.
+        slice: seconds of iterations in a command.
 
     Raises:
         InputError: a limit is negative or not a number.
@@ -52,6 +53,7 @@ class Budget:
     seconds: float | None = None
     cancelled: Callable[[], bool] | None = None
     report: Callable[[WorkDone], None] | None = None
+    slice: float = 1.0
 
     def __post_init__(self) -> None:
         count, seconds = self.iterations, self.seconds

@@ -34,7 +34,6 @@ from vertexsdk.program.analysis.convergence import residual_of
 from vertexsdk.state import EncodedSegment, SegmentRef, open_store
 from vertexsdk.transport.transport import Exchange
 
-SLICE = 1.0  # seconds of iterations in a job
 BY_SEGMENT = 1 << 16  # bytes of changes above which a task reads them from the store
 SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
 _numbers = itertools.count()
@@ -50,6 +49,7 @@ class LoopEngine:
             main loop does not.
         phases: seconds by phase, of all jobs so far.
         size: number of vertices and of edges, after the last job.
+        worker_seconds: CPU seconds of workers in other processes so far, the busiest of each job.
 
     Args:
         graph: which is loaded; only to know where it is.
@@ -97,7 +97,7 @@ class LoopEngine:
         self.loaded: dict[str, Any] = {}  # statistics of the graph as it was loaded
         self._closed = False
         self.phases = phases or PhaseTimer()
-        self.size = 0, 0
+        self.size, self.worker_seconds = (0, 0), 0.0
         # Of a run:
         self._position: RunPosition | None = None  # where tasks do not stay
         self._sent = 0  # bytes between partitions, in the last hop
@@ -212,23 +212,23 @@ class LoopEngine:
     def _slice(
         self, job: LoopCommand, budget: Budget | None, work: WorkDone, began: float
     ) -> LoopCommand:
-        """The next job's share of a budget, at most `SLICE` seconds."""
+        """The next job's share of a budget, at most `Budget.slice` seconds."""
         job = replace(
             job, version=self._version, position=self._position, attempts=tuple(self._attempts)
         )
         if budget is None:
             return job
-        seconds, last = SLICE, False
+        seconds, last = budget.slice, False
         if budget.seconds is not None:
             left = budget.seconds - (time.perf_counter() - began)
-            seconds, last = min(SLICE, max(left, 0.0)), left <= SLICE
+            seconds, last = min(budget.slice, max(left, 0.0)), left <= budget.slice
         iterations = budget.iterations
         if iterations is not None:
             iterations = max(iterations - work.iterations, 0)
             last = True
             seconds = seconds if budget.seconds is not None else 1e9
             if budget.cancelled is not None:
-                seconds, last = min(seconds, SLICE), False
+                seconds, last = min(seconds, budget.slice), False
         return replace(job, seconds=seconds, iterations=iterations, last=last)
 
     def _add_versions(self, versions: Versions, report: LoopReport, work: WorkDone) -> None:
@@ -351,6 +351,7 @@ class LoopEngine:
         if self.names is not None and report.names:
             self.names.of(pa.array(report.names, pa.large_string()))
         if self._exchange.times is not None:
+            self.worker_seconds += max(stamp.worked for stamp in self._exchange.times.stamps)
             self.phases.hop(self._exchange.times, [r.seconds for r in reports])
         return report
 

@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -38,6 +39,7 @@ from vertexsdk.graph.changes.deltas import edges_only
 from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops._counters import LoopCounters
 from vertexsdk.loops._ledger import Ledger
+from vertexsdk.loops._turns import Turns
 from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
 from vertexsdk.state import EncodedSegment, FencedError, Manifest, SegmentRef, Store, open_store
@@ -76,6 +78,7 @@ class HistoryConfig:
             million, or a quarter of the edges where that is more.
         retain: newest versions that are kept.
         trusted: read fields that are Python objects.
+        turns: of the loop and its forks.
     """
 
     program: Program
@@ -83,9 +86,10 @@ class HistoryConfig:
     backend: Address
     address: Address
     restore: Callable[[Store, Manifest], LoopEngine]
-    checkpoint_every: int | None = None
-    retain: int = 64
-    trusted: bool = False
+    checkpoint_every: int | None
+    retain: int
+    trusted: bool
+    turns: Turns
 
 
 _T = TypeVar("_T")
@@ -198,6 +202,13 @@ class LoopHistory:
     def ledger(self) -> Ledger:
         """The counters of the newest version."""
         return self.current[1]
+
+    def turn(self, lock: threading.RLock | None = None) -> AbstractContextManager[None]:
+        """Work for a branch within, when it is its turn; see `Turns`."""
+        return self.config.turns.branch(self._worker_seconds, lock)
+
+    def _worker_seconds(self) -> float:
+        return 0.0 if isinstance(self._engine, _LazyFork) else self._engine.worker_seconds
 
     def cast(self, changes: Changes | DataFrame | Iterable[Sequence[Any]]) -> Changes:
         """Return changes with the ids, values and edge direction of this loop's graph."""

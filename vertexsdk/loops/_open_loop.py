@@ -30,6 +30,7 @@ from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops._history import HistoryConfig, LoopHistory
 from vertexsdk.loops._ledger import Ledger
+from vertexsdk.loops._turns import Turns
 from vertexsdk.program.program import Program
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
@@ -60,6 +61,7 @@ def open_main_loop(
     checkpoint_every: int | None,
     retain: int,
     trusted: bool,
+    turns: Turns,
 ) -> LoopHistory:
     """Commit a graph as the first version of a loop; the arguments are those of `MainLoop`.
 
@@ -106,8 +108,9 @@ def open_main_loop(
         undo.pop_all()
     restore = _restorer(graph.spark, program, checked, loop)
     config = HistoryConfig(
-        program, graph.spark, backend, address, restore, checkpoint_every, retain, trusted
-    )
+        program, graph.spark, backend, address, restore, checkpoint_every, retain, trusted,
+        turns,
+    )  # fmt: skip
     return LoopHistory(config, store, loop, engine, (manifest, ledger), ChangeLog())
 
 
@@ -123,6 +126,7 @@ def resume_main_loop(
     checkpoint_every: int | None,
     retain: int,
     trusted: bool,
+    turns: Turns,
 ) -> LoopHistory:
     """Claim a main loop and restore its engine; the arguments are those of `MainLoop.resume`.
 
@@ -158,8 +162,9 @@ def resume_main_loop(
         store.prune(loop, retain)  # earlier owners may have ended before they did
         undo.pop_all()
     config = HistoryConfig(
-        program, spark, backend, store.backend.address, restore, checkpoint_every, retain, trusted
-    )
+        program, spark, backend, store.backend.address, restore, checkpoint_every, retain, trusted,
+        turns,
+    )  # fmt: skip
     return LoopHistory(config, store, loop, engine, (manifest, ledger), log)
 
 

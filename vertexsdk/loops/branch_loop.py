@@ -19,6 +19,7 @@ from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.loops._diff import ReadableLoop
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
+from vertexsdk.loops._turns import SLICE
 from vertexsdk.loops.result import Result
 
 Merge = Literal["auto"] | None
@@ -110,7 +111,8 @@ class BranchLoop(ReadableLoop):
         self._branches = branches or OpenBranches(None)
         self._branches.add(self, parent.loop)
         try:
-            history = _fork(parent, name, at)
+            with parent.turn(parent.lock if at is None else None):
+                history = _fork(parent, name, at)
         except BaseException:
             self._branches.remove(self)
             raise
@@ -143,7 +145,7 @@ class BranchLoop(ReadableLoop):
         self._refuse_running()
         self._cancelled.clear()
         self._error, self._work, self._began = None, WorkDone(), time.monotonic()
-        budget = Budget(max_iterations, timeout, self._cancelled.is_set, self._report)
+        budget = Budget(max_iterations, timeout, self._cancelled.is_set, self._report, SLICE)
         self._thread = threading.Thread(
             target=self._run, args=(budget,), name=f"vertexsdk-{self.loop}", daemon=True
         )
@@ -152,8 +154,13 @@ class BranchLoop(ReadableLoop):
 
     def _report(self, work: WorkDone) -> None:
         self._work = work
+        self._history.config.turns.pause()
 
     def _run(self, budget: Budget) -> None:
+        with self._history.turn():
+            self._iterate(budget)
+
+    def _iterate(self, budget: Budget) -> None:
         try:
             out = self._history.execute(budget=budget)
             self._work = out.work
@@ -257,7 +264,7 @@ class BranchLoop(ReadableLoop):
             InputError: changes of another form, or the branch is running.
         """
         self._refuse_running()
-        with self._history.lock:
+        with self._history.turn(), self._history.lock:
             batch = self._history.cast(changes)
             self._error = None
             return dict(self._history.execute(batch).counts)
@@ -282,7 +289,8 @@ class BranchLoop(ReadableLoop):
         self._refuse_running()
         if not self._history.ledger.exact:
             raise InputError(f"branch {self.loop!r} is not at its fixed point: call result() first")
-        self._do_merge()
+        with self._history.turn():
+            self._do_merge()
 
     def _do_merge(self) -> None:
         if self._received < 0:
@@ -299,9 +307,10 @@ class BranchLoop(ReadableLoop):
         self.cancel()
         if self._thread is not None:
             self._thread.join()
-        if forget and self._history.store.head(self.loop) is not None:
-            self._history.store.delete(self.loop)
-        self._history.close()
+        with self._history.turn():
+            if forget and self._history.store.head(self.loop) is not None:
+                self._history.store.delete(self.loop)
+            self._history.close()
         self._branches.remove(self)
 
 

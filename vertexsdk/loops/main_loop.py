@@ -21,6 +21,7 @@ from vertexsdk.loops._diff import ReadableLoop
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._open_loop import Migrate, open_main_loop, resume_main_loop
+from vertexsdk.loops._turns import WEIGHT, Turns
 from vertexsdk.loops.branch_loop import (
     MAX_BRANCHES,
     BranchLoop,
@@ -77,6 +78,9 @@ class MainLoop(ReadableLoop):
             once its `Result` is closed or garbage-collected. None keeps all.
         max_branches: number of branches that may be open at once, branches of branches included;
             one more is refused. Those of queries do not count. None is any number.
+        branch_weight: how much of the time a branch, or a query beside a stream, gets while
+            changes are ingested, where ingest has the weight 1. A larger one makes queries faster
+            and ingest slower. While nothing is ingested branches have all the time.
         options: those of `run`, without `commit_every`.
 
     Attributes:
@@ -112,6 +116,7 @@ class MainLoop(ReadableLoop):
         trusted: bool = False,
         keep_answers: int | None = KEEP,
         max_branches: int | None = MAX_BRANCHES,
+        branch_weight: float = WEIGHT,
         **options: Any,
     ) -> None:
         program = program if isinstance(program, Program) else Program(program)
@@ -120,6 +125,7 @@ class MainLoop(ReadableLoop):
         history = open_main_loop(
             program, graph, dict(params or {}), self.backend, self.loop, self.options,
             checkpoint_every=checkpoint_every, retain=retain, trusted=trusted,
+            turns=Turns(branch_weight),
         )  # fmt: skip
         self._set_up(history)
 
@@ -140,6 +146,7 @@ class MainLoop(ReadableLoop):
         trusted: bool = False,
         keep_answers: int | None = KEEP,
         max_branches: int | None = MAX_BRANCHES,
+        branch_weight: float = WEIGHT,
         **options: Any,
     ) -> MainLoop:
         """Continue a main loop from the store, in any process.
@@ -179,6 +186,7 @@ class MainLoop(ReadableLoop):
         history = resume_main_loop(
             spark, program, params, self.backend, self.loop, self.options, migrate,
             checkpoint_every=checkpoint_every, retain=retain, trusted=trusted,
+            turns=Turns(branch_weight),
         )  # fmt: skip
         self._set_up(history)
         return self
@@ -294,7 +302,7 @@ class MainLoop(ReadableLoop):
         history = self._history
         if not len(batch) and source is None and not bad:
             return dict.fromkeys(COUNTS, 0)
-        with history.lock, history.counters.doing("ingest"):
+        with history.config.turns.ingest(), history.lock, history.counters.doing("ingest"):
             history.recover()
             if source is not None and _repeats(history.manifest.offsets, source, offset):
                 history.execute(repeated=len(batch))

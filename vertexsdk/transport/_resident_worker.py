@@ -188,13 +188,14 @@ class _Worker:
     def _step(self, hop: _Hop) -> None:
         """Go on with a hop until it waits, or others have a turn; report it if it is over."""
         try:
-            next(hop.steps)
-            while (
-                hop.hops.complete
-                and len(self.hops) == 1
-                and not cast(int, self.driver.events) & zmq.POLLIN
-            ):
+            with hop.clock.working():
                 next(hop.steps)
+                while (
+                    hop.hops.complete
+                    and len(self.hops) == 1
+                    and not cast(int, self.driver.events) & zmq.POLLIN
+                ):
+                    next(hop.steps)
             return
         except StopIteration as ended:
             code, report = DRIVER, ended.value

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from vertexsdk.arrays.shared_memory import start_time
 
-_FORM = struct.Struct(">5d")
+_FORM = struct.Struct(">6d")
 _ran = False
 
 
@@ -32,6 +32,7 @@ class Stamp(NamedTuple):
         imported: seconds to import modules, mostly in a worker's first task.
         decoded: when its input was read.
         ended: when its output was complete.
+        worked: CPU seconds of its thread; 0 where that is not counted.
     """
 
     born: float
@@ -39,6 +40,7 @@ class Stamp(NamedTuple):
     imported: float
     decoded: float
     ended: float
+    worked: float
 
     def before(self, report: bytes) -> bytes:
         """Return the report behind the packed stamp."""
@@ -78,6 +80,16 @@ class Clock:
     def __init__(self) -> None:
         self.began = self.decoded = time.time()
         self._born, self._modules, self._imported = _born(), len(sys.modules), 0.0
+        self._worked = 0.0
+
+    @contextlib.contextmanager
+    def working(self) -> Iterator[None]:
+        """Count the CPU time of the block."""
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            self._worked += time.thread_time() - began
 
     @contextlib.contextmanager
     def importing(self) -> Iterator[None]:
@@ -89,7 +101,8 @@ class Clock:
 
     def stamp(self) -> Stamp:
         """Return the stamp of a task that ends now."""
-        return Stamp(self._born, self.began, self._imported, self.decoded, time.time())
+        times = self._born, self.began, self._imported, self.decoded, time.time()
+        return Stamp(*times, self._worked)
 
 
 def _born() -> float:

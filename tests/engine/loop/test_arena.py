@@ -24,6 +24,7 @@ from vertexsdk.algorithms import (
 from vertexsdk.engine.loop import _arena
 from vertexsdk.engine.loop._arena import Arena
 from vertexsdk.engine.loop._row_edits import RowPool
+from vertexsdk.engine.loop._shared_pages import written_pages
 from vertexsdk.program.program import Program
 
 SEED = random.randrange(1 << 30)
@@ -34,7 +35,7 @@ def test_forks_do_as_copies_of_lists(monkeypatch: pytest.MonkeyPatch, pagemap: b
     print("seed", SEED)
     rng = random.Random(SEED)
     if not pagemap:
-        monkeypatch.setattr(_arena, "_private_pages", lambda array: None)
+        monkeypatch.setattr(_arena, "written_pages", lambda array: None)
     for _ in range(60):
         arena, model = Arena(), {"x": list(range(10)), "y": [0] * 5000}
         for name, values in model.items():
@@ -75,7 +76,7 @@ def change(rng: random.Random, arenas: list[tuple[Arena, dict[str, list[int]]]])
 def private(*arenas: Arena) -> int:
     """How many pages of private memory the arrays have."""
     columns: list[Any] = [c for arena in arenas for c in arena._columns.values()]
-    pages = [_arena._private_pages(column.array) for column in columns]
+    pages = [written_pages(column.array) for column in columns]
     assert all(p is not None for p in pages)
     return sum(len(p) for p in pages if p is not None)
 

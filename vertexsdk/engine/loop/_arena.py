@@ -2,38 +2,23 @@
 
 Each array is mapped from memory of its own. A fork maps the same memory; from then on both have
 private mappings, in which the kernel copies a page when it is first written to. So a fork costs a
-few calls for each array, and what either side changes costs the pages that it changes.
+few calls for each array, and what either side changes costs the pages that it changes. Where most
+pages will change, the array is copied at once instead, as that is some ten times faster.
 """
 
 from __future__ import annotations
 
 import copy
-import ctypes
-import errno
-import functools
-import mmap
-import os
-import tempfile
-import weakref
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from vertexsdk.errors import RunError
+from vertexsdk.engine.loop._shared_pages import PAGE, Memory, written_pages
 
 Array = NDArray[Any]
-_T = TypeVar("_T")
-_PAGE = mmap.PAGESIZE
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = (
-    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64,
-)  # fmt: skip
-_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
-# In /proc/self/pagemap: a page is in memory, is in swap, belongs to a file that is mapped.
-_PRESENT, _SWAPPED, _OF_FILE = (np.uint64(1) << np.uint64(bit) for bit in (63, 62, 61))
+_FEW_PAGES = 16  # for which a copy is not worth its calls
+_DEAR = 8  # how many times as long as to copy a page at once the kernel takes for it
 
 
 class Arena:
@@ -73,7 +58,7 @@ class Arena:
         room = length + length // 2 + 1024
         if column is None:
             assert dtype is not None
-            column = self._columns[name] = _Column(_Memory(), np.dtype(dtype), room)
+            column = self._columns[name] = _Column(np.dtype(dtype), room)
         elif length > len(column.array):
             column.reserve(room)
         column.length = length
@@ -87,6 +72,14 @@ class Arena:
         """Begin the array anew, with zeros."""
         return self.resize(name, length, self._columns.pop(name).dtype)
 
+    def expect_writes(self, entries: int) -> bool:
+        """Prepare for writes to so many entries of each array, in no order.
+
+        Returns:
+            Whether arrays that were taken from this arena before must be taken again.
+        """
+        return sum(column.expect_writes(entries) for column in self._columns.values()) > 0
+
     def fork(self) -> Arena:
         """Return an arena with the same contents; changes of either are not seen by the other.
 
@@ -98,29 +91,6 @@ class Arena:
         return other
 
 
-class _Memory:
-    """Memory that arrays map, each as its own or all copy-on-write."""
-
-    def __init__(self) -> None:
-        self.descriptor = -1
-        self.descriptor = _with_descriptors(_new_file)
-        self.columns: weakref.WeakSet[_Column] = weakref.WeakSet()
-
-    def __del__(self) -> None:
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-
-    def reserve(self, size: int) -> None:
-        """Have room for so many bytes."""
-        os.ftruncate(self.descriptor, size)
-
-    def write(self, values: memoryview, at: int) -> None:
-        """Write bytes at an offset."""
-        while len(values):
-            written = os.pwrite(self.descriptor, values, at)
-            values, at = values[written:], at + written
-
-
 class _Column:
     """One array: a mapping of memory.
 
@@ -129,24 +99,23 @@ class _Column:
         length: number of entries in use.
     """
 
-    def __init__(self, memory: _Memory, dtype: np.dtype[Any], room: int) -> None:
+    def __init__(self, dtype: np.dtype[Any], room: int) -> None:
         self.dtype, self.length, self._private = dtype, 0, False
-        memory.reserve(room * dtype.itemsize)
-        self._use(memory, room)
+        self._use(Memory(room * dtype.itemsize), room)
 
-    def _use(self, memory: _Memory, room: int) -> None:
+    def _use(self, memory: Memory, room: int) -> None:
         """Map memory, of which no array that it has now is seen any more."""
         self.memory = memory
         memory.columns.add(self)
-        mapping = _map(memory.descriptor, room * self.dtype.itemsize, private=self._private)
-        self.array: Array = np.frombuffer(mapping, self.dtype, room)
+        size = room * self.dtype.itemsize
+        self.array: Array = np.frombuffer(memory.map(size, private=self._private), self.dtype, room)
 
     def reserve(self, room: int) -> None:
         """Have room for so many entries, more than there is now."""
         if self._private:
             self._copy(room)
         else:
-            self.memory.reserve(room * self.dtype.itemsize)
+            self.memory.grow(room * self.dtype.itemsize)
             self._use(self.memory, room)
 
     def fork(self) -> _Column:
@@ -159,101 +128,34 @@ class _Column:
         other._use(self.memory, len(self.array))
         return other
 
+    def expect_writes(self, entries: int) -> bool:
+        """Copy what a fork shares at once if writes to so many entries will copy most of it.
+
+        Returns:
+            Whether the array is another one now.
+        """
+        pages = self.length * self.dtype.itemsize // PAGE
+        copies = self._private and pages >= _FEW_PAGES and entries * _DEAR >= pages
+        if copies:
+            self._copy(len(self.array))
+        return copies
+
     def _write_back(self) -> None:
         """Have the memory contain what a private mapping shows."""
-        pages = _private_pages(self.array)
+        pages = written_pages(self.array)
         if pages is None or (len(pages) and len(self.memory.columns) > 1):
             self._copy(len(self.array))
             return
         content = self.array.data.cast("B")
         ends = np.flatnonzero(np.diff(pages) != 1) + 1
         for run in np.split(pages, ends) if len(pages) else []:
-            start, stop = int(run[0]) * _PAGE, (int(run[-1]) + 1) * _PAGE
+            start, stop = int(run[0]) * PAGE, (int(run[-1]) + 1) * PAGE
             self.memory.write(content[start:stop], start)
 
     def _copy(self, room: int) -> None:
         """Have memory of its own with the same contents."""
         before, self._private = self.array[: self.length], False
-        memory = _Memory()
-        memory.reserve(room * self.dtype.itemsize)
-        if len(before):
-            memory.write(before.data.cast("B"), 0)
+        memory = Memory(room * self.dtype.itemsize, used=before.nbytes)
         self.memory.columns.discard(self)
         self._use(memory, room)
-
-
-def _new_file() -> int:
-    """Return the descriptor of a file without a name: in memory on Linux, else on disk."""
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("vertexsdk")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
-
-
-def _map(descriptor: int, size: int, *, private: bool) -> Any:
-    """Map a file's bytes, copy-on-write or as they are; without a descriptor of its own.
-
-    A mapping of the module `mmap` has one, before Python 3.13, and a partition has many arrays.
-    """
-    flags = mmap.MAP_PRIVATE if private else mmap.MAP_SHARED
-    address = _libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, descriptor, 0)
-    if address == ctypes.c_void_p(-1).value:
-        raise RunError(f"cannot map {size:,} bytes: {os.strerror(ctypes.get_errno())}")
-    buffer = (ctypes.c_char * size).from_address(address)
-    weakref.finalize(buffer, _libc.munmap, address, size).atexit = False
-    return buffer
-
-
-def _with_descriptors(call: Callable[[], _T]) -> _T:
-    """Call what takes a descriptor; where this process has too many, have it allowed more.
-
-    Raises:
-        RunError: it has as many as it may have.
-    """
-    try:
-        return call()
-    except OSError as error:
-        if error.errno != errno.EMFILE:
-            raise
-        import resource  # of Unix, as this error is
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft == hard:
-            raise RunError(
-                f"this process has {soft:,} open files, which is its limit: close main loops and "
-                "branches, or raise the limit (ulimit -n)"
-            ) from None
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        return call()
-
-
-def _private_pages(array: Array) -> NDArray[np.int64] | None:
-    """The pages of a private mapping that were written to, ascending; None: nobody can tell."""
-    return _written_pages(array) if _kernel_tells() else None
-
-
-@functools.cache
-def _kernel_tells() -> bool:
-    """Whether the kernel tells which pages of a private mapping were written to, by trying it."""
-    memory = _Memory()
-    memory.reserve(4 * _PAGE)
-    array = np.frombuffer(_map(memory.descriptor, 4 * _PAGE, private=True), np.uint8)
-    array[2 * _PAGE] = array[0] + 1
-    pages = _written_pages(array)
-    return pages is not None and pages.tolist() == [2]
-
-
-def _written_pages(array: Array) -> NDArray[np.int64] | None:
-    """The pages that belong to this process alone; None where the kernel has no such list."""
-    first = array.ctypes.data // _PAGE
-    count = -(-array.nbytes // _PAGE)
-    try:
-        with open("/proc/self/pagemap", "rb", buffering=0) as file:
-            file.seek(first * 8)
-            entries = np.frombuffer(file.read(count * 8), np.uint64)
-    except OSError:
-        return None
-    if len(entries) < count:
-        return None
-    used = (entries & (_PRESENT | _SWAPPED)) != 0
-    return np.flatnonzero(used & ((entries & _OF_FILE) == 0))
+        self.array[: self.length] = before

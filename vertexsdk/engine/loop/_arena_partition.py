@@ -64,6 +64,12 @@ class ArenaPartition:
     def refresh(self) -> None:
         """Take the arrays of the arena again, after they were moved or made longer."""
 
+    def expect_changes(self, count: int) -> None:
+        """Prepare for so many changes of the graph."""
+        self.keep()
+        if self.arena.expect_writes(count):
+            self.refresh()
+
     def fork(self) -> Self:
         """See `LoopPartition`."""
         self.keep()

@@ -275,6 +275,7 @@ class IncrementalPartition(ArenaPartition):
     ) -> Steps[tuple[dict[str, int], list[int], int]]:
         """See `LoopPartition`."""
         meta = self.arena.meta
+        self.expect_changes(len(columns["kind"]))
         changes = self.graph.resolve(columns)
         edits, counts, absent = changes.edits, changes.counts, changes.absent
         self.refused = False

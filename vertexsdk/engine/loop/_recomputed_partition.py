@@ -71,6 +71,7 @@ class RecomputedPartition(ArenaPartition):
         self, columns: Mapping[str, Array], *, strict: bool
     ) -> Steps[tuple[dict[str, int], list[int], int]]:
         """See `LoopPartition`; no vertex is touched before the next answer."""
+        self.expect_changes(len(columns["kind"]))
         changes = self.graph.resolve(columns)
         counts, absent = changes.counts, changes.absent
         self.refused = False

@@ -1,0 +1,1 @@
+"""What processors cost and gain: commands, programs by number of processors, branches, starts."""

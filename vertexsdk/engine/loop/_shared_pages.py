@@ -1,0 +1,214 @@
+"""Memory that several arrays map, each as its own or copy-on-write.
+
+To get a page from the kernel takes some ten times as long as to copy one. So memory that no array
+maps any more is kept for the next ones, up to `_SPARE` bytes in a process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import functools
+import mmap
+import os
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.errors import RunError
+
+_T = TypeVar("_T")
+PAGE = mmap.PAGESIZE
+_SPARE = 256 << 20  # bytes
+_LARGER = 2  # times as large as needed a spare file may be
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (
+    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64,
+)  # fmt: skip
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+# In /proc/self/pagemap: a page is in memory, is in swap, belongs to a file that is mapped.
+_PRESENT, _SWAPPED, _OF_FILE = (np.uint64(1) << np.uint64(bit) for bit in (63, 62, 61))
+
+
+class Memory:
+    """Memory of `size` bytes, which are zero from byte `used` on, and anything before that."""
+
+    def __init__(self, size: int, used: int = 0) -> None:
+        self._file = _spare.take(size, used)
+        self.columns: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(AttributeError, TypeError):  # no file, or the process ends
+            _spare.give(self._file)
+
+    def grow(self, size: int) -> None:
+        """Have room for so many bytes."""
+        self._file.grow(size)
+
+    def write(self, values: memoryview, at: int) -> None:
+        """Write bytes at an offset."""
+        while len(values):
+            written = os.pwrite(self._file.descriptor, values, at)
+            values, at = values[written:], at + written
+
+    def map(self, size: int, *, private: bool) -> ctypes.Array[ctypes.c_char]:
+        """Return the first bytes as a buffer, copy-on-write or as they are.
+
+        Nobody else gets the memory before the buffer is gone.
+        """
+        mapping = self._file.mapping
+        if private:
+            mapping = _Mapping(self._file.descriptor, size, private=True)
+        buffer: Any = (ctypes.c_char * size).from_address(mapping.address)
+        buffer.owners = mapping, self
+        mapped: ctypes.Array[ctypes.c_char] = buffer
+        return mapped
+
+
+class _Mapping:
+    """A mapping of a file.
+
+    One of the module `mmap` has a descriptor, before Python 3.13, and a partition has many arrays.
+    """
+
+    def __init__(self, descriptor: int, size: int, *, private: bool) -> None:
+        self.address, self._size, self._unmap = 0, max(size, 1), _libc.munmap
+        flags = mmap.MAP_PRIVATE if private else mmap.MAP_SHARED
+        protection = mmap.PROT_READ | mmap.PROT_WRITE
+        address = _libc.mmap(None, self._size, protection, flags, descriptor, 0)
+        if address == ctypes.c_void_p(-1).value:
+            raise RunError(f"cannot map {size:,} bytes: {os.strerror(ctypes.get_errno())}")
+        self.address = address
+
+    def __del__(self) -> None:
+        if self.address:
+            self._unmap(self.address, self._size)
+
+
+class _File:
+    """A file without a name, mapped as a whole."""
+
+    def __init__(self, size: int) -> None:
+        self.descriptor, self._close = -1, os.close
+        self.descriptor = _with_descriptors(_new_file)
+        self.grow(size)
+
+    def grow(self, size: int) -> None:
+        """Have room for so many bytes."""
+        os.ftruncate(self.descriptor, size)
+        self.size, self.mapping = size, _Mapping(self.descriptor, size, private=False)
+
+    def clear(self, start: int) -> None:
+        """Make all bytes from `start` on zero, and free their pages."""
+        os.ftruncate(self.descriptor, start)
+        os.ftruncate(self.descriptor, self.size)
+
+    def __del__(self) -> None:
+        if self.descriptor >= 0:
+            self._close(self.descriptor)
+
+
+class _SpareFiles:
+    """Files that nobody uses, while others are used."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # memory may be freed by whatever a thread does
+        self._files: list[_File] = []
+        self._used = 0
+
+    def take(self, size: int, used: int) -> _File:
+        """Return a file of at least `size` bytes, which are zero from byte `used` on."""
+        file: _File | None = None
+        if used:
+            with self._lock, contextlib.suppress(ValueError):  # it was freed meanwhile
+                fitting = [f for f in self._files if size <= f.size <= _LARGER * size]
+                file = min(fitting, key=lambda f: f.size, default=None)
+                if file is not None:
+                    self._files.remove(file)
+        if file is None:
+            file = _File(size)
+        else:
+            file.clear(used)
+        with self._lock:
+            self._used += 1
+        return file
+
+    def give(self, file: _File) -> None:
+        """Keep a file that is no longer used."""
+        with self._lock:
+            self._files.append(file)
+            self._used -= 1
+            limit = _SPARE if self._used else 0
+            while sum(f.size for f in self._files) > limit:
+                self._files.pop(0)
+
+
+_spare = _SpareFiles()
+
+
+def _new_file() -> int:
+    """Return the descriptor of a file without a name: in memory on Linux, else on disk."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("vertexsdk")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def _with_descriptors(call: Callable[[], _T]) -> _T:
+    """Call what takes a descriptor; where this process has too many, have it allowed more.
+
+    Raises:
+        RunError: it has as many as it may have.
+    """
+    try:
+        return call()
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        import resource  # of Unix, as this error is
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft == hard:
+            raise RunError(
+                f"this process has {soft:,} open files, which is its limit: close main loops and "
+                "branches, or raise the limit (ulimit -n)"
+            ) from None
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return call()
+
+
+def written_pages(array: NDArray[Any]) -> NDArray[np.int64] | None:
+    """The pages of a private mapping that were written to, ascending; None: nobody can tell."""
+    return _pages_of_own(array) if _kernel_tells() else None
+
+
+@functools.cache
+def _kernel_tells() -> bool:
+    """Whether the kernel tells which pages of a private mapping were written to, by trying it."""
+    array = np.frombuffer(Memory(4 * PAGE).map(4 * PAGE, private=True), np.uint8)
+    array[2 * PAGE] = array[0] + 1
+    pages = _pages_of_own(array)
+    return pages is not None and pages.tolist() == [2]
+
+
+def _pages_of_own(array: NDArray[Any]) -> NDArray[np.int64] | None:
+    """The pages that belong to this process alone; None where the kernel has no such list."""
+    first = array.ctypes.data // PAGE
+    count = -(-array.nbytes // PAGE)
+    try:
+        with open("/proc/self/pagemap", "rb", buffering=0) as file:
+            file.seek(first * 8)
+            entries = np.frombuffer(file.read(count * 8), np.uint64)
+    except OSError:
+        return None
+    if len(entries) < count:
+        return None
+    used = (entries & (_PRESENT | _SWAPPED)) != 0
+    return np.flatnonzero(used & ((entries & _OF_FILE) == 0))
