@@ -82,7 +82,7 @@ class Turns:
             elsewhere: CPU seconds that other processes have spent on it so far.
             lock: the main loop's, if the work needs it.
         """
-        if self._has_turn:
+        if self._has_turn():
             yield
             return
         with self._changed:
@@ -97,16 +97,15 @@ class Turns:
         finally:
             with self._changed:
                 self._asking -= 1
-            if self._has_turn:
+            if self._has_turn():
                 self._end_turn()
 
     def pause(self) -> None:
         """Wait within `branch` until it is this branch's turn again."""
-        if self._has_turn:
+        if self._has_turn():
             self._end_turn()
             self._take_turn()
 
-    @property
     def _has_turn(self) -> bool:
         """Whether this thread is in a turn."""
         return getattr(self._own, "began", None) is not None

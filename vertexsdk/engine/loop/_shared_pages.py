@@ -58,7 +58,7 @@ class Memory:
             written = os.pwrite(self._file.descriptor, values, at)
             values, at = values[written:], at + written
 
-    def map(self, size: int, *, private: bool) -> ctypes.Array[ctypes.c_char]:
+    def map(self, size: int, *, private: bool) -> Any:
         """Return the first bytes as a buffer, copy-on-write or as they are.
 
         Nobody else gets the memory before the buffer is gone.
@@ -68,8 +68,7 @@ class Memory:
             mapping = _Mapping(self._file.descriptor, size, private=True)
         buffer: Any = (ctypes.c_char * size).from_address(mapping.address)
         buffer.owners = mapping, self
-        mapped: ctypes.Array[ctypes.c_char] = buffer
-        return mapped
+        return buffer
 
 
 class _Mapping:
