@@ -6,6 +6,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,10 @@ HERE = Path(__file__).parent
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
+
+# The hundreds of processes that tests start need not compile the package each.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Every JVM that a test starts lives for seconds or minutes: what its second compiler and its
 # parallel collector do to make it fast later is never won back, and takes the cores from others.
@@ -53,10 +58,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of the simulator."""
+    """Add the options of the simulator and of the session."""
     parser.addoption(
         "--simulate", type=int, metavar="SEED",
         help="run tests without Spark under the simulator, see tests/support/simulator.py",
+    )  # fmt: skip
+    parser.addoption(
+        "--master", default="local[6]",
+        help="of the tests' session: standalone (started with two workers), local-cluster "
+        "(of two executors), or the URL of any Spark master; default local[6]",
     )  # fmt: skip
 
 
@@ -76,10 +86,18 @@ def _simulated(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A session on `local[2]`, as the SDK itself starts one. Tests must not stop it."""
+def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """A session on `--master`, as the SDK itself starts one. Tests must not stop it."""
+    from tests.support.clusters import LOCAL_CLUSTER, standalone
+    from tests.support.worker_daemon import CONF
     from vertexsdk.transport.session import session
 
-    started = session("local[6]", app="tests")
-    yield started
-    started.stop()
+    with ExitStack() as running:
+        master = request.config.getoption("master")
+        if master == "standalone":
+            master = running.enter_context(standalone(workers=2, cores=3, memory="2g"))
+        elif master == "local-cluster":
+            master = LOCAL_CLUSTER
+        started = session(master, app="tests", **CONF)
+        running.callback(started.stop)
+        yield started
