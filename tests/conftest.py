@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,10 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
 
+# The hundreds of processes that tests start need not compile the package each.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # Every JVM that a test starts lives for seconds or minutes: what its second compiler and its
 # parallel collector do to make it fast later is never won back, and takes the cores from others.
 # They write no archive of their own (-Xshare:auto is the default).
@@ -31,6 +37,8 @@ if ARCHIVE.exists():
     SHORT_LIVED += f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off"
 os.environ["JAVA_TOOL_OPTIONS"] = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {SHORT_LIVED}".strip()
 
+LOCAL = "local[6]"  # the master of the tests' session
+
 # Files that take long come first, so that in the end no worker is left alone with one of them.
 FIRST = (
     "engine/test_engine_parity.py",
@@ -39,7 +47,9 @@ FIRST = (
     "transport/test_session.py",
     "benchmarks/test_evolving.py",
     "docs/test_docs.py",
-    "loops/test_killed_streams.py",
+    "transport/test_class_archive.py",
+    "loops/test_edge_attributes.py",
+    "loops/test_vertex_attributes.py",
     "examples/test_engine_examples.py",
     "algorithms/test_engine_algorithms.py",
     "benchmarks/test_batch.py",
@@ -53,10 +63,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of the simulator."""
+    """Add the options of the simulator and of the session."""
     parser.addoption(
         "--simulate", type=int, metavar="SEED",
         help="run tests without Spark under the simulator, see tests/support/simulator.py",
+    )  # fmt: skip
+    parser.addoption(
+        "--master", default=LOCAL,
+        help="of the tests' session: standalone (started with two workers), local-cluster "
+        "(of two executors), or the URL of any Spark master; default local[6]",
+    )  # fmt: skip
+    parser.addoption(
+        "--seed", type=int, default=random.randrange(1 << 32),
+        help="of what tests draw by `spark_or_none`: they print it",
     )  # fmt: skip
 
 
@@ -76,10 +95,33 @@ def _simulated(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A session on `local[2]`, as the SDK itself starts one. Tests must not stop it."""
+def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """A session on `--master`, as the SDK itself starts one. Tests must not stop it."""
+    from tests.support.clusters import LOCAL_CLUSTER, standalone
+    from tests.support.worker_daemon import CONF
     from vertexsdk.transport.session import session
 
-    started = session("local[6]", app="tests")
-    yield started
-    started.stop()
+    with ExitStack() as running:
+        master = request.config.getoption("master")
+        if master == "standalone":
+            master = running.enter_context(standalone(workers=2, cores=3, memory="2g"))
+        elif master == "local-cluster":
+            master = LOCAL_CLUSTER
+        few = {"spark.sql.shuffle.partitions": "2"}  # of Spark's own 200, most would be empty
+        started = session(master, app="tests", **CONF, **few)
+        running.callback(started.stop)
+        yield started
+
+
+@pytest.fixture
+def spark_or_none(request: pytest.FixtureRequest) -> SparkSession | None:
+    """For what must be the same in both: drawn, in a third of the tests a session, else None.
+
+    With `--master` all have the session.
+    """
+    seed, given = request.config.getoption("seed"), request.config.getoption("master")
+    print(f"--seed {seed}")
+    if given == LOCAL and random.Random(f"{seed} {request.node.nodeid}").random() > 1 / 3:
+        return None
+    session: SparkSession = request.getfixturevalue("spark")
+    return session

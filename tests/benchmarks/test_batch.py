@@ -338,7 +338,7 @@ def test_limits_and_failures_leave_the_rest(
     (tmp_path / "slow_peer.py").write_text(PEER)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(str(tmp_path))
-    limits = runner.Limits(seconds=10, memory=4 << 30, repeats=1, budget=1, cores=1)
+    limits = runner.Limits(seconds=5, memory=4 << 30, repeats=1, budget=1, cores=1)
 
     def run(system: str) -> runner.SystemResult:
         bigger = graphs.of_scale(9, cache)
@@ -347,7 +347,7 @@ def test_limits_and_failures_leave_the_rest(
     outcomes = run("slow_peer:Slow").outcomes
     assert outcomes["load_text"].problem is not None
     assert "wrong answer" in outcomes["load_text"].problem
-    assert outcomes["components"].problem == "did not finish in 10 s"
+    assert outcomes["components"].problem == "did not finish in 5 s"
     assert outcomes["shortest_paths"].problem == "RuntimeError: cannot"
     assert outcomes["bfs"].problem is None
     assert run("slow_peer:Absent").unavailable == "nobody has it"

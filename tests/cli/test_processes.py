@@ -15,9 +15,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
+import vertexsdk
 from tests.cli.conftest import Call
 
-ROOT = Path(__file__).parents[2]
 MODULE = [sys.executable, "-m", "vertexsdk"]
 FAST = ("--master", "local[1]")
 
@@ -151,7 +151,8 @@ def test_spark_submit_with_too_little_memory(edges: str, state: str) -> None:
     }
     done = call(
         *(home / "bin" / "spark-submit", "--master", "local[1]", "--conf"),
-        *("spark.executor.pyspark.memory=2g", ROOT / "examples" / "submit.py", "run"),
+        *("spark.executor.pyspark.memory=2g", Path(vertexsdk.__file__).parent / "__main__.py"),
+        "run",
         *("hog.py:Hog", "--edges", edges, "--commit-every", "1"),
         env=environment,
     )

@@ -8,25 +8,30 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
+PAGES = ("attributes", "changing-graphs", "delay-bound", "processors")
+# One process for all pages, as it starts a JVM: each is a main program with names of its own.
+RUN = "import runpy, sys\nfor page in sys.argv[1:]: runpy.run_path(page, run_name='__main__')\n"
 
 
-@pytest.mark.parametrize("page", ["attributes", "changing-graphs", "delay-bound", "processors"])
-def test_page(page: str, tmp_path: Path) -> None:
-    told = (ROOT / "docs" / f"{page}.md").read_text()
-    blocks = re.findall(r"^```(python|text)\n(.*?)^```", told, re.M | re.S)
-    assert blocks
-    script = tmp_path / "page.py"
-    script.write_text("\n".join(text for kind, text in blocks if kind == "python"))
+def test_pages(tmp_path: Path) -> None:
+    scripts, expected = [], []
+    for page in PAGES:
+        blocks = re.findall(
+            r"^```(python|text)\n(.*?)^```", (ROOT / "docs" / f"{page}.md").read_text(), re.M | re.S
+        )
+        code = [text for kind, text in blocks if kind == "python"]
+        assert code, page
+        scripts.append(tmp_path / f"{page}.py")
+        scripts[-1].write_text("\n".join([*code, f"print({page!r})\n"]))
+        expected += [*(text for kind, text in blocks if kind == "text"), f"{page}\n"]
     done = subprocess.run(
-        [sys.executable, script],
+        [sys.executable, "-c", RUN, *scripts],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "examples"), str(ROOT)])},
         capture_output=True,
         text=True,
         timeout=240,
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "".join(text for kind, text in blocks if kind == "text")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "".join(expected)

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
+from pyspark.sql import SparkSession
+
+from vertexsdk.cli import main
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -51,17 +54,26 @@ def test_the_program_has_ten_lines() -> None:
     assert len([line for line in body.splitlines() if line.strip()]) <= 10
 
 
-def test_commands(checkout: Path) -> None:
+def test_commands(
+    checkout: Path,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """In this process, on the tests' session; the demo starts a process for each of the two."""
+    monkeypatch.chdir(checkout)
     state = f"lmdb://{checkout / 'state'}"
     ran, asked = (
         shlex.split(line.replace("lmdb:///tmp/vertexsdk-state", state)) for line in COMMANDS
     )
-    python("-m", "vertexsdk", *ran, "--master", "local[2]", cwd=checkout)
+    assert main(ran) == 0
     with (checkout / "distance.csv").open(newline="") as file:
         values = {row["vertex"]: float(row["value"]) for row in csv.DictReader(file)}
     expected = distances(ROOT / "examples" / "data" / "stdlib-imports.txt", "asyncio")
     assert values == expected
-    assert f"{expected['sys']}" in python("-m", "vertexsdk", *asked, cwd=checkout)
+    capfd.readouterr()
+    assert main(asked) == 0
+    assert f"{expected['sys']}" in capfd.readouterr().out
 
 
 def test_from_python(checkout: Path) -> None:

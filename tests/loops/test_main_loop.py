@@ -31,7 +31,9 @@ def wanted(name: str, edges: Edges, undirected: bool) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
-def test_queries_equal_the_oracle(name: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_queries_equal_the_oracle(
+    name: str, spark_or_none: SparkSession | None, tmp_path: Path
+) -> None:
     number = sorted(ALGORITHMS).index(name)
     rng = random.Random(number)
     undirected, partitions = bool(number % 2), (1, 2, 7)[number % 3]
@@ -39,7 +41,9 @@ def test_queries_equal_the_oracle(name: str, spark: SparkSession, tmp_path: Path
     while len(edges) < 25:
         random_rows(rng, edges, 5, undirected=undirected, vertices=range(14))
     first = [*zip(*((a, b, x) for (a, b), x in edges.items()), strict=True)]
-    graph = Graph.from_arrays(*first, spark=spark, undirected=undirected, partitions=partitions)
+    graph = Graph.from_arrays(
+        *first, spark=spark_or_none, undirected=undirected, partitions=partitions
+    )
     options: Any = {"params": PARAMS.get(name, {}), "backend": f"lmdb://{tmp_path}/state"}
     options["compiled"] = name != "lcc"
     with MainLoop(ALGORITHMS[name], graph, **options) as main:

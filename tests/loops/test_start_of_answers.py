@@ -47,12 +47,14 @@ WAYS = {"in-place": (1, "require"), "recomputed": (1, False), "partitions": (2, 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", CASES)
-def test_answers_do_not_depend_on_those_before(case: str, way: str, spark: SparkSession) -> None:
+def test_answers_do_not_depend_on_those_before(
+    case: str, way: str, spark_or_none: SparkSession | None
+) -> None:
     program, origin, rows, batches = CASES[case]
     partitions, compiled = WAYS[way]
     edges = {(a, b): float(x[0]) if x else 1.0 for a, b, *x in rows}
     columns = zip(*((a, b, x) for (a, b), x in edges.items()), strict=True)
-    graph = Graph.from_arrays(*columns, spark=spark, partitions=partitions)
+    graph = Graph.from_arrays(*columns, spark=spark_or_none, partitions=partitions)
     options: Any = {"compiled": compiled, "backend": f"memory://{case}-{way}"}
     with MainLoop(program, graph, params={"origin": origin}, **options) as main:
         main.query(timeout=60).close()

@@ -93,7 +93,15 @@ def graph_of(spark: SparkSession | None, ids: str, partitions: int) -> Graph:
     )
 
 
-@pytest.fixture(params=["local-1", "local-2", "local-7", "spark-2"])
+LOCAL = ("local-1", "local-2", "local-7")
+PROGRAMS = ((Least, "require"), (Least, False), (LeastEvents, False))
+ON_SPARK = [("spark-2", "string", Least, "require"), ("spark-2", "int", LeastEvents, False)]
+CASES = [(where, ids, *how) for where in LOCAL for ids in ("int", "string") for how in PROGRAMS]
+CASES += ON_SPARK
+ONE_WAY_EACH = [case[:3] for case in CASES if case[2:] != (Least, False)]
+
+
+@pytest.fixture
 def where(request) -> tuple[SparkSession | None, int]:
     """A session or None, and a number of partitions."""
     return place_of(request)
@@ -104,11 +112,8 @@ def test_constants_are_no_obstacle_to_going_on_from_the_state_before():
     assert Program(Least).classes[0].facts.gather_leaves is None
 
 
-@pytest.mark.parametrize(
-    ("program", "compiled"), [(Least, "require"), (Least, False), (LeastEvents, False)]
-)
-@pytest.mark.parametrize("ids", ["int", "string"])
-def test_a_run_begins_with_the_columns_of_the_vertices(where, tmp_path, program, ids, compiled):
+@pytest.mark.parametrize(("where", "ids", "program", "compiled"), CASES, indirect=["where"])
+def test_a_run_begins_with_the_columns_of_the_vertices(where, tmp_path, ids, program, compiled):
     spark, partitions = where
     graph = graph_of(spark, ids, partitions)
     with closing(
@@ -120,10 +125,9 @@ def test_a_run_begins_with_the_columns_of_the_vertices(where, tmp_path, program,
         assert by_vertex(result, "start") == starts
 
 
-@pytest.mark.parametrize("program", [Least, LeastEvents])
-@pytest.mark.parametrize("ids", ["int", "string"])
+@pytest.mark.parametrize(("where", "ids", "program"), ONE_WAY_EACH, indirect=["where"])
 def test_a_main_loop_its_branches_and_a_resumed_loop_keep_the_attributes(
-    where, tmp_path, program, ids
+    where, tmp_path, ids, program
 ):
     backend = f"lmdb://{tmp_path}/state"
     spark, partitions = where

@@ -1,4 +1,4 @@
-"""./dev asks before it installs a system package."""
+"""./dev asks before it installs a system package; what it gives to pytest."""
 
 from __future__ import annotations
 
@@ -70,3 +70,17 @@ def test_who_said_yes_before_is_not_asked(
     monkeypatch.setattr(dev, "AGREED", True)
     assert "--yes" not in refusal(dev)
     assert "-q -y install --no-install-recommends openjdk-17-jre-headless" in asked.read_text()
+
+
+def test_a_master_is_for_the_tests_of_the_engine(
+    dev: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[str, ...]] = []
+    monkeypatch.setattr(dev, "archive_classes", lambda: None)
+    monkeypatch.setattr(dev, "run", lambda *command: given.append(command[2:]) or 0)
+    assert dev.test(["--master", "standalone"]) == 0
+    dev.test(["--master=local[2]", "tests/graph", "-x"])
+    assert given == [
+        ("--master", "standalone", "tests/engine", "tests/loops", "tests/graph", "tests/cluster"),
+        ("--master=local[2]", "tests/graph", "-x"),
+    ]

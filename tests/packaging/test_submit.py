@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -10,10 +11,13 @@ import pyspark
 import pytest
 
 from tests.support.clusters import standalone
+from tests.support.servers import RedisServer
+from vertexsdk.state import open_store
 
 pytestmark = [pytest.mark.packaging, pytest.mark.cluster, pytest.mark.timeout(280)]
 
 ROOT = Path(__file__).parents[2]
+PASSWORD = "s3cret/p@ss"
 JOB = """
 import runpy
 import sys
@@ -58,7 +62,10 @@ class Height(Vertex):
 
 
 def submit(python: Path, wheel: Path, master: str, script: Path, *arguments: str, cwd: Path) -> str:
-    """Run a script on two executors of one core each, which import from nothing but the wheel."""
+    """Run a script on two executors of one core each, which import from nothing but the wheel.
+
+    Returns what it printed, without a password on either stream.
+    """
     home = Path(pyspark.__file__).parent
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     environment |= {
@@ -78,6 +85,7 @@ def submit(python: Path, wheel: Path, master: str, script: Path, *arguments: str
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     said = [line for line in done.stderr.splitlines() if "Error" in line] or [done.stderr]
     assert done.returncode == 0, "\n".join(said)
+    assert "s3cret" not in done.stdout + done.stderr  # quoted or not
     return done.stdout
 
 
@@ -93,7 +101,7 @@ def heights(edges: list[tuple[int, int, float]], steps: int) -> dict[str, str]:
 
 
 def test_a_stranger_s_program(bare_python: Path, wheel: Path, tmp_path: Path) -> None:
-    """A class in a file of its own, which imports another beside it, on a standalone master.
+    """A class in a file of its own, which imports another beside it; its versions go to Redis.
 
     One submission, as it starts five JVMs: first tasks say where they import the package from.
     """
@@ -104,12 +112,19 @@ def test_a_stranger_s_program(bare_python: Path, wheel: Path, tmp_path: Path) ->
     (tmp_path / "beside.py").write_text("LONGEST = 1e9\n")
     run = ["run", f"{tmp_path}/mine.py:Height", "--edges", f"{tmp_path}/edges.txt"]
     run += ["--param", "least=0.5", "--max-iterations", "4", "--compiled", "require"]
-    run += ["--backend", f"lmdb://{tmp_path}/state", "--partitions", "2", "--output", "out.csv"]
+    run += ["--partitions", "2", "--output", "out.csv"]
     script = ROOT / "examples" / "submit.py"
     job = tmp_path / "job.py"
     job.write_text(JOB)
-    with standalone(workers=2) as master:
+    with RedisServer(password=PASSWORD) as server, standalone(workers=2) as master:
+        run += ["--backend", server.url()]
         printed = submit(bare_python, wheel, master, job, str(script), *run, cwd=tmp_path)
+        with open_store(server.url()) as store:
+            (loop,) = store.loops()
+            version = store.version(loop)
+            assert {ref.key.partition for ref in store.segments(version)} == {0, 1}
+            assert "s3cret" not in json.dumps(version.statistics)
+            assert store.verify() == []
     places = [line.split()[1] for line in printed.splitlines() if line.startswith("IMPORTED")]
     assert len(places) == 6
     assert all(wheel.stem in place for place in places)

@@ -31,10 +31,15 @@ import cloudpickle
 import pyspark
 from pyspark.sql import SparkSession
 
+from tests.support.worker_daemon import CONF
 from vertexsdk.errors import RunError
 
-__all__ = ["Driver", "Hosts", "await_executors", "connect_server", "executor", "standalone"]
+__all__ = [
+    "LOCAL_CLUSTER", "Driver", "Hosts", "await_executors", "connect_server", "executor",
+    "standalone",
+]  # fmt: skip
 
+LOCAL_CLUSTER = "local-cluster[2,2,2048]"  # which Spark starts by itself: two executors
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 
@@ -225,7 +230,9 @@ class Driver:
 
     def __init__(self, master: str, **conf: str) -> None:
         self.master = master
-        self._conf = conf
+        # A lost executor's blocks are asked for three times: at once, rather than for 15 seconds.
+        quick = CONF | {"spark.shuffle.io.retryWait": "200ms"}
+        self._conf = conf if master.startswith("sc://") else quick | conf
         self._process = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
