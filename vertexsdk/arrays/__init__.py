@@ -12,6 +12,7 @@ __all__ = [
     "id_hash",
     "jit",
     "json_values",
+    "memory_limit",
     "packed_strings",
     "private_files",
     "process_memory",

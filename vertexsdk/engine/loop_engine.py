@@ -34,6 +34,7 @@ from vertexsdk.program.analysis.convergence import residual_of
 from vertexsdk.state import EncodedSegment, SegmentRef, open_store
 from vertexsdk.transport.transport import Exchange
 
+MUCH_MEMORY = 0.85  # share of a worker's limit from which on changes wait
 BY_SEGMENT = 1 << 16  # bytes of changes above which a task reads them from the store
 SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
 _numbers = itertools.count()
@@ -97,7 +98,7 @@ class LoopEngine:
         self.loaded: dict[str, Any] = {}  # statistics of the graph as it was loaded
         self._closed = False
         self.phases = phases or PhaseTimer()
-        self.size, self.worker_seconds = (0, 0), 0.0
+        self.size, self.worker_seconds, self._used_memory = (0, 0), 0.0, 0.0
         # Of a run:
         self._position: RunPosition | None = None  # where tasks do not stay
         self._sent = 0  # bytes between partitions, in the last hop
@@ -283,6 +284,12 @@ class LoopEngine:
         told = self.names is None or self._told == len(self.names)
         return None if told else encode_bytes(self._new_names())
 
+    def used_memory(self) -> float:
+        """The used share of the memory limit of the fullest worker, now; 0 without a limit."""
+        if self._used_memory >= MUCH_MEMORY:  # else it was little a moment ago
+            self._job(LoopCommand(self._version))
+        return self._used_memory
+
     def fork(self) -> LoopEngine:
         """Return an engine with the same graph and state, to be changed apart from this one."""
         other = LoopEngine(
@@ -348,6 +355,7 @@ class LoopEngine:
         report = LoopReport.total(reports)
         self._version, self._position = report.version, report.position
         self._sent, self.size = report.work.bytes, (report.vertices, report.edges)
+        self._used_memory = report.used_memory
         if self.names is not None and report.names:
             self.names.of(pa.array(report.names, pa.large_string()))
         if self._exchange.times is not None:

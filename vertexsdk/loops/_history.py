@@ -36,6 +36,7 @@ from vertexsdk.errors import InputError, LostError, RunError, StateError, first_
 from vertexsdk.graph.changes.cast import cast_changes
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import edges_only
+from vertexsdk.loops._backpressure import await_memory, require_memory
 from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops._counters import LoopCounters
 from vertexsdk.loops._ledger import Ledger
@@ -278,6 +279,8 @@ class LoopHistory:
             self.recover()
             changes = None if changes is None else edges_only(self.config.program, changes)
             batch = changes if changes is not None and len(changes) else None
+            if batch is not None:
+                await_memory(self.loop, self.engine)
             (ref, log), log_write = (None, self.log), None
             unwritten: list[EncodedSegment] = []
             if batch is not None and len(batch) >= _SHARED:
@@ -526,6 +529,7 @@ class LoopHistory:
             if at is None:
                 with self.lock:
                     self.recover()
+                    self._require_memory_for_fork()
                     self.settle()
                     with self._writes.lock:
                         forked = self.store.fork(self.loop, name)  # compacted, it is another name
@@ -553,6 +557,10 @@ class LoopHistory:
         except BaseException:
             store.close()
             raise
+
+    def _require_memory_for_fork(self) -> None:
+        if not isinstance(self._engine, _LazyFork):
+            require_memory(self.loop, self._engine.used_memory(), "be forked")
 
     def _fork_engine(self, forked: Manifest) -> LoopEngine | _LazyFork:
         """Return an engine for a fork: a lazy one where this loop is at its fixed point."""

@@ -80,7 +80,8 @@ class LoopReport:
     pending: int = 0
     failure: VertexError | None = None
     seconds: dict[str, float] = field(default_factory=dict)
-    memory: int = 0
+    memory: int = 0  # bytes
+    used_memory: float = 0.0  # share of the limit of the container
     statistics: dict[str, Any] = field(default_factory=dict)  # of bounded iterations
     ranks: NDArray[np.int64] | None = None  # of a new partition's names, where it has its own
     names: list[str] = field(default_factory=list)  # that came up, and have no code yet
@@ -105,6 +106,7 @@ class LoopReport:
                 ends = total.position.ends + report.position.ends
                 total.position = replace(total.position, ends=ends)
             total.memory = max(total.memory, report.memory)
+            total.used_memory = max(total.used_memory, report.used_memory)
             total.names += report.names
             if total.ranks is not None and report.ranks is not None:
                 total.ranks = np.concatenate([total.ranks, report.ranks])

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.memory_limit import used_memory
 from vertexsdk.arrays.process_memory import peak_memory
 from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.plan import Plan
@@ -70,7 +71,7 @@ class LoopTask:
         except LostError as lost:  # at once, as the tasks of other partitions may wait for this one
             rest = "; resume the loop from its store" if self.run is None else ""
             raise LostError(f"an executor was lost: {lost}{rest}") from None
-        report.memory = peak_memory()
+        report.memory, report.used_memory = peak_memory(), used_memory()
         yield DRIVER, pickle.dumps(report)
 
     def _run(
