@@ -117,11 +117,13 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 def spark_or_none(request: pytest.FixtureRequest) -> SparkSession | None:
     """For what must be the same in both: drawn, in a third of the tests a session, else None.
 
-    With `--master` all have the session.
+    With `--master` all have the session, with `--simulate` none.
     """
-    seed, given = request.config.getoption("seed"), request.config.getoption("master")
+    seed = request.config.getoption("seed")
     print(f"--seed {seed}")
-    if given == LOCAL and random.Random(f"{seed} {request.node.nodeid}").random() > 1 / 3:
+    drawn = random.Random(f"{seed} {request.node.nodeid}").random() < 1 / 3
+    drawn |= request.config.getoption("master") != LOCAL
+    if not drawn or request.config.getoption("simulate") is not None:
         return None
     session: SparkSession = request.getfixturevalue("spark")
     return session

@@ -230,9 +230,7 @@ class Driver:
 
     def __init__(self, master: str, **conf: str) -> None:
         self.master = master
-        # A lost executor's blocks are asked for three times: at once, rather than for 15 seconds.
-        quick = CONF | {"spark.shuffle.io.retryWait": "200ms"}
-        self._conf = conf if master.startswith("sc://") else quick | conf
+        self._conf = CONF | conf if master.startswith("local[") else conf
         self._process = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -2,8 +2,8 @@
 
 Each worker is a fork of the daemon. Without this it imports a second's worth of modules, and the
 tests' session starts hundreds of workers: a task that fails, and processors that end, end theirs.
-`CONF` goes to the tests' session and to the drivers of `tests.support.clusters`; the command line
-and other programs that tests start have Spark's own daemon, as users have.
+`CONF` goes to the tests' session, and to the drivers of `tests.support.clusters` on local masters;
+clusters, the command line and other programs that tests start have Spark's own daemon, as users.
 """
 
 from __future__ import annotations
