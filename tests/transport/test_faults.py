@@ -22,7 +22,7 @@ from tests.support.clusters import Driver
 from vertexsdk import Graph, MainLoop, run
 from vertexsdk.algorithms import PageRank, ShortestPaths
 from vertexsdk.arrays import shared_memory
-from vertexsdk.transport.resident import ResidentWorkers
+from vertexsdk.transport.spark import SparkWorkers
 
 pytestmark = pytest.mark.cluster
 
@@ -208,7 +208,7 @@ def test_spark_s_idle_timeout_leaves_no_processors(kill: str, seconds: str) -> N
         "spark.python.worker.idleTimeoutSeconds": seconds,
     }
     workers: Any = SimpleNamespace(sc=SimpleNamespace(getConf=lambda: conf), partitions=2)
-    reason = ResidentWorkers._why_none(workers, 3)
+    reason = SparkWorkers._why_none(workers, 3)
     if (kill, seconds) == ("true", "30"):
         assert reason is not None
         assert "killOnIdleTimeout would end them after 30 s; set it to false" in reason
