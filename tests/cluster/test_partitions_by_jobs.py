@@ -34,7 +34,8 @@ PROGRAMS: Any = {
 
 def edges() -> list[tuple[int, int, float]]:
     rng = np.random.default_rng(7)
-    pairs = [(k, k + 1, 1.0) for k in range(40)]  # so that there are some hops
+    pairs = [(k, k + 1, 1.0) for k in range(8)]  # so that there are some hops
+    pairs += [(8, k, 1.0) for k in range(9, 24)]
     pairs += [(int(a), int(b), float(v)) for a, b, v in rng.integers(20, 60, (150, 3))]
     return pairs
 
