@@ -89,9 +89,7 @@ class _Loops(Peer):
         return self._run("bfs", "depth", origin=self.graph.origin)
 
     def _run(self, measure: str, field: str, **params: Any) -> Later:
-        # At the size that the aim is stated for, the master would choose the shuffle too.
-        by = "shuffle" if measure == "pagerank" and self.partitions > 1 else "auto"
-        result = self._result(measure, self.loaded, params, exchange=by)
+        result = self._result(measure, self.loaded, params)
 
         def later() -> dict[str, Any]:
             columns = result.columns()
@@ -149,8 +147,7 @@ class Ours(_Loops):
 class OursTwo(_Loops):
     title = "ours, 2 partitions"
     about = (
-        "Two partitions; PageRank's messages go by the shuffle in every hop, the others' by the "
-        "way that the master chooses. Cost of a hop: "
+        "Two partitions, each held by a processor. Cost of a hop: "
         "breadth-first search along a chain, the difference of two lengths over that in hops."
     )
     partitions = 2

@@ -10,7 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal
+from typing import Any
 
 import cloudpickle
 import numpy as np
@@ -21,13 +21,10 @@ from benchmarks.scaling.context import PROGRAMS, Context, prepare
 from tests.support.servers import NotInstalled, RedisServer
 from vertexsdk import Graph, run
 from vertexsdk.state import open_store
-from vertexsdk.transport.exchange import JobExchange
-from vertexsdk.transport.locality import Anchor
+from vertexsdk.transport.shuffle import ShuffleWorkers
 
 __all__ = ["COMMIT_FRACTIONS", "of_the_driver", "on_one_machine"]
 
-Via = Literal["driver", "shuffle"]
-WAYS: tuple[Via, ...] = ("driver", "shuffle")
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the edges, that lead to the other partition
 COMMIT_FRACTIONS = (64, 16, 4, 1)
 _DEGREE = 16
@@ -39,13 +36,11 @@ def on_one_machine(context: Context) -> None:
     """All that needs no executors of its own."""
     _settle(context)
     for partitions in _counts(context):
-        for via in WAYS:
-            for seconds in _hops(context, partitions, via, 8):
-                context.note(f"hop {via}", seconds, partitions)
-    for via in WAYS:
-        for size in _sizes(context):
-            for seconds in _hops(context, 2, via, size // 4):
-                context.note(f"bytes {via}", seconds, size)
+        for seconds in _hops(context, partitions, 8):
+            context.note("hop shuffle", seconds, partitions)
+    for size in _sizes(context):
+        for seconds in _hops(context, 2, size // 4):
+            context.note("bytes shuffle", seconds, size)
     _committing(context)
     _messages(context)
     _memory(context)
@@ -58,14 +53,14 @@ def of_the_driver(context: Context) -> None:
     _settle(context)
     for partitions in _counts(context):
         # Ticks of a clock that are 10 ms apart: only the sum tells.
-        spent = list(_hops(context, partitions, "shuffle", 8, lambda: processes.spent(mine)))
+        spent = list(_hops(context, partitions, 8, lambda: processes.spent(mine)))
         context.note("driver hop", sum(spent) / len(spent), partitions)
 
 
 def _settle(context: Context) -> None:
     """Hops before the first that counts: the JVM compiles what is called often meanwhile."""
     for _round in range(1 + context.sizes.hops // 2):
-        for _seconds in _hops(context, 4, "shuffle", 8):
+        for _seconds in _hops(context, 4, 8):
             pass
 
 
@@ -84,18 +79,20 @@ def _sizes(context: Context) -> Iterator[int]:
 def _hops(
     context: Context,
     partitions: int,
-    via: Via,
     size: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[float]:
     """Seconds of hops in which every partition sends ``size`` bytes to every one, as often as
     sizes say, once those which warm are done."""
     cloudpickle.register_pickle_by_value(blocks)  # executors need not have the benchmarks
-    anchor = Anchor(context.spark, partitions)
-    with contextlib.closing(anchor), JobExchange(anchor, blocks.sending) as exchange:
+    workers = ShuffleWorkers(context.spark, partitions)
+    with (
+        contextlib.closing(workers),
+        contextlib.closing(workers.exchange(blocks.sending)) as exchange,
+    ):
         for number in range(_WARM + context.sizes.hops):
             begin = clock()
-            exchange.hop((partitions, size), via=via)
+            exchange.hop((partitions, size))
             if number >= _WARM:
                 yield clock() - begin
 

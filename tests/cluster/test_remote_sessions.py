@@ -192,7 +192,7 @@ def refusals(spark: SparkSession) -> list[str]:
     main = MainLoop(ShortestPaths, graph, params=ORIGIN, backend="memory://refused")
     attempts = [
         lambda: answer(ConnectedComponents, graph, exchange="shuffle"),
-        lambda: MainLoop(ConnectedComponents, graph, backend="memory://x", exchange="driver"),
+        lambda: MainLoop(ConnectedComponents, graph, backend="memory://x", exchange="shuffle"),
         lambda: main.start(spark.readStream.format("rate").load()),
         lambda: Graph.from_dataframe(spark.table("missing")),
         lambda: Graph.from_dataframe(spark.sql("select 1 source, true target")),
@@ -211,7 +211,7 @@ def test_what_cannot_work_is_refused_in_a_line(remote: Driver) -> None:
     shuffle, driver, stream, table, column, file = lines = remote.run(refusals)
     assert not any("\n" in line for line in lines)
     assert shuffle.startswith("exchange='shuffle' needs Spark jobs")
-    assert driver.startswith("exchange='driver' needs Spark jobs")
+    assert driver.startswith("exchange='shuffle' needs Spark jobs")
     assert stream.endswith("pass change files to start(), or batches to ingest()")
     assert "TABLE_OR_VIEW_NOT_FOUND" in table
     assert "column target: boolean" in column

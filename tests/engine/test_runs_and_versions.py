@@ -105,5 +105,5 @@ def test_a_run_by_jobs_leaves_the_partitions_of_others(monkeypatch: pytest.Monke
     }
     monkeypatch.setattr(_loop_task, "_runs", runs)
     graph = Graph.from_arrays(*RING, partitions=2)
-    with closing(run(ConnectedComponents, graph, backend="memory://jobs", exchange="driver")):
+    with closing(run(ConnectedComponents, graph, backend="memory://jobs", exchange="shuffle")):
         assert list(runs) == [("stays", 0)]

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from random import Random
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from unittest import mock
 
 import cloudpickle
@@ -37,10 +37,9 @@ from vertexsdk.transport.inprocess import (
     InProcessExchange,
     InProcessTransport,
     InProcessWorkers,
-    LocalDataset,
 )
 from vertexsdk.transport.task_times import HopTimes
-from vertexsdk.transport.transport import Exchange, Task
+from vertexsdk.transport.transport import Blocks, BlockSource, Exchange, Task
 
 __all__ = ["Deadlock", "Simulator", "exchange_in_process"]
 
@@ -339,7 +338,7 @@ class SimulatedExchange:
         self._number = launch.add(task)
         self._again = False
 
-    def hop(self, command: Any, *, via: Literal["driver", "shuffle"] = "driver") -> list[bytes]:
+    def hop(self, command: Any) -> list[bytes]:
         """See `Exchange`."""
         pickled = _pickled(command)
         again, self._again = self._again, True
@@ -359,22 +358,22 @@ class SimulatedWorkers(InProcessWorkers):
         super().__init__(partitions)
         self._simulator, self._launch = simulator, _Launch(simulator, partitions)
 
-    def exchange(self, task: Task, *, resident: bool = True) -> Exchange:  # type: ignore[override]
-        """See `Workers`."""
+    def exchange(  # type: ignore[override]
+        self, task: Task, *, resident: bool = True, blocks: BlockSource | None = None
+    ) -> Exchange:
+        """See `Workers`: blocks come in any order."""
+        if blocks is not None:
+            loaded: list[Blocks] = [[] for _ in range(self.partitions)]
+            for destination, block in blocks.collect(lambda _, blocks: blocks):
+                loaded[destination].append((0, block))
+            for part in loaded:
+                self._simulator.chance.shuffle(part)
+            task = partial(_with_loaded, loaded, task)
         return SimulatedExchange(self._launch, task)
 
     def whole(self) -> bool:
         """See `Workers`."""
         return self._launch.alive
-
-    def route(self, blocks: LocalDataset) -> LocalDataset:
-        """See `Workers`: blocks come in any order."""
-        parts: list[list[bytes]] = [[] for _ in range(self.partitions)]
-        for destination, block in blocks.collect():
-            parts[destination].append(block)
-        for part in parts:
-            self._simulator.chance.shuffle(part)
-        return LocalDataset.of(parts)
 
     def run(self, function: Callable[[int], Returned]) -> list[Returned]:
         """See `Workers`."""
@@ -394,9 +393,17 @@ class SimulatedTransport(InProcessTransport):
         super().__init__(spark)
         self._simulator = simulator
 
-    def workers(self, partitions: int) -> SimulatedWorkers:
+    def workers(self, partitions: int, *, by_jobs: bool = False) -> SimulatedWorkers:
         """See `Transport`."""
         return SimulatedWorkers(self._simulator, partitions)
+
+
+def _with_loaded(
+    loaded: list[Blocks], task: Task, partition: int, command: Any, blocks: Blocks
+) -> Any:
+    blocks += loaded[partition]
+    loaded[partition] = []
+    return task(partition, command, blocks)
 
 
 def exchange_in_process(partitions: int, task: Task) -> Exchange:

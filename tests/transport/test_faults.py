@@ -22,7 +22,7 @@ from tests.support.clusters import Driver
 from vertexsdk import Graph, MainLoop, run
 from vertexsdk.algorithms import PageRank, ShortestPaths
 from vertexsdk.arrays import shared_memory
-from vertexsdk.transport.resident import ResidentWorkers
+from vertexsdk.transport.spark import SparkWorkers
 
 pytestmark = pytest.mark.cluster
 
@@ -117,7 +117,6 @@ def without_slots(spark: SparkSession, hindered: str) -> tuple[bool, str, bool]:
     from vertexsdk.transport import resident
 
     graph = Graph.from_arrays(*EDGES, spark=spark, partitions=3 if hindered != "few" else 4)
-    graph.materialise(("out", None, "combined"))
     usual, ended = resident.SLOT_SECONDS, threading.Event()
 
     def wait(records: Iterator[int]) -> Iterator[int]:
@@ -208,7 +207,7 @@ def test_spark_s_idle_timeout_leaves_no_processors(kill: str, seconds: str) -> N
         "spark.python.worker.idleTimeoutSeconds": seconds,
     }
     workers: Any = SimpleNamespace(sc=SimpleNamespace(getConf=lambda: conf), partitions=2)
-    reason = ResidentWorkers._why_none(workers, 3)
+    reason = SparkWorkers._why_none(workers, 3)
     if (kill, seconds) == ("true", "30"):
         assert reason is not None
         assert "killOnIdleTimeout would end them after 30 s; set it to false" in reason

@@ -30,14 +30,8 @@ from vertexsdk.transport.transport import DRIVER, PEERS, Blocks
 
 pytestmark = pytest.mark.cluster
 
-SLOTS = 6
+SLOTS = 6  # of `driver`
 SEED = random.SystemRandom().randrange(1 << 32)
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Driver]:
-    with Driver(f"local[{SLOTS},4]") as started:
-        yield started
 
 
 def edges(seed: int) -> tuple[list[int], list[int]]:
@@ -75,7 +69,7 @@ def same_answers(spark: SparkSession, seed: int, partitions: int, text: bool) ->
             given: Any = {"params": params, "backend": "memory://", "compiled": compiled}
             graph = Graph.from_arrays(*ids, spark=spark, partitions=partitions)
             stays = run(program, graph, **given)
-            jobs = run(program, graph, exchange="driver", **given)
+            jobs = run(program, graph, exchange="shuffle", **given)
             assert graph.workers.resident
             assert taken(spark) == partitions
             local = run(program, Graph.from_arrays(*ids, partitions=partitions), **given)

@@ -55,9 +55,10 @@ class Run:
         backend: str | Address | None = None,
         loop: str | None = None,
     ) -> None:
-        self.program, self.graph, self.loop = program, graph, loop or program.name
-        self.backend = address_or_default(backend)
         self.options, self.compiled = options.on(graph.transport), options.compiled
+        self.graph = graph if options.exchange == "auto" else graph.held_by_jobs()
+        self.program, self.loop = program, loop or program.name
+        self.backend = address_or_default(backend)
         self.max_iterations = options.limit_of(program)
         self.given = dict(params or {})
         self.bar = ProgressBar(self.loop, options.progress)
@@ -169,7 +170,7 @@ class Run:
             shape="many" if algebra is None else shape_of(self.program.classes),
             params=params,
             tolerance=self.options.tolerance_of(self.program),
-            threads=self.options.threads or _threads(transport, partitions),
+            threads=self.options.threads or transport.threads(partitions),
             topologies=tuple(info.keys),
             run=f"{transport.application}/run-{run_id}",
             loop=self.loop,
@@ -215,7 +216,7 @@ class Run:
         try:
             engine = LoopEngine(
                 self.graph, plan, "directed", choice=choice, run=info.num_vertices,
-                via=self.options.exchange, phases=self.spent,
+                phases=self.spent,
             )  # fmt: skip
             with closing(engine), closing(writes):
                 after = self.committed.iteration if self.committed else 0
@@ -293,11 +294,6 @@ class Run:
         if sum(ref.rows for ref in version.segments) <= SHOWN:
             store.show(self.loop)
         return self.committed
-
-
-def _threads(transport: Transport, partitions: int) -> int:
-    """The cores which one partition's kernels may use."""
-    return transport.cores if transport.name == "local" else max(1, transport.cores // partitions)
 
 
 def refuse_other_hosts(transport: Transport, store: Store) -> None:

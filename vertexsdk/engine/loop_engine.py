@@ -10,7 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,6 @@ from vertexsdk.transport.transport import Exchange
 
 MUCH_MEMORY = 0.85  # share of a worker's limit from which on changes wait
 BY_SEGMENT = 1 << 16  # bytes of changes above which a task reads them from the store
-SHUFFLE = 1 << 20  # bytes of messages in a hop above which the next one's go by the shuffle
 _numbers = itertools.count()
 
 
@@ -61,7 +60,6 @@ class LoopEngine:
         choice: the delay bound of answers that begin with `init`; else None.
         origin: of which this is a fork.
         run: how many vertices the graph has, for a run on it as it is loaded.
-        via: how messages of a run travel, where tasks do not stay; "auto" decides by their size.
         phases: see there.
     """
 
@@ -76,11 +74,10 @@ class LoopEngine:
         choice: BoundChoice | None = None,
         origin: LoopEngine | None = None,
         run: int | None = None,
-        via: Literal["auto", "driver", "shuffle"] = "auto",
         phases: PhaseTimer | None = None,
     ) -> None:
         self.graph, self.plan, self.layout = graph, plan, layout
-        self.from_init, self.choice, self._run, self._via = from_init, choice, run, via
+        self.from_init, self.choice, self._run = from_init, choice, run
         self.reads_loop = plan.program.reads_loop
         # Messages of an events program may name new vertices, which have no code before it ends.
         self._learns_names = plan.program.algebra is None and names is not None
@@ -101,7 +98,6 @@ class LoopEngine:
         self.size, self.worker_seconds, self._used_memory = (0, 0), 0.0, 0.0
         # Of a run:
         self._position: RunPosition | None = None  # where tasks do not stay
-        self._sent = 0  # bytes between partitions, in the last hop
         self._attempts: list[str | None] = [None] * graph.partitions  # that were committed last
         self._title = plan.program.name
         if plan.loop != self._title:
@@ -344,17 +340,14 @@ class LoopEngine:
             self.graph.unpersist()
 
     def _job(self, command: LoopCommand) -> LoopReport:
-        via = self._via
-        if via == "auto":  # about as many bytes as in the hop before
-            via = "shuffle" if self._sent > SHUFFLE else "driver"
         if self._describe is not None:
             at = self._position
             step = 0 if at is None else at.iteration + bool(at.ends)
             self._describe(f"{self._title}, superstep {step}")
-        reports = [pickle.loads(report) for report in self._exchange.hop(command, via=via)]
+        reports = [pickle.loads(report) for report in self._exchange.hop(command)]
         report = LoopReport.total(reports)
         self._version, self._position = report.version, report.position
-        self._sent, self.size = report.work.bytes, (report.vertices, report.edges)
+        self.size = report.vertices, report.edges
         self._used_memory = report.used_memory
         if self.names is not None and report.names:
             self.names.of(pa.array(report.names, pa.large_string()))

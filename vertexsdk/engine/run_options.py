@@ -23,7 +23,7 @@ class RunOptions:
     commit_every: int | None = None
     compiled: bool | Literal["require"] = True
     threads: int | None = None
-    exchange: Literal["auto", "driver", "shuffle"] = "auto"
+    exchange: Literal["auto", "shuffle"] = "auto"
     delay_bound: int | Literal["auto"] = 1
     progress: bool | None = None
     seed: int = 0
@@ -56,6 +56,8 @@ class RunOptions:
         if not tolerance >= 0 or math.isinf(tolerance):
             raise InputError(f"tolerance is {tolerance}; it must be zero or more")
         checked_bound(self.delay_bound, program, params, self.limit_of(program))
+        if self.exchange not in ("auto", "shuffle"):
+            raise InputError(f"exchange is {self.exchange!r}; it is 'auto' or 'shuffle'")
         if self.exchange != "auto" and self.delay_bound not in (1, "auto"):
             raise InputError(
                 f"a delay bound of {self.delay_bound} needs partitions that stay in their "

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.packed_strings import pack_arrow, unpack_arrow
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load._adjacency_rows import Chunk
-from vertexsdk.graph.load._jobs import DivisibleEdges
 from vertexsdk.graph.load._lines import Codes
+from vertexsdk.graph.load._load_task import DivisibleEdges
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.vertex_file import VertexInput
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store

@@ -2,7 +2,7 @@
 
 `Graph.read` only checks that the files are there. A program needs the graph in one *variant*
 (which way edges are followed, with which values); `materialise` loads a variant once, into memory
-that all workers of a host share. The anchor pins each partition to a host, for all variants.
+that all workers of a host share.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from vertexsdk.arrays.id_hash import KEY_GROUPS
 from vertexsdk.errors import InputError, RunError, excerpt
 from vertexsdk.graph._vertex_attributes import VertexAttributes
 from vertexsdk.graph.load import _sources as sources
-from vertexsdk.graph.load._jobs import Edges, LoadSpec, PartitionReport, load
 from vertexsdk.graph.load._lines import NotIntegers
+from vertexsdk.graph.load._load_task import Edges, LoadSpec, PartitionReport, load
 from vertexsdk.graph.load.build_topology import NO_KIND, Variant, VertexTable
 from vertexsdk.graph.partitioners._partitioner import Partitioner, assign
 from vertexsdk.graph.placement import Placement
@@ -166,6 +166,8 @@ class Graph:
         self.string_broadcast: Any = None
         self._lock = threading.RLock()  # what several threads use is loaded once
         self._workers: Workers | None = None
+        self._by_jobs = False
+        self._held_by_jobs: Graph | None = None
         self._initial: dict[tuple[type, ...], Any] = {}
         self.may_be_empty = False
         shared_memory.claim(application)
@@ -385,13 +387,13 @@ class Graph:
     def workers(self) -> Workers:
         """Where the partitions are, so that tasks run there.
 
-        If an executor was lost, there are new ones, and the graph is loaded again when needed.
+        If one was lost, there are new ones, and the graph is loaded again when needed.
         """
         with self._lock:
             if self._workers is not None and not self._workers.whole():
                 self.unpersist()
             if self._workers is None:
-                self._workers = self.transport.workers(self.partitions)
+                self._workers = self.transport.workers(self.partitions, by_jobs=self._by_jobs)
                 _open_workers.add(self._workers)
                 weakref.finalize(self, _close_in_thread, self._workers, self.key).atexit = False
             return self._workers
@@ -452,7 +454,8 @@ class Graph:
             self.placement = self.transport.broadcast(self._place(vertices))
         spec = LoadSpec(
             f"{self.key}/{variant.name}", variant, self.partitions, self.undirected, self.multi,
-            table=self.placement, table_key=f"{self.key}/placement" if self.placed else None,
+            threads=self.transport.threads(self.partitions), table=self.placement,
+            table_key=f"{self.key}/placement" if self.placed else None,
         )  # fmt: skip
         names = self.string_broadcast
         reports = load(self.transport, workers, self._edges, spec, vertices, names)
@@ -469,8 +472,11 @@ class Graph:
         if how.function is None:
             return self._table_placement()
         variant = Variant("undirected")
-        spec = LoadSpec(f"{self.key}/whole", variant, 1, self.undirected, self.multi)
-        whole = self.transport.workers(1)
+        spec = LoadSpec(
+            f"{self.key}/whole", variant, 1, self.undirected, self.multi,
+            threads=self.transport.threads(1),
+        )  # fmt: skip
+        whole = self.transport.workers(1, by_jobs=self._by_jobs)
         try:
             load(self.transport, whole, self._edges, spec, vertices, self.string_broadcast)
             args = (how.function, spec.key_of(0), self.partitions, how.slack, self.string_broadcast)
@@ -496,7 +502,7 @@ class Graph:
         """Collect all string ids; the code of an id is its rank among them."""
         self.placement = None
         table = StringIds.of(
-            self._edges.distinct_ids(self.transport),
+            self._edges.distinct_ids(self.workers),
             None if self.vertex_input is None else self.vertex_input.strings(),
         )
         self.use_string_ids(table)
@@ -612,8 +618,23 @@ class Graph:
             graph.use_string_ids(self.string_table)
         return graph
 
+    def held_by_jobs(self) -> Graph:
+        """Return a graph of the same edges that no processors hold: its runs are Spark jobs.
+
+        It is loaded apart from this one; `unpersist` frees both. Without Spark it is this one.
+        """
+        if self.transport.name != "spark" or self._by_jobs:
+            return self
+        with self._lock:
+            if self._held_by_jobs is None:
+                self._held_by_jobs = self.with_vertices(self.vertex_input)
+                self._held_by_jobs._by_jobs = True
+            return self._held_by_jobs
+
     def unpersist(self) -> None:
         """Free the memory of all variants; they are loaded again when needed."""
+        if self._held_by_jobs is not None:
+            self._held_by_jobs.unpersist()
         self.forget(self.key)
         self._infos.clear()
         if self._workers is not None:

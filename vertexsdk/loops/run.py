@@ -26,7 +26,7 @@ def run(
     commit_every: int | None = None,
     compiled: bool | Literal["require"] = True,
     threads: int | None = None,
-    exchange: Literal["auto", "driver", "shuffle"] = "auto",
+    exchange: Literal["auto", "shuffle"] = "auto",
     delay_bound: int | Literal["auto"] = 1,
     progress: bool | None = None,
     trusted: bool = False,
@@ -46,8 +46,8 @@ def run(
         commit_every: also commit a version every so many iterations, not only at the end.
         compiled: False interprets the program; "require" refuses one that does not compile.
         threads: number of threads per partition; by default the cores are divided evenly.
-        exchange: send messages between partitions through the "driver" or by a Spark "shuffle";
-            "auto" chooses by size.
+        exchange: "shuffle" has every iteration be a Spark job, whose messages go by its shuffle,
+            for a cluster that cannot keep processors; see `docs/processors.md`.
         delay_bound: how many iterations a partition may be ahead of the slowest vertex, plus one:
             1 is synchronous; "auto" chooses. See `docs/delay-bound.md`.
         progress: show a progress bar; by default on a terminal only.

@@ -7,16 +7,15 @@ the executors. Nothing here knows what a vertex is or a message means.
 
 __all__ = [
     "channels",
-    "exchange",
     "inprocess",
-    "jvm",
-    "locality",
+    "outcomes",
     "resident",
     "select",
     "session",
     "shipping",
+    "shuffle",
     "spark",
+    "spark_failures",
     "task_times",
     "transport",
-    "wire",
 ]

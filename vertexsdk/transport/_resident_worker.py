@@ -22,6 +22,7 @@ from typing import Any, cast
 import zmq
 
 from vertexsdk.arrays import shared_memory
+from vertexsdk.transport._block_receiver import close_receivers
 from vertexsdk.transport._worker_hops import Aborted, Number, Waiting, WorkerHops
 from vertexsdk.transport.channels import (
     Keys,
@@ -33,9 +34,9 @@ from vertexsdk.transport.channels import (
     local_address,
     split,
 )
+from vertexsdk.transport.outcomes import ABORTED, FAILURE, describe
 from vertexsdk.transport.task_times import Clock
 from vertexsdk.transport.transport import DRIVER, Task
-from vertexsdk.transport.wire import ABORTED, FAILURE, describe
 
 READY_SECONDS = 30.0  # for the workers of a launch to connect to each other
 _LONGEST_PATH = 100  # of a socket's file
@@ -215,7 +216,7 @@ class _Worker:
             if p == self.partition:
                 continue
             self.peers[p] = sock = self.context.socket(zmq.DEALER)
-            if _is_own_socket(path):
+            if is_own_socket(path):
                 beat(sock)
                 sock.reconnect_ivl = -1
                 sock.connect(f"ipc://{path}")
@@ -258,7 +259,7 @@ class _Worker:
         shared_memory.drop(self.sockets)
 
 
-def _is_own_socket(path: str) -> bool:
+def is_own_socket(path: str) -> bool:
     """Whether a path is a socket on this host, in a directory of this user alone."""
     try:
         found, above = os.stat(path, follow_symlinks=False), os.stat(os.path.dirname(path))
@@ -286,5 +287,6 @@ def serve(
     except Lost:
         pass
     finally:
+        close_receivers()
         worker.close()
     yield partition

@@ -20,7 +20,7 @@ import zmq
 from zmq.auth.thread import ThreadAuthenticator
 
 HEARTBEAT_MS, SILENT_MS = 1_000, 5_000  # between beats; after which a silent peer is gone
-CHUNK = 8 << 20  # bytes of a frame: heartbeats go between frames, so a longer one looks silent
+CHUNK = 4 << 20  # bytes of a frame: heartbeats go between frames, so a longer one looks silent
 _DOMAIN = "vertexsdk"
 
 
@@ -107,13 +107,13 @@ def join(frames: list[bytes]) -> list[bytes]:
 
 
 def disconnected(monitor: zmq.Socket[bytes]) -> bool:
-    """Whether a socket's monitor has told of a connection that is gone."""
+    """Whether a socket's monitor has told of a connection that is gone, or was not made."""
     from zmq.utils.monitor import recv_monitor_message
 
     gone = False
     while monitor.poll(0):
         event: Any = recv_monitor_message(monitor, zmq.NOBLOCK)
-        gone |= event["event"] == zmq.EVENT_DISCONNECTED
+        gone |= event["event"] in (zmq.EVENT_DISCONNECTED, zmq.EVENT_CLOSED)
     return gone
 
 

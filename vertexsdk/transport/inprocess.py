@@ -9,17 +9,23 @@ from __future__ import annotations
 import contextlib
 import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.threads import default_threads
 from vertexsdk.errors import InputError, RunError, VertexError, typed_line
 from vertexsdk.transport.task_times import HopTimes
-from vertexsdk.transport.transport import Blocks, Dataset, Task, require_all, run_superstep
+from vertexsdk.transport.transport import (
+    Block,
+    Blocks,
+    BlockSource,
+    Task,
+    require_all,
+    run_superstep,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,36 +40,6 @@ class LocalValue:
     value: Any
 
 
-class LocalDataset(Dataset):
-    """A list of parts, computed when they are collected.
-
-    >>> LocalDataset.of([[1, 2], [3]]).mapPartitions(lambda part: [sum(part)]).collect()
-    [3, 3]
-    """
-
-    def __init__(self, parts: Sequence[Callable[[], Iterable[Any]]]) -> None:
-        self._parts = parts
-
-    @classmethod
-    def of(cls, parts: Iterable[Iterable[Any]]) -> LocalDataset:
-        """Take the records of every part."""
-        return cls([partial(iter, part) for part in parts])
-
-    def mapPartitionsWithIndex(
-        self, function: Callable[[int, Iterator[Any]], Iterable[Any]]
-    ) -> LocalDataset:
-        """See `Dataset`."""
-
-        def call(k: int, part: Callable[[], Iterable[Any]]) -> Iterable[Any]:
-            return function(k, iter(part()))
-
-        return LocalDataset([partial(call, k, part) for k, part in enumerate(self._parts)])
-
-    def collect(self) -> list[Any]:
-        """See `Dataset`."""
-        return [record for part in self._parts for record in part()]
-
-
 class InProcessWorkers:
     """See `Workers`."""
 
@@ -74,32 +50,19 @@ class InProcessWorkers:
 
     resident = True
 
-    def exchange(self, task: Task, *, resident: bool = True) -> InProcessExchange:
+    def exchange(
+        self, task: Task, *, resident: bool = True, blocks: BlockSource | None = None
+    ) -> InProcessExchange:
         """See `Workers`."""
-        return InProcessExchange(self.partitions, task)
+        return InProcessExchange(self.partitions, task, blocks)
 
     def whole(self) -> bool:
         """See `Workers`."""
         return True
 
-    def watched(self) -> AbstractContextManager[None]:
-        """See `Workers`."""
-        return contextlib.nullcontext()
-
     def described(self, text: str) -> AbstractContextManager[Callable[[str], None]]:
         """See `Workers`; there are no jobs."""
         return contextlib.nullcontext(_ignore)
-
-    def records(self) -> LocalDataset:
-        """See `Workers`."""
-        return LocalDataset.of([[] for _ in range(self.partitions)])
-
-    def route(self, blocks: LocalDataset) -> LocalDataset:
-        """See `Workers`."""
-        parts: list[list[bytes]] = [[] for _ in range(self.partitions)]
-        for destination, block in blocks.collect():
-            parts[destination].append(block)
-        return LocalDataset.of(parts)
 
     def run(self, function: Callable[[int], Returned]) -> list[Returned]:
         """See `Workers`."""
@@ -114,14 +77,20 @@ class InProcessWorkers:
 
 
 class InProcessExchange:
-    """See `Exchange`: hops are calls, one partition after the other."""
+    """See `Exchange`: hops are calls, one partition after the other.
 
-    def __init__(self, partitions: int, task: Task) -> None:
+    Args:
+        blocks: see `Workers.exchange`.
+    """
+
+    def __init__(self, partitions: int, task: Task, blocks: BlockSource | None = None) -> None:
         self.partitions, self._task = partitions, task
         self.times: HopTimes | None = None
         self._inbox: list[Blocks] = [[] for _ in range(partitions)]
+        for destination, block in [] if blocks is None else blocks.collect(_same):
+            self._inbox[destination].append((0, block))
 
-    def hop(self, command: Any, *, via: Literal["driver", "shuffle"] = "driver") -> list[bytes]:
+    def hop(self, command: Any) -> list[bytes]:
         """See `Exchange`."""
         with _one_line():
             tasks = [iter(self._task(p, command, b)) for p, b in enumerate(self._inbox)]
@@ -151,6 +120,10 @@ class InProcessExchange:
 
 def _ignore(text: str) -> None:
     pass
+
+
+def _same(part: int, blocks: Iterator[Block]) -> Iterator[Block]:
+    return blocks
 
 
 @contextlib.contextmanager
@@ -184,21 +157,17 @@ class InProcessTransport:
         """See `Transport`: one, whose kernels use all cores."""
         return 1
 
-    def workers(self, partitions: int) -> InProcessWorkers:
+    def threads(self, partitions: int) -> int:
+        """See `Transport`: all, as one partition goes on after the other."""
+        return self.cores
+
+    def workers(self, partitions: int, *, by_jobs: bool = False) -> InProcessWorkers:
         """See `Transport`."""
         return InProcessWorkers(partitions)
 
     def broadcast(self, value: Any) -> LocalValue:
         """See `Transport`."""
         return LocalValue(value)
-
-    def parallelize(self, items: Sequence[Any]) -> LocalDataset:
-        """See `Transport`."""
-        return LocalDataset.of([[item] for item in items] or [[]])
-
-    def collect(self, dataset: LocalDataset) -> list[Any]:
-        """See `Transport`."""
-        return dataset.collect()
 
     def other_hosts(self) -> list[str]:
         """See `Transport`."""

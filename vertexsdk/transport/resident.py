@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import itertools
-import logging
 import os
 import pickle
 import threading
@@ -18,9 +17,9 @@ import time
 import uuid
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import cloudpickle
 import zmq
@@ -28,33 +27,27 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from vertexsdk.arrays import shared_memory
-from vertexsdk.errors import InputError, LostError, RunError
+from vertexsdk.errors import LostError, RunError
+from vertexsdk.transport._block_receiver import close_receivers, open_receiver, received
+from vertexsdk.transport._descriptions import described
+from vertexsdk.transport._loader import Loader
 from vertexsdk.transport._resident_worker import serve
 from vertexsdk.transport.channels import Keys, context, disconnected, join, local_address, split
-from vertexsdk.transport.exchange import JobExchange
-from vertexsdk.transport.inprocess import InProcessExchange, LocalValue
-from vertexsdk.transport.jvm import spark_failure
-from vertexsdk.transport.locality import Anchor, other_hosts
+from vertexsdk.transport.inprocess import LocalValue
+from vertexsdk.transport.outcomes import FAILURE, outcome
+from vertexsdk.transport.spark_failures import spark_failure
 from vertexsdk.transport.task_times import HopTimes
-from vertexsdk.transport.transport import DRIVER, Blocks, Dataset, Exchange, Task
-from vertexsdk.transport.wire import FAILURE, outcome
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from vertexsdk.transport.transport import Blocks, BlockSource, Task
 
 Returned = TypeVar("Returned")
 
 IDLE_SECONDS = 600.0  # without a command, after which processors end
 START_SECONDS = 60.0
 SLOT_SECONDS = 8.0  # for Spark to give each processor a slot
-_KILL_IDLE = "spark.python.worker.killOnIdleTimeout"
-_IDLE_TIMEOUT = "spark.python.worker.idleTimeoutSeconds"
 _POLL_MS = 100  # between looks at whether the stage has failed
+_LOOK_SECONDS = 0.5  # between looks at whether a processor is lost, while loader tasks run
 _LOST = "a processor was lost with its partition"
-_log = logging.getLogger("vertexsdk")
 _launches: weakref.WeakSet[Launch] = weakref.WeakSet()
-_told: set[tuple[str, str | None]] = set()  # by application, why it has no processors
-_starting = threading.RLock()  # free slots are counted, and a launch starts, one at a time
 _by_value = contextvars.ContextVar("_by_value", default=False)
 
 
@@ -94,7 +87,8 @@ class Launch:
     """The processors of one graph: a stage of `partitions` tasks which run until `close`.
 
     Args:
-        anchor: where the partitions are.
+        sc: the Spark context.
+        partitions: how many there are.
 
     Attributes:
         application: the id of the Spark application whose slots they have.
@@ -103,9 +97,9 @@ class Launch:
         RunError: they did not start.
     """
 
-    def __init__(self, anchor: Anchor) -> None:
-        self.partitions, self._anchor = anchor.partitions, anchor
-        self.application = anchor.sc.applicationId
+    def __init__(self, sc: SparkContext, partitions: int) -> None:
+        self.partitions, self._sc, self._process = partitions, sc, os.getpid()
+        self.application = sc.applicationId
         self._closed = False
         self._lock = threading.RLock()  # of the socket
         self._turn = threading.Lock()  # of whoever gets the lock next
@@ -117,27 +111,27 @@ class Launch:
         self._answered = time.monotonic()
         self._tag = f"vertexsdk-{uuid.uuid4().hex}"
         keys, secret = Keys.fresh()
+        self._keys = keys
         self._context, self._authenticator = context(keys)
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.router_mandatory = True
         keys.serve(self._socket, secret)
-        host = local_address(anchor.sc.getConf().get("spark.driver.host") or "127.0.0.1")
+        self._host = host = local_address(sc.getConf().get("spark.driver.host") or "127.0.0.1")
         port = self._socket.bind_to_random_port(f"tcp://{host}")
         self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
         self._poller.register(self._wake[0], zmq.POLLIN)
         self._routes: list[bytes] = []
-        place = f"{shared_memory.application(self.application)}/sockets-{self._tag[-8:]}"
+        self._place = f"{shared_memory.application(self.application)}/sockets-{self._tag[-8:]}"
         where = f"tcp://{host}:{port}"
-        task = partial(serve, self.partitions, where, keys, IDLE_SECONDS, place)
+        task = partial(serve, self.partitions, where, keys, IDLE_SECONDS, self._place)
         self._ended = threading.Event()
         self._dropped: deque[bytes] = deque()  # exchanges that were closed
         thread = threading.Thread(target=self._run, args=(task,), daemon=True, name=self._tag)
         try:
-            with anchor.placed():
-                thread.start()
-                self._register()
+            thread.start()
+            self._register()
             self.ask(b"peers", pickle.dumps(self._addresses))
         except BaseException:
             self.close()
@@ -149,15 +143,22 @@ class Launch:
         """Whether none of the processors is lost, as far as is known, and they are not closed."""
         return not self._closed and not self._ended.is_set()
 
+    @property
+    def _forked(self) -> bool:
+        """Whether this is a copy in a forked process; the sockets are its parent's."""
+        return os.getpid() != self._process
+
     def _run(self, task: Any) -> None:
         """Run the stage; in a thread, as it ends with the launch only."""
-        sc = self._anchor.sc
+        sc = self._sc
         try:
             with spark_failure():
                 sc.addJobTag(self._tag)
+                sc.setLocalProperty("spark.jobGroup.id", self._tag)
                 name = f"{self.partitions} processor{'s' * (self.partitions > 1)} of a graph"
-                with self._anchor.described(name):
-                    Anchor.records(self._anchor).mapPartitionsWithIndex(task).collect()
+                with described(sc, name):
+                    stage = sc.parallelize(range(self.partitions), self.partitions)
+                    stage.mapPartitionsWithIndex(task).collect()
         except RunError as error:
             self._failure = error
         except Exception:  # of PySpark's own cleaning up: Spark was stopped
@@ -192,12 +193,10 @@ class Launch:
 
     def _waits(self) -> bool:
         """Whether tasks of the stage wait for a slot."""
-        sets = self._anchor.jvm.scala_sc.taskScheduler().rootPool().getSortedTaskSetQueue()
-        tags = [
-            sets.apply(k).taskSet().properties().getProperty("spark.job.tags")
-            for k in range(sets.size())  # those from which Spark can start a task
-        ]
-        return any(self._tag in str(tag) for tag in tags)
+        tracker = self._sc.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._tag)]
+        stages = [tracker.getStageInfo(k) for job in jobs if job is not None for k in job.stageIds]
+        return any(s is not None and s.numActiveTasks < self.partitions for s in stages)
 
     def _check(self) -> None:
         """Raise what ended the stage, if it has ended, or if a processor is silent."""
@@ -222,7 +221,7 @@ class Launch:
             RunError: one of them is lost; the launch is over then. What a task raised is raised
                 when all have answered.
         """
-        if self._anchor.forked:
+        if self._forked:
             raise RunError(
                 "a process that was forked cannot use the graphs of its parent that are on Spark; "
                 "run the program in the parent, or make the graph without Spark"
@@ -305,14 +304,72 @@ class Launch:
         if (replies := self._replies.get(number)) is not None:
             replies[route] = pickle.loads(reply[0]), reply[1]
 
+    def run(self, function: Callable[[int], Returned]) -> list[Returned]:
+        """Call a function with each partition's number on its processor; results are pickled."""
+        replies = self.ask(b"call", pickled_by_value(function))
+        return [pickle.loads(report) for _, report in replies]
+
+    def load(self, blocks: BlockSource) -> tuple[str, Mapping[int, int]]:
+        """Have loader tasks bring blocks to the processors; see `received`.
+
+        Returns:
+            The name of the load, and the attempt at each part that has succeeded.
+
+        Raises:
+            LostError: a processor was lost; the launch is over.
+            RunError: a loader task failed.
+        """
+        name = uuid.uuid4().hex[:8]
+        addresses = self.run(partial(open_receiver, name, self._keys, self._host, self._place))
+        loader = Loader(self._keys, tuple(addresses))
+        failures: list[RunError] = []
+        ended = threading.Event()
+        tag = f"vertexsdk-{name}"
+        watch = threading.Thread(target=self._watch, args=(tag, ended, failures), daemon=True)
+        try:
+            with spark_failure():
+                self._sc.addJobTag(tag)
+                watch.start()
+                try:
+                    attempts = blocks.collect(loader)
+                finally:
+                    ended.set()
+                    watch.join()
+                    self._sc.removeJobTag(tag)
+        except RunError:
+            if failures:
+                raise failures[0] from None
+            self.run(_drop_blocks)
+            raise
+        if None in attempts:  # of a loader that has met no processor, or lost it
+            raise failures[0] if failures else self._lost_by_loader()
+        return name, dict(attempts)
+
+    def _watch(self, tag: str, ended: threading.Event, failures: list[RunError]) -> None:
+        """Cancel the jobs with a tag when a processor is lost, until `ended`."""
+        while not ended.wait(_LOOK_SECONDS):
+            try:
+                with self._sending():
+                    self._require_open()
+                    self._check()
+            except RunError as error:
+                failures.append(error)
+                with contextlib.suppress(Py4JError, ConnectionError, AttributeError):
+                    self._sc.cancelJobsWithTag(tag)
+                return
+
+    def _lost_by_loader(self) -> RunError:
+        with self._sending():
+            return LostError(_LOST) if self._closed else self._lost()
+
     def close(self, wait: float = 2.0) -> None:
         """End the processors; may be called twice.
 
         Args:
             wait: seconds for them to end by themselves, after which Spark ends them.
         """
-        if self._anchor.forked:
-            return  # the sockets are the parent's
+        if self._forked:
+            return
         with self._sending():
             self._end(wait)
 
@@ -327,7 +384,7 @@ class Launch:
         if not self._ended.wait(wait):
             # Spark may have stopped.
             with contextlib.suppress(Py4JError, ConnectionError, AttributeError):
-                self._anchor.sc.cancelJobsWithTag(self._tag)
+                self._sc.cancelJobsWithTag(self._tag)
         self._socket.disable_monitor()
         self._authenticator.stop()
         self._context.destroy(linger=0)
@@ -341,15 +398,17 @@ def _close_pipe(pipe: tuple[int, int]) -> None:
 class ResidentExchange:
     """See `Exchange`; a hop is a message to every processor, and blocks go between them."""
 
-    def __init__(self, launch: Launch, task: Task) -> None:
+    def __init__(self, launch: Launch, task: Task, blocks: BlockSource | None = None) -> None:
         self.partitions, self._launch = launch.partitions, launch
         self.times: HopTimes | None = None
         self._name = uuid.uuid4().hex.encode()
         self._again = b""  # whether the last hop failed
+        if blocks is not None:
+            task = partial(_with_loaded, *launch.load(blocks), task)
         launch.ask(b"task", self._name, pickled_by_value(task))
         self._finalizer = weakref.finalize(self, launch.drop, self._name)
 
-    def hop(self, command: Any, *, via: Literal["driver", "shuffle"] = "driver") -> list[bytes]:
+    def hop(self, command: Any) -> list[bytes]:
         """See `Exchange`."""
         began = time.time()
         pickled = pickled_by_value(command)
@@ -365,160 +424,18 @@ class ResidentExchange:
         self._finalizer()
 
 
-class ResidentDataset(Dataset):
-    """A part for each processor, computed where it is.
-
-    Args:
-        exchange: brings the blocks from which the parts are computed.
-        function: from the number and the blocks of a part to its records.
-    """
-
-    def __init__(
-        self,
-        exchange: ResidentExchange,
-        function: Callable[[int, Iterator[bytes]], Iterable[Any]] = lambda _, blocks: blocks,
-    ) -> None:
-        self._exchange, self._function = exchange, function
-
-    def mapPartitionsWithIndex(
-        self, function: Callable[[int, Iterator[Any]], Iterable[Any]]
-    ) -> ResidentDataset:
-        """See `Dataset`."""
-        before = self._function
-
-        def call(partition: int, blocks: Iterator[bytes]) -> Iterable[Any]:
-            return function(partition, iter(before(partition, blocks)))
-
-        return ResidentDataset(self._exchange, call)
-
-    def route(self) -> ResidentDataset:
-        """Bring each (destination, block) to that part."""
-        self._exchange.hop(self._function)
-        return ResidentDataset(self._exchange)
-
-    def collect(self) -> list[Any]:
-        """See `Dataset`."""
-        function = self._function
-
-        def report(partition: int, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-            yield DRIVER, pickle.dumps(list(function(partition, blocks)))
-
-        return [x for part in self._exchange.hop(report) for x in pickle.loads(part)]
+def _with_loaded(
+    name: str,
+    attempts: Mapping[int, int],
+    task: Task,
+    partition: int,
+    command: Any,
+    blocks: Blocks,
+) -> Iterable[tuple[int, Any]]:
+    """Run a task, in its first hop with the blocks of a load."""
+    blocks += [(0, bytes_like) for bytes_like in received(name, attempts)]  # type: ignore[misc]
+    return task(partition, command, blocks)
 
 
-def _compute(partition: int, function: Any, blocks: Blocks) -> Iterable[tuple[int, bytes]]:
-    """The task of a dataset's exchange."""
-    found: Iterable[tuple[int, bytes]] = function(partition, (block for _, block in blocks))
-    return found
-
-
-class ResidentWorkers(Anchor):
-    """See `Workers`: partitions are loaded by jobs; from the first hop on processors hold them."""
-
-    def __init__(self, spark: SparkSession, partitions: int) -> None:
-        super().__init__(spark, partitions)
-        self._launch: Launch | None = None
-        self._refused = False
-
-    @property
-    def resident(self) -> bool:
-        """See `Workers`; where the cluster has too few free slots, every hop is a Spark job."""
-        with _starting:
-            if self._launch is None and not self._refused:
-                self._start()
-        return self._launch is not None
-
-    def _start(self) -> None:
-        """Start processors, or say why every hop is a job."""
-        application = self.sc.applicationId
-        taken = sum(x.partitions for x in _launches if x.application == application and x.alive)
-        reason = self._why_none(self._slots() - taken)
-        self._refused = reason is not None
-        if self._refused:
-            quiet = self.one_process and self.partitions == 1  # it has nothing to exchange
-            quiet |= (application, reason) in _told
-            _told.add((application, reason))
-            _log.log(
-                logging.INFO if quiet else logging.WARNING,
-                "no processors hold the graph (%s): a run takes a Spark job per iteration, a main "
-                "loop stays in the driver's process", reason,
-            )  # fmt: skip
-            return
-        try:
-            launch = Launch(self)
-        except RunError as error:
-            self._refused = True
-            _log.warning("processors did not start, so each iteration is a Spark job: %s", error)
-            return
-        self._refused = taken + self.partitions + 1 > self._slots()  # an executor may have gone
-        if self._refused:
-            launch.close()
-        else:
-            self._launch = launch
-
-    def _why_none(self, free: int) -> str | None:
-        """Why the cluster, with as many free slots, can keep no processors; None if it can."""
-        conf, need = self.sc.getConf(), self.partitions + 1
-        idle = conf.get(_IDLE_TIMEOUT) or "0"
-        if conf.get(_KILL_IDLE) == "true" and idle.rstrip("s") != "0":
-            return f"{_KILL_IDLE} would end them after {idle.rstrip('s')} s; set it to false"
-        if free >= need:
-            return None
-        dynamic = conf.get("spark.dynamicAllocation.enabled") == "true"
-        more = "raise spark.dynamicAllocation.minExecutors" if dynamic else "give Spark more cores"
-        return (
-            f"{self.partitions} partitions need {need} free slots, and there are {free}; {more}, "
-            "or take fewer partitions, and call graph.unpersist()"
-        )
-
-    def _slots(self) -> int:
-        """How many tasks run at a time on the executors that are there."""
-        store = self.jvm.scala_sc.statusStore().executorList(True)
-        cores = [
-            int(store.apply(k).totalCores())
-            for k in range(store.size())
-            if self.one_process or str(store.apply(k).id()) != "driver"
-        ]
-        return sum(cores) // int(self.sc.getConf().get("spark.task.cpus", "1"))
-
-    def exchange(self, task: Task, *, resident: bool = True) -> Exchange:
-        """See `Workers`."""
-        if not resident:
-            return JobExchange(self, task)
-        if self.resident:
-            assert self._launch is not None
-            return ResidentExchange(self._launch, task)
-        if not self.one_process and other_hosts(self.sc):
-            raise InputError(
-                f"{self.partitions} partitions of a main loop stay in tasks of their own, and need "
-                f"{self.partitions + 1} free slots: give Spark more cores, or take fewer partitions"
-            )
-        return InProcessExchange(self.partitions, task)
-
-    def records(self) -> Any:
-        """See `Workers`."""
-        if self._launch is None or not self._launch.alive:
-            return super().records()
-        return ResidentDataset(ResidentExchange(self._launch, _compute))
-
-    def route(self, blocks: Any) -> Any:
-        """See `Workers`."""
-        return blocks.route() if isinstance(blocks, ResidentDataset) else super().route(blocks)
-
-    def whole(self) -> bool:
-        """See `Workers`."""
-        return (self._launch is None or self._launch.alive) and super().whole()
-
-    def run(self, function: Callable[[int], Returned]) -> list[Returned]:
-        """See `Workers`."""
-        if self._launch is None or not self._launch.alive:
-            return super().run(function)
-        replies = self._launch.ask(b"call", pickled_by_value(function))
-        return [pickle.loads(report) for _, report in replies]
-
-    def close(self) -> None:
-        """See `Workers`."""
-        if self._launch is not None:
-            self._launch.close()
-            self._launch, self._refused = None, True
-        super().close()
+def _drop_blocks(partition: int) -> None:
+    close_receivers()

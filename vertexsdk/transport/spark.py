@@ -2,17 +2,181 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
-from collections.abc import Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
 
-from pyspark import RDD
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from vertexsdk.arrays import shared_memory
-from vertexsdk.transport.jvm import spark_failure
-from vertexsdk.transport.locality import other_hosts
-from vertexsdk.transport.resident import ResidentWorkers, SharedValue
+from vertexsdk.errors import InputError, RunError
+from vertexsdk.transport import resident
+from vertexsdk.transport._descriptions import described
+from vertexsdk.transport._spark_internals import (
+    default_filesystem,
+    executor_cores,
+    other_hosts,
+    stopped,
+)
+from vertexsdk.transport.inprocess import InProcessExchange
+from vertexsdk.transport.resident import Launch, ResidentExchange, SharedValue
+from vertexsdk.transport.shuffle import ShuffleWorkers
+from vertexsdk.transport.spark_failures import spark_failure
+from vertexsdk.transport.transport import BlockSource, Exchange, Task
+
+Returned = TypeVar("Returned")
+
+_KILL_IDLE = "spark.python.worker.killOnIdleTimeout"
+_IDLE_TIMEOUT = "spark.python.worker.idleTimeoutSeconds"
+_log = logging.getLogger("vertexsdk")
+_told: set[tuple[str, str | None]] = set()  # by application, why it has no processors
+_starting = threading.RLock()  # free slots are counted, and a launch starts, one at a time
+
+
+class SparkWorkers:
+    """See `Workers`: processors, which start when they are first needed, or else Spark jobs.
+
+    Args:
+        spark: the session.
+        partitions: how many there are.
+        by_jobs: no processors are wanted.
+    """
+
+    def __init__(self, spark: SparkSession, partitions: int, *, by_jobs: bool = False) -> None:
+        if partitions < 1:
+            raise InputError(f"partitions is {partitions}; it must be at least 1")
+        if stopped(spark.sparkContext):
+            raise RunError(
+                "the graph's Spark session was stopped; start one, and make the graph with it"
+            )
+        self.spark, self.sc, self.partitions = spark, spark.sparkContext, partitions
+        self._local = (self.sc.master or "").split("[")[0] == "local"  # one process runs all tasks
+        self._by_jobs = by_jobs
+        self._held: Launch | ShuffleWorkers | None = None
+
+    @property
+    def resident(self) -> bool:
+        """See `Workers`; where the cluster has too few free slots, every hop is a Spark job."""
+        return isinstance(self._holder(), Launch)
+
+    def _holder(self) -> Launch | ShuffleWorkers:
+        with _starting:
+            if self._held is None:
+                launch = None if self._by_jobs else self._launched()
+                self._held = launch or ShuffleWorkers(self.spark, self.partitions)
+            return self._held
+
+    def _launched(self) -> Launch | None:
+        """Start processors, or say why every hop is a job."""
+        application = self.sc.applicationId
+        taken = sum(
+            x.partitions for x in resident._launches if x.application == application and x.alive
+        )
+        reason = self._why_none(self._slots() - taken)
+        if reason is not None:
+            quiet = self._local and self.partitions == 1  # it has nothing to exchange
+            quiet |= (application, reason) in _told
+            _told.add((application, reason))
+            _log.log(
+                logging.INFO if quiet else logging.WARNING,
+                "no processors hold the graph (%s): a run takes a Spark job per iteration, a main "
+                "loop stays in the driver's process", reason,
+            )  # fmt: skip
+            return None
+        try:
+            launch = Launch(self.sc, self.partitions)
+        except RunError as error:
+            _log.warning("processors did not start, so each iteration is a Spark job: %s", error)
+            return None
+        if taken + self.partitions + 1 <= self._slots():
+            return launch
+        launch.close()  # an executor has gone
+        return None
+
+    def _why_none(self, free: int) -> str | None:
+        """Why the cluster, with as many free slots, can keep no processors; None if it can."""
+        conf, need = self.sc.getConf(), self.partitions + 1
+        idle = conf.get(_IDLE_TIMEOUT) or "0"
+        if conf.get(_KILL_IDLE) == "true" and idle.rstrip("s") != "0":
+            return f"{_KILL_IDLE} would end them after {idle.rstrip('s')} s; set it to false"
+        if free >= need:
+            return None
+        dynamic = conf.get("spark.dynamicAllocation.enabled") == "true"
+        more = "raise spark.dynamicAllocation.minExecutors" if dynamic else "give Spark more cores"
+        return (
+            f"{self.partitions} partitions need {need} free slots, and there are {free}; {more}, "
+            "or take fewer partitions, and call graph.unpersist()"
+        )
+
+    def _slots(self) -> int:
+        """How many tasks run at a time on the executors that are there."""
+        return sum(executor_cores(self.sc)) // int(self.sc.getConf().get("spark.task.cpus", "1"))
+
+    def exchange(
+        self, task: Task, *, resident: bool = True, blocks: BlockSource | None = None
+    ) -> Exchange:
+        """See `Workers`."""
+        holder = self._holder()
+        if isinstance(holder, Launch):
+            return ResidentExchange(holder, task, blocks)
+        if not resident:
+            return holder.exchange(task, blocks)
+        if not self._local and other_hosts(self.sc):
+            raise InputError(
+                f"{self.partitions} partitions of a main loop stay in tasks of their own, and need "
+                f"{self.partitions + 1} free slots: give Spark more cores, or take fewer partitions"
+            )
+        return InProcessExchange(self.partitions, task, blocks)
+
+    def whole(self) -> bool:
+        """See `Workers`; a job says by itself that it does not find its partition."""
+        return not isinstance(self._held, Launch) or self._held.alive
+
+    def described(self, text: str) -> AbstractContextManager[Callable[[str], None]]:
+        """See `Workers`."""
+        return described(self.sc, text)
+
+    def run(self, function: Callable[[int], Returned]) -> list[Returned]:
+        """See `Workers`."""
+        return self._holder().run(function)
+
+    def forget(self, prefix: str) -> None:
+        """See `Workers`; where the processors have ended, tasks do it on executors they reach."""
+        shared_memory.drop(prefix)
+        if self._local or self._held is None:
+            return
+        if isinstance(self._held, ShuffleWorkers):
+            self._held.forget(prefix)
+            return
+        with contextlib.suppress(RunError):
+            if self._held.alive:
+                self._held.run(lambda _: shared_memory.drop(prefix))
+                return
+
+        def drop(records: Iterable[int]) -> Iterator[int]:
+            shared_memory.drop(prefix)
+            return iter(records)
+
+        with contextlib.suppress(RunError, Py4JError, ConnectionError, AttributeError):
+            tasks = 2 * len(executor_cores(self.sc))
+            if tasks:
+                with spark_failure(), described(self.sc, "free a graph"):
+                    self.sc.parallelize(range(tasks), tasks).mapPartitions(drop).count()
+
+    def close(self) -> None:
+        """See `Workers`."""
+        if self._held is not None:
+            self._held.close()
+
+
+def paths_are_local(spark: SparkSession) -> bool:
+    """Whether a path without a scheme is of this machine."""
+    return default_filesystem(spark.sparkContext).startswith("file:")
 
 
 class SparkTransport:
@@ -33,27 +197,19 @@ class SparkTransport:
 
     def default_partitions(self) -> int:
         """See `Transport`: one per executor, whose cores are used by threads."""
-        if self._local:
-            return 1
-        scala_sc = self.spark.sparkContext._jsc.sc()
-        return max(1, int(scala_sc.getExecutorMemoryStatus().size()) - 1)
+        return 1 if self._local else max(1, len(executor_cores(self.spark.sparkContext)))
 
-    def workers(self, partitions: int) -> ResidentWorkers:
+    def threads(self, partitions: int) -> int:
         """See `Transport`."""
-        return ResidentWorkers(self.spark, partitions)
+        return max(1, self.cores // partitions)
+
+    def workers(self, partitions: int, *, by_jobs: bool = False) -> SparkWorkers:
+        """See `Transport`."""
+        return SparkWorkers(self.spark, partitions, by_jobs=by_jobs)
 
     def broadcast(self, value: Any) -> SharedValue:
         """See `Transport`."""
         return SharedValue(self.spark.sparkContext, value)
-
-    def parallelize(self, items: Sequence[Any]) -> RDD[Any]:
-        """See `Transport`."""
-        return self.spark.sparkContext.parallelize(items, max(len(items), 1))
-
-    def collect(self, dataset: RDD[Any]) -> list[Any]:
-        """See `Transport`."""
-        with spark_failure():
-            return dataset.collect()
 
     def other_hosts(self) -> list[str]:
         """See `Transport`."""

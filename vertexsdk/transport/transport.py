@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 from vertexsdk.errors import RunError
 from vertexsdk.transport.task_times import HopTimes
 
 if TYPE_CHECKING:
+    from pyspark import RDD
     from pyspark.sql import DataFrame, SparkSession
 
 DRIVER = -1  # the destination of a task's report
 PEERS = -3  # the destination of a report to all partitions, which ends a superstep
 
-Blocks = list[tuple[int, bytes]]
+Block = tuple[int, bytes]
+Blocks = list[Block]
 Task = Callable[[int, Any, Blocks], Iterable[tuple[int, Any]]]
 """From the partition's number, the command and the blocks that came to (destination, block) pairs.
 
@@ -28,26 +30,42 @@ returns the blocks that came since, and the reports of all partitions.
 Returned = TypeVar("Returned")
 
 
-class Dataset(ABC):
-    """A part of records for each partition, with the methods of an RDD that are used."""
+class BlockSource(ABC):
+    """Blocks, each with the partition that it is for, made part by part where their input is."""
 
     @abstractmethod
-    def mapPartitionsWithIndex(
-        self, function: Callable[[int, Iterator[Any]], Iterable[Any]]
-    ) -> Any:
-        """Apply a function to the number and the records of every part."""
+    def collect(self, function: Callable[[int, Iterator[Block]], Iterable[Any]]) -> list[Any]:
+        """Call a function with each part's number and blocks, where they are made.
+
+        Returns:
+            What it yields, for all parts in order; it is pickled on the way.
+
+        Raises:
+            RunError: a task failed.
+        """
 
     @abstractmethod
-    def collect(self) -> list[Any]:
-        """Return the records of all parts in order."""
+    def rdd(self, spark: SparkSession) -> RDD[Block]:
+        """Return the blocks as an RDD."""
 
-    def mapPartitions(self, function: Callable[[Iterator[Any]], Iterable[Any]]) -> Any:
-        """Apply a function to the records of every part."""
-        return self.mapPartitionsWithIndex(lambda _, records: function(records))
 
-    def map(self, function: Callable[[Any], Any]) -> Any:
-        """Apply a function to every record."""
-        return self.mapPartitions(lambda records: map(function, records))
+class LocalBlocks(BlockSource):
+    """Blocks that are made in this process.
+
+    Args:
+        blocks: (destination, block) pairs.
+    """
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self._blocks = blocks
+
+    def collect(self, function: Callable[[int, Iterator[Block]], Iterable[Any]]) -> list[Any]:
+        """See `BlockSource`."""
+        return list(function(0, iter(self._blocks)))
+
+    def rdd(self, spark: SparkSession) -> RDD[Block]:
+        """See `BlockSource`."""
+        return spark.sparkContext.parallelize(self._blocks)
 
 
 class Exchange(Protocol):
@@ -60,12 +78,11 @@ class Exchange(Protocol):
     partitions: int
     times: HopTimes | None
 
-    def hop(self, command: Any, *, via: Literal["driver", "shuffle"] = "driver") -> list[bytes]:
+    def hop(self, command: Any) -> list[bytes]:
         """Run the task once on every partition; return their reports in partition order.
 
         Args:
             command: passed to the task.
-            via: how the blocks of this hop travel to the next one.
 
         Raises:
             VertexError: raised by a task; the same hop may be run again.
@@ -77,10 +94,7 @@ class Exchange(Protocol):
 
 
 class Workers(Protocol):
-    """The workers that have the partitions of one graph, until they are closed.
-
-    A dataset that `records` or `route` returns is a `Dataset`, or an RDD, which has its methods.
-    """
+    """The workers that have the partitions of one graph, until they are closed."""
 
     partitions: int
 
@@ -88,35 +102,30 @@ class Workers(Protocol):
     def resident(self) -> bool:
         """Whether the tasks of an exchange run where those before did, so what they hold stays."""
 
-    def exchange(self, task: Task, *, resident: bool = True) -> Exchange:
+    def exchange(
+        self, task: Task, *, resident: bool = True, blocks: BlockSource | None = None
+    ) -> Exchange:
         """Return the hops of a task.
 
         Args:
             resident: what the task holds stays between hops, and it may go through several
                 supersteps; False has nothing stay. Where tasks cannot stay and all partitions are
                 on this host, it runs in this process.
+            blocks: which the first hop gets, from any source and in any order.
 
         Raises:
             InputError: tasks cannot stay, and partitions are on several hosts.
+            RunError: the blocks could not be brought to the workers.
         """
 
     def whole(self) -> bool:
-        """Whether each partition is still where it was at first."""
-
-    def watched(self) -> AbstractContextManager[None]:
-        """Collect datasets within; the loss of a worker, or a failed task, is a `RunError`."""
+        """Whether no worker is lost, as far as is known."""
 
     def described(self, text: str) -> AbstractContextManager[Callable[[str], None]]:
         """Have Spark's web interface show a text with the jobs that this thread starts within.
 
         Yields a function that gives the jobs after it another text.
         """
-
-    def records(self) -> Any:
-        """Return a dataset with a part for each partition, on the partition's worker."""
-
-    def route(self, blocks: Any) -> Any:
-        """Bring each (destination, block) of a dataset to partition `destination`, in any order."""
 
     def run(self, function: Callable[[int], Returned]) -> list[Returned]:
         """Call a function with each partition's number on its worker; results are pickled."""
@@ -150,17 +159,18 @@ class Transport(Protocol):
     def default_partitions(self) -> int:
         """The default number of partitions of a graph."""
 
-    def workers(self, partitions: int) -> Workers:
-        """Return workers for so many partitions."""
+    def threads(self, partitions: int) -> int:
+        """How many cores each of so many partitions may use."""
+
+    def workers(self, partitions: int, *, by_jobs: bool = False) -> Workers:
+        """Return workers for so many partitions.
+
+        Args:
+            by_jobs: every hop is to be a Spark job; no matter where there is no Spark.
+        """
 
     def broadcast(self, value: Any) -> Any:
         """Return a handle with the value as its `value`, which is sent to each process once."""
-
-    def parallelize(self, items: Sequence[Any]) -> Any:
-        """Return a dataset with a part for each item."""
-
-    def collect(self, dataset: Any) -> list[Any]:
-        """Return the records of a dataset; a failure is a `RunError` of one line."""
 
     def other_hosts(self) -> list[str]:
         """The hosts, other than this one, on which tasks run."""

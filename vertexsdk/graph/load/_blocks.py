@@ -20,10 +20,9 @@ from vertexsdk.graph.load._adjacency_rows import BACKWARD, FORWARD, AdjacencyRow
 from vertexsdk.graph.load._lines import NotIntegers
 from vertexsdk.graph.load.build_topology import LocalRows
 from vertexsdk.graph.placement import Placement
+from vertexsdk.transport.transport import Block
 
-Block = tuple[int, bytes]
-
-_PIECE = 1 << 28  # bytes in a block: Spark's records end at 2 GiB
+_PIECE = 1 << 26  # bytes in a block
 
 
 class Fault(Exception):
@@ -76,10 +75,25 @@ def edge_blocks(
     """Yield (destination, block) for the chunks of the split number `order`."""
     number = -1
     try:
-        for number, chunk in enumerate(chunks):
-            yield from _chunk_blocks(order, number, chunk, placement, mode)
+        for chunk in chunks:
+            for piece in _pieces(chunk):
+                number += 1
+                yield from _chunk_blocks(order, number, piece, placement, mode)
     except InputError as error:
         yield fault_block((order, number + 1), error)
+
+
+def _pieces(chunk: Chunk) -> Iterator[Chunk]:
+    """Cut a chunk, so that no block of it is longer than `_PIECE`."""
+    columns = [a for a in (chunk.source, chunk.target, chunk.value) if a is not None]
+    rows = max(1, _PIECE // max(1, sum(a[:1].nbytes for a in columns)))
+    if len(chunk.source) <= rows:
+        yield chunk
+        return
+    for k in range(0, len(chunk.source), rows):
+        value = None if chunk.value is None else chunk.value[k : k + rows]
+        ends = chunk.source[k : k + rows], chunk.target[k : k + rows]
+        yield Chunk(*ends, value, 0 if k else chunk.valued)
 
 
 def _chunk_blocks(

@@ -1,43 +1,43 @@
-"""Edges that Spark reads, and Spark DataFrames as RDDs of Arrow record batches.
+"""Edges that Spark reads: rows of DataFrames, which tasks get as Arrow record batches.
 
-Spark converts rows to Arrow (`Dataset.toArrowBatchRdd`, which its own Python API uses too), and the
-batches travel as opaque bytes, without Python rows or pandas. Those of a remote session (Spark
-Connect) come to this process as a table. Columns are named by their frame's methods: the functions
-of `pyspark.sql` work only with the kind of session that was made first.
+The tasks send blocks of edges on (`DataFrame.mapInArrow`, for which PySpark wants pandas). Rows of
+a remote session (Spark Connect) come to this process as a table. Columns are named by their frame's
+methods: the functions of `pyspark.sql` work only with the kind of session that was made first.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark import RDD
+from pyspark import RDD, TaskContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.edge_attributes import attribute_types
 from vertexsdk.graph.load._adjacency_rows import Chunk
-from vertexsdk.graph.load._blocks import Block, Fault
-from vertexsdk.graph.load._jobs import (
+from vertexsdk.graph.load._blocks import Fault
+from vertexsdk.graph.load._lines import Codes, DistinctIds, NotIntegers
+from vertexsdk.graph.load._load_task import (
     DivisibleEdges,
     Edges,
     LoadSpec,
+    RoutedEdges,
     lines_chunk,
     route_batches,
     without_fault,
 )
-from vertexsdk.graph.load._lines import Codes, DistinctIds, NotIntegers
 from vertexsdk.graph.load._text import LINE_BYTES
-from vertexsdk.graph.load.arrow import attribute_columns, batch_chunk, edge_columns, read_batches
+from vertexsdk.graph.load.arrow import attribute_columns, batch_chunk, edge_columns, joined
 from vertexsdk.graph.string_ids import merged
-from vertexsdk.transport.jvm import spark_failure
-from vertexsdk.transport.transport import Transport, is_remote
-from vertexsdk.transport.wire import Frames
+from vertexsdk.transport.spark_failures import spark_failure
+from vertexsdk.transport.transport import Block, BlockSource, Workers, is_remote
 
 _ROWS = 1 << 19  # of a remote DataFrame, which are read together
 
@@ -74,28 +74,73 @@ def fetched(frame: DataFrame, columns: Iterable[str], place: str) -> list[pa.Arr
     return [c.combine_chunks() for c in table.columns]
 
 
+def in_tasks(
+    frame: DataFrame, function: Callable[[int, Iterator[pa.RecordBatch]], Iterable[Any]]
+) -> list[Any]:
+    """Call a function with each partition's number and batches; return what it yields, pickled."""
+    with spark_failure():
+        rows = _mapped(frame, partial(_pickled, function), "result binary").collect()
+    return [pickle.loads(result) for (result,) in rows]
+
+
+def _mapped(frame: DataFrame, function: Any, schema: str) -> DataFrame:
+    try:
+        return frame.mapInArrow(function, schema)
+    except ImportError:
+        raise InputError(
+            "DataFrames, and files that Spark reads, need pandas on the driver and the executors: "
+            "pip install 'vertexsdk[dataframes]'"
+        ) from None
+
+
+def _pickled(function: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for result in function(_part(), batches):
+        yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], ["result"])
+
+
+def _part() -> int:
+    task = TaskContext.get()
+    assert task is not None
+    return task.partitionId()
+
+
 @dataclass(frozen=True)
-class ArrowBatches:
-    """Some columns of a DataFrame as an RDD of record batches; see `select`."""
+class FrameBlocks(BlockSource):
+    """Blocks that tasks make of a DataFrame's batches.
 
-    rdd: RDD[bytes]
-    schema: bytes
+    Attributes:
+        frame: the rows.
+        route: from a partition's number and batches to blocks.
+    """
 
-    @classmethod
-    def of(cls, frame: DataFrame, columns: Iterable[str], place: str) -> ArrowBatches:
-        """Select columns of a DataFrame."""
-        chosen, spark = select(frame, columns, place), frame.sparkSession
-        large = spark.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false")
-        kinds = {"bigint": pa.int64(), "double": pa.float64()}
-        string = pa.large_string() if large == "true" else pa.string()
-        schema = pa.schema([(name, kinds.get(kind, string)) for name, kind in chosen.dtypes])
+    frame: DataFrame
+    route: Callable[[int, Iterator[pa.RecordBatch]], Iterator[Block]]
+
+    def collect(self, function: Callable[[int, Iterator[Block]], Iterable[Any]]) -> list[Any]:
+        """See `BlockSource`."""
+        return in_tasks(self.frame, partial(_through, self.route, function))
+
+    def rdd(self, spark: SparkSession) -> RDD[Block]:
+        """See `BlockSource`."""
+        function = partial(_block_rows, self.route)
         with spark_failure():
-            batches = chosen._jdf.toArrowBatchRdd().toJavaRDD()
-        return cls(RDD(batches, spark.sparkContext, Frames()), schema.serialize().to_pybytes())
+            rows = _mapped(self.frame, function, "destination int, block binary").rdd
+        return rows.map(_block_of)
 
-    def reader(self) -> Any:
-        """Return a picklable function that decodes a partition's records in a task, as `read`."""
-        return partial(read_batches, self.schema)
+
+def _through(route: Any, function: Any, part: int, batches: Any) -> Iterable[Any]:
+    found: Iterable[Any] = function(part, route(part, batches))
+    return found
+
+
+def _block_rows(route: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for destination, block in route(_part(), batches):
+        columns = [pa.array([destination], pa.int32()), pa.array([block], pa.binary())]
+        yield pa.record_batch(columns, ["destination", "block"])
+
+
+def _block_of(row: Any) -> Block:
+    return row[0], bytes(row[1])
 
 
 def collected(frame: DataFrame) -> tuple[pa.Table, dict[str, str]]:
@@ -153,7 +198,7 @@ def edges_of(frame: DataFrame, lines: bool = False) -> Edges:
         return (RemoteEdges if is_remote(frame.sparkSession) else FrameEdges)(frame, lines)
 
 
-class FrameEdges(Edges):
+class FrameEdges(RoutedEdges):
     """The rows of a Spark DataFrame, or its lines of text."""
 
     def __init__(self, frame: DataFrame, lines: bool) -> None:
@@ -162,34 +207,39 @@ class FrameEdges(Edges):
         self._names = (
             ("value", "value", None) if lines else edge_columns(frame.columns, "the edges")
         )
-        self._batches = self._chosen([])
+        self._chosen([])
 
-    def _chosen(self, attributes: Sequence[str]) -> ArrowBatches:
+    def _chosen(self, attributes: Sequence[str]) -> DataFrame:
         chosen = dict.fromkeys(n for n in (*self._names, *attributes) if n is not None)
-        return ArrowBatches.of(self._frame, chosen, "the edges")
+        return select(self._frame, chosen, "the edges")
 
-    def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> RDD[Block]:
-        """See `Edges`."""
-        columns, batches = None if self._lines else self._names, self._batches
+    def blocks(self, spec: LoadSpec, names: Any) -> FrameBlocks:
+        """See `RoutedEdges`."""
+        columns, attributes = None if self._lines else self._names, list[str]()
         if columns is not None and attribute_types(spec.variant.value):
-            batches = self._chosen(
-                attribute_columns(self._frame.columns, spec.variant.value, "the edges")
-            )
-        task = partial(route_batches, spec, names, batches.reader(), columns)
-        return batches.rdd.mapPartitionsWithIndex(task)
+            attributes = attribute_columns(self._frame.columns, spec.variant.value, "the edges")
+        route = partial(_route, spec, names, columns)
+        return FrameBlocks(self._chosen(attributes), route)
 
-    def distinct_ids(self, transport: Transport) -> Any:
+    def distinct_ids(self, workers: Workers) -> Any:
         """See `Edges`."""
         if self._lines:
-            task = partial(_distinct_in_lines, self._batches.reader())
-            with spark_failure():
-                parts = self._batches.rdd.mapPartitions(task).collect()
-            return merged(without_fault(parts))
+            return merged(without_fault(in_tasks(self._chosen([]), _distinct_in_lines)))
         ends = [
             self._frame.select(self._frame[f"`{n}`"].cast("string").alias("n"))
             for n in self._names[:2]
         ]
         return merged(fetched(ends[0].union(ends[1]).dropna().distinct(), ["n"], "the edges"))
+
+
+def _route(
+    spec: LoadSpec,
+    names: Any,
+    columns: tuple[str, str, str | None] | None,
+    part: int,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[Block]:
+    return route_batches(spec, names, columns, part, joined(batches))
 
 
 class RemoteEdges(DivisibleEdges):
@@ -235,12 +285,13 @@ class RemoteEdges(DivisibleEdges):
                 self._rows = None
 
 
-def _distinct_in_lines(read: Any, records: Iterable[bytes]) -> Iterator[Any]:
+def _distinct_in_lines(part: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
     ids = DistinctIds()
     try:
-        for batch in read(records):
+        for batch in batches:
             lines_chunk(batch.column(0), None, ids)
         yield ids.sorted()
     except InputError as error:
         yield Fault((0, 0), error)
-        list(records)
+        for _ in batches:
+            pass

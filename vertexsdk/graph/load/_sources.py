@@ -1,4 +1,4 @@
-"""Sources of edges: files and arrays; see `_jobs.Edges`, and `_dataframes` for Spark's.
+"""Sources of edges: files and arrays; see `_load_task.Edges`, and `_dataframes` for Spark's.
 
 Tasks read files on this machine with a parser of this package. Files that only Spark can read (on
 other file systems, compressed, quoted, or in partition directories) go through `spark.read`; a test
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,24 +22,24 @@ from vertexsdk.errors import InputError, first_line
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._adjacency_rows import Chunk
-from vertexsdk.graph.load._jobs import (
+from vertexsdk.graph.load._lines import Codes, LineError, parse_chunk
+from vertexsdk.graph.load._load_task import (
     DivisibleEdges,
     Edges,
     FileEdges,
     LoadSpec,
     LocalEdges,
+    RoutedEdges,
     route_batches,
 )
-from vertexsdk.graph.load._lines import Codes, LineError, parse_chunk
 from vertexsdk.graph.load.arrow import (
     as_strings,
     batch_chunk,
     edge_columns,
     id_column,
-    read_batches,
 )
 from vertexsdk.graph.string_ids import merged
-from vertexsdk.transport.transport import Transport, is_remote
+from vertexsdk.transport.transport import LocalBlocks, Workers, is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,12 +96,13 @@ def _on_this_machine(spark: SparkSession | None, paths: Sequence[str]) -> bool:
         return False
     if spark is None or is_remote(spark) or all(p.startswith("file:") for p in paths):
         return True
-    configuration = spark.sparkContext._jsc.hadoopConfiguration()
-    return str(configuration.get("fs.defaultFS", "file:///")).startswith("file:")
+    from vertexsdk.transport.spark import paths_are_local
+
+    return paths_are_local(spark)
 
 
 @dataclass(frozen=True)
-class ArrayEdges(LocalEdges):
+class ArrayEdges(LocalEdges, RoutedEdges):
     """Edges in the memory of the driver."""
 
     table: pa.Table
@@ -132,15 +132,12 @@ class ArrayEdges(LocalEdges):
         for batch in self.table.to_batches(_ROWS):
             yield batch_chunk(batch, columns, value, "the edges", codes)
 
-    def blocks(self, transport: Transport, spec: LoadSpec, names: Any) -> Any:
-        """See `Edges`."""
-        pieces = [b.serialize().to_pybytes() for b in self.table.to_batches(_ROWS)]
-        read = partial(read_batches, self.table.schema.serialize().to_pybytes())
+    def blocks(self, spec: LoadSpec, names: Any) -> LocalBlocks:
+        """See `RoutedEdges`."""
         columns = edge_columns(self.table.column_names, "the edges")
-        task = partial(route_batches, spec, names, read, columns)
-        return transport.parallelize(pieces).mapPartitionsWithIndex(task)
+        return LocalBlocks(route_batches(spec, names, columns, 0, self.table.to_batches(_ROWS)))
 
-    def distinct_ids(self, transport: Transport) -> Any:
+    def distinct_ids(self, workers: Workers) -> Any:
         """See `Edges`."""
         return merged(
             as_strings(c, "the edges") for n in ("source", "target") for c in self.table[n].chunks

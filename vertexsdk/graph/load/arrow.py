@@ -119,12 +119,11 @@ def _reading(path: str, group: int, texts: Sequence[str]) -> tuple[int, list[str
     return _ROWS, shared
 
 
-def read_batches(schema: bytes, records: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
-    """Decode record batches (IPC), joined into batches of about half a million rows."""
-    known = pa.ipc.read_schema(pa.BufferReader(schema))
+def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join record batches into batches of about half a million rows."""
     pending: list[pa.RecordBatch] = []
-    for record in records:
-        pending.append(pa.ipc.read_record_batch(pa.BufferReader(record), known))
+    for batch in batches:
+        pending.append(batch)
         if sum(b.num_rows for b in pending) >= _ROWS or sum(b.nbytes for b in pending) >= _BYTES:
             yield from pa.Table.from_batches(pending).combine_chunks().to_batches()
             pending = []

@@ -21,7 +21,7 @@ from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import check_columns, read_rows
 from vertexsdk.loops.streams.intake import Stream, StreamIntake, StreamProgress
-from vertexsdk.transport.jvm import spark_failure
+from vertexsdk.transport.spark_failures import spark_failure
 from vertexsdk.transport.transport import is_remote
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 
 from tests.support.clusters import Driver, Hosts, await_executors, executor
 from vertexsdk.algorithms import PageRank, ShortestPaths
+from vertexsdk.engine.loop._loop_task import LoopTask
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops.run import run
 from vertexsdk.testing.oracles import disagreements, expected
-from vertexsdk.transport.exchange import JobExchange
-from vertexsdk.transport.locality import Anchor
+from vertexsdk.transport.shuffle import ShuffleExchange, ShuffleWorkers
 from vertexsdk.transport.transport import DRIVER, Blocks
 
 pytestmark = pytest.mark.cluster
@@ -35,7 +35,8 @@ PROGRAMS: Any = {
 def edges() -> list[tuple[int, int, float]]:
     rng = np.random.default_rng(7)
     pairs = [(k, k + 1, 1.0) for k in range(8)]  # so that there are some hops
-    pairs += [(int(a), int(b), float(v)) for a, b, v in rng.integers(8, 60, (150, 3))]
+    pairs += [(8, k, 1.0) for k in range(9, 24)]
+    pairs += [(int(a), int(b), float(v)) for a, b, v in rng.integers(20, 60, (150, 3))]
     return pairs
 
 
@@ -56,7 +57,6 @@ def answers(
     store: str,
     partitions: int,
     names: list[str],
-    via: Any,
     kill: int | None,
     with_host: bool = False,
 ) -> tuple[dict[str, Any], int, list[int]]:
@@ -67,43 +67,47 @@ def answers(
     """
     await_executors(spark)
     source, target, value = zip(*edges(), strict=True)
-    graph = Graph.from_arrays(source, target, value, spark=spark, partitions=partitions)
+    whole = Graph.from_arrays(source, target, value, spark=spark, partitions=partitions)
+    graph = whole.held_by_jobs()
     found, reloads, hops = {}, 0, 0
-    unpersist, hop = graph.unpersist, JobExchange.hop
+    unpersist, hop = graph.unpersist, ShuffleExchange.hop
 
     def counted() -> None:
         nonlocal reloads
         reloads += 1
         unpersist()
 
-    def deadly(exchange: JobExchange, *command: Any, **how: Any) -> list[bytes]:
+    def deadly(exchange: ShuffleExchange, command: Any) -> list[bytes]:
         nonlocal hops
+        if not isinstance(exchange._task, LoopTask):
+            return hop(exchange, command)
         if hops == kill:
             for process in [parent(victim)] * with_host + [victim]:
                 os.kill(process, signal.SIGKILL)
         hops += 1
-        return hop(exchange, *command, **how)
+        return hop(exchange, command)
 
     graph.unpersist = counted  # type: ignore[method-assign]
-    JobExchange.hop = deadly  # type: ignore[method-assign]
+    ShuffleExchange.hop = deadly  # type: ignore[method-assign]
     try:
         places = graph.workers.run(executor)
         victim = places[0]
         assert len(set(places)) == min(2, partitions)
         for name in names:
             program, params = PROGRAMS[name]
-            result = run(program, graph, params=params, backend=f"lmdb://{store}", exchange=via)
+            options: Any = {"backend": f"lmdb://{store}", "exchange": "shuffle"}
+            result = run(program, whole, params=params, **options)
             found[name] = {v: result.lookup([v])[v] for v in range(0, 60, 7)}
     finally:
-        JobExchange.hop = hop  # type: ignore[method-assign]
+        ShuffleExchange.hop = hop  # type: ignore[method-assign]
     from vertexsdk.arrays import shared_memory as resident
 
     files = partial(resident_files, resident.application(spark.sparkContext.applicationId))
     assert graph._workers is not None
     assert min(graph._workers.run(files)) > 0
     unpersist()
-    with contextlib.closing(Anchor(spark, partitions)) as anchor:
-        return found, reloads, anchor.run(files)
+    with contextlib.closing(ShuffleWorkers(spark, partitions)) as workers:
+        return found, reloads, workers.run(files)
 
 
 def check(found: dict[str, Any]) -> None:
@@ -119,40 +123,22 @@ def check(found: dict[str, Any]) -> None:
     indirect=["driver"],
 )
 def test_nothing_is_lost(driver: Driver, tmp_path: Path, partitions: int) -> None:
-    found, reloads, left = driver.run(
-        answers, str(tmp_path), partitions, list(PROGRAMS), "driver", None
-    )
+    found, reloads, left = driver.run(answers, str(tmp_path), partitions, list(PROGRAMS), None)
     check(found)
     assert reloads == 0
     assert left == [0] * partitions
 
 
-@pytest.mark.parametrize(("via", "hop"), [("driver", 0), ("driver", 3), ("shuffle", 3)])
-def test_a_lost_executor_is_made_good(
-    standalone_cluster: Driver, tmp_path: Path, via: str, hop: int
-) -> None:
-    found, reloads, _ = standalone_cluster.run(answers, str(tmp_path), 2, ["sssp"], via, hop)
+@pytest.mark.parametrize("hop", [0, 3])
+def test_a_lost_executor_is_made_good(standalone_cluster: Driver, tmp_path: Path, hop: int) -> None:
+    found, reloads, _ = standalone_cluster.run(answers, str(tmp_path), 2, ["sssp"], hop)
     check(found)
     assert reloads == 1
 
 
-@pytest.mark.parametrize(("via", "times"), [("driver", 0), ("shuffle", 1)])
-def test_what_a_host_keeps_outlives_an_executor(
-    local_cluster: Driver, tmp_path: Path, via: str, times: int
-) -> None:
-    found, reloads, _ = local_cluster.run(answers, str(tmp_path), 2, ["sssp"], via, 3)
-    check(found)
-    assert reloads == times, "only messages in the shuffle go with the executor"
-
-
-@pytest.mark.parametrize("via", ["driver", "shuffle"])
-def test_a_lost_host_is_made_good(
-    standalone_cluster: Driver, hosts: Hosts, tmp_path: Path, via: str
-) -> None:
+def test_a_lost_host_is_made_good(standalone_cluster: Driver, hosts: Hosts, tmp_path: Path) -> None:
     try:
-        found, reloads, _ = standalone_cluster.run(
-            answers, str(tmp_path), 2, ["sssp"], via, 3, True
-        )
+        found, reloads, _ = standalone_cluster.run(answers, str(tmp_path), 2, ["sssp"], 3, True)
     finally:
         hosts.start()
     check(found)
@@ -169,12 +155,12 @@ def waits(spark: SparkSession) -> tuple[list[int], list[int], list[str | None]]:
     await_executors(spark)
     setting = "spark.locality.wait.node"
     before = spark.sparkContext._conf.get(setting)
-    anchor = Anchor(spark, 4)
-    places = anchor.run(executor)
+    workers = ShuffleWorkers(spark, 4)
+    places = workers.run(executor)
     slow = [5.0 if p == places[0] else 0.0 for p in places]
-    with JobExchange(anchor, place) as exchange:
+    with contextlib.closing(workers.exchange(place)) as exchange:
         ran = [int(report) for report in exchange.hop(slow)]
-    anchor.close()
+    workers.close()
     return places, ran, [before, spark.sparkContext._conf.get(setting)]
 
 

@@ -1,0 +1,18 @@
+"""A driver with slots for processors, in a process of its own, for several files of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.clusters import Driver
+
+SLOTS = 6
+
+
+@pytest.fixture(scope="session")
+def driver() -> Iterator[Driver]:
+    """A session with six slots, which runs a task that fails again."""
+    with Driver(f"local[{SLOTS},4]") as started:
+        yield started

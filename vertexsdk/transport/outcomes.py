@@ -1,0 +1,33 @@
+"""What a task tells the driver: its report behind its times, or why it failed."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+
+from vertexsdk.errors import RunError, VertexError, typed_line
+from vertexsdk.transport.task_times import Stamp
+
+FAILURE, ABORTED = -2, -3
+
+
+def describe(error: Exception) -> bytes:
+    """Pickle a task's exception (if it is a VertexError), its first line, and its traceback."""
+    own: Exception | None = error if isinstance(error, VertexError) else None
+    try:
+        if own is not None:
+            pickle.loads(pickle.dumps(own))
+    except Exception:
+        own = None
+    return pickle.dumps((own, typed_line(error), "".join(traceback.format_exception(error))))
+
+
+def outcome(kind: int, stamped: bytes) -> tuple[Stamp, bytes]:
+    """Return a partition's stamp and report, or raise its task's exception on the driver."""
+    stamp, report = Stamp.split(stamped)
+    if kind != FAILURE:
+        return stamp, report
+    own, line, trace = pickle.loads(report)
+    error = own if own is not None else RunError(line)
+    error.add_note("In the Spark task:\n" + trace)
+    raise error
