@@ -108,8 +108,8 @@ def _chunk_blocks(
         yield 0, encode_bytes(columns, meta)
         return
     first = placement.of(chunk.target if mode == BACKWARD else chunk.source)
-    second = placement.of(chunk.target)
     both = mode not in (FORWARD, BACKWARD)
+    second = placement.of(chunk.target) if both else first
     counts = np.bincount(first, minlength=partitions)
     if both:
         counts = counts + np.bincount(second[second != first], minlength=partitions)
