@@ -13,9 +13,9 @@ import pytest
 
 from tests.support.inprocess import InProcess
 from vertexsdk import Latest, Min, Sum, Vertex, aggregate, state
-from vertexsdk.compile.kernel_cache import InterpretedWarning
 from vertexsdk.errors import ProgramError
 from vertexsdk.program.program import Program
+from vertexsdk.program.warn import InterpretedWarning
 
 
 def broken(x):

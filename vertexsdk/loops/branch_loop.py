@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
+from vertexsdk.engine.answer_checks import endless
 from vertexsdk.engine.engine import Budget, WorkDone
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes.changes import Changes
@@ -20,6 +21,7 @@ from vertexsdk.loops._diff import ReadableLoop
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
+from vertexsdk.program.program import Program
 
 Merge = Literal["auto"] | None
 MAX_BRANCHES = 256
@@ -160,7 +162,7 @@ class BranchLoop(ReadableLoop):
             if out.num_vertices == 0:
                 raise InputError("the graph has no edge left, and so no vertex to answer for")
             if not out.work.quiet:
-                raise not_converged(self.loop, out.work)
+                raise not_converged(self.loop, out.work, self._history.config.program)
             if self._merge == "auto" and self._history.ledger.received == self._received:
                 with contextlib.suppress(InputError):  # changes arrived: they would be lost
                     self._do_merge()
@@ -324,8 +326,10 @@ def require_state(loop: str, ledger: Ledger) -> None:
         raise InputError(f"loop {loop!r} has no state yet: ask for its result first")
 
 
-def not_converged(loop: str, work: WorkDone) -> RunError:
+def not_converged(loop: str, work: WorkDone, program: Program) -> RunError:
     """Return the error for iterations that ended before the fixed point."""
+    if work.reason == "default_limit":
+        return RunError(f"{endless(program.classes[0], work.iterations)} (loop {loop!r})")
     residual = "it has no residual" if work.residual is None else f"residual {work.residual:g}"
     why = {
         "cancelled": "was cancelled",

@@ -64,7 +64,7 @@ class MainLoop(ReadableLoop):
         backend: URL of the versioned store, or "@FILE" for a file that contains it; the default
             is `VERTEXSDK_BACKEND`, or else a directory `vertexsdk-state`.
         loop: the name of the loop in the store, by default the program's; the answer of query k is
-            the loop `LOOP-k`. Loops of these names in the store are replaced.
+            the loop `LOOP-k`. Answers of these names in the store are replaced.
         strict: refuse a batch with a change that removes or changes an absent edge.
         budget: iterations after each batch, which keep an approximate state up to date; by default
             none. A program whose every answer starts from `init` has none.
@@ -77,6 +77,8 @@ class MainLoop(ReadableLoop):
             once its `Result` is closed or garbage-collected. None keeps all.
         max_branches: number of branches that may be open at once, branches of branches included;
             one more is refused. Those of queries do not count. None is any number.
+        replace: start anew although the store has a loop of this name with acknowledged changes,
+            which are dropped; without it such a loop is refused, as `resume` continues it.
         options: those of `run`, without `commit_every`.
 
     Attributes:
@@ -84,7 +86,7 @@ class MainLoop(ReadableLoop):
         seconds: time spent in `ingest`.
 
     Raises:
-        InputError: wrong arguments; nothing was run.
+        InputError: wrong arguments, or see `replace`; nothing was run.
 
     Example:
         >>> from vertexsdk.algorithms import ShortestPaths
@@ -112,6 +114,7 @@ class MainLoop(ReadableLoop):
         trusted: bool = False,
         keep_answers: int | None = KEEP,
         max_branches: int | None = MAX_BRANCHES,
+        replace: bool = False,
         **options: Any,
     ) -> None:
         program = program if isinstance(program, Program) else Program(program)
@@ -119,7 +122,7 @@ class MainLoop(ReadableLoop):
         self._set_options(program, backend, loop, strict, budget, keep_answers, options)
         history = open_main_loop(
             program, graph, dict(params or {}), self.backend, self.loop, self.options,
-            checkpoint_every=checkpoint_every, retain=retain, trusted=trusted,
+            checkpoint_every=checkpoint_every, retain=retain, trusted=trusted, replaces=replace,
         )  # fmt: skip
         self._set_up(history)
 
@@ -404,7 +407,7 @@ class MainLoop(ReadableLoop):
             if out.num_vertices == 0:
                 raise InputError("the graph has no edge left; ingest some first")
             if not out.work.quiet:
-                raise not_converged(self.loop, out.work)
+                raise not_converged(self.loop, out.work, self.program)
             name = f"{self.loop}-{history.ledger.queries}"
             return self._result(name, history, history.published, persist=persist)
         finally:

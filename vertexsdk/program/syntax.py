@@ -123,3 +123,17 @@ def target_loop_shape(method: Method, loop: ast.For) -> str | None:
         for n in ast.walk(call.args[1])
     )
     return "uniform" if whole and not reads else "edge"
+
+
+def class_lines(file: str, line: int) -> dict[str, int]:
+    """Return the lines on which the class that begins on a line binds its names."""
+    lines: dict[str, int] = {}
+    for node in ast.walk(file_tree(file)):
+        if isinstance(node, ast.ClassDef) and node.lineno == line:
+            for part in node.body:
+                targets = part.targets if isinstance(part, ast.Assign) else []
+                targets = [part.target] if isinstance(part, ast.AnnAssign) else targets
+                lines.update({t.id: part.lineno for t in targets if isinstance(t, ast.Name)})
+                if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    lines[part.name] = part.lineno
+    return lines

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.process_memory import peak_memory
 from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.plan import Plan
+from vertexsdk.engine.answer_checks import not_finite
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.events._events_loop_partition import EventsLoopPartition
 from vertexsdk.engine.loop._arena_partition import ArenaPartition
@@ -185,6 +186,8 @@ class LoopTask:
         if written is None or self.plan.store is None:
             return
         kind, columns = written
+        if report.work.quiet:
+            report.not_finite = not_finite(columns)
         with store_of_run(self.plan.run, self.plan.store) as store:
 
             def store_large(segment: EncodedSegment) -> None:
