@@ -89,7 +89,7 @@ class BranchLoop(ReadableLoop):
         >>> from vertexsdk import Graph, MainLoop
         >>> from vertexsdk.algorithms import ShortestPaths
         >>> graph = Graph.from_arrays([1, 2, 1], [2, 3, 3], [1.0, 1.0, 5.0], spark=spark)
-        >>> main = MainLoop(ShortestPaths, graph, params={"origin": 1}, backend="memory://docs")
+        >>> main = MainLoop(ShortestPaths, graph, params={"origin": 1}, backend="memory://fork")
         >>> with main.fork() as branch:
         ...     counts = branch.apply([("-", 2, 3)])
         ...     branch.start(timeout=60).result().lookup(3)

@@ -169,8 +169,8 @@ class MainLoop(ReadableLoop):
         Example:
             >>> from vertexsdk.algorithms import ConnectedComponents
             >>> graph = Graph.from_arrays([1, 2], [2, 3], spark=spark)
-            >>> MainLoop(ConnectedComponents, graph, backend="memory://docs").close()
-            >>> main = MainLoop.resume(spark, ConnectedComponents, backend="memory://docs")
+            >>> MainLoop(ConnectedComponents, graph, backend="memory://resume").close()
+            >>> main = MainLoop.resume(spark, ConnectedComponents, backend="memory://resume")
             >>> main.query().to_dict()
             {1: 1, 2: 1, 3: 1}
             >>> main.close()
@@ -525,10 +525,10 @@ class MainLoop(ReadableLoop):
             >>> from vertexsdk import Graph, MainLoop, read
             >>> from vertexsdk.algorithms import ConnectedComponents
             >>> graph = Graph.from_arrays([1], [2])
-            >>> with MainLoop(ConnectedComponents, graph, backend="memory://docs") as main:
+            >>> with MainLoop(ConnectedComponents, graph, backend="memory://stream") as main:
             ...     main.serve_queries()
             ...     _ = main.ingest([("+", 2, 3)])
-            ...     with read("memory://docs", main.loop, exact=True) as answer:
+            ...     with read("memory://stream", main.loop, exact=True) as answer:
             ...         answer.to_dict()
             {1: 1, 2: 1, 3: 1}
         """
@@ -607,7 +607,7 @@ class MainLoop(ReadableLoop):
         Example:
             >>> from vertexsdk.algorithms import ConnectedComponents
             >>> graph = Graph.from_arrays([1, 2], [2, 3])
-            >>> with MainLoop(ConnectedComponents, graph, backend="memory://docs") as main:
+            >>> with MainLoop(ConnectedComponents, graph, backend="memory://metrics") as main:
             ...     counts = main.ingest([("+", 3, 4)])
             ...     progress = main.progress()
             >>> progress["state"], progress["changes"], progress["behind"], progress["edges"]
