@@ -462,6 +462,10 @@ class _Rewriter(CompiledArithmetic):
 
     def visit_Call(self, node: ast.Call) -> Any:
         method, spec = self.method, self.spec
+        if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "super()":
+            raise self.fail(
+                node, "super() does not compile: move what both classes do to a helper method"
+            )
         length = isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1
         if length and method.is_self(node.args[0], "targets"):
             return self.expr("(G_stop[_i] - G_start[_i])")
@@ -518,11 +522,14 @@ class _Rewriter(CompiledArithmetic):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in self.loops:
-            raise self.fail(node, f"the target {node.id!r} used as a value; use {node.id}.id")
+            raise self.fail(
+                node,
+                f"the target {node.id!r} is used as a value: use {node.id}.id or {node.id}.value",
+            )
         if node.id == self.me:
-            raise self.fail(node, "self used as a value")
+            raise self.fail(node, "self is used as a value: pass the fields that are needed")
         if node.id == self.delta and self.delta:
-            raise self.fail(node, "delta used as a value")
+            raise self.fail(node, "delta is used as a value: pass delta.value or delta.values")
         return node
 
     parents: Mapping[int, ast.AST]

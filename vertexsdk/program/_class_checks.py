@@ -145,7 +145,13 @@ def _check_method(cls: type[Vertex], method: Method) -> None:
                 "nobody takes: assign it to a state field, self.NAME = ..."
             )
     if method.name == "gather" and cls.messages is not None:
-        read = [n for n in method.nodes() if method.reads_argument(n, 2)]
+        handed_on = {
+            id(argument)
+            for call in method.nodes()
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+            for argument in call.args
+        }  # as in super().gather(iteration, source, delta)
+        read = [n for n in method.nodes() if method.reads_argument(n, 2) and id(n) not in handed_on]
         if read:
             raise ProgramError(
                 f"{method.file}:{getattr(read[0], 'lineno', method.line)}: {cls.__name__}.gather: "
