@@ -7,7 +7,7 @@ import random
 import re
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,6 +27,9 @@ from vertexsdk import (
 from vertexsdk.algorithms import ConnectedComponents, ShortestPaths
 from vertexsdk.engine import answer_checks
 from vertexsdk.program.warn import ProgramWarning
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EDGES = [1, 2, 3, 4], [2, 3, 4, 1]
 
@@ -97,7 +100,7 @@ def answer() -> Any:
 
     def of(program: Any, edges: Any = EDGES, **options: Any) -> Any:
         graph = Graph.from_arrays(*edges, partitions=rng.choice([1, 2, 3]))
-        compiled = rng.choice([True, False])
+        compiled = rng.random() < 0.2  # which takes seconds the first time
         place = f"memory://odd-{rng.random()}"
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -227,3 +230,16 @@ def test_a_class_that_is_edited_runs_again() -> None:
 def test_options_of_the_wrong_type(option: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
         run(ConnectedComponents, Graph.from_arrays(*EDGES), backend="memory://wrong", **option)
+
+
+def test_on_processors(spark: SparkSession) -> None:
+    graph = Graph.from_arrays(*EDGES, spark=spark, partitions=2)
+    options: Any = {"backend": "memory://odd-on-spark", "compiled": False}
+    with pytest.warns(ProgramWarning) as caught:
+        run(Overflow, graph, **options).close()
+    main = MainLoop(Overflow, graph, loop="main", **options)
+    with main, pytest.warns(ProgramWarning) as of_loop:
+        main.query().close()
+    first = line_of("class Overflow(Vertex):") + 1
+    assert sorted(w.lineno for w in [*caught, *of_loop]) == [first, first, first + 1, first + 1]
+    graph.unpersist()
