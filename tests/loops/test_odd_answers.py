@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import re
+import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from vertexsdk import (
     state,
 )
 from vertexsdk.algorithms import ConnectedComponents, ShortestPaths
-from vertexsdk.engine import answer_checks
+from vertexsdk.engine import answer_checks, batch_run
 from vertexsdk.program.warn import ProgramWarning
 
 if TYPE_CHECKING:
@@ -230,6 +231,24 @@ def test_a_class_that_is_edited_runs_again() -> None:
 def test_options_of_the_wrong_type(option: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
         run(ConnectedComponents, Graph.from_arrays(*EDGES), backend="memory://wrong", **option)
+
+
+def test_compiling_ones_own_class_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def slow(plan: Any, *_: Any) -> Any:
+        time.sleep(0.3)
+        return plan
+
+    monkeypatch.setattr(batch_run, "compiled_plan", slow)
+    monkeypatch.setattr(batch_run, "SLOW", 0.1)
+    graph = Graph.from_arrays(*EDGES)
+    with caplog.at_level(logging.WARNING):
+        run(Stranger, graph, params={"origin": 1}, backend="memory://slow").close()
+        run(ConnectedComponents, graph, backend="memory://slow").close()
+    assert [r.getMessage() for r in caplog.records] == [
+        "stranger: compiling the methods of Stranger, once: the result is kept on disk"
+    ]
 
 
 def test_on_processors(spark: SparkSession) -> None:

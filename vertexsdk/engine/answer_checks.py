@@ -23,7 +23,7 @@ from vertexsdk.program.warn import warn_at
 
 Counts = dict[str, tuple[int, int]]  # values that are NaN, and infinite, by column
 
-MOST = 10_000  # iterations without a limit, beside one for each vertex
+MOST = 100_000  # iterations without a limit, beside one for each vertex
 PATIENCE = 10.0  # seconds of iterations, and their number, after which it is said that they go on
 MANY = 100
 _log = logging.getLogger("vertexsdk")

@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,8 @@ from vertexsdk.transport.shipping import ship_by_value
 from vertexsdk.transport.transport import Transport
 
 TRIES = 3
-SLOW = 1.0  # seconds of compiling after which it is said
+SLOW = 1.0  # seconds of compiling a user's class after which it is said
+_OURS = "vertexsdk.algorithms"
 SHOWN = 100_000  # vertices in a commit up to which it is readable by SQL when it is acknowledged
 
 
@@ -190,10 +191,9 @@ class Run:
             initial=self.graph.initial_state(self.program),
         )
         began = time.perf_counter()
-        names = ", ".join(spec.name for spec in self.program.classes)
-        with self.bar.noted_after(
-            SLOW, f"compiling the methods of {names}, once: the result is kept on disk"
-        ):
+        own = [s.name for s in self.program.classes if not s.cls.__module__.startswith(_OURS)]
+        text = f"compiling the methods of {', '.join(own)}, once: the result is kept on disk"
+        with self.bar.noted_after(SLOW, text) if own else nullcontext():
             plan = compiled_plan(plan, self.compiled, info.string_ids, self.bar.say, compile_plan)
         if all(kernel is None for kernel in plan.kernels):
             self.compiled = False  # said once; another try need not find it out again
