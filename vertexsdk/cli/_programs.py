@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from vertexsdk.cli._find_program import load_program
 from vertexsdk.program.algebra import INT_MAX, VertexId
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import MISSING
@@ -33,6 +32,8 @@ def program_help(text: str) -> str:
     Raises:
         InputError: there is no such program.
     """
+    from vertexsdk.cli._find_program import load_program
+
     program = load_program(text)
     rows = parameters_of(program)
     width = max((len(name) for name, *_ in rows), default=0)

@@ -8,6 +8,7 @@ import linecache
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import FunctionType
 from typing import TypeGuard
 
@@ -75,8 +76,13 @@ def is_docstring(node: ast.stmt) -> bool:
 
 def file_tree(file: str) -> ast.Module:
     """Return the syntax tree of a file, an empty one where it cannot be read."""
+    return _parsed("".join(linecache.getlines(file)))
+
+
+@lru_cache(maxsize=4)  # a file is looked at several times for each of its classes
+def _parsed(text: str) -> ast.Module:
     try:
-        return ast.parse("".join(linecache.getlines(file)))
+        return ast.parse(text)
     except SyntaxError:
         return ast.Module([], [])
 
