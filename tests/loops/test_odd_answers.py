@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import logging
 import random
 import re
@@ -195,27 +196,41 @@ def test_acknowledged_changes_are_not_replaced_by_accident() -> None:
         assert 6 not in main.query().to_dict()
 
 
+CELL = """\
+from vertexsdk import Sum, Vertex, state
+class Edited(Vertex):
+    x: float = state(0.0)
+    {more}
+    messages = Sum(float)
+    def gather(self, iteration, source, delta):
+        self.x = delta.value + {step}
+    def scatter(self, iteration):
+        self.emitAll(1.0)
+"""
+
+
+def cell(number: int, step: float, more: str = "") -> type[Vertex]:
+    """Run a cell of a notebook, whose source is where IPython puts it; return its class."""
+    name, text = f"<ipython-input-{number}>", CELL.format(step=step, more=more)
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(text, name, "exec"), names)
+    edited: type[Vertex] = names["Edited"]
+    return edited
+
+
 def test_a_class_that_is_edited_runs_again() -> None:
-    """As in a notebook: the same name, other fields and another method."""
+    """As in a notebook: the same name, another method, then other fields."""
     place, graph = "memory://edited", Graph.from_arrays(*EDGES)
-
-    def define(step: float, **fields: Any) -> type[Vertex]:
-        def gather(self, iteration, source, delta):
-            self.x = delta.value + step
-
-        def scatter(self, iteration):
-            self.emitAll(1.0)
-
-        body = {"__annotations__": dict.fromkeys(["x", *fields], float), "x": state(0.0)}
-        methods = {"gather": gather, "scatter": scatter, "messages": Sum(float)}
-        return type("Edited", (Vertex,), {**body, **fields, **methods, "__module__": __name__})
-
-    assert run(define(1.0), graph, backend=place).to_dict()[1] == 2.0
-    assert run(define(2.0), graph, backend=place).to_dict()[1] == 3.0
-    again = run(define(3.0, more=state(0.5)), graph, backend=place)
+    options: dict[str, Any] = {"backend": place, "compiled": False}
+    assert run(cell(1, 1.0), graph, **options).to_dict()[1] == 2.0
+    assert run(cell(2, 2.0), graph, **options).to_dict()[1] == 3.0
+    again = run(cell(3, 3.0, "more: float = state(0.5)"), graph, **options)
     assert again.lookup(1)[1] == {"x": 4.0, "more": 0.5}
-    with MainLoop(define(4.0, other=state(0.5)), graph, backend=place, loop="edited") as main:
+    with MainLoop(cell(4, 4.0, "other: float = state(0.5)"), graph, **options) as main:
         assert main.query().lookup(1)[1]["x"] == 5.0
+    with pytest.warns(ProgramWarning, match=r"<ipython-input-5>:4: Edited: no method reads 'more'"):
+        cell(5, 5.0, "more = 7")
 
 
 @pytest.mark.parametrize(

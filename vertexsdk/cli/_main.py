@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from vertexsdk.cli._arguments import parser
 from vertexsdk.cli._clock import CommandClock
 from vertexsdk.errors import InputError, RunError, VertexError, typed_line
-from vertexsdk.state.address import address_or_default, scrubbed
+from vertexsdk.state.address import Address, address_or_default, scrubbed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,14 +141,23 @@ def _messages() -> Iterator[None]:
 @contextlib.contextmanager
 def _started(args: argparse.Namespace, name: str) -> Iterator[SparkSession | None]:
     """Look whether the store can be opened; then yield the session, as `_spark`."""
-    from vertexsdk.state import open_store
-
     with contextlib.ExitStack() as stack:
-        with args.clock.timed("check"), open_store(address_or_default(args.backend)):
-            pass
+        with args.clock.timed("check"):
+            _check_store(address_or_default(args.backend))
         with args.clock.timed("spark"):
             spark = stack.enter_context(_spark(args, name))
         yield spark
+
+
+def _check_store(address: Address) -> None:
+    """Raise StateError if a store cannot be opened; a directory is not made for that."""
+    from vertexsdk.state import open_store
+
+    scheme, _, place = address.reveal().partition("://")
+    if scheme == "memory" or (scheme == "lmdb" and not os.path.lexists(place.partition("?")[0])):
+        return
+    with open_store(address):
+        pass
 
 
 @contextlib.contextmanager
@@ -371,8 +380,8 @@ def _summary(args: argparse.Namespace, result: Result, s: dict[str, Any]) -> Non
         f"{result.loop}: {_count(s['num_vertices'], 'vertex', 'vertices')}, "
         f"{_count(s['num_edges'], 'edge')}; {_count(s['iterations'], 'iteration')}, "
         f"{_count(s['messages'], 'message')} in {s['seconds']:.2f} s; "
-        f"{_REASONS.get(s['reason'], s['reason'])}",
-        f"{s['total_seconds']:.1f} s in all: {args.clock.summary(s['spent'])}",
+        f"{_REASONS.get(s['reason'], s['reason'])}; "
+        f"{s['total_seconds']:.1f} s in all: {args.clock.summary(s['spent'])}"
     ]
     if args.verbose:
         lines += args.clock.table(s["spent"])
