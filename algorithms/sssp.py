@@ -9,7 +9,8 @@ class ShortestPaths(Vertex):
 
     Definition: a path's length is the sum of its edge values; an edge without a value counts 1.
     Converges to: the least fixed point of length(v) = min over edges u→v of length(u) + value,
-        with length(origin) = 0. Needs values such that no cycle is shorter than 0.
+        with length(origin) = 0. Along a cycle that is shorter than 0 there is none: the
+        run ends with an error at its limit of iterations.
     Cost: one iteration per edge on the longest shortest path, each sends along the edges of the
         vertices whose length fell. O(n·m) at worst, close to O(m) on small-world graphs.
     Source: Bellman (1958), Ford (1956); in vertex form, Malewicz et al., "Pregel", SIGMOD 2010,
@@ -31,7 +32,8 @@ class ShortestPaths(Vertex):
         self.length = 0.0 if self.id == self.origin else inf
 
     def gather(self, iteration: int, source: int, delta: Delta) -> None:
-        self.length = 0.0 if self.id == self.origin else delta.value
+        # at the origin a message below 0 has come around a cycle of negative length
+        self.length = min(0.0, delta.value) if self.id == self.origin else delta.value
 
     def scatter(self, iteration: int) -> None:
         for target in self.targets:

@@ -75,7 +75,8 @@ if __name__ == "__main__":
     spark = session("local[2]")
     imports = Path(__file__).parent / "data" / "stdlib-imports.txt"
     graph = vertexsdk.Graph.read(spark, str(imports))
-    with vertexsdk.MainLoop(PaperPaths, graph, params={"origin": "asyncio"}) as main:
+    params = {"origin": "asyncio"}
+    with vertexsdk.MainLoop(PaperPaths, graph, params=params, replace=True) as main:
         print(main.query().lookup(["json", "socket"], "length"))
         main.ingest([("+", "asyncio", "json"), ("-", "asyncio", "socket")])
         print(main.query().lookup(["json", "socket"], "length"))

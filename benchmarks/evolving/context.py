@@ -56,8 +56,9 @@ class Context:
         params = every.get(program)
         graph = Graph.read(self.spark, edges=self.stream.parquet, partitions=1)
         return MainLoop(
-            PROGRAMS[program][0], graph, params=params, backend=self.backend, budget=budget
-        )
+            PROGRAMS[program][0], graph, params=params, backend=self.backend, budget=budget,
+            replace=True,
+        )  # fmt: skip
 
     def check(self, program: str, result: Result, at: Source | None = None) -> None:
         """Raises `answers.Wrong` unless the answer is that for the edges of the stream now, or of

@@ -13,9 +13,9 @@ import pytest
 
 from tests.support.inprocess import InProcess
 from vertexsdk import Latest, Min, Sum, Vertex, aggregate, state
-from vertexsdk.compile.kernel_cache import InterpretedWarning
 from vertexsdk.errors import ProgramError
 from vertexsdk.program.program import Program
+from vertexsdk.program.warn import InterpretedWarning
 
 
 def broken(x):
@@ -111,6 +111,55 @@ class Events(Vertex):  # here: programs without messages = ... (events level) ar
         self.emitAll(self.x)
 
 
+def closed_over(weights):
+    class Closure(Base):
+        def gather(self, iteration, source, delta):
+            self.x = weights["a"]  # here: a closure over weights, which is a dict: make it a param
+
+    return Closure
+
+
+class Super(Base):
+    def gather(self, iteration, source, delta):
+        super().gather(iteration, source, delta)  # here: super() does not compile: move
+
+        self.x += 1.0
+
+
+class PassesDelta(Base):
+    def half(self, d):
+        return d.value / 2.0
+
+    def gather(self, iteration, source, delta):
+        self.x = self.half(delta)  # here: delta is used as a value: pass delta.value
+
+
+class Enumerates(Base):
+    def gather(self, iteration, source, delta):
+        for k, _ in enumerate(self.targets):  # here: self.targets compiles in `for target in self
+            self.x = float(k)
+
+
+class Tries(Base):
+    def gather(self, iteration, source, delta):
+        try:
+            self.x = 1.0 / delta.value
+        except ZeroDivisionError:  # here: try with except of one kind of error does not compile
+            self.x = 0.0
+
+
+class Lambda(Base):
+    def gather(self, iteration, source, delta):
+        half = lambda x: x / 2.0  # noqa: E731 # here: a lambda does not compile: write it as a fun
+        self.x = half(delta.value)
+
+
+class TwoTypes(Base):
+    def gather(self, iteration, source, delta):
+        y = 0 if delta.value > 1.0 else "a"  # here: a value is int here and str there: give it one
+        self.x = float(len(y))
+
+
 CASES = [
     EmptyList,
     FloatInInt,
@@ -122,7 +171,8 @@ CASES = [
     NoNumber,
     Tuples,
 ]
-CASES += [Contributes, NotThere, Events]
+CASES += [Contributes, NotThere, Events, closed_over({"a": 1.0}), Super, PassesDelta, Enumerates]
+CASES += [Tries, Lambda, TwoTypes]
 
 
 def marked(case: Any) -> tuple[int, str]:

@@ -166,7 +166,7 @@ def test_an_earlier_version(roads: MainLoop) -> None:
 def test_a_name_that_a_branch_said_first(partitions: int, compiled: Any) -> None:
     graph = Graph.from_arrays(["a", "b"], ["b", "c"], [1.0, 1.0], partitions=partitions)
     with MainLoop(
-        ConnectedComponents, graph, backend="memory://names", loop="names", compiled=compiled
+        ConnectedComponents, graph, backend="memory://names", compiled=compiled, replace=True
     ) as main:
         with main.fork() as branch:
             branch.apply([("~", "a", "d", 2.0)])  # absent, so it makes no vertex

@@ -113,7 +113,8 @@ def test_the_newest_answers_are_kept(spark: SparkSession, tmp_path: Path, shared
         assert answers() == [7]
         main.query()  # whose result nobody has
         assert answers() == [8]
-    with MainLoop(ConnectedComponents, graph, **{**options, "keep_answers": None}) as main:
+    options |= {"keep_answers": None, "replace": True}
+    with MainLoop(ConnectedComponents, graph, **options) as main:
         for _ in range(3):
             main.query().close()
         assert answers() == [1, 2, 3, 8]

@@ -119,7 +119,8 @@ def test_answers_and_branches(url: str) -> None:
     two = main.query()
     in_store(url, lambda store: [store.delete(name) for name in ("l-1", "l-2")])
     main.close()
-    anew = MainLoop(BreadthFirstSearch, second(), params={"origin": 1}, backend=url, loop="l")
+    options: Any = {"params": {"origin": 1}, "backend": url, "loop": "l", "replace": True}
+    anew = MainLoop(BreadthFirstSearch, second(), **options)
     anew.query().close()
     in_store(url, collected)
     assert (one.to_dict(), what_if.to_dict()) == ({1: 0, 2: 1, 3: 2}, {1: 0, 2: 1, 3: 1})

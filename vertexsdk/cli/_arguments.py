@@ -7,6 +7,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Any, NoReturn
 
+from vertexsdk.cli._programs import ProgramHelp, list_algorithms
 from vertexsdk.cli._state_command import add_commands
 from vertexsdk.errors import InputError, excerpt
 
@@ -16,6 +17,7 @@ _OVERVIEW = """\
 examples:
   vertexsdk run pagerank --edges links.txt --output ranks.csv
   vertexsdk run sssp --edges roads.csv --undirected --param origin=17
+  vertexsdk run pagerank --help                     the parameters of a program
   vertexsdk run mine.py:MyVertex --edges links.parquet --backend lmdb:///data/state
   vertexsdk query pagerank --vertex 17 --vertex 42
 
@@ -27,13 +29,8 @@ write a password on the command line. VERTEXSDK_TRACEBACK=1 shows the traceback 
 VERTEXSDK_SPARK_LOG=WARN shows Spark's own log."""
 
 _PROGRAMS = """\
-built-in programs:
-  sssp, bfs       shortest paths from --param origin=ID, by edge values or by number of edges
-  pagerank        rank of every vertex
-  wcc, scc        weakly and strongly connected components
-  cdlp            communities by label propagation
-  lcc             local clustering coefficient
-  kcore, degree   core number; number of edges
+`vertexsdk algorithms` lists the built-in programs; `vertexsdk run PROGRAM --help` shows the
+parameters of one, also of your own
 
 an edge file has lines `source target [value]`, separated by blanks, tabs or commas, # starts a
 comment; or it is Parquet or CSV with the columns source,target[,value]; a line has at most 1 MiB"""
@@ -97,9 +94,16 @@ def parser(run: Command, stream: Command, query: Command) -> argparse.ArgumentPa
             epilog=more,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
+            add_help=False,
         )
+        shown = "show this message" + (
+            ", and PROGRAM's parameters" if add != _query_arguments else ""
+        )
+        one.add_argument("-h", "--help", action=ProgramHelp, nargs=0, help=shown)
         add(one)
         one.set_defaults(command=command)
+    algorithms = commands.add_parser("algorithms", help="list the built-in programs")
+    algorithms.set_defaults(command=list_algorithms, verbose=False)
     add_commands(commands)
     return whole
 
@@ -130,7 +134,7 @@ def _common(add: Callable[..., object]) -> None:
         help="lmdb:///path (default: ./vertexsdk-state), memory://, redis://, postgresql://; "
         "or @FILE for a file that contains it, so that ps shows no password")  # fmt: skip
     add("--master", metavar="URL", help="Spark master (default: all cores of this machine)")
-    add("--verbose", "-v", action="store_true", help="log progress")
+    add("--verbose", "-v", action="store_true", help="log progress, and where the time goes")
 
 
 def _results(add: Callable[..., object]) -> None:
@@ -148,6 +152,7 @@ def _run_arguments(command: argparse.ArgumentParser) -> None:
 
 def _stream_arguments(command: argparse.ArgumentParser) -> None:
     _program_and_graph(command)
+    command.set_defaults(dropped="")
     add = command.add_argument_group("the changes").add_argument
     add("--changes", metavar="FILE", required=True, nargs="+", action="extend",
         help="files, directories or globs, in order")  # fmt: skip

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vertexsdk.cli._arguments import parser
+from vertexsdk.cli._clock import CommandClock
 from vertexsdk.errors import InputError, RunError, VertexError, typed_line
-from vertexsdk.state.address import address_or_default, scrubbed
+from vertexsdk.state.address import Address, address_or_default, scrubbed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,8 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     with _messages(), _ended_by_signals():
+        clock = CommandClock()
         try:
             args = parser(_run, _stream, _query).parse_args(arguments)
+            args.clock = clock
             if args.verbose:
                 logging.getLogger("vertexsdk").setLevel(logging.INFO)
             return int(args.command(args))
@@ -136,6 +139,28 @@ def _messages() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _started(args: argparse.Namespace, name: str) -> Iterator[SparkSession | None]:
+    """Look whether the store can be opened; then yield the session, as `_spark`."""
+    with contextlib.ExitStack() as stack:
+        with args.clock.timed("check"):
+            _check_store(address_or_default(args.backend))
+        with args.clock.timed("spark"):
+            spark = stack.enter_context(_spark(args, name))
+        yield spark
+
+
+def _check_store(address: Address) -> None:
+    """Raise StateError if a store cannot be opened; a directory is not made for that."""
+    from vertexsdk.state import open_store
+
+    scheme, _, place = address.reveal().partition("://")
+    if scheme == "memory" or (scheme == "lmdb" and not os.path.lexists(place.partition("?")[0])):
+        return
+    with open_store(address):
+        pass
+
+
+@contextlib.contextmanager
 def _spark(args: argparse.Namespace, name: str) -> Iterator[SparkSession | None]:
     """Yield the running session, or one that stops at the end; None for `--engine local`."""
     master = args.master
@@ -171,6 +196,7 @@ def _checked(args: argparse.Namespace) -> tuple[Program, dict[str, str]]:
     """Check all arguments that can be checked before Spark is started."""
     from vertexsdk.cli._find_program import load_program
     from vertexsdk.engine.run_options import RunOptions
+    from vertexsdk.graph.load.paths import check_paths
     from vertexsdk.loops.output import check_path
     from vertexsdk.program.fields import Fields
 
@@ -185,6 +211,8 @@ def _checked(args: argparse.Namespace) -> tuple[Program, dict[str, str]]:
     RunOptions.checked(program, params, delay_bound=args.delay_bound, max_iterations=limit)
     if args.field:
         Fields(program.name, program.schema(), program.result).find(args.field)
+    if (args.master or "local").startswith("local") or args.engine == "local":
+        check_paths(args.edges, args.vertices)
     return program, params
 
 
@@ -219,21 +247,25 @@ def _graph(args: argparse.Namespace, spark: SparkSession | None) -> Graph:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from vertexsdk.loops.run import run
-
-    program, params = _checked(args)
-    with _spark(args, program.name) as spark:
-        graph = _graph(args, spark)
+    with args.clock.timed("import"):
+        from vertexsdk.loops.run import run
+    with args.clock.timed("check"):
+        program, params = _checked(args)
+    with _started(args, program.name) as spark:
+        with args.clock.timed("plan"):
+            graph = _graph(args, spark)
         try:
             result = run(program, graph, params=params, **_options(args))
         finally:
             graph.unpersist()
         with contextlib.closing(result):
             if args.output:
-                result.write(args.output, args.field)
+                with args.clock.timed("write"):
+                    result.write(args.output, args.field)
+            statistics = {**result.statistics, **args.clock.split(result.statistics["spent"])}
             if args.stats:
-                _write_statistics(args.stats, result.statistics)
-            _summary(args, result)
+                _write_statistics(args.stats, statistics)
+            _summary(args, result, statistics)
     return 0
 
 
@@ -249,7 +281,7 @@ def _stream(args: argparse.Namespace) -> int:
         raise InputError("--idle needs --follow, which it ends: add --follow")
     with (
         _metrics(args) as metrics,
-        _spark(args, program.name) as spark,
+        _started(args, program.name) as spark,
         _main_loop(args, spark, program, params) as main,
     ):
         main.serve_queries(args.listen)
@@ -260,8 +292,11 @@ def _stream(args: argparse.Namespace) -> int:
                 if args.output:
                     result.write(_numbered(args.output, stream.queries), args.field)
                 print(stream.summary(result), file=sys.stderr)
+    stream.statistics["total_seconds"] = args.clock.seconds
     if args.stats:
         _write_statistics(args.stats, stream.statistics)
+    if args.dropped:
+        print(args.dropped, file=sys.stderr)
     print(stream.last_line(), file=sys.stderr)
     return 0
 
@@ -294,14 +329,19 @@ def _main_loop(
     if args.budget_iterations is not None or args.budget_ms is not None:
         seconds = None if args.budget_ms is None else args.budget_ms / 1000
         options["budget"] = Budget(args.budget_iterations, seconds)
+    name = args.loop or program.name
+    with open_store(address_or_default(args.backend)) as store:
+        before = store.version(name).statistics.get("main", {}) if store.head(name) else None
     if args.resume:
-        name = args.loop or program.name
-        with open_store(address_or_default(args.backend)) as store:
-            exists = store.head(name) is not None
-        if exists:
+        if before is not None:
             return MainLoop.resume(spark, program, params=params or None, **options)
         print(f"{name}: not in the store yet; starting from --edges", file=sys.stderr)
-    return MainLoop(program, _graph(args, spark), params=params, **options)
+    elif before and before.get("received"):
+        args.dropped = (
+            f"{name}: dropped {_count(before['received'], 'change')} of an earlier stream in the "
+            "store (--resume goes on from there)"
+        )
+    return MainLoop(program, _graph(args, spark), params=params, replace=True, **options)
 
 
 def _numbered(path: str, number: int) -> str:
@@ -335,14 +375,16 @@ def _write_statistics(path: str, statistics: dict[str, Any]) -> None:
         raise RunError(f"--stats {path}: {error.strerror}; the results are committed") from None
 
 
-def _summary(args: argparse.Namespace, result: Result) -> None:
-    s = result.statistics
+def _summary(args: argparse.Namespace, result: Result, s: dict[str, Any]) -> None:
     lines = [
         f"{result.loop}: {_count(s['num_vertices'], 'vertex', 'vertices')}, "
         f"{_count(s['num_edges'], 'edge')}; {_count(s['iterations'], 'iteration')}, "
         f"{_count(s['messages'], 'message')} in {s['seconds']:.2f} s; "
-        f"{_REASONS.get(s['reason'], s['reason'])}"
+        f"{_REASONS.get(s['reason'], s['reason'])}; "
+        f"{s['total_seconds']:.1f} s in all: {args.clock.summary(s['spent'])}"
     ]
+    if args.verbose:
+        lines += args.clock.table(s["spent"])
     if args.output:
         lines.append(f"wrote {args.output}")
     if not str(result.backend).startswith("memory:"):

@@ -2,7 +2,7 @@
 
 Numba's operators have it, but for a few whose result is arbitrary at the edge of their range; those
 are replaced in compiled methods. Interpreted ones have all operators replaced by the functions
-below. The rules, as `docs/programs.md` states them: ints wrap around modulo 2**64; `/`, `//` and
+below. The rules, as `docs/guide.md` states them: ints wrap around modulo 2**64; `/`, `//` and
 `%` by zero raise; other float operations return inf or NaN; conversions out of range raise.
 """
 

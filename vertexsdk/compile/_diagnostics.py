@@ -70,6 +70,12 @@ def _reason(error: Exception) -> str:
     match = re.search(r"TypingError: a (.+) is assigned to an? (\w+); (.*)", message)
     if match:
         return f"a {_python_type(match.group(1))} is assigned to {match.group(2)}; {match.group(3)}"
+    match = re.search(r"Cannot unify (\S.*) and (\S.*) for '([^']*)'", message)
+    if match:
+        name = re.sub(r"^U_|\.\d+$", "", match.group(3))
+        name = "a value" if name.startswith(("_", "$")) else name
+        types = sorted(_python_type(match.group(k)) for k in (1, 2))
+        return f"{name} is {types[0]} here and {types[1]} there: give it one type"
     if re.search(r"Type of variable '[^']*' cannot be determined", message):
         return "the type of a value cannot be determined"
     match = re.search(r"No implementation of function .*\s+>>> (\w+)\((.*)\)\s*\n", message)

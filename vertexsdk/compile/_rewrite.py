@@ -80,7 +80,11 @@ class Globals:
         value = getattr(value, "py_func", value)  # of a function that Numba compiles
         if isinstance(value, ModuleType):
             if value.__name__.split(".")[0] not in ("math", "numpy"):
-                raise CannotCompile(method, node, f"module {value.__name__} does not compile")
+                raise CannotCompile(
+                    method, node,
+                    f"the module {value.__name__} does not compile; of modules only math and "
+                    "numpy do",
+                )  # fmt: skip
             self.lines[name] = f"import {value.__name__} as {name}"
         elif isinstance(value, (bool, int, str)) and not isinstance(value, VertexId):
             value = wrapped(value)
@@ -107,18 +111,34 @@ class Globals:
                 f"from {value.__module__ or 'numpy'} import {value.__name__} as {name}"
             )
         else:
+            kind = "an array of more than 4,096 numbers"
+            if not isinstance(value, np.ndarray):
+                kind = f"a {type(value).__name__}"
+            closed = name[2:] in method.function.__code__.co_freevars
             raise CannotCompile(
-                method, node, f"{name} is a {type(value).__name__}, not a number or function"
-            )
+                method, node,
+                f"{'a closure over ' if closed else ''}{name[2:]}, which is {kind}: make it a "
+                f"parameter, {name[2:]} = param(), with a number, or a tuple or array of numbers",
+            )  # fmt: skip
 
     def _function(self, method: Method, node: ast.AST, name: str, function: FunctionType) -> None:
         tree = function_tree(function)
         if tree is None:
-            raise CannotCompile(method, node, f"the source of {name} cannot be read")
+            raise CannotCompile(
+                method, node,
+                f"the source of {name[2:]} cannot be read: define it in a file or a notebook",
+            )  # fmt: skip
         if function.__closure__:
-            raise CannotCompile(method, node, f"{name} is a closure")
+            over = ", ".join(function.__code__.co_freevars)
+            raise CannotCompile(
+                method, node,
+                f"{name[2:]} is a closure over {over}: pass {over} as an argument, or make it a "
+                "parameter",
+            )  # fmt: skip
         if function.__name__ in {g for g, _ in free_names(tree)}:
-            raise CannotCompile(method, node, f"{function.__name__} is recursive")
+            raise CannotCompile(
+                method, node, f"{function.__name__} calls itself: write it as a loop"
+            )
         inner = Method(name, function, tree, function.__code__.co_filename, method.line)
         for global_name, at in free_names(tree):
             self.bind(inner, at, global_name, lookup(inner, at, global_name))
@@ -205,10 +225,21 @@ def _drop_annotations(tree: ast.FunctionDef) -> None:
 
 
 _REFUSED = {
-    "loop": "other than compared with a string by == or !=",
-    "targets": "other than in a for loop or len()",
-    **dict.fromkeys(("addedTargets", "removedTargets", "retainedTargets"), "is interpreted"),
+    "loop": "other than compared with a string by == or != does not compile",
+    "targets": "compiles in `for target in self.targets:` and len(self.targets) only",
+    **dict.fromkeys(("addedTargets", "removedTargets", "retainedTargets"), "does not compile"),
 }
+
+
+_NOT_COMPILED: dict[type[ast.AST], str] = {
+    ast.Lambda: "a lambda does not compile: write it as a function of the module, by def",
+    ast.ClassDef: "a class in a method does not compile",
+    ast.Yield: "yield does not compile",
+    ast.YieldFrom: "yield does not compile",
+    ast.Await: "await does not compile",
+    ast.With: "with does not compile",
+}
+_TRY = "try with except of one kind of error does not compile: test for what would fail, by if"
 
 
 class _Rewriter(CompiledArithmetic):
@@ -283,7 +314,8 @@ class _Rewriter(CompiledArithmetic):
         if name in self.spec.params:
             if name not in self.globals.params:
                 raise self.fail(
-                    node, f"parameter {name} is no number, nor a tuple or array of them"
+                    node,
+                    f"parameter {name} is no number, nor a tuple or array of them: give it as one",
                 )
             return self.expr(f"P_{name}")
         if name == "id":
@@ -430,6 +462,10 @@ class _Rewriter(CompiledArithmetic):
 
     def visit_Call(self, node: ast.Call) -> Any:
         method, spec = self.method, self.spec
+        if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "super()":
+            raise self.fail(
+                node, "super() does not compile: move what both classes do to a helper method"
+            )
         length = isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1
         if length and method.is_self(node.args[0], "targets"):
             return self.expr("(G_stop[_i] - G_start[_i])")
@@ -486,11 +522,14 @@ class _Rewriter(CompiledArithmetic):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in self.loops:
-            raise self.fail(node, f"the target {node.id!r} used as a value; use {node.id}.id")
+            raise self.fail(
+                node,
+                f"the target {node.id!r} is used as a value: use {node.id}.id or {node.id}.value",
+            )
         if node.id == self.me:
-            raise self.fail(node, "self used as a value")
+            raise self.fail(node, "self is used as a value: pass the fields that are needed")
         if node.id == self.delta and self.delta:
-            raise self.fail(node, "delta used as a value")
+            raise self.fail(node, "delta is used as a value: pass delta.value or delta.values")
         return node
 
     parents: Mapping[int, ast.AST]
@@ -504,8 +543,12 @@ def rewrite_method(
         raise CannotCompile(method, None, "its source cannot be read")
     tree = copy.deepcopy(method.tree)  # it is rewritten for every path that leads to it
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.ClassDef)):
-            raise CannotCompile(method, node, f"{type(node).__name__.lower()} does not compile")
+        if isinstance(node, tuple(_NOT_COMPILED)):
+            kind = next(kind for kind in _NOT_COMPILED if isinstance(node, kind))
+            raise CannotCompile(method, node, _NOT_COMPILED[kind])
+        kinds = node.type if isinstance(node, ast.ExceptHandler) else None
+        if kinds is not None and ast.unparse(kinds) != "Exception":
+            raise CannotCompile(method, node, _TRY)
     if tree.args.vararg or tree.args.kwarg or tree.args.kwonlyargs:
         raise CannotCompile(method, tree, "*args and **kwargs do not compile")
     rewriter = _Rewriter(spec, method, shape, root, strings, globals_)
@@ -515,7 +558,7 @@ def rewrite_method(
     body = [rewriter.visit(s) for s in tree.body if not is_docstring(s)]
     own = [a.arg for a in tree.args.args[1:]]
     if tree.args.defaults:
-        raise CannotCompile(method, tree, "default arguments do not compile")
+        raise CannotCompile(method, tree, "default arguments do not compile: pass every argument")
     if method.name == "gather":
         own = [own[0], own[1], "_delta"]
     elif method.name in ("init", "adapt"):

@@ -8,7 +8,6 @@ cache has them all.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from types import CodeType, FunctionType
@@ -24,16 +23,13 @@ from vertexsdk.compile.plan import Plan, shape_of
 from vertexsdk.errors import ProgramError, VertexError
 from vertexsdk.program.algebra import dtype_of
 from vertexsdk.program.program import ClassSpec, compiled_params
+from vertexsdk.program.warn import InterpretedWarning, split_place, warn_at
 
 Compiled = bool | Literal["require"]
 
 _MOST = 64
 _Known = tuple[str, tuple[KernelText | None, ...], list[Any]]
 _known: dict[Hashable, _Known] = {}  # the list keeps alive what a key has the id of
-
-
-class InterpretedWarning(UserWarning):
-    """A program runs interpreted; the text names the line and the reason."""
 
 
 def compiled_plan(
@@ -73,8 +69,8 @@ def compiled_plan(
         if native is None:
             if compiled == "require":
                 raise ProgramError(f'{reason}; compiled="require" forbids to interpret it')
-            text = f"{reason}; this program runs interpreted"
-            warnings.warn(text, InterpretedWarning, stacklevel=5)
+            file, line, what = split_place(reason)
+            warn_at(file, line, f"{what}; this program runs interpreted", InterpretedWarning)
             return replace(plan, kernels=tuple(None for _ in plan.program.classes))
         if len(_known) >= _MOST:
             _known.clear()

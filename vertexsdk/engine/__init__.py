@@ -3,10 +3,11 @@
 A `LoopEngine` holds a changing graph with a program's state on it; `run` drives a run from scratch;
 `master` decides from the reports of an iteration what comes next; `processor` iterates one
 partition. `loop` has the partitions of main loops and branches, `bounded` asynchronous iterations,
-and `events` programs without messages.
+and `events` programs without messages. `answer_checks` says what is odd about an answer.
 """
 
 __all__ = [
+    "answer_checks",
     "batch_run",
     "bounded",
     "engine",

@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from vertexsdk.arrays.json_values import as_json
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, class_numbers, shape_of, shippable
 from vertexsdk.engine._precompile import compile_plan
+from vertexsdk.engine.answer_checks import check_answer, endless, warn_of_strangers
 from vertexsdk.engine.bounded._auto_bound import BoundChoice, choose
 from vertexsdk.engine.engine import Budget, Command, Version, Versions, WorkDone
 from vertexsdk.engine.loop_engine import LoopEngine
@@ -31,6 +32,8 @@ from vertexsdk.transport.shipping import ship_by_value
 from vertexsdk.transport.transport import Transport
 
 TRIES = 3
+SLOW = 1.0  # seconds of compiling a user's class after which it is said
+_OURS = "vertexsdk.algorithms"
 SHOWN = 100_000  # vertices in a commit up to which it is readable by SQL when it is acknowledged
 
 
@@ -99,9 +102,14 @@ class Run:
             try:
                 info = self._load()
                 params = self._codes(bound, info)
+                warn_of_strangers(self.program, bound, self.graph)
                 with self.spent.timed("claim"):
-                    newest = store.claim(
-                        self.loop, program=self.program.name, schema=self.program.schema()
+                    newest = store.claim(self.loop, program=self.program.name)
+                lost = {} if newest is None else newest.statistics.get("main", {})
+                if self.committed is None and lost.get("received"):
+                    self.bar.note(
+                        f"replaces the main loop of this name and its {lost['received']:,} "
+                        "acknowledged changes (loop= or --loop gives another name)"
                     )
                 self.committed = self.committed and newest
                 plan = self._plan(info, params, store)
@@ -184,7 +192,10 @@ class Run:
             initial=self.graph.initial_state(self.program),
         )
         began = time.perf_counter()
-        plan = compiled_plan(plan, self.compiled, info.string_ids, self.bar.say, compile_plan)
+        own = [s.name for s in self.program.classes if not s.cls.__module__.startswith(_OURS)]
+        text = f"compiling the methods of {', '.join(own)}, once: the result is kept on disk"
+        with self.bar.noted_after(SLOW, text) if own else nullcontext():
+            plan = compiled_plan(plan, self.compiled, info.string_ids, self.bar.say, compile_plan)
         if all(kernel is None for kernel in plan.kernels):
             self.compiled = False  # said once; another try need not find it out again
         self.seconds["compile"] = time.perf_counter() - began
@@ -222,11 +233,17 @@ class Run:
                 after = self.committed.iteration if self.committed else 0
                 versions = Versions(self.options.commit_every, after, add)
                 done = engine.execute(Command(budget=Budget(report=self._show), versions=versions))
+                if done.work.reason == "default_limit":
+                    raise RunError(endless(self.program.classes[0], done.work.iterations))
                 with self.spent.timed("commit"):
                     commits[-1].result()
         finally:
             self.graph.forget(plan.run)
         self.spent.driver(time.perf_counter() - began)
+        check_answer(
+            self.program, self.program.bind(self.given), done.work, done.not_finite,
+            info.num_edges, from_init=True,
+        )  # fmt: skip
         self.statistics |= {
             "seconds": time.perf_counter() - began,
             "phases": {**done.statistics["phases"], **self.seconds},

@@ -192,6 +192,7 @@ class CommandResult:
         start: "warm" if the iterations went on from the state before, else "init".
         start_reason: why.
         aggregates: what the program's aggregators read last.
+        not_finite: how many values of the state that was written are NaN and infinite, by column.
         statistics: what else is to be said: `hops`, `bytes`, seconds per phase, ...
     """
 
@@ -207,6 +208,7 @@ class CommandResult:
     start: str = "init"
     start_reason: str = ""
     aggregates: dict[str, Any] = field(default_factory=dict)
+    not_finite: dict[str, tuple[int, int]] = field(default_factory=dict)
     statistics: dict[str, Any] = field(default_factory=dict)
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.raw_columns import encode_bytes
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import combine_aggregates
+from vertexsdk.engine.answer_checks import EndWatch
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.engine import Budget, Command, CommandResult, Versions, WorkDone
 from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport
@@ -156,9 +157,14 @@ class LoopEngine:
         unwritten: list[EncodedSegment] = []
         seconds: dict[str, float] = {}
         jobs, ended = 0, None
+        watch = EndWatch(
+            self.plan.loop, budget, self.plan.max_iterations, self._run or self.size[0]
+        )
         done = False
         while not done:
             part = self._slice(job, budget, work, began)
+            if watch.most is not None and part.iterate:
+                part = replace(part, iterations=max(watch.most - work.iterations, 0))
             report = self._job(part)
             jobs += 1
             first = first or report
@@ -179,6 +185,8 @@ class LoopEngine:
                 work.seconds = time.perf_counter() - began
                 budget.report(work)
             ended = ended or (None if budget is None else _limit_met(budget, work, began))
+            if ended is None and watch.met(work, time.perf_counter() - began):
+                ended = "default_limit"
             done = budget is None or report.work.quiet or refused or ended is not None
             wrote = part.write and (part.last or report.work.quiet)
             if done and command.write and not (wrote or refused):
@@ -188,6 +196,7 @@ class LoopEngine:
         assert first is not None
         assert last is not None
         outcome = self._outcome(report, work, segments)
+        outcome.not_finite = report.not_finite
         outcome.unwritten = [s for s in unwritten if s.ref in segments]
         work.quiet = last.work.quiet
         work.reason = last.work.reason if work.quiet else ended

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from types import TracebackType
 
 _log = logging.getLogger("vertexsdk")
@@ -73,6 +75,17 @@ class ProgressBar:
             sys.stderr.write(f"\r\x1b[K{self.name}: {text}\n")
         else:
             _log.warning("%s: %s", self.name, text)
+
+    @contextlib.contextmanager
+    def noted_after(self, seconds: float, text: str) -> Iterator[None]:
+        """Tell something, to stay on the screen, if the block takes longer than some seconds."""
+        timer = threading.Timer(seconds, self.note, (text,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def update(self, iteration: int, updates: int, messages: int) -> None:
         """Tell the last iteration, and how many updates and messages there were in all."""

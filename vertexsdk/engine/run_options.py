@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from vertexsdk.errors import InputError
 from vertexsdk.program.algebra import to_int64
 from vertexsdk.program.analysis.delay_bound import checked_bound
@@ -46,10 +48,16 @@ class RunOptions:
         vertexsdk.errors.InputError: the delay bound is 0; it must be an integer from 1 to ...
         """
         self = cls(**options)
-        for name, least in (("max_iterations", 0), ("commit_every", 1)):
+        for name, least in (("max_iterations", 0), ("commit_every", 1), ("threads", 1)):
             value = getattr(self, name)
-            if value is not None and value < least:
-                raise InputError(f"{name} is {value}; it must not be negative or zero")
+            if value is not None and (not isinstance(value, int | np.integer) or value < least):
+                raise InputError(f"{name} is {value!r}; it must be an integer from {least}")
+        if self.compiled not in (True, False, "require"):
+            raise InputError(f"compiled is {self.compiled!r}; it must be True, False or 'require'")
+        if self.exchange not in ("auto", "driver", "shuffle"):
+            raise InputError(
+                f"exchange is {self.exchange!r}; it must be 'auto', 'driver' or 'shuffle'"
+            )
         if not isinstance(self.seed, int) or self.seed != to_int64(self.seed):
             raise InputError(f"seed is {self.seed!r}; it must be an int64")
         tolerance = self.tolerance_of(program)

@@ -24,6 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from vertexsdk.arrays.json_values import as_json
+from vertexsdk.engine.answer_checks import check_answer
 from vertexsdk.engine.batch_run import TRIES
 from vertexsdk.engine.engine import (
     Budget,
@@ -307,6 +308,12 @@ class LoopHistory:
             ledger = replace(ledger, **more)
             if budget is None:
                 self.counters.add_sent(out.work.bytes)
+            if budget is not None and out.work.quiet:
+                program = self.config.program
+                check_answer(
+                    program, program.bind(self.ledger.params), out.work, out.not_finite,
+                    out.num_edges, from_init=out.start == "init",
+                )  # fmt: skip
             if out.segments or budget is not None:
                 self._update_statistics(out)
             if ref is not None or out.segments or offsets or ledger != self.ledger:

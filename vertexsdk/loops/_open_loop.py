@@ -62,6 +62,7 @@ def open_main_loop(
     retain: int,
     trusted: bool,
     turns: Turns,
+    replaces: bool,
 ) -> LoopHistory:
     """Commit a graph as the first version of a loop; the arguments are those of `MainLoop`.
 
@@ -80,11 +81,13 @@ def open_main_loop(
     with ExitStack() as undo:
         store = _open_store(undo, backend, graph.transport)
         address = store.backend.address
+        if not replaces:
+            _refuse_to_replace(store, loop)
 
         def opened() -> tuple[LoopEngine, list[SegmentRef]]:
             engine = engine_for(Setting(program, graph, params, address, loop, checked))
             try:
-                store.claim(loop, program=program.name, schema=program.schema())
+                store.claim(loop, program=program.name)
                 return engine, engine.checkpoint()
             except BaseException:
                 engine.close()
@@ -183,6 +186,23 @@ def _open_store(
             stacklevel=4,
         )
     return store
+
+
+def _refuse_to_replace(store: Store, loop: str) -> None:
+    """Raise InputError if the store has a main loop of this name with acknowledged changes."""
+    if store.head(loop) is None:
+        return
+    ledger = Ledger.of(store.version(loop))
+    if ledger is not None and ledger.received:
+        changes = (
+            "1 acknowledged change"
+            if ledger.received == 1
+            else (f"{ledger.received:,} acknowledged changes")
+        )
+        raise InputError(
+            f"loop {loop!r} in {store.backend.location} has {changes}: go on with "
+            "MainLoop.resume(...), or start anew with replace=True"
+        )
 
 
 def _check_canonical(loop: str, ledger: Ledger, log: ChangeLog) -> Ledger:

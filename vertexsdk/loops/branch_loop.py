@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
+from vertexsdk.engine.answer_checks import endless
 from vertexsdk.engine.engine import Budget, WorkDone
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.changes.changes import Changes
@@ -21,6 +22,7 @@ from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._turns import SLICE
 from vertexsdk.loops.result import Result
+from vertexsdk.program.program import Program
 
 Merge = Literal["auto"] | None
 MAX_BRANCHES = 256
@@ -88,7 +90,7 @@ class BranchLoop(ReadableLoop):
         >>> from vertexsdk import Graph, MainLoop
         >>> from vertexsdk.algorithms import ShortestPaths
         >>> graph = Graph.from_arrays([1, 2, 1], [2, 3, 3], [1.0, 1.0, 5.0], spark=spark)
-        >>> main = MainLoop(ShortestPaths, graph, params={"origin": 1}, backend="memory://docs")
+        >>> main = MainLoop(ShortestPaths, graph, params={"origin": 1}, backend="memory://fork")
         >>> with main.fork() as branch:
         ...     counts = branch.apply([("-", 2, 3)])
         ...     branch.start(timeout=60).result().lookup(3)
@@ -167,7 +169,7 @@ class BranchLoop(ReadableLoop):
             if out.num_vertices == 0:
                 raise InputError("the graph has no edge left, and so no vertex to answer for")
             if not out.work.quiet:
-                raise not_converged(self.loop, out.work)
+                raise not_converged(self.loop, out.work, self._history.config.program)
             if self._merge == "auto" and self._history.ledger.received == self._received:
                 with contextlib.suppress(InputError):  # changes arrived: they would be lost
                     self._do_merge()
@@ -333,8 +335,10 @@ def require_state(loop: str, ledger: Ledger) -> None:
         raise InputError(f"loop {loop!r} has no state yet: ask for its result first")
 
 
-def not_converged(loop: str, work: WorkDone) -> RunError:
+def not_converged(loop: str, work: WorkDone, program: Program) -> RunError:
     """Return the error for iterations that ended before the fixed point."""
+    if work.reason == "default_limit":
+        return RunError(f"{endless(program.classes[0], work.iterations)} (loop {loop!r})")
     residual = "it has no residual" if work.residual is None else f"residual {work.residual:g}"
     why = {
         "cancelled": "was cancelled",

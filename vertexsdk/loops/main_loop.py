@@ -65,7 +65,7 @@ class MainLoop(ReadableLoop):
         backend: URL of the versioned store, or "@FILE" for a file that contains it; the default
             is `VERTEXSDK_BACKEND`, or else a directory `vertexsdk-state`.
         loop: the name of the loop in the store, by default the program's; the answer of query k is
-            the loop `LOOP-k`. Loops of these names in the store are replaced.
+            the loop `LOOP-k`. Answers of these names in the store are replaced.
         strict: refuse a batch with a change that removes or changes an absent edge.
         budget: iterations after each batch, which keep an approximate state up to date; by default
             none. A program whose every answer starts from `init` has none.
@@ -81,6 +81,8 @@ class MainLoop(ReadableLoop):
         branch_weight: how much of the time a branch, or a query beside a stream, gets while
             changes are ingested, where ingest has the weight 1. A larger one makes queries faster
             and ingest slower. While nothing is ingested branches have all the time.
+        replace: start anew although the store has a loop of this name with acknowledged changes,
+            which are dropped; without it such a loop is refused, as `resume` continues it.
         options: those of `run`, without `commit_every`.
 
     Attributes:
@@ -88,7 +90,7 @@ class MainLoop(ReadableLoop):
         seconds: time spent in `ingest`.
 
     Raises:
-        InputError: wrong arguments; nothing was run.
+        InputError: wrong arguments, or see `replace`; nothing was run.
 
     Example:
         >>> from vertexsdk.algorithms import ShortestPaths
@@ -117,6 +119,7 @@ class MainLoop(ReadableLoop):
         keep_answers: int | None = KEEP,
         max_branches: int | None = MAX_BRANCHES,
         branch_weight: float = WEIGHT,
+        replace: bool = False,
         **options: Any,
     ) -> None:
         program = program if isinstance(program, Program) else Program(program)
@@ -124,7 +127,7 @@ class MainLoop(ReadableLoop):
         self._set_options(program, backend, loop, strict, budget, keep_answers, options)
         history = open_main_loop(
             program, graph, dict(params or {}), self.backend, self.loop, self.options,
-            checkpoint_every=checkpoint_every, retain=retain, trusted=trusted,
+            checkpoint_every=checkpoint_every, retain=retain, trusted=trusted, replaces=replace,
             turns=Turns(branch_weight),
         )  # fmt: skip
         self._set_up(history)
@@ -173,8 +176,8 @@ class MainLoop(ReadableLoop):
         Example:
             >>> from vertexsdk.algorithms import ConnectedComponents
             >>> graph = Graph.from_arrays([1, 2], [2, 3], spark=spark)
-            >>> MainLoop(ConnectedComponents, graph, backend="memory://docs").close()
-            >>> main = MainLoop.resume(spark, ConnectedComponents, backend="memory://docs")
+            >>> MainLoop(ConnectedComponents, graph, backend="memory://resume").close()
+            >>> main = MainLoop.resume(spark, ConnectedComponents, backend="memory://resume")
             >>> main.query().to_dict()
             {1: 1, 2: 1, 3: 1}
             >>> main.close()
@@ -412,7 +415,7 @@ class MainLoop(ReadableLoop):
             if out.num_vertices == 0:
                 raise InputError("the graph has no edge left; ingest some first")
             if not out.work.quiet:
-                raise not_converged(self.loop, out.work)
+                raise not_converged(self.loop, out.work, self.program)
             name = f"{self.loop}-{history.ledger.queries}"
             return self._result(name, history, history.published, persist=persist)
         finally:
@@ -530,10 +533,10 @@ class MainLoop(ReadableLoop):
             >>> from vertexsdk import Graph, MainLoop, read
             >>> from vertexsdk.algorithms import ConnectedComponents
             >>> graph = Graph.from_arrays([1], [2])
-            >>> with MainLoop(ConnectedComponents, graph, backend="memory://docs") as main:
+            >>> with MainLoop(ConnectedComponents, graph, backend="memory://stream") as main:
             ...     main.serve_queries()
             ...     _ = main.ingest([("+", 2, 3)])
-            ...     with read("memory://docs", main.loop, exact=True) as answer:
+            ...     with read("memory://stream", main.loop, exact=True) as answer:
             ...         answer.to_dict()
             {1: 1, 2: 1, 3: 1}
         """
@@ -612,7 +615,7 @@ class MainLoop(ReadableLoop):
         Example:
             >>> from vertexsdk.algorithms import ConnectedComponents
             >>> graph = Graph.from_arrays([1, 2], [2, 3])
-            >>> with MainLoop(ConnectedComponents, graph, backend="memory://docs") as main:
+            >>> with MainLoop(ConnectedComponents, graph, backend="memory://metrics") as main:
             ...     counts = main.ingest([("+", 3, 4)])
             ...     progress = main.progress()
             >>> progress["state"], progress["changes"], progress["behind"], progress["edges"]

@@ -5,4 +5,4 @@ it is defined; `Program`, one or several classes; `analysis`, which says what a 
 why not. No Spark, no arrays of a graph.
 """
 
-__all__ = ["algebra", "analysis", "facts", "fields", "program", "syntax", "vertex"]
+__all__ = ["algebra", "analysis", "facts", "fields", "program", "syntax", "vertex", "warn"]

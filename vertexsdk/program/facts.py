@@ -52,6 +52,7 @@ class Facts:
         gather_leaves: a state field that gather does not set on every path.
         nonlinear: how gather or scatter does more than add and scale; None where neither does.
         converged_reads: the aggregates that `converged` reads.
+        compared_with_id: what methods compare with `self.id`, of `self`.
         constants: the state fields that are numbers and no method sets, as vertex attributes are.
     """
 
@@ -78,6 +79,7 @@ class Facts:
     gather_leaves: str | None = None
     nonlinear: str | None = None
     converged_reads: frozenset[str] = frozenset()
+    compared_with_id: frozenset[str] = frozenset()
     constants: frozenset[str] = frozenset()
 
 
@@ -167,6 +169,7 @@ def read_facts(
         nonlinear=None
         if algebra is None
         else _nonlinear(cls.__name__, methods, changing, aggregators, nodes),
+        compared_with_id=frozenset(x for m in methods.values() for x in _compared_with_id(m)),
         constants=constants,
         **of_class,
     )
@@ -181,6 +184,14 @@ def _converged_reads(methods: Mapping[str, Method]) -> frozenset[str]:
         for n in method.nodes()
         if isinstance(n, ast.Attribute) and method.reads_argument(n.value, 2)
     )
+
+
+def _compared_with_id(method: Method) -> Iterable[str]:
+    for node in method.nodes():
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            if any(method.is_self(side, "id") for side in sides):
+                yield from (x.attr for x in sides if method.is_self(x) and x.attr != "id")
 
 
 def _reads_edge_value(method: Method, node: ast.AST, aggregators: Collection[str]) -> bool:

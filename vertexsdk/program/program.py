@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.errors import InputError, ProgramError
+from vertexsdk.program._class_checks import check_class
 from vertexsdk.program.algebra import Algebra, Latest, VertexId, dtype_of, to_int64, wrapped
 from vertexsdk.program.facts import Facts, read_facts
 from vertexsdk.program.fields import StateField
-from vertexsdk.program.syntax import Method, file_tree, function_tree, reachable
+from vertexsdk.program.syntax import Method, class_lines, file_tree, function_tree, reachable
 from vertexsdk.program.vertex import MISSING, Vertex, declared_fields, on_definition
 
 DIRECTIONS = ("out", "in", "both", "undirected")
@@ -311,6 +312,7 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
         )
     if cls.direction not in DIRECTIONS:
         raise ProgramError(f"{where}: direction = {cls.direction!r}; one of {DIRECTIONS}")
+    check_class(cls, methods, file, line)
     for needed in ("gather", "scatter") if cls.messages is not None else ("scatter",):
         if needed not in methods:
             raise ProgramError(f"{where}: has no method {needed}(); write one")
@@ -395,14 +397,7 @@ def _place(cls: type[Vertex], methods: Mapping[str, Method]) -> tuple[str, int]:
 
 def declaration_line(spec: ClassSpec, name: str) -> int:
     """The line on which a class declares a field; that of the class if a base does."""
-    for node in ast.walk(file_tree(spec.file)):
-        if isinstance(node, ast.ClassDef) and node.lineno == spec.line:
-            for part in node.body:
-                targets = part.targets if isinstance(part, ast.Assign) else []
-                targets = [part.target] if isinstance(part, ast.AnnAssign) else targets
-                if any(isinstance(t, ast.Name) and t.id == name for t in targets):
-                    return part.lineno
-    return spec.line
+    return class_lines(spec.file, spec.line).get(name, spec.line)
 
 
 def _declarations(

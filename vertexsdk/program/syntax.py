@@ -8,6 +8,7 @@ import linecache
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import FunctionType
 from typing import TypeGuard
 
@@ -75,8 +76,13 @@ def is_docstring(node: ast.stmt) -> bool:
 
 def file_tree(file: str) -> ast.Module:
     """Return the syntax tree of a file, an empty one where it cannot be read."""
+    return _parsed("".join(linecache.getlines(file)))
+
+
+@lru_cache(maxsize=4)  # a file is looked at several times for each of its classes
+def _parsed(text: str) -> ast.Module:
     try:
-        return ast.parse("".join(linecache.getlines(file)))
+        return ast.parse(text)
     except SyntaxError:
         return ast.Module([], [])
 
@@ -123,3 +129,17 @@ def target_loop_shape(method: Method, loop: ast.For) -> str | None:
         for n in ast.walk(call.args[1])
     )
     return "uniform" if whole and not reads else "edge"
+
+
+def class_lines(file: str, line: int) -> dict[str, int]:
+    """Return the lines on which the class that begins on a line binds its names."""
+    lines: dict[str, int] = {}
+    for node in ast.walk(file_tree(file)):
+        if isinstance(node, ast.ClassDef) and node.lineno == line:
+            for part in node.body:
+                targets = part.targets if isinstance(part, ast.Assign) else []
+                targets = [part.target] if isinstance(part, ast.AnnAssign) else targets
+                lines.update({t.id: part.lineno for t in targets if isinstance(t, ast.Name)})
+                if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    lines[part.name] = part.lineno
+    return lines

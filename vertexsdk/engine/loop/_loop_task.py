@@ -13,6 +13,7 @@ from vertexsdk.arrays.memory_limit import used_memory
 from vertexsdk.arrays.process_memory import peak_memory
 from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.plan import Plan
+from vertexsdk.engine.answer_checks import not_finite
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.events._events_loop_partition import EventsLoopPartition
 from vertexsdk.engine.loop._arena_partition import ArenaPartition
@@ -186,6 +187,8 @@ class LoopTask:
         if written is None or self.plan.store is None:
             return
         kind, columns = written
+        if report.work.quiet:
+            report.not_finite = not_finite(columns)
         with store_of_run(self.plan.run, self.plan.store) as store:
 
             def store_large(segment: EncodedSegment) -> None:

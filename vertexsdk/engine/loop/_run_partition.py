@@ -10,6 +10,7 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._iterations import Iterations, make_master
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import Processor
+from vertexsdk.engine.answer_checks import Counts, not_finite
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.engine import Version, WorkDone
 from vertexsdk.engine.events._events_partition import EventPartition
@@ -80,6 +81,7 @@ class RunPartition:
             clock = time.perf_counter()
             if master.reason is not None:
                 versions.write_last()
+                report.not_finite = versions.not_finite
             report.versions = versions.finish()
             report.seconds["commit"] = time.perf_counter() - clock
         work.iterations = run.iterations - before
@@ -101,6 +103,9 @@ class _DueVersions:
         writer: writes them, while iterations go on.
         work: that the command has done so far.
         before: iterations before the command.
+
+    Attributes:
+        not_finite: of the last version, if the run has ended.
     """
 
     def __init__(
@@ -109,6 +114,7 @@ class _DueVersions:
         self._part, self._every, self._newest = part, command.every, command.after
         self._writer, self._work, self._before = writer, work, before
         self._versions: list[Version] = []
+        self.not_finite: Counts = {}
 
     def write_if_due(self, iteration: int, unfinished: IterationStats | None = None) -> None:
         """Write the state at the end of an iteration, if that is due.
@@ -137,7 +143,10 @@ class _DueVersions:
         run, processor = self._part.iterations, self._part.processor
         reason = run.master.reason if iteration == run.iterations else None
         self._newest = iteration
-        self._writer.add(iteration, processor.result(), last=reason is not None)
+        columns = processor.result()
+        if reason is not None:
+            self.not_finite = not_finite(columns)
+        self._writer.add(iteration, columns, last=reason is not None)
         work = replace(self._work)
         if unfinished is not None:
             work.add(unfinished)

@@ -1,0 +1,171 @@
+"""What is odd about an answer, said at the line of the user's class; and iterations without an end.
+
+Partitions count what is not finite among the state that they write; the driver knows which of it
+the program expects.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.engine.engine import Budget, WorkDone
+from vertexsdk.errors import InputError, shorten
+from vertexsdk.graph.graph import Graph
+from vertexsdk.program.algebra import VertexId
+from vertexsdk.program.analysis.expected_values import expected_values
+from vertexsdk.program.program import ClassSpec, Program, declaration_line
+from vertexsdk.program.warn import warn_at
+
+Counts = dict[str, tuple[int, int]]  # values that are NaN, and infinite, by column
+
+MOST = 100_000  # iterations without a limit, beside one for each vertex
+PATIENCE = 10.0  # seconds of iterations, and their number, after which it is said that they go on
+MANY = 100
+_log = logging.getLogger("vertexsdk")
+
+
+def not_finite(columns: Mapping[str, NDArray[Any]]) -> Counts:
+    """Count the values that are not finite in the columns of floats that have some."""
+    counts: Counts = {}
+    for name, column in columns.items():
+        if column.dtype.kind == "f" and not np.isfinite(column).all():
+            counts[name] = int(np.isnan(column).sum()), int(np.isinf(column).sum())
+    return counts
+
+
+def add_counts(a: Counts, b: Counts) -> Counts:
+    """Return the counts of two partitions."""
+    return {n: (a.get(n, (0, 0))[0] + b.get(n, (0, 0))[0], a.get(n, (0, 0))[1] +
+                b.get(n, (0, 0))[1]) for n in {**a, **b}}  # fmt: skip
+
+
+def check_answer(
+    program: Program,
+    params: Mapping[str, Any],
+    work: WorkDone,
+    counts: Counts,
+    edges: int,
+    *,
+    from_init: bool,
+) -> None:
+    """Warn of an answer that is odd.
+
+    Args:
+        params: the value of every parameter.
+        work: that led to it.
+        counts: of its state, see `not_finite`.
+        edges: of the graph.
+        from_init: it began with `init`.
+    """
+    for number, spec in enumerate(program.classes):
+        expected = expected_values(spec, params) if counts else ()
+        for name in spec.states:
+            nan, infinite = counts.get(program.column(number, name), (0, 0))
+            for count, what, kind in ((nan, "NaN", "nan"), (infinite, "infinite", "inf")):
+                if count and kind not in expected:
+                    vertices = "1 vertex" if count == 1 else f"{count:,} vertices"
+                    warn_at(
+                        spec.file, declaration_line(spec, name),
+                        f"{spec.name}: in the answer {name} is {what} at {vertices}, and the class "
+                        f"names no {kind}: look for a division by zero or an overflow",
+                    )  # fmt: skip
+    if from_init and edges and not work.messages and work.iterations and _should_send(program):
+        spec = program.classes[0]
+        line = spec.methods["scatter"].line
+        warn_at(
+            spec.file, line,
+            f"{spec.name}: no vertex sent a message, though the graph has {edges:,} edges, so "
+            "gather had nothing to gather: see what scatter sends, and when",
+        )  # fmt: skip
+
+
+def _should_send(program: Program) -> bool:
+    """Whether scatter of a class sends something, and not only from one vertex on.
+
+    What is sent from an origin that has no edges is only infinite.
+    """
+    return any(
+        method.is_self(node, "emit", "emitAll")
+        for spec in program.classes
+        if not (spec.facts.message_kind in ("min", "max") and spec.facts.compared_with_id)
+        for method in spec.methods.values()
+        for node in method.nodes()
+    )
+
+
+def warn_of_strangers(program: Program, params: Mapping[str, Any], graph: Graph) -> None:
+    """Warn of parameters that methods compare with `self.id` and that are no vertex of the graph.
+
+    Those of type `VertexId` are refused.
+
+    Args:
+        params: the value of every parameter.
+        graph: which is loaded.
+    """
+    for spec in program.classes:
+        for name in spec.facts.compared_with_id:
+            kind = spec.params[name][0] if name in spec.params else None
+            value = params.get(name)
+            if kind in (None, VertexId) or not isinstance(value, (int, str)):
+                continue
+            try:
+                graph.code_of([value])
+            except InputError:
+                warn_at(
+                    spec.file, declaration_line(spec, name),
+                    f"{spec.name}: {name}={shorten(repr(value))} is compared with self.id and is "
+                    f"no vertex of the graph; declare it {name}: VertexId, so that this is refused",
+                )  # fmt: skip
+
+
+class EndWatch:
+    """Ends iterations that have no limit of their own, and says when they take long.
+
+    Args:
+        name: of the loop.
+        budget: of the iterations.
+        limit: the program's own limit of iterations, if it has one.
+        vertices: of the graph.
+
+    Attributes:
+        most: the default limit; None where there is another one.
+    """
+
+    def __init__(self, name: str, budget: Budget | None, limit: int | None, vertices: int) -> None:
+        self.most: int | None = None
+        if budget is not None and (limit, budget.iterations, budget.seconds) == (None, None, None):
+            self.most = MOST + vertices
+        self._name = name
+
+    def met(self, work: WorkDone, seconds: float) -> bool:
+        """Whether the default limit is met, after so many seconds."""
+        if self.most is None:
+            return False
+        if seconds > PATIENCE and work.iterations > MANY and self._name:
+            _log.warning(
+                "%s: no fixed point after %s iterations and %.0f s; ends at %s iterations unless "
+                "it gets there (max_iterations sets another limit)",
+                self._name, f"{work.iterations:,}", seconds, f"{self.most:,}",
+            )  # fmt: skip
+            self._name = ""
+        return work.iterations >= self.most
+
+
+def endless(spec: ClassSpec, iterations: int) -> str:
+    """Return what to say of a loop that met the default limit of iterations."""
+    text = (
+        f"{spec.file}:{spec.line}: {spec.name}: no fixed point after {iterations:,} iterations, "
+        f"the default limit of {MOST:,} and one for each vertex: "
+    )
+    if spec.facts.message_kind in ("min", "max"):
+        less = "smaller" if spec.facts.message_kind == "min" else "larger"
+        return text + (
+            f"values get ever {less} around a cycle (is there a cycle of negative length?): "
+            "mend the edge values, or set max_iterations"
+        )
+    return text + "set max_iterations or tolerance, or write converged()"
