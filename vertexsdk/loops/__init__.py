@@ -5,7 +5,9 @@ Changes are durable before they are acknowledged.
 """
 
 __all__ = [
+    "arguments",
     "branch_loop",
+    "find_program",
     "main_loop",
     "metrics",
     "output",
