@@ -36,7 +36,7 @@ from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
 from vertexsdk.graph.variant_info import VariantInfo
-from vertexsdk.graph.vertex_file import VertexInput, resolve, vertices_at, vertices_of
+from vertexsdk.graph.vertex_file import VertexInput, resolve, vertices_at, vertices_of, with_ids
 from vertexsdk.program.program import Program
 from vertexsdk.transport.select import transport_for
 from vertexsdk.transport.transport import Workers
@@ -713,6 +713,28 @@ class Graph:
         if self.string_table is not None:
             graph.use_string_ids(self.string_table)
         return graph
+
+    def with_attributes(self, vertices: Mapping[str, ArrayLike]) -> Graph:
+        """Return a graph of the same edges whose vertices have attributes too.
+
+        Args:
+            vertices: arrays by name: `id`, and attributes; see `from_arrays`. A vertex that is not
+                among them has none. The graph has no attributes or classes of vertices yet.
+
+        Raises:
+            InputError: there is no column `id`, lengths differ, or the graph has attributes.
+
+        Example:
+            >>> graph = Graph.from_arrays(["a", "b"], ["b", "c"])
+            >>> graph = graph.with_attributes({"id": ["a"], "jump": [1.0]})
+        """
+        old = self.vertex_input
+        if old is not None and not (old.kinds is None and old.attributes is None):
+            raise InputError(
+                "the graph has attributes or classes of vertices: make it with all of them"
+            )
+        ids = [] if old is None else old.strings().to_pylist()
+        return self.with_vertices(with_ids(VertexInput.of(vertices), ids))
 
     def unpersist(self) -> None:
         """Free the memory of all variants; they are loaded again when needed."""

@@ -609,6 +609,7 @@ class MainLoop(ReadableLoop):
 
         Example:
             >>> from vertexsdk.algorithms import ConnectedComponents
+            >>> from vertexsdk import Graph
             >>> graph = Graph.from_arrays([1, 2], [2, 3])
             >>> with MainLoop(ConnectedComponents, graph, backend="memory://docs") as main:
             ...     counts = main.ingest([("+", 3, 4)])
