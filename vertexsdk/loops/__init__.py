@@ -10,6 +10,7 @@ __all__ = [
     "find_program",
     "main_loop",
     "metrics",
+    "networkx_backend",
     "output",
     "query_service",
     "result",
