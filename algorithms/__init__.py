@@ -1,37 +1,76 @@
 """Built-in algorithms, one file each; `ALGORITHMS` has them by the name the command line takes."""
 
 from vertexsdk import Vertex
+from vertexsdk.algorithms.betweenness import BetweennessCentrality
 from vertexsdk.algorithms.bfs import BreadthFirstSearch
 from vertexsdk.algorithms.cdlp import LabelPropagation
+from vertexsdk.algorithms.closeness import ClosenessCentrality
+from vertexsdk.algorithms.colouring import GreedyColouring
 from vertexsdk.algorithms.degree import Degree
+from vertexsdk.algorithms.eigenvector import EigenvectorCentrality
+from vertexsdk.algorithms.hits import HubsAndAuthorities
+from vertexsdk.algorithms.katz import KatzCentrality
 from vertexsdk.algorithms.kcore import Coreness
+from vertexsdk.algorithms.khop import KHop
 from vertexsdk.algorithms.lcc import ClusteringCoefficient
+from vertexsdk.algorithms.matching import MaximalMatching
+from vertexsdk.algorithms.mis import MaximalIndependentSet
 from vertexsdk.algorithms.pagerank import PageRank
+from vertexsdk.algorithms.ppr import PersonalisedPageRank
 from vertexsdk.algorithms.scc import StronglyConnectedComponents
+from vertexsdk.algorithms.similarity import Similarity
 from vertexsdk.algorithms.sssp import ShortestPaths
+from vertexsdk.algorithms.triangles import TriangleCount
+from vertexsdk.algorithms.walks import RandomWalks
 from vertexsdk.algorithms.wcc import ConnectedComponents
 
 __all__ = [
     "ALGORITHMS",
+    "BetweennessCentrality",
     "BreadthFirstSearch",
+    "ClosenessCentrality",
     "ClusteringCoefficient",
     "ConnectedComponents",
     "Coreness",
     "Degree",
+    "EigenvectorCentrality",
+    "GreedyColouring",
+    "HubsAndAuthorities",
+    "KHop",
+    "KatzCentrality",
     "LabelPropagation",
+    "MaximalIndependentSet",
+    "MaximalMatching",
     "PageRank",
+    "PersonalisedPageRank",
+    "RandomWalks",
     "ShortestPaths",
+    "Similarity",
     "StronglyConnectedComponents",
+    "TriangleCount",
 ]
 
 ALGORITHMS: dict[str, type[Vertex]] = {
+    "betweenness": BetweennessCentrality,
     "bfs": BreadthFirstSearch,
     "cdlp": LabelPropagation,
+    "closeness": ClosenessCentrality,
+    "colouring": GreedyColouring,
     "degree": Degree,
+    "eigenvector": EigenvectorCentrality,
+    "hits": HubsAndAuthorities,
+    "katz": KatzCentrality,
     "kcore": Coreness,
+    "khop": KHop,
     "lcc": ClusteringCoefficient,
+    "matching": MaximalMatching,
+    "mis": MaximalIndependentSet,
     "pagerank": PageRank,
+    "ppr": PersonalisedPageRank,
     "scc": StronglyConnectedComponents,
+    "similarity": Similarity,
     "sssp": ShortestPaths,
+    "triangles": TriangleCount,
+    "walks": RandomWalks,
     "wcc": ConnectedComponents,
 }

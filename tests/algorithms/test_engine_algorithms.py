@@ -26,7 +26,7 @@ CASES: dict[str, dict[str, Any]] = {
     "sssp": {"origin": ...},
     "wcc": {},
 }
-COMPILED = [name for name in CASES if name != "lcc"]  # whose messages are sets
+COMPILED = [*CASES]
 FEWER = {**CASES, "pagerank": {"iterations": 10}}
 PARTITIONS = [1, 2, 7]
 TOLERANCE = 1e-9
@@ -82,8 +82,7 @@ def test_on_spark(spark: SparkSession, partitions: int) -> None:
     for name in CASES:
         params = bound(FEWER[name], graph, rng)
         wanted = expected(name, graph.edges, graph.vertices, params, undirected=graph.undirected)
-        compiled: Any = "require" if name in COMPILED else False
-        got = run(name, loaded, params, compiled)
+        got = run(name, loaded, params, "require")
         assert not disagreements(wanted, got, TOLERANCE), name
     loaded.unpersist()
 
@@ -95,7 +94,7 @@ def test_on_spark_with_string_ids(spark: SparkSession) -> None:
     for name, case in FEWER.items():
         params = bound(case, graph, rng)
         wanted = expected(name, graph.edges, graph.vertices, params)
-        for compiled in {"lcc": [False], "wcc": ["require", False]}.get(name, ["require"]):
+        for compiled in {"wcc": ["require", False]}.get(name, ["require"]):
             got = run(name, loaded, params, compiled)
             assert not disagreements(wanted, got, TOLERANCE), (name, compiled)
     loaded.unpersist()

@@ -40,6 +40,10 @@ def always(rng: random.Random) -> RandomProgram:
     return random_program(rng, always=True)
 
 
+def latest_vectors(rng: random.Random) -> RandomProgram:
+    return random_program(rng, algebra="latest vectors")
+
+
 class Case:
     """One random program over one random graph, and what the reference makes of it."""
 
@@ -68,7 +72,9 @@ class Case:
                     assert near(got[v][name], value, 0.0), (source, *how, v, name)
 
 
-@pytest.mark.parametrize(("make", "seeds"), [(pure, 40), (always, 60), (random_events_program, 40)])
+@pytest.mark.parametrize(
+    ("make", "seeds"), [(pure, 40), (always, 60), (random_events_program, 40), (latest_vectors, 20)]
+)
 def test_interpreted(make: Make, seeds: int, tmp_path: Path) -> None:
     for seed in drawn(range(seeds), 15):
         case, partitions = Case(make, seed, tmp_path), (1, 2, 7)[seed % 3]

@@ -12,8 +12,8 @@ import pytest
 
 from vertexsdk import Algebra, InputError, Min, Program, Sum, Vertex, param, state
 from vertexsdk.algorithms import ShortestPaths
-from vertexsdk.cli._find_program import load_program
 from vertexsdk.errors import ProgramError
+from vertexsdk.loops.find_program import load_program
 
 HEAD = "from vertexsdk import *\nfrom vertexsdk.program.vertex import producers\n\n\n"  # four lines
 GATHER = "    def gather(self, iteration, source, delta):\n        self.x = delta.value\n"

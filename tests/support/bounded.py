@@ -18,7 +18,7 @@ from vertexsdk.testing.oracles import disagreements, expected
 
 __all__ = ["BOUNDED", "Drawn", "draw", "in_chunks", "turns"]
 
-BOUNDED = ("bfs", "degree", "kcore", "lcc", "pagerank", "sssp", "wcc")  # allow a bound above 1
+BOUNDED = ("bfs", "degree", "kcore", "pagerank", "sssp", "wcc")  # allow a bound above 1
 
 
 @dataclass

@@ -125,6 +125,12 @@ class ClassText:
         other = str(rng.randint(0, 9)) if s.element == "int" else repr(rng.randint(0, 64) / 8)
         if s.name == "latest":
             lines += [f"incoming = {zero}", "for value in delta.values:"]
+            if s.size:
+                lines[-1] = "for row in delta.values:"
+                lines.append(
+                    "    value = row[0]"
+                    + "".join(f" + row[{j}] * {j + 1}" for j in range(1, s.size))
+                )
             # The order shows: values come ascending by producer.
             lines.append("    incoming = (incoming * 3 + value) % 89" if s.element == "int"
                          else "    incoming = (incoming * 0.5 + value) % 16.0")  # fmt: skip

@@ -77,6 +77,10 @@ VECTORS = [
     ("max", "float", "Max(float, size=2)"),
     ("either", "int", "Algebra(int, combine=either, identity=0, size=2)"),
 ]
+LATEST_VECTORS = [
+    ("latest", "int", "Latest(int, size=2)"),
+    ("latest", "float", "Latest(float, size=3)"),
+]
 
 
 @dataclass(frozen=True)
@@ -113,13 +117,16 @@ def random_program(
     Args:
         rng: gives the same program for the same seed.
         always: of the always kind, instead of the pure kind.
-        algebra: its messages: sum, min, max, latest, either or add.
+        algebra: its messages: sum, min, max, latest, either or add; or "latest vectors".
         classes: one or two.
     """
     if always is None:
         always = rng.random() < 0.5
-    choices = [(*c, 0) for c in SCALARS] + [(*c, int(c[2].split("size=")[1][0])) for c in VECTORS]
+    vectors = VECTORS if algebra != "latest vectors" else LATEST_VECTORS
+    choices = [(*c, 0) for c in SCALARS] + [(*c, int(c[2].split("size=")[1][0])) for c in vectors]
     chosen = [c for c in choices if algebra is None or c[0] == algebra]
+    if vectors is LATEST_VECTORS:
+        chosen = choices[len(SCALARS) :]
     name, element, constructor, size = rng.choice(chosen)
     direction = rng.choice(["out", "out", "in", "both", "undirected"])
     count = classes or rng.choice([1, 1, 1, 2])

@@ -194,9 +194,9 @@ def _spark(args: argparse.Namespace, name: str) -> Iterator[SparkSession | None]
 
 def _checked(args: argparse.Namespace) -> tuple[Program, dict[str, str]]:
     """Check all arguments that can be checked before Spark is started."""
-    from vertexsdk.cli._find_program import load_program
     from vertexsdk.engine.run_options import RunOptions
     from vertexsdk.graph.load.paths import check_paths
+    from vertexsdk.loops.find_program import load_program
     from vertexsdk.loops.output import check_path
     from vertexsdk.program.fields import Fields
 

@@ -32,7 +32,7 @@ def program_help(text: str) -> str:
     Raises:
         InputError: there is no such program.
     """
-    from vertexsdk.cli._find_program import load_program
+    from vertexsdk.loops.find_program import load_program
 
     program = load_program(text)
     rows = parameters_of(program)

@@ -156,6 +156,14 @@ def push(todo, lo, hi, old, start, stop, target, MSG, AGG, CH, LIST, LC, T, BT, 
             _deliver(target[e], before, now, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me)
 
 @_jit
+def mark_targets(todo, start, stop, target, CH):
+    """Mark all targets of `todo`; threads may do so side by side, as all write the same."""
+    for k in range(todo.shape[0]):
+        u = todo[k]
+        for e in range(start[u], stop[u]):
+            CH[_u(target[_u(e)])] = 1
+
+@_jit
 def apply_each(targets, old, new, AGG, CH, LIST, LC):
     """Replace the message old[k] to targets[k] by new[k]."""
     for k in range(targets.shape[0]):

@@ -277,14 +277,22 @@ def _gather(spec: ClassSpec, args: list[str], own: str, logs: bool, tolerance: b
             keep = []
     tracked = "".join(f"T_{n}, " for n in spec.states) if tolerance else ""
     if spec.latest:
-        nothing = "x == x" if spec.algebra.dtype.kind == "f" else "x != identity"  # type: ignore[union-attr]
+        assert spec.algebra is not None
+        said = "x == x" if spec.algebra.dtype.kind == "f" else "x != identity"
+        if spec.algebra.size is None:
+            copy = f"if {said}:\n        scratch[n] = x\n        n += 1"
+        else:  # element by element, as whole rows make Numba allocate
+            said = said.replace("x", "x[j]")
+            copy = f"""said = False
+    for j in range(x.shape[0]):
+        said |= {said}
+        scratch[n, j] = x[j]
+    n += said"""
         source = "MSG, in_start, in_stop, in_index, identity, scratch"
         take = f"""n = 0
 for q in range(in_start[_i], in_stop[_i]):
     x = MSG[in_index[q]]
-    if {nothing}:
-        scratch[n] = x
-        n += 1
+    {copy}
 _delta = scratch[:n]"""
     else:
         source = "AGG"

@@ -138,6 +138,16 @@ class Delivery:
             if not self._pull_better(parts, msg, agg):
                 self.pull(msg, agg)
             return edges
+        if self.pulls and many:  # nothing is combined
+            t = self.topology
+            run_all(
+                [
+                    partial(self.module.mark_targets, own, t.start, t.stop, t.target, self.ch)
+                    for own, _ in parts
+                ]
+            )
+            self.pulled = True
+            return edges
         senders = np.concatenate([p[0] for p in parts])
         old = np.concatenate([p[1] for p in parts])
         degrees = self.degrees(senders)

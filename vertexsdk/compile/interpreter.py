@@ -252,10 +252,10 @@ class InterpretedMethods(Methods):
                 values = msg[index[rows[i] : rows[i + 1]]]
                 if algebra.dtype == object:
                     delta.values = [x for x in values.tolist() if x is not None]
-                elif algebra.dtype.kind == "f":
-                    delta.values = values[values == values]
                 else:
-                    delta.values = values[values != algebra.identity]
+                    floats = algebra.dtype.kind == "f"
+                    said = values == values if floats else values != algebra.identity
+                    delta.values = values[said if said.ndim == 1 else said.any(axis=1)]
                     if names is not None:
                         delta.values = [names.decode(x) for x in delta.values.tolist()]
                 delta.value = delta.values if own is None else fold(own, delta.values)

@@ -160,7 +160,7 @@ class NativeMethods(Methods):
         def part(lo: int, hi: int) -> Array:
             source: tuple[Any, ...] = (v.agg,)
             if self.spec.latest:
-                scratch = np.empty(largest, self.algebra.dtype)
+                scratch = np.empty((largest, *self.algebra.shape), self.algebra.dtype)
                 source = (
                     v.msg, v.topology.in_start, v.topology.in_stop, delivery.in_index,
                     self.algebra.identity, scratch,

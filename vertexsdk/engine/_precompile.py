@@ -109,6 +109,8 @@ def _delivery_kernels(delivery: Delivery, v: Any) -> None:
     t = delivery.topology
     if delivery.shape == "uniform":
         delivery.module.push(some, 0, 1, old, t.start, t.stop, t.target, *arguments)
+        if delivery.algebra.kind == "latest":
+            delivery.module.mark_targets(some[:0], t.start, t.stop, t.target, delivery.ch)
     elif delivery.shape != "derived":
         delivery.module.emit_edges(np.zeros(0, np.int64), values, t.target, *arguments)
     delivery.module.apply_buckets(

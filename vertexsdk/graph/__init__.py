@@ -7,6 +7,7 @@ Nothing here iterates.
 __all__ = [
     "changes",
     "checkpoint",
+    "conversions",
     "edge_attributes",
     "graph",
     "id_codec",
@@ -16,5 +17,6 @@ __all__ = [
     "placement",
     "string_ids",
     "topology",
+    "variant_info",
     "vertex_file",
 ]

@@ -15,16 +15,17 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.id_hash import KEY_GROUPS
 from vertexsdk.errors import InputError, RunError, excerpt
+from vertexsdk.graph._edge_list import EdgesOf, collect
 from vertexsdk.graph._vertex_attributes import VertexAttributes
 from vertexsdk.graph.load import _sources as sources
 from vertexsdk.graph.load._lines import NotIntegers
@@ -34,7 +35,8 @@ from vertexsdk.graph.partitioners._partitioner import Partitioner, assign
 from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
-from vertexsdk.graph.vertex_file import VertexInput, resolve, vertices_at, vertices_of
+from vertexsdk.graph.variant_info import VariantInfo
+from vertexsdk.graph.vertex_file import VertexInput, resolve, vertices_at, vertices_of, with_ids
 from vertexsdk.program.program import Program
 from vertexsdk.transport.select import transport_for
 from vertexsdk.transport.transport import Workers
@@ -60,50 +62,13 @@ class GraphOptions(TypedDict, total=False):
     slack: float
 
 
-@dataclass(frozen=True, slots=True)
-class VariantInfo:
-    """Counts taken while a variant was loaded.
+class TableOptions(GraphOptions, total=False):
+    """Options of graphs from tables; `Graph.from_pandas` describes those that are added."""
 
-    `num_edges` counts edges of the input, without duplicates unless the graph keeps them; an edge
-    of an undirected graph counts once. `valued` of the `given` lines had a value (the others
-    have value 1). `sizes` has (vertices, adjacency entries, ghosts) of each partition, `keys`
-    their resident keys, `kinds` the class names that codes in `Topology.kind` stand for.
-    `self_loops` counts vertices with an edge to themselves. `boundary` counts vertices with a
-    consumer in another partition, `remote` the adjacency entries that lead to another one.
-    """
-
-    variant: Variant
-    num_vertices: int
-    num_edges: int
-    given: int
-    duplicates: int
-    self_loops: int
-    valued: int
-    string_ids: bool
-    mixed_ids: bool
-    kinds: tuple[str, ...]
-    sizes: tuple[tuple[int, int, int], ...]
-    keys: tuple[str, ...]
-    bytes: int
-    seconds: float
-    boundary: int = 0
-    remote: int = 0
-
-    @property
-    def boundary_share(self) -> float:
-        """The share of vertices with a consumer in another partition, 0 to 1."""
-        return self.boundary / max(self.num_vertices, 1)
-
-    @property
-    def cut(self) -> float:
-        """The share of adjacency entries that lead to another partition, 0 to 1."""
-        return self.remote / max(sum(entries for _, entries, _ in self.sizes), 1)
-
-    @property
-    def imbalance(self) -> float:
-        """The vertices and adjacency entries of the largest partition over those of the mean."""
-        loads = [vertices + entries for vertices, entries, _ in self.sizes]
-        return max(loads) * len(loads) / max(sum(loads), 1)
+    spark: SparkSession | None
+    source: str
+    target: str
+    value: str
 
 
 class Graph:
@@ -204,7 +169,8 @@ class Graph:
             undirected: each edge stands for both directions.
             multi: keep duplicate edges; otherwise the last line for an edge counts.
             partitions: number of partitions, at most 4,096; the default is one per executor.
-            format: "text", "csv" or "parquet"; the default is to detect it.
+            format: "text", "csv", "parquet" or "graphml"; the default is to detect it. GraphML
+                needs NetworkX, and says itself whether edges have a direction.
             partitioner: how vertices are assigned to partitions. "hash": by the hash of the id.
                 "ldg", "fennel", "metis": so that few edges join two partitions; reads the graph
                 once more, into one task. A function `f(structure, partitions)` that returns the
@@ -224,16 +190,49 @@ class Graph:
         if edges is None:
             raise InputError("no edge file was given; give a file, a directory or a glob")
         paths = [edges] if isinstance(edges, str) else list(edges)
+        options: dict[str, Any] = {
+            "partitions": partitions, "partitioner": partitioner, "slack": slack,
+        }  # fmt: skip
+        if format == "graphml" or (format is None and paths[0].endswith(".graphml")):
+            return _of_graphml(cls, spark, paths, vertices, undirected, options)
         return cls(
             spark,
             sources.edges_at(spark, paths, format),
             None if vertices is None else vertices_at(spark, vertices),
             undirected=undirected,
             multi=multi,
-            partitions=partitions,
-            partitioner=partitioner,
-            slack=slack,
+            **options,
         )
+
+    @classmethod
+    def empty(
+        cls,
+        ids: type = int,
+        *,
+        spark: SparkSession | None = None,
+        **options: Unpack[GraphOptions],
+    ) -> Graph:
+        """Make a graph without vertices, from which a main loop can start.
+
+        Args:
+            ids: the type of the ids that changes will bring, int or str.
+            spark: the session, or None to hold the graph in this process.
+            options: `undirected`, `partitions`, `partitioner`, `slack`; see `read`.
+
+        Raises:
+            InputError: `ids` is neither int nor str.
+
+        Example:
+            >>> Graph.empty(str).num_vertices
+            0
+        """
+        if ids not in (int, str):
+            raise InputError(f"ids is {ids!r}; the ids of a graph are int or str")
+        graph = cls.from_arrays([], [], spark=spark, **options)
+        graph.may_be_empty = True
+        if ids is str:
+            graph.use_string_ids(StringIds.of())
+        return graph
 
     @classmethod
     def from_dataframe(
@@ -266,6 +265,63 @@ class Graph:
             None if vertices is None else vertices_of(vertices),
             **options,
         )
+
+    @classmethod
+    def from_pandas(
+        cls, edges: Any, vertices: Any = None, **options: Unpack[TableOptions]
+    ) -> Graph:
+        """Make a graph from pandas DataFrames.
+
+        Args:
+            edges: columns `source,target[,value]` or `src,dst[,weight]`; ids are integers or
+                strings, values are numbers. Of other columns, those are read that a program
+                declares as edge attributes.
+            vertices: a column `id`, and optionally `kind` and vertex attributes; see
+                `from_dataframe`.
+            options: `source`, `target` and `value`, the names of these columns where they have
+                others; `spark`, the session; and the options of `from_arrays`.
+
+        Raises:
+            InputError: a column is missing or of another type, or an id or a value is missing.
+
+        Example:
+            >>> import pandas as pd
+            >>> trips = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "km": [1.5, 2.0]})
+            >>> Graph.from_pandas(trips, source="from", target="to", value="km").num_edges
+            2
+        """
+        return cls._from_tables(edges, vertices, options)
+
+    @classmethod
+    def from_polars(
+        cls, edges: Any, vertices: Any = None, **options: Unpack[TableOptions]
+    ) -> Graph:
+        """Make a graph from Polars DataFrames or LazyFrames; arguments as of `from_pandas`."""
+        return cls._from_tables(edges, vertices, options)
+
+    @classmethod
+    def from_arrow(cls, edges: Any, vertices: Any = None, **options: Unpack[TableOptions]) -> Graph:
+        """Make a graph from Arrow tables; arguments as of `from_pandas`.
+
+        A table is a `pyarrow.Table`, or any object with `__arrow_c_stream__`, as those of DuckDB,
+        DataFusion and Ibis are.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> table = pa.table({"source": [1, 2], "target": [2, 3]})
+            >>> Graph.from_arrow(table, undirected=True).num_vertices
+            3
+        """
+        return cls._from_tables(edges, vertices, options)
+
+    @classmethod
+    def _from_tables(cls, edges: Any, vertices: Any, options: TableOptions) -> Graph:
+        from vertexsdk.graph.load._tables import VERTICES, arrow_table, table_edges
+
+        rest: dict[str, Any] = {**options}
+        columns = {role: rest.pop(role, None) for role in ("source", "target", "value")}
+        more = None if vertices is None else vertices_of(arrow_table(vertices, VERTICES))
+        return cls(rest.pop("spark", None), table_edges(edges, columns), more, **rest)
 
     @classmethod
     def from_graphframe(cls, graph: Any, **options: Unpack[GraphOptions]) -> Graph:
@@ -527,6 +583,52 @@ class Graph:
         return self._any().num_vertices
 
     @property
+    def num_edges(self) -> int:
+        """How many edges there are, those without direction once; loads the graph if need be."""
+        return self._any().num_edges
+
+    def degrees(self, direction: Literal["out", "in"] = "out") -> dict[Any, int]:
+        """Return the number of edges out of, or into, each vertex, by id.
+
+        Args:
+            direction: the same for both where edges have no direction.
+
+        Example:
+            >>> Graph.from_arrays([1, 1], [2, 3]).degrees()
+            {1: 2, 2: 0, 3: 0}
+        """
+        ids, degrees = self._collected(Variant(direction), degrees_only=True)
+        order = np.argsort(ids)
+        named = self._named(ids[order]).to_pylist()
+        return dict(zip(named, degrees[order].tolist(), strict=True))
+
+    def to_arrow(self) -> pa.Table:
+        """Return the edges as a table `source,target,value`, ascending by source and target.
+
+        An edge without direction is there once, from its smaller id to its larger one.
+
+        Example:
+            >>> Graph.from_arrays([2, 1], [3, 2], [0.5, 1.5]).to_arrow().to_pydict()
+            {'source': [1, 2], 'target': [2, 3], 'value': [1.5, 0.5]}
+        """
+        source, target, value = self._collected(Variant("out", "float64"))
+        order = np.lexsort((target, source))
+        if self.undirected:
+            order = order[source[order] <= target[order]]
+        ends = {"source": source, "target": target}
+        columns = {name: self._named(codes[order]) for name, codes in ends.items()}
+        return pa.table({**columns, "value": value[order]})
+
+    def _collected(self, variant: Variant, *, degrees_only: bool = False) -> list[NDArray[Any]]:
+        keys = self.materialise(variant).keys
+        return collect(self.workers, EdgesOf(keys, degrees_only))
+
+    def _named(self, codes: NDArray[np.int64]) -> pa.Array:
+        """Return ids as a user has them."""
+        column = pa.array(codes)
+        return column if self.string_table is None else self.string_table.sorted.take(column)
+
+    @property
     def string_ids(self) -> bool:
         """Whether ids are strings; loads the graph if no variant is loaded."""
         return self._any().string_ids
@@ -631,6 +733,28 @@ class Graph:
                 self._held_by_jobs._by_jobs = True
             return self._held_by_jobs
 
+    def with_attributes(self, vertices: Mapping[str, ArrayLike]) -> Graph:
+        """Return a graph of the same edges whose vertices have attributes too.
+
+        Args:
+            vertices: arrays by name: `id`, and attributes; see `from_arrays`. A vertex that is not
+                among them has none. The graph has no attributes or classes of vertices yet.
+
+        Raises:
+            InputError: there is no column `id`, lengths differ, or the graph has attributes.
+
+        Example:
+            >>> graph = Graph.from_arrays(["a", "b"], ["b", "c"])
+            >>> graph = graph.with_attributes({"id": ["a"], "jump": [1.0]})
+        """
+        old = self.vertex_input
+        if old is not None and not (old.kinds is None and old.attributes is None):
+            raise InputError(
+                "the graph has attributes or classes of vertices: make it with all of them"
+            )
+        ids = [] if old is None else old.strings().to_pylist()
+        return self.with_vertices(with_ids(VertexInput.of(vertices), ids))
+
     def unpersist(self) -> None:
         """Free the memory of all variants; they are loaded again when needed."""
         if self._held_by_jobs is not None:
@@ -640,6 +764,22 @@ class Graph:
         if self._workers is not None:
             self._workers.close()
             self._workers = None
+
+
+def _of_graphml(
+    cls: type[Graph],
+    spark: Any,
+    paths: Sequence[str],
+    vertices: str | None,
+    undirected: bool,
+    options: dict[str, Any],
+) -> Graph:
+    from vertexsdk.graph.load._convert import read_graphml
+
+    if len(paths) > 1 or vertices is not None:
+        raise InputError(f"{paths[0]}: GraphML is one file, which names the vertices too")
+    own: dict[str, Any] = {"undirected": True} if undirected else {}
+    return cls.from_networkx(read_graphml(paths[0]), spark=spark, **options, **own)
 
 
 def _present_in(

@@ -5,9 +5,12 @@ Changes are durable before they are acknowledged.
 """
 
 __all__ = [
+    "arguments",
     "branch_loop",
+    "find_program",
     "main_loop",
     "metrics",
+    "networkx_backend",
     "output",
     "query_service",
     "result",

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from vertexsdk.engine.engine import Budget
 from vertexsdk.errors import InputError, first_line, shorten
 from vertexsdk.graph.changes.changes import COUNTS, Changes
-from vertexsdk.graph.graph import Graph
+from vertexsdk.graph.conversions import as_graph
 from vertexsdk.loops._answers import KEEP, Answers
 from vertexsdk.loops._diff import ReadableLoop
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._open_loop import Migrate, open_main_loop, resume_main_loop
 from vertexsdk.loops._turns import WEIGHT, Turns
+from vertexsdk.loops.arguments import as_program, parameters_of, take_keywords
 from vertexsdk.loops.branch_loop import (
     MAX_BRANCHES,
     BranchLoop,
@@ -59,8 +60,9 @@ class MainLoop(ReadableLoop):
     process can `resume` the loop, however this one ended.
 
     Args:
-        program: a Vertex subclass, or a `Program` of several.
-        graph: the initial graph, without parallel edges.
+        program: as for `run`.
+        graph: the initial graph, without parallel edges, in any form that `run` takes; or
+            `Graph.empty()`.
         params: values of the program's parameters.
         backend: URL of the versioned store, or "@FILE" for a file that contains it; the default
             is `VERTEXSDK_BACKEND`, or else a directory `vertexsdk-state`.
@@ -83,7 +85,7 @@ class MainLoop(ReadableLoop):
             and ingest slower. While nothing is ingested branches have all the time.
         replace: start anew although the store has a loop of this name with acknowledged changes,
             which are dropped; without it such a loop is refused, as `resume` continues it.
-        options: those of `run`, without `commit_every`.
+        options: those of `run`, without `commit_every`, and parameters of the program.
 
     Attributes:
         shared: a stream uses this loop too, so queries run in a fork.
@@ -93,6 +95,7 @@ class MainLoop(ReadableLoop):
         InputError: wrong arguments, or see `replace`; nothing was run.
 
     Example:
+        >>> from vertexsdk import Graph
         >>> from vertexsdk.algorithms import ShortestPaths
         >>> graph = Graph.from_arrays([1, 2], [2, 3], spark=spark)
         >>> main = MainLoop(ShortestPaths, graph, params={"origin": 1}, backend="memory://docs")
@@ -105,8 +108,8 @@ class MainLoop(ReadableLoop):
 
     def __init__(
         self,
-        program: type[Vertex] | Program,
-        graph: Graph,
+        program: type[Vertex] | Program | str,
+        graph: Any,
         *,
         params: Mapping[str, Any] | None = None,
         backend: str | Address | None = None,
@@ -122,11 +125,12 @@ class MainLoop(ReadableLoop):
         replace: bool = False,
         **options: Any,
     ) -> None:
-        program = program if isinstance(program, Program) else Program(program)
+        program, graph = as_program(program), as_graph(graph)
+        params = parameters_of(program, params, take_keywords(options))
         self._branches = OpenBranches(max_branches)
         self._set_options(program, backend, loop, strict, budget, keep_answers, options)
         history = open_main_loop(
-            program, graph, dict(params or {}), self.backend, self.loop, self.options,
+            program, graph, params, self.backend, self.loop, self.options,
             checkpoint_every=checkpoint_every, retain=retain, trusted=trusted, replaces=replace,
             turns=Turns(branch_weight),
         )  # fmt: skip
@@ -136,7 +140,7 @@ class MainLoop(ReadableLoop):
     def resume(
         cls,
         spark: SparkSession | None,
-        program: type[Vertex] | Program,
+        program: type[Vertex] | Program | str,
         *,
         loop: str | None = None,
         params: Mapping[str, Any] | None = None,
@@ -182,7 +186,9 @@ class MainLoop(ReadableLoop):
             {1: 1, 2: 1, 3: 1}
             >>> main.close()
         """
-        program = program if isinstance(program, Program) else Program(program)
+        program = as_program(program)
+        keywords = take_keywords(options)
+        params = parameters_of(program, params, keywords) if keywords else params
         self = cls.__new__(cls)
         self._branches = OpenBranches(max_branches)
         self._set_options(program, backend, loop, strict, budget, keep_answers, options)
@@ -614,6 +620,7 @@ class MainLoop(ReadableLoop):
 
         Example:
             >>> from vertexsdk.algorithms import ConnectedComponents
+            >>> from vertexsdk import Graph
             >>> graph = Graph.from_arrays([1, 2], [2, 3])
             >>> with MainLoop(ConnectedComponents, graph, backend="memory://metrics") as main:
             ...     counts = main.ingest([("+", 3, 4)])

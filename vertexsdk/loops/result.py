@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.packed_strings import unpack_strings
 from vertexsdk.errors import InputError, StateError, shorten
-from vertexsdk.loops.output import column, with_infinities, write
+from vertexsdk.loops._frames import arrow_table, networkx_graph, pandas_frame, polars_frame
+from vertexsdk.loops.output import with_infinities, write
 from vertexsdk.program.fields import NO_FIELDS, Fields
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import Address
@@ -332,8 +333,97 @@ class Result:
         session = spark or self._spark or SparkSession.getActiveSession()
         if session is None:
             raise InputError("dataframe() needs a Spark session: pass one")
-        columns = {k: column(v) for k, v in self.columns().items()}
-        return session.createDataFrame(pa.table(columns))
+        return session.createDataFrame(self.to_arrow())
+
+    def to_arrow(self) -> pa.Table:
+        """Return all vertices as an Arrow table: `id` and a column per state field; see `columns`.
+
+        >>> result.to_arrow().slice(0, 2).to_pydict()  # doctest: +SKIP
+        {'id': [3, 8], 'rank': [0.25, 0.75]}
+        """
+        return arrow_table(self.columns())
+
+    def to_pandas(self) -> Any:
+        """Return all vertices as a pandas DataFrame; see `to_arrow`.
+
+        Raises:
+            InputError: pandas is not installed.
+        """
+        return pandas_frame(self.columns())
+
+    def to_polars(self) -> Any:
+        """Return all vertices as a Polars DataFrame; see `to_arrow`.
+
+        Raises:
+            InputError: Polars is not installed.
+        """
+        return polars_frame(self.columns())
+
+    def to_networkx(self, graph: Any) -> Any:
+        """Return a NetworkX graph of these edges, whose nodes have the state fields as data.
+
+        Args:
+            graph: the edges, which a result does not have: a `Graph`, or a NetworkX graph, which is
+                copied.
+
+        Raises:
+            InputError: NetworkX is not installed, or `graph` is something else.
+        """
+        return networkx_graph(self.columns(), graph)
+
+    def top(self, n: int = 10, field: str | None = None) -> dict[Any, Any]:
+        """Return the vertices with the largest values, largest first.
+
+        NaN, infinite values and the integers that stand for them are left out.
+
+        Args:
+            n: how many; of equal values, smaller ids come first.
+            field: of numbers; by default each class's result.
+
+        Raises:
+            InputError: there is no such field, or its values are no single numbers.
+        """
+        ids, values = self._numbers(field)
+        order = np.lexsort((np.arange(len(ids)), -values))[:n]
+        return dict(zip(ids[order].tolist(), values[order].tolist(), strict=True))
+
+    def histogram(self, bins: int = 10, field: str | None = None) -> pa.Table:
+        """Return how many vertices have values in each of `bins` intervals of equal width.
+
+        Args:
+            bins: how many intervals, from the smallest to the largest finite value.
+            field: of numbers; by default each class's result.
+
+        Returns:
+            A table `low,high,count`; the last interval contains its upper end. What `top` leaves
+            out is left out.
+
+        Raises:
+            InputError: there is no such field, or its values are no single numbers.
+        """
+        counts, ends = np.histogram(self._numbers(field)[1], bins)
+        return pa.table({"low": ends[:-1], "high": ends[1:], "count": counts})
+
+    def _numbers(self, field: str | None) -> tuple[Array, Array]:
+        """Return the ids and values of a field of numbers, those that are finite."""
+        ids, values = self.values(field)
+        if values.ndim != 1 or values.dtype.kind not in "bif":
+            raise InputError(f"{field or self.result_field} has no single numbers as values")
+        if values.dtype == bool:
+            values = values.astype(np.int64)
+        finite = np.isfinite(with_infinities(values))
+        return ids[finite], values[finite]
+
+    def __len__(self) -> int:
+        """Return the number of vertices."""
+        return sum(len(part["id"]) for part in self.partitions([]))
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the ids of all vertices, ascending; `rows` and `to_dict` have values too."""
+        return iter(self._vertices([]).ids.tolist())
+
+    def __contains__(self, vertex: Any) -> bool:
+        return bool(self.lookup([vertex]))
 
     def to_graphframe(self, edges: DataFrame) -> Any:
         """Return a GraphFrames `GraphFrame` of the vertices with their state, and of edges.

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from vertexsdk.engine.batch_run import Run
 from vertexsdk.engine.run_options import RunOptions
-from vertexsdk.graph.graph import Graph
+from vertexsdk.graph.conversions import as_graph
+from vertexsdk.loops.arguments import as_program, parameters_of
 from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
@@ -15,8 +16,8 @@ from vertexsdk.state.address import Address
 
 
 def run(
-    program: type[Vertex] | Program,
-    graph: Graph,
+    program: type[Vertex] | Program | str,
+    graph: Any,
     *,
     params: Mapping[str, Any] | None = None,
     backend: str | Address | None = None,
@@ -31,12 +32,15 @@ def run(
     progress: bool | None = None,
     trusted: bool = False,
     seed: int = 0,
+    **parameters: Any,
 ) -> Result:
     """Run a program on a graph until it converges, and commit the result.
 
     Args:
-        program: a Vertex subclass, or a `Program` of several.
-        graph: see `Graph.read`.
+        program: a Vertex subclass, a `Program` of several, or a name as on the command line:
+            "pagerank", "module:Class" or "path.py:Class".
+        graph: a `Graph`; or what one can be made of without options: a DataFrame of Spark, pandas
+            or Polars, an Arrow table, a NetworkX graph, a SciPy matrix, a path.
         params: values of the program's parameters.
         backend: URL of the versioned store, or "@FILE" for a file that contains it; the default
             is `VERTEXSDK_BACKEND`, or else a directory `vertexsdk-state`.
@@ -54,6 +58,8 @@ def run(
         trusted: unpickle the result's fields that are Python objects. A pickle can run code, so
             whoever can write to the store must be trusted.
         seed: of the random numbers that `self.random()` returns, an int64.
+        parameters: values of the program's parameters too: `run("pagerank", graph, damping=0.9)`.
+            In `params` goes one that has the name of an option.
 
     Returns:
         The result, for the caller to close; any process that opens the backend can read it too.
@@ -63,16 +69,22 @@ def run(
         RunError: the run failed; versions committed before stay readable.
 
     Example:
+        >>> from vertexsdk import Graph
         >>> from vertexsdk.algorithms import ShortestPaths
         >>> graph = Graph.from_arrays([1, 2, 1], [2, 3, 3], [0.5, 1.0, 4.0], spark=spark)
         >>> result = run(ShortestPaths, graph, params={"origin": 1}, backend="memory://docs")
         >>> result.to_dict()
         {1: 0.0, 2: 0.5, 3: 1.5}
         >>> result.close()
+        >>> import networkx as nx
+        >>> with run("bfs", nx.path_graph(3), origin=0, backend="memory://docs") as result:
+        ...     result.to_dict()
+        {0: 0, 1: 1, 2: 2}
     """
-    program = program if isinstance(program, Program) else Program(program)
+    program, graph = as_program(program), as_graph(graph)
+    params = parameters_of(program, params, parameters)
     options = RunOptions.checked(
-        program, params or {}, max_iterations=max_iterations, tolerance=tolerance,
+        program, params, max_iterations=max_iterations, tolerance=tolerance,
         commit_every=commit_every, compiled=compiled, threads=threads, exchange=exchange,
         delay_bound=delay_bound, progress=progress, seed=seed,
     )  # fmt: skip

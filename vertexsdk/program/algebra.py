@@ -100,6 +100,11 @@ class Algebra:
         """The NumPy type of one message element; `object` where it is not a number."""
         return dtype_of(self.type)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one message: () or (size,)."""
+        return () if self.size is None else (self.size,)
+
     def combined(self, a: Any, b: Any) -> Any:
         """Return `combine(a, b)` as the type of messages has it: an int wraps around."""
         x = self.combine(a, b)
@@ -189,6 +194,11 @@ class Latest(Algebra):
 
     Args:
         type: of the messages: int, float, `VertexId`, or any picklable class.
+        size: length of a vector message, for int and float; None for a single value. With a size
+            the values are an array of shape (k, size).
+
+    Raises:
+        ProgramError: vectors of another type.
 
     >>> Latest(int).identity == INT_MAX
     True
@@ -196,13 +206,16 @@ class Latest(Algebra):
 
     kind = "latest"
 
-    def __init__(self, type: type) -> None:
+    def __init__(self, type: type, size: int | None = None) -> None:
         identity: Any = None
+        if size is not None and type not in (int, float):
+            name = getattr(type, "__name__", type)
+            raise ProgramError(f"Latest({name}, size={size}): vectors are of int or float")
         if type is float:
             identity = math.nan
         elif issubclass(type, int):
             identity = INT_MAX
-        super().__init__(type, combine=_never, identity=identity)
+        super().__init__(type, combine=_never, identity=identity, size=size)
 
 
 def dtype_of(type: type) -> np.dtype[Any]:

@@ -455,8 +455,17 @@ def _hints(cls: type[Vertex]) -> dict[str, Any]:
                     hint = eval(hint, space)
                 except Exception:
                     hint = {"int": int, "float": float, "bool": bool, "str": str}.get(hint, object)
-            hints[name] = typing.get_origin(hint) or hint
+            hints[name] = _number_of_array(hint) or typing.get_origin(hint) or hint
     return hints
+
+
+def _number_of_array(hint: Any) -> type | None:
+    """Return int, float or bool for `NDArray[np.int64]` and the like, the types of vectors."""
+    if typing.get_origin(hint) is not np.ndarray:
+        return None
+    number = (typing.get_args(typing.get_args(hint)[1]) or (None,))[0]
+    kinds = {np.int64: int, np.float64: float, np.bool_: bool}
+    return kinds.get(typing.cast(Any, number))
 
 
 def _state(where: str, name: str, kind: Any, size: int | None, default: Any) -> StateField:

@@ -65,7 +65,8 @@ def state(default: Any = MISSING, *, size: int | None = None) -> Any:
     """Declare a typed state field, versioned in the backend.
 
     The annotation gives the type: int (int64), float (float64), bool, `VertexId`; or str or any
-    picklable class, with which the program runs interpreted.
+    picklable class, with which the program runs interpreted. A vector is annotated with the type of
+    its numbers, or, for type checkers, as `NDArray[np.int64]`, `NDArray[np.float64]`.
 
     Args:
         default: of a new vertex; without it a number starts at zero, an object at None.

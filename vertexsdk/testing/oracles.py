@@ -224,6 +224,85 @@ def degree(graph: Any) -> Values:
     }
 
 
+def triangles(graph: Any) -> Values:
+    """Triangles by NetworkX."""
+    import networkx as nx
+
+    return {"triangles": dict(nx.triangles(_simple(graph)))}
+
+
+def katz(graph: Any, alpha: float = 0.1, beta: float = 1.0, epsilon: float = 1e-9) -> Values:
+    """Katz centrality as the solution of its linear equations."""
+    rows = _matrix(graph)
+    scores = np.linalg.solve(np.eye(len(rows)) - alpha * rows.T, np.full(len(rows), beta))
+    return {"score": dict(zip(graph, scores.tolist(), strict=True))}
+
+
+def eigenvector(graph: Any, epsilon: float = 1e-9, rounds: int = 0) -> Values:
+    """Eigenvector centrality by NumPy; of a graph with one largest eigenvalue."""
+    values, vectors = np.linalg.eig(_matrix(graph).T)
+    vector = np.abs(vectors[:, np.argmax(values.real)].real)
+    return {"score": dict(zip(graph, vector.tolist(), strict=True))}
+
+
+def hits(graph: Any, epsilon: float = 1e-10, rounds: int = 0) -> Values:
+    """Hubs and authorities by a singular value decomposition; of a graph with one largest value."""
+    left, _, right = np.linalg.svd(_matrix(graph))
+    shares = [np.abs(x) / np.abs(x).sum() for x in (left[:, 0], right[0])]
+    hub, authority = (dict(zip(graph, x.tolist(), strict=True)) for x in shares)
+    return {"hub": hub, "authority": authority}
+
+
+def closeness(graph: Any, samples: int = 0) -> Values:
+    """Closeness and harmonic centrality by NetworkX."""
+    import networkx as nx
+
+    harmonic = {v: float(x) for v, x in nx.harmonic_centrality(graph).items()}
+    return {"closeness": nx.closeness_centrality(graph), "harmonic": harmonic}
+
+
+def betweenness(graph: Any, samples: int = 0, normalised: bool = True) -> Values:
+    """Betweenness by NetworkX."""
+    import networkx as nx
+
+    return {"betweenness": nx.betweenness_centrality(graph, normalized=normalised)}
+
+
+def similarity(graph: Any, origin: Any) -> Values:
+    """Common neighbours by definition."""
+    simple = _simple(graph)
+    mine = set(simple.adj[origin])
+    both = {v: mine & set(simple.adj[v]) for v in simple}
+    logs = {v: math.log(d) for v, d in simple.degree if d > 1}
+    return {
+        "common": {v: len(c) for v, c in both.items()},
+        "jaccard": {v: len(c) / len(mine | set(simple.adj[v])) if c else 0.0
+                    for v, c in both.items()},
+        "overlap": {v: len(c) / min(len(mine), len(simple.adj[v])) if c else 0.0
+                    for v, c in both.items()},
+        "adamic_adar": {v: math.fsum(1 / logs[w] for w in c if w in logs)
+                        for v, c in both.items()},
+    }  # fmt: skip
+
+
+def _simple(graph: Any) -> Any:
+    import networkx as nx
+
+    simple = nx.Graph(graph.to_undirected())
+    simple.remove_edges_from(list(nx.selfloop_edges(simple)))
+    return simple
+
+
+def _matrix(graph: Any) -> Any:
+    import networkx as nx
+
+    return nx.to_numpy_array(graph, weight=None)
+
+
 ORACLES: dict[str, Callable[..., Values]] = {
-    oracle.__name__: oracle for oracle in (bfs, cdlp, degree, kcore, lcc, pagerank, scc, sssp, wcc)
-}
+    oracle.__name__: oracle
+    for oracle in (
+        bfs, betweenness, cdlp, closeness, degree, eigenvector, hits, katz, kcore, lcc, pagerank,
+        scc, similarity, sssp, triangles, wcc,
+    )
+}  # fmt: skip

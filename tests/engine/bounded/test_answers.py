@@ -14,7 +14,10 @@ from vertexsdk.program.analysis.delay_bound import why_synchronous
 from vertexsdk.program.program import Program
 from vertexsdk.testing.oracles import near
 
-PARAMS: dict[str, dict[str, Any]] = {"sssp": {"origin": 1}, "bfs": {"origin": 1}}
+ORIGIN = {"origin": 1}
+PARAMS: dict[str, dict[str, Any]] = {
+    "bfs": ORIGIN, "khop": {"k": 2}, "similarity": ORIGIN, "sssp": ORIGIN,
+}  # fmt: skip
 
 
 def test_which_algorithms_allow_a_bound() -> None:
@@ -23,7 +26,7 @@ def test_which_algorithms_allow_a_bound() -> None:
         for name, cls in ALGORITHMS.items()
         if why_synchronous(Program(cls), Program(cls).bind(PARAMS.get(name, {}))) is None
     }
-    assert allowed == set(BOUNDED)
+    assert allowed == {*BOUNDED, "katz", "khop", "ppr"}
 
 
 @pytest.mark.parametrize("name", BOUNDED)
@@ -36,7 +39,7 @@ def test_interpreted(name: str) -> None:
             assert not case.wrong(got), (seed, k, bound, partitions)
 
 
-@pytest.mark.parametrize("name", [n for n in BOUNDED if n != "lcc"])  # of which tuples are sent
+@pytest.mark.parametrize("name", BOUNDED)
 def test_compiled_does_what_interpreted_does(name: str) -> None:
     bounds = [2, 9] if name == "pagerank" else [2, 3, 16, 1000]
     for seed, (bound, partitions) in enumerate(itertools.product(bounds, [2, 7])):

@@ -1,4 +1,4 @@
-"""NetworkX graphs and SciPy matrices as arrays of edges."""
+"""NetworkX graphs, GraphML files and SciPy matrices as arrays of edges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, first_line
 
 
 def arrays_of_networkx(
@@ -57,3 +57,23 @@ def arrays_of_scipy(matrix: Any) -> tuple[list[Any], dict[str, Any]]:
     rows = matrix.tocsr().tocoo()
     ends = [np.asarray(a, np.int64) for a in (rows.row, rows.col)]
     return [*ends, rows.data], {"vertices": np.arange(matrix.shape[0])}
+
+
+def read_graphml(path: str) -> Any:
+    """Return the NetworkX graph in a GraphML file.
+
+    Raises:
+        InputError: no such file, it is not GraphML, or NetworkX is not installed.
+    """
+    try:
+        import networkx as nx
+    except ImportError:
+        raise InputError(
+            f"{path}: GraphML needs NetworkX: pip install 'vertexsdk[networkx]'"
+        ) from None
+    try:
+        return nx.read_graphml(path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or first_line(error)}") from None
+    except Exception as error:  # of the XML parser, of NetworkX, or of a type that it does not know
+        raise InputError(f"{path}: not readable as GraphML ({first_line(error)})") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.util
 import os
@@ -31,8 +32,10 @@ def load_program(text: str) -> Program:
 
         built_in = algorithms.ALGORITHMS
         if text not in built_in:
+            near = difflib.get_close_matches(text, built_in, 1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
             raise InputError(
-                f"no built-in program {text!r}; there are: {', '.join(sorted(built_in))}; for one "
+                f"no built-in program {text!r}{meant}; `vertexsdk algorithms` lists them; for one "
                 "of your own give module:Class or path.py:Class"
             )
         return Program(built_in[text], name=text)

@@ -1,0 +1,65 @@
+"""What a user may give as a program and its parameters, in the forms that `run` understands."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from vertexsdk.engine.run_options import RunOptions
+from vertexsdk.errors import InputError
+from vertexsdk.loops.find_program import load_program
+from vertexsdk.program.program import Program
+from vertexsdk.program.vertex import Vertex
+
+
+def as_program(program: type[Vertex] | Program | str) -> Program:
+    """Return a program of a class, or of a name as on the command line.
+
+    Args:
+        program: a Vertex subclass, a `Program`, or a text: a built-in's name, `module:Class`, or
+            `path.py:Class`.
+
+    Raises:
+        InputError: there is no program of that name.
+        ProgramError: it is something else.
+
+    >>> as_program("pagerank").classes[0].name
+    'PageRank'
+    """
+    if isinstance(program, str):
+        return load_program(program)
+    return program if isinstance(program, Program) else Program(program)
+
+
+def parameters_of(
+    program: Program, params: Mapping[str, Any] | None, keywords: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the values of parameters, given as a mapping or as keywords.
+
+    Raises:
+        InputError: a keyword is no parameter of the program, or a value is given twice.
+
+    >>> parameters_of(as_program("pagerank"), {"damping": 0.9}, {"iterations": 3})
+    {'damping': 0.9, 'iterations': 3}
+    """
+    declared = [*dict.fromkeys(name for spec in program.classes for name in spec.params)]
+    for name in keywords:
+        if name not in declared:
+            options = [field.name for field in fields(RunOptions)]
+            near = difflib.get_close_matches(name, [*declared, *options], 1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise InputError(
+                f"{program.name}: {name!r} is neither an option nor a parameter{hint}; "
+                f"its parameters are: {', '.join(declared) or 'none'}"
+            )
+        if name in (params or {}):
+            raise InputError(f"{program.name}: {name} is given twice, in params= and by itself")
+    return {**(params or {}), **keywords}
+
+
+def take_keywords(options: dict[str, Any]) -> dict[str, Any]:
+    """Take those keyword arguments out of `options` that are no options of a run."""
+    known = {field.name for field in fields(RunOptions)}
+    return {name: options.pop(name) for name in [*options] if name not in known}
