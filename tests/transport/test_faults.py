@@ -117,7 +117,6 @@ def without_slots(spark: SparkSession, hindered: str) -> tuple[bool, str, bool]:
     from vertexsdk.transport import resident
 
     graph = Graph.from_arrays(*EDGES, spark=spark, partitions=3 if hindered != "few" else 4)
-    graph.materialise(("out", None, "combined"))
     usual, ended = resident.SLOT_SECONDS, threading.Event()
 
     def wait(records: Iterator[int]) -> Iterator[int]:
