@@ -23,5 +23,5 @@ def test_every_command_of_dev_is_described() -> None:
 def test_the_commands_of_continuous_integration_are_described() -> None:
     section = (ROOT / "CONTRIBUTING.md").read_text().split("Continuous integration runs")[1]
     described = re.findall(r"`(\./dev [^`]+)`", section.split("\n## ")[0])
-    run = re.findall(r"^(\./dev(?: \w+)+)", (ROOT / ".ci" / "run").read_text(), re.M)
+    run = re.findall(r"^(\./dev(?: [\w.-]+)+)", (ROOT / ".ci" / "run").read_text(), re.M)
     assert described == run

@@ -50,9 +50,10 @@ def write(place: Path, seed: int) -> None:
     pq.write_table(table, place / "edges.parquet", row_group_size=90)
 
 
-def answer(graph: Graph, program: Any = PageRank) -> dict[Any, Any]:
+def answer(graph: Graph, program: Any = PageRank, exchange: Any = "auto") -> dict[Any, Any]:
+    options: Any = {"backend": "memory://", "exchange": exchange}
     params = {"iterations": 4} if program is PageRank else {}
-    with contextlib.closing(run(program, graph, params=params, backend="memory://")) as result:
+    with contextlib.closing(run(program, graph, params=params, **options)) as result:
         return dict(result.rows())
 
 
@@ -86,6 +87,8 @@ def loaded(spark: SparkSession, place: str, partitions: int) -> list[tuple[str, 
     graph = Graph.from_dataframe(unique, **options)
     expected = answer(Graph.from_arrays(*arrays[:2], **options))
     found.append(("frame", graph.workers.resident, _close(answer(graph), expected)))
+    by_jobs = answer(graph, exchange="shuffle") if partitions == 2 else expected
+    found.append(("frame, by jobs", graph.workers.resident, _close(by_jobs, expected)))
     graph.unpersist()
     return found
 

@@ -31,6 +31,7 @@ from pyspark.sql.utils import is_remote as is_remote_mode
 
 from vertexsdk.errors import InputError
 from vertexsdk.transport._class_archive import archive_options, delete_archive
+from vertexsdk.transport._spark_internals import executor_cores
 from vertexsdk.transport.shipping import ship_wheels
 from vertexsdk.transport.transport import is_remote
 
@@ -55,9 +56,11 @@ SETTINGS = {
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
     "spark.broadcast.compress": "false",
-    # Blocks that travel through the driver count as results, and as part of the task.
+    # What tasks report counts as results, and the commands for them as part of the task.
     "spark.driver.maxResultSize": "4g",
     "spark.rpc.message.maxSize": "1024",
+    # The files of a shuffle are deleted when the driver's JVM has found that nobody needs them.
+    "spark.cleaner.periodicGC.interval": "5min",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 
@@ -209,7 +212,6 @@ def _await_executors(spark: SparkSession, master: str) -> None:
     Raises:
         InputError: no executor registered, so a job would wait for ever.
     """
-    scala_sc = spark.sparkContext._jsc.sc()
     conf = spark.sparkContext.getConf()
     if conf.get("spark.dynamicAllocation.enabled") == "true" and not any(
         int(conf.get(name) or 0) for name in _AT_FIRST
@@ -219,7 +221,7 @@ def _await_executors(spark: SparkSession, master: str) -> None:
     start = changed = time.monotonic()
     executors = 0
     while executors == 0 or (executors != expected and time.monotonic() < changed + 1.0):
-        count = scala_sc.getExecutorMemoryStatus().size() - 1  # without the driver
+        count = len(executor_cores(spark.sparkContext))
         if count != executors:
             executors, changed = count, time.monotonic()
         if executors == 0 and time.monotonic() > start + EXECUTOR_SECONDS:
