@@ -193,7 +193,7 @@ class Graph:
         options: dict[str, Any] = {
             "partitions": partitions, "partitioner": partitioner, "slack": slack,
         }  # fmt: skip
-        if format == "graphml" or (format is None and paths[0].endswith(".graphml")):
+        if format == "graphml" or (format is None and paths and paths[0].endswith(".graphml")):
             return _of_graphml(cls, spark, paths, vertices, undirected, options)
         return cls(
             spark,
