@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import cloudpickle
 import pytest
 from pyspark.sql import SparkSession
 
@@ -183,6 +186,24 @@ def test_an_error_which_cannot_be_pickled_is_told_by_its_line(workers: ShuffleWo
 
     with pytest.raises(RunError, match="Local: 1 and 2"):
         workers.exchange(task).hop(None)
+
+
+def test_modules_of_the_user_travel_with_the_task(
+    workers: ShuffleWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("only_in_the_driver")
+    exec("def answer(): return b'42'", module.__dict__)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    cloudpickle.register_pickle_by_value(module)
+    answer = module.answer
+
+    def task(partition: int, command: None, blocks: Blocks) -> Sent:
+        yield DRIVER, answer()
+
+    try:
+        assert workers.exchange(task).hop(None) == [b"42", b"42"]
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
 
 
 def test_every_hop_has_the_broadcasts_of_its_task(spark: SparkSession) -> None:

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -141,7 +142,7 @@ class ShuffleExchange:
         began, sc = time.time(), self._workers.spark.sparkContext
         pickled = cloudpickle.dumps(command)
         sent = sc.broadcast(pickled) if len(pickled) > BROADCAST_COMMAND else None
-        function = partial(_run_task, self._task, sent or pickled, self.partitions)
+        function = partial(_run_task, _ByValue(self._task), sent or pickled, self.partitions)
         routed: RDD[tuple[int, Record]] | None = None
         try:
             with self._workers.jobs():
@@ -167,6 +168,20 @@ class ShuffleExchange:
         """See `Exchange`."""
         _free(self._routed)
         self._routed = None
+
+
+@dataclass(frozen=True)
+class _ByValue:
+    """A task that unpickles as itself, with the modules that `shipping` has registered.
+
+    PySpark pickles by a copy of cloudpickle of its own, which does not know them. It collects the
+    broadcasts that are pickled meanwhile.
+    """
+
+    task: Task
+
+    def __reduce__(self) -> Any:
+        return pickle.loads, (cloudpickle.dumps(self.task),)
 
 
 def _free(routed: RDD[Any] | None) -> None:
@@ -211,7 +226,7 @@ def _call(function: Callable[[int], Returned], partition: int, _: object) -> Ite
 
 
 def _run_task(
-    task: Task,
+    task: Any,
     order: bytes | Broadcast[bytes],
     partitions: int,
     partition: int,
