@@ -31,7 +31,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def main(url: str) -> Iterator[MainLoop]:
     graph = Graph.from_arrays([1], [2])
-    with MainLoop(ConnectedComponents, graph, backend=url, loop="loop") as main:
+    with MainLoop(ConnectedComponents, graph, backend=url, loop="loop", replace=True) as main:
         yield main
 
 

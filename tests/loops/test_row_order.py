@@ -104,7 +104,7 @@ class Pair:
         )
         return MainLoop(
             self.program, graph, params=self.params, backend=self.url, loop=loop,
-            compiled=self.compiled,
+            compiled=self.compiled, replace=True,
         )  # fmt: skip
 
     def check(self, got: dict[Any, Any], wanted: dict[Any, Any]) -> None:
