@@ -76,6 +76,7 @@ def test_interpreted(make: Make, seeds: int, tmp_path: Path) -> None:
 # changes of the graph, new vertices, vectors, and a second class; most pairs of these too.
 COMPILED = [(pure, seed) for seed in (155, 168, 212, 280)]
 COMPILED += [(always, seed) for seed in (100, 164, 179, 267)]
+COMPILED += [(latest_vectors, seed) for seed in (0, 1)]  # one of floats, one of ints
 
 
 @pytest.mark.parametrize(("make", "seed"), COMPILED)

@@ -34,6 +34,8 @@ built-in programs:
   cdlp            communities by label propagation
   lcc             local clustering coefficient
   kcore, degree   core number; number of edges
+  and betweenness, closeness, colouring, eigenvector, hits, katz, khop, matching, mis, ppr,
+  similarity, triangles, walks: see docs/algorithms.md
 
 an edge file has lines `source target [value]`, separated by blanks, tabs or commas, # starts a
 comment; or it is Parquet or CSV with the columns source,target[,value]; a line has at most 1 MiB"""
