@@ -24,7 +24,7 @@ ARGUMENTS = {
     "run": r"required: PROGRAM, --edges; see vertexsdk run --help",
     "run wcc": r"required: --edges",
     "run wcc --edges E --sink x": r"unrecognized arguments: --sink x",
-    "run nope --edges E": r"no built-in program 'nope'; there are: bfs, .*path\.py:Class",
+    "run nope --edges E": r"no built-in program 'nope'; there are: betweenness, .*path\.py:Class",
     "run no.py:Nope --edges E": r"no such file: no\.py",
     "run no_module:Nope --edges E": r"cannot import 'no_module': No module named",
     "run vertexsdk.algorithms:Nope --edges E": r"has no Vertex subclass 'Nope'; it has: .*PageRank",
