@@ -157,10 +157,7 @@ class BetweennessCentrality(Vertex):
     def scatter(self, iteration: int) -> None:
         for target in self.targets:
             away = not target.reverse if self.stage == FORWARD else target.reverse
-            if away or not self.directed:
-                self.emit(target, self.note)
-            else:
-                self.emit(target, self.nothing)
+            self.emit(target, self.note if away or not self.directed else self.nothing)
 
     def converged(self, iteration: int, aggregates: Aggregates) -> bool:
         return not aggregates.working

@@ -1,8 +1,5 @@
 """Hubs and authorities (HITS)."""
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vertexsdk import Sum, Vertex, aggregate, param, state
 from vertexsdk.program.vertex import Aggregates, Delta
 
@@ -13,10 +10,11 @@ class HubsAndAuthorities(Vertex):
     Definition: authority(v) is proportional to Σ over u→v of hub(u), and hub(u) to Σ over u→v of
         authority(v); each adds up to 1. Edge values do not count. On an undirected graph both are
         the same.
-    Parameters: `epsilon`: stop when Σ |change| of both in an iteration is at most this; `rounds`:
-        the run fails after so many iterations.
-    Converges to: the first pair of singular vectors of the adjacency matrix, by the square of the
-        ratio of the two largest singular values in each iteration.
+    Parameters: `epsilon`: stop when Σ |change| of one of them in two iterations is at most this;
+        `rounds`: the run fails after so many iterations.
+    Converges to: the first pair of singular vectors of the adjacency matrix, by the ratio of the
+        two largest singular values in each iteration. In turns, hubs send along edges and
+        authorities against them.
     Cost: O(m + n) each.
     Source: Kleinberg, "Authoritative sources in a hyperlinked environment", JACM 46(5), 1999.
 
@@ -31,49 +29,39 @@ class HubsAndAuthorities(Vertex):
     rounds: int = param(10_000)
     hub: float = state(0.0)
     authority: float = state(0.0)
-    # Before division by their sums, which all vertices know one iteration later: (hub, 0) is
-    # sent along edges and (0, authority) against them.
-    forward: NDArray[np.float64] = state(0.0, size=2)
-    backward: NDArray[np.float64] = state(0.0, size=2)
+    raw: float = state(1.0)  # the newer of both, before division by the sum over all vertices
+    directed: bool = state(False)
 
-    messages = Sum(float, size=2)
+    messages = Sum(float)
     direction = "both"
-    hubs = aggregate(Sum(float))
-    authorities = aggregate(Sum(float))
+    total = aggregate(Sum(float))
     change = aggregate(Sum(float))
-    directed = aggregate(any)
+    reverses = aggregate(any)
 
     def init(self) -> None:
-        self.forward[0] = 1.0
-        self.backward[1] = 1.0
-        self.share()
-        self.change.contribute(2.0)
-
-    def share(self) -> None:
-        self.hubs.contribute(self.forward[0])
-        self.authorities.contribute(self.backward[1])
+        self.total.contribute(self.raw)
+        self.change.contribute(1.0)
         for target in self.targets:
-            self.directed.contribute(target.reverse)
+            self.reverses.contribute(target.reverse)
 
     def gather(self, iteration: int, source: int, delta: Delta) -> None:
-        hubs = self.hubs.value if self.hubs.value > 0.0 else 1.0
-        authorities = self.authorities.value if self.authorities.value > 0.0 else 1.0
-        hub, authority = self.forward[0] / hubs, self.backward[1] / authorities
-        self.change.contribute(abs(hub - self.hub) + abs(authority - self.authority))
-        self.hub = hub
-        self.authority = authority
-        self.backward[1] = delta.value[0] / hubs
-        self.forward[0] = delta.value[1] / authorities
-        if not self.directed.value:
-            self.forward[0] = self.backward[1]
-        self.share()
+        if iteration == 1:
+            self.directed = self.reverses.value
+        total = self.total.value if self.total.value > 0.0 else 1.0
+        share = self.raw / total
+        if iteration % 2 == 1:
+            self.change.contribute(abs(share - self.hub))
+            self.hub = share
+        else:
+            self.change.contribute(abs(share - self.authority))
+            self.authority = share
+        self.raw = delta.value / total
+        self.total.contribute(self.raw)
 
     def scatter(self, iteration: int) -> None:
         for target in self.targets:
-            if target.reverse:
-                self.emit(target, self.backward)
-            else:
-                self.emit(target, self.forward)
+            away = target.reverse == (iteration % 2 == 1)
+            self.emit(target, self.raw if away or not self.directed else 0.0)
 
     def converged(self, iteration: int, aggregates: Aggregates) -> bool:
         if aggregates.change <= self.epsilon:

@@ -85,6 +85,7 @@ def test_interpreted(make: Make, seeds: int, tmp_path: Path) -> None:
 # Every algebra, direction, kind of element and of edge, with and without aggregators, a converged,
 # changes of the graph, new vertices, vectors, and a second class; most pairs of these too.
 COMPILED = [(pure, (155, 168, 212, 280)), (always, (100, 164, 179, 267))]
+COMPILED += [(latest_vectors, (0, 1))]  # one of floats, one of ints
 
 
 @pytest.mark.parametrize(("make", "seeds"), COMPILED)

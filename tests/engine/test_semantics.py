@@ -286,6 +286,32 @@ def test_vectors_are_combined_element_by_element(execute: Any) -> None:
     }  # fmt: skip
 
 
+class TooLong(Vertex):
+    seen: int = state(0, size=4)
+    messages = Max(int, size=3)
+
+    def gather(self, iteration, source, delta):
+        pass
+
+    def scatter(self, iteration):
+        self.emitAll(self.seen)
+
+
+class TooLongToSome(TooLong):
+    def scatter(self, iteration):
+        for target in self.targets:
+            if target.id > 0:
+                self.emit(target, self.seen)
+
+
+@pytest.mark.parametrize("program", [TooLong, TooLongToSome])
+@pytest.mark.parametrize("compiled", ["require", False])
+def test_a_vector_of_another_length_is_an_error(program: Any, compiled: Any) -> None:
+    """And nothing is written beyond the row of the message."""
+    with pytest.raises(Exception, match=r"another length|messages are Max"):
+        InProcess(Program(program), [(1, 2)]).run(compiled=compiled)
+
+
 def multiply(a, b):
     return a * b
 

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from vertexsdk import Algebra, InputError, Min, Program, Sum, Vertex, param, state
 from vertexsdk.algorithms import ShortestPaths
@@ -245,3 +247,20 @@ def test_text_that_is_no_plain_integer_names_a_vertex_as_it_is(text: str) -> Non
 def test_programs_by_name() -> None:
     assert load_program("pagerank").name == "pagerank"
     assert load_program("vertexsdk.algorithms:PageRank").classes[0].name == "PageRank"
+
+
+def test_a_vector_may_have_the_type_that_type_checkers_want() -> None:
+    spec = Program(Typed).classes[0]
+    assert [f.dtype.name for f in spec.states.values()] == ["int64", "float64"]
+
+
+class Typed(Vertex):
+    counts: NDArray[np.int64] = state(0, size=2)
+    shares: NDArray[np.float64] = state(0.0, size=3)
+    messages = Sum(float)
+
+    def gather(self, iteration, source, delta):
+        self.counts[0] += 1
+
+    def scatter(self, iteration):
+        self.emitAll(1.0)

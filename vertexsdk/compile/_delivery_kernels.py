@@ -94,6 +94,14 @@ _USEFUL = {
     "max": "new > AGG[t] or old == AGG[t]",
 }
 
+# Number by number: Numba assigns whole rows many times slower.
+_SET_ROW = """
+    if x.shape[0] != A.shape[1]:
+        raise ValueError("a message has another length than `size` in the declaration of messages")
+    for j in range(A.shape[1]):
+        A[k, j] = x[j]
+""".strip()
+
 COMBINE = {
     "sum": "a + b", "min": "b if b < a else a", "max": "b if b > a else a", "any": "a or b",
     "latest": "b",
@@ -108,6 +116,10 @@ def _apply(t, old, new, AGG):
 @_jit(inline='always')
 def _same(a, b):
     {same}
+
+@_jit(inline='always')
+def _set(A, k, x):
+    {set}
 
 @_jit(inline='always')
 def _mark(t, c, r, CH, LIST, LC, first):
@@ -127,8 +139,8 @@ def _deliver(t, old, new, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
             r = (t * T) // CH.shape[0]
             k = BC[me, r]
             BT[me, r, k] = t
-            BO[me, r, k{row}] = old
-            BN[me, r, k{row}] = new
+            _set(BO[me, r], k, old)
+            _set(BN[me, r], k, new)
             BC[me, r] = k + 1
 
 @_jit(inline='always')
@@ -137,7 +149,7 @@ def _emit_edge(e, x, target, MSG, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
     old = MSG[e]
     if not _same(old, new):
         _deliver(target[e], old, new, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me)
-        MSG[e{row}] = new
+        _set(MSG, e, new)
 
 @_jit
 def emit_edges(edges, values, target, MSG, AGG, CH, LIST, LC, T, BT, BO, BN, BC, me):
@@ -199,7 +211,7 @@ def inbound(index, values, offset, base, slot_of, MSG, AGG, CH, LIST, LC):
         t = slot_of[j]
         c = _apply(t, MSG[base + j], values[k], AGG)
         _mark(t, c, LC.shape[0] - 1, CH, LIST, LC, CH.shape[0])
-        MSG[base + j{row}] = values[k]
+        _set(MSG, base + j, values[k])
 '''
 
 _PULL = '''
@@ -434,7 +446,7 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
         apply=_APPLY[kind, vector].strip(),
         same=same,
         useful=useful,
-        row=", :" if vector else "",
+        set=_SET_ROW if vector and not python else "A[k] = x",
         cast=cast,
         ahead=AHEAD,
     )

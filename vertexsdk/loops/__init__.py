@@ -7,6 +7,7 @@ Changes are durable before they are acknowledged.
 __all__ = [
     "arguments",
     "branch_loop",
+    "data_source",
     "find_program",
     "main_loop",
     "metrics",

@@ -67,6 +67,4 @@ def _library(name: str, caller: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise InputError(
-            f"{caller} needs {name}: pip install 'vertexsdk[{name}]', or use to_arrow()"
-        ) from None
+        raise InputError(f"{caller} needs {name}: pip install {name}, or use to_arrow()") from None

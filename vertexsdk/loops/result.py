@@ -343,6 +343,20 @@ class Result:
         """
         return arrow_table(self.columns())
 
+    def arrow_schema(self) -> pa.Schema:
+        """Return the names and types of `to_arrow`, without reading vertices.
+
+        Fields of Python objects, whose types only their values tell, are strings here.
+        """
+        name = pa.string() if self.string_ids else pa.int64()
+        types = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "VertexId": name}
+        fields = {"id": name} | ({"class": pa.string()} if self._fields.several else {})
+        for field, where in self._fields.table().items():
+            entry = (self.manifest.schema or {})[next(iter(where.values()))]
+            kind = types.get(entry["type"], pa.string())
+            fields[field] = kind if entry.get("size") is None else pa.list_(kind)
+        return pa.schema([*fields.items()])
+
     def to_pandas(self) -> Any:
         """Return all vertices as a pandas DataFrame; see `to_arrow`.
 

@@ -22,7 +22,7 @@ from vertexsdk.program.algebra import Algebra, Latest, VertexId, dtype_of, to_in
 from vertexsdk.program.facts import Facts, read_facts
 from vertexsdk.program.fields import StateField
 from vertexsdk.program.syntax import Method, class_lines, file_tree, function_tree, reachable
-from vertexsdk.program.vertex import MISSING, Vertex, declared_fields, on_definition
+from vertexsdk.program.vertex import MISSING, Field, Vertex, declared_fields, on_definition
 
 DIRECTIONS = ("out", "in", "both", "undirected")
 READ_ONLY = ("id", "loop", "num_vertices", "targets")
@@ -455,7 +455,10 @@ def _hints(cls: type[Vertex]) -> dict[str, Any]:
                     hint = eval(hint, space)
                 except Exception:
                     hint = {"int": int, "float": float, "bool": bool, "str": str}.get(hint, object)
-            hints[name] = _number_of_array(hint) or typing.get_origin(hint) or hint
+            field = vars(base).get(name)
+            vector = isinstance(field, Field) and field.role == "state"
+            number = _number_of_array(hint) if vector else None
+            hints[name] = number or typing.get_origin(hint) or hint
     return hints
 
 

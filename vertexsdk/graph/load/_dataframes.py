@@ -89,7 +89,7 @@ def _mapped(frame: DataFrame, function: Any, schema: str) -> DataFrame:
     except ImportError:
         raise InputError(
             "DataFrames, and files that Spark reads, need pandas on the driver and the executors: "
-            "pip install 'vertexsdk[dataframes]'"
+            "pip install 'vertexsdk[pandas]'"
         ) from None
 
 
