@@ -69,13 +69,17 @@ def walks(graph: Any, rows: Rows) -> None:
         assert total == 5 * len(graph) * (length + 1)
 
 
-def started(rng: random.Random, *, undirected: bool) -> Edges:
-    """A connected graph with a circle of odd length, so that its eigenvectors are unique."""
+# A circle of odd length is part of every graph, so that the largest eigenvalue is simple.
+CIRCLE = [*((k, k + 1) for k in range(13)), (13, 0), (0, 2)]
+# And for hits a vertex with many edges, so that the largest singular value is.
+HUB = [(0, k) for k in range(3, 14)]
+
+
+def started(rng: random.Random, fixed: list[tuple[int, int]], *, undirected: bool) -> Edges:
+    """Some edges drawn at random, and those of `fixed`."""
     edges: Edges = {}
-    for a, b in [(k, k + 1) for k in range(13)] + [(13, 0), (0, 2), (2, 0)]:
-        edges[key_of(a, b, undirected=undirected)] = 1.0
-    random_rows(rng, edges, 20, undirected=undirected, vertices=VERTICES)
-    for a, b in [(k, k + 1) for k in range(13)] + [(13, 0), (0, 2)]:
+    random_rows(rng, edges, 40, undirected=undirected, vertices=VERTICES)
+    for a, b in fixed:
         edges[key_of(a, b, undirected=undirected)] = 1.0
     return edges
 
@@ -97,7 +101,8 @@ def test_answers_after_changes(name: str) -> None:
     compiled: Any = "require" if partitions == 2 else False
     params = PARAMS.get(name, {"length": 4, "walks": 5} if name == "walks" else {})
     options: Any = {"params": params, "compiled": compiled, "backend": "memory://catalogue"}
-    edges = started(rng, undirected=undirected)
+    fixed = CIRCLE + (HUB if name == "hits" else [])
+    edges = started(rng, fixed, undirected=undirected)
     graph = as_graph(edges, undirected=undirected, partitions=partitions)
     with MainLoop(name, graph, loop=name, **options) as main:
         for turn in range(3):
@@ -121,7 +126,7 @@ def test_answers_after_changes(name: str) -> None:
                 ) as scratch:
                     assert dict(scratch.rows()) == rows
             changes = random_rows(rng, edges, 6, undirected=undirected, vertices=VERTICES)
-            for a, b in [(k, k + 1) for k in range(13)] + [(13, 0), (0, 2)]:
+            for a, b in fixed:
                 edges.setdefault(key_of(a, b, undirected=undirected), 1.0)
                 changes.append(("+", a, b))
             main.ingest(changes)
@@ -131,7 +136,7 @@ def test_answers_after_changes(name: str) -> None:
 def test_vertices_that_have_an_attribute(name: str) -> None:
     rng = random.Random(seed())
     undirected, partitions = rng.random() < 0.5, rng.choice([1, 2, 3])
-    edges = started(rng, undirected=undirected)
+    edges = started(rng, CIRCLE, undirected=undirected)
     ids = rng.sample(VERTICES, 4)
     attribute = {"khop": ("source", [1] * 4), "ppr": ("jump", [0.1, 0.2, 0.3, 0.4])}[name]
     graph = as_graph(edges, undirected=undirected, partitions=partitions)
@@ -186,7 +191,7 @@ def test_no_fixed_point_is_an_error(name: str, params: dict[str, Any], line: str
 
 def test_on_spark(spark: SparkSession) -> None:
     rng = random.Random(7)
-    edges = started(rng, undirected=False)
+    edges = started(rng, CIRCLE + HUB, undirected=False)
     graph = as_graph(edges, spark=spark, partitions=2)
     now = graph_of(edges, VERTICES)
     for name, params in PARAMS.items():
