@@ -102,7 +102,7 @@ def test_keywords_that_mean_nothing(what: Any, options: dict[str, Any], line: st
 
 
 def test_other_programs_are_refused() -> None:
-    with pytest.raises(InputError, match="no built-in program 'pagerang'; there are: bet"):
+    with pytest.raises(InputError, match="no built-in program 'pagerang'; did you mean 'pagerank'"):
         run("pagerang", nx.path_graph(3))
 
 

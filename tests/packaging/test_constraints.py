@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILES = ["constraints.txt", "benchmarks/pathway.txt", "tools.txt", "tests/spark-4.2.txt"]
+FILES = ["constraints.txt", "benchmarks/pathway.txt", "tools.txt", "spark-4.2.txt"]
 PIN = re.compile(r"([\w.-]+)==([\w.]+)(?: ; [^\\\n]+)?(?: \\\n    --hash=sha256:[0-9a-f]{64})+\n")
 
 

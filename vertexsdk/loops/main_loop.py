@@ -178,6 +178,7 @@ class MainLoop(ReadableLoop):
             InputError: it is not a main loop, or has other parameters.
 
         Example:
+            >>> from vertexsdk import Graph
             >>> from vertexsdk.algorithms import ConnectedComponents
             >>> graph = Graph.from_arrays([1, 2], [2, 3], spark=spark)
             >>> MainLoop(ConnectedComponents, graph, backend="memory://resume").close()
