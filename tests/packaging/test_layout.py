@@ -26,7 +26,7 @@ ROOMS = {
 }  # fmt: skip
 OTHER_TESTS = {
     "__init__.py", "algorithms", "benchmarks", "cluster", "conftest.py", "docs", "examples",
-    "packaging", "spark-4.2.txt", "support",
+    "packaging", "support",
 }  # fmt: skip
 HELPERS = {"Any", "TYPE_CHECKING", "annotations"}
 TOPS = {"vertexsdk": "vertexsdk", "backends": "vertexsdk.backends"}
