@@ -99,9 +99,11 @@ def graphs_of(case: str) -> str:
 
 
 def slots(case: str, sizes: Sizes) -> int:
-    """Tasks at once. With a straggler each partition has a slot: one that sleeps uses no core, and
-    must not keep others from theirs."""
-    return sizes.partitions if case.startswith("c-") else sizes.cores
+    """Tasks at once: one for each partition of the case's graphs, whose processors stay, and two
+    beside them. With fewer, every iteration would be a Spark job."""
+    few, many = sizes.paper_partitions
+    partitions = {"a-few": few, "a-many": many, "d-shortest_paths": 3, "d-components": 3}
+    return partitions.get(case, sizes.partitions) + 2
 
 
 def run_case(process: CaseProcess) -> None:

@@ -164,7 +164,7 @@ def _notes(r: Results) -> list[str]:
         "for each producer; held: updates that waited at the bound until the frontier moved.",
         f"Straggler: tasks of one partition, another one each {s.turn:g} s, sleep {s.times - 1:g} "
         f"times their own time, which is taken to be {1000 * s.least:g} ms at least. Each "
-        "partition has a slot of its own (local[partitions]), as one that sleeps uses no core. "
+        "partition has a slot of its own (local[partitions + 2]), as one that sleeps uses no core. "
         "Idle: the share of the time in which tasks were not at work, sleep being work: the fixed "
         "cost of hops is in.",
         "Everything in one partition: alone, it has nobody to ask, and the SDK runs it as with "
