@@ -20,7 +20,6 @@ from benchmarks.programs import Context
 __all__ = ["CASES", "graphs_of", "named", "run_case"]
 
 Case = Callable[[Context], None]
-SLOW = 1  # which partition is the straggler
 
 
 def named(bound: str) -> str:
@@ -44,7 +43,7 @@ def converging(name: str, structural: bool, context: Context) -> None:
 
 
 def straggler(name: str, context: Context) -> None:
-    """Synchronous and auto, with a partition that is slow and without."""
+    """Synchronous and auto, with one partition at a time that is slow and without."""
     sizes, told = context.sizes, graph_of(name, context.sizes, context.cache)
     loaded, _ = context.load(told, "shortest_paths", sizes.partitions, sizes.partitioner)
     runs = []
@@ -58,11 +57,11 @@ def straggler(name: str, context: Context) -> None:
 
 @contextlib.contextmanager
 def _logged(context: Context, name: str, times: float) -> Iterator[None]:
-    log = context.scratch / "spells"
+    log, sizes = context.scratch / "spells", context.sizes
     log.write_text("")
-    with straggling(Straggler(SLOW, times, str(log), context.sizes.least)):
+    with straggling(Straggler(sizes.partitions, times, str(log), sizes.least, sizes.turn)):
         yield
-    context.note(f"{name} idle", idle(read_log(str(log)), SLOW))
+    context.note(f"{name} idle", idle(read_log(str(log))))
 
 
 def cost(program: str, context: Context) -> None:
@@ -100,9 +99,11 @@ def graphs_of(case: str) -> str:
 
 
 def slots(case: str, sizes: Sizes) -> int:
-    """Tasks at once. With a straggler each partition has a slot: one that sleeps uses no core, and
-    must not keep others from theirs."""
-    return sizes.partitions if case.startswith("c-") else sizes.cores
+    """Tasks at once: one for each partition of the case's graphs, whose processors stay, and two
+    beside them. With fewer, every iteration would be a Spark job."""
+    few, many = sizes.paper_partitions
+    partitions = {"a-few": few, "a-many": many, "d-shortest_paths": 3, "d-components": 3}
+    return partitions.get(case, sizes.partitions) + 2
 
 
 def run_case(process: CaseProcess) -> None:

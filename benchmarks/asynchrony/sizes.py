@@ -17,8 +17,9 @@ class Sizes:
         paper, paper_partitions: bounds and numbers of partitions of the paper's table 2.
         bounds, partitions: of hops and time to convergence; "auto" is a bound.
         partitioner: the structural one that stands beside the hash.
-        times, least: how much slower the straggler is, and the seconds that its own work is taken
-            to last at least, as a hop does not take less.
+        times, least, turn: how much slower the straggler is, the seconds that its own work is
+            taken to last at least, as a hop does not take less, and the seconds after which
+            another partition is the straggler.
         cost: the bound whose protocol's cost is measured.
         repeats, budget: runs of each bound; none is begun after so many seconds of runs.
         limit: seconds for one run.
@@ -32,7 +33,8 @@ class Sizes:
     partitions: int = 4
     partitioner: str = "ldg"
     times: float = 4.0
-    least: float = 0.05
+    least: float = 0.001
+    turn: float = 1.0
     cost: str = "256"
     repeats: int = 3
     budget: float = 60.0

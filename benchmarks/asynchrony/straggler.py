@@ -1,7 +1,7 @@
-"""A partition that is slower than the others, and when each of them was at work.
+"""One partition at a time is slower than the others, and when each of them was at work.
 
-    with straggling(Straggler(1, 4.0, log)):
-        run(...)                      # each hop of partition 1 takes four times as long
+    with straggling(Straggler(4, 4.0, log)):
+        run(...)                      # hops of one of 4 partitions take four times as long
     busy = read_log(log)              # the seconds at which each task began and ended
 
 Nothing is computed in the time that is added, so a core is free in it.
@@ -29,20 +29,30 @@ __all__ = ["SlowIterations", "SlowTask", "Spell", "Straggler", "idle", "read_log
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """Who is slow.
+    """Who is slow: one partition after the other, in turns.
 
     Attributes:
-        partition: whose hops take longer.
+        partitions: how many there are.
         times: how much longer; 1 is as long as they take.
         log: a file of this host to which every task adds a line; see `read_log`.
         least: seconds that its own work is taken to last at least, as what Spark does around it
             is slow there too.
+        turn: seconds after which the next partition is slow, by the clock `time.monotonic`.
     """
 
-    partition: int
+    partitions: int
     times: float
     log: str
-    least: float = 0.02
+    least: float = 0.0
+    turn: float = 1.0
+
+    def slow_at(self, now: float) -> int:
+        """The partition that is slow at a time.
+
+        >>> [Straggler(3, 4.0, "log").slow_at(now) for now in (0.5, 1.0, 2.9, 3.0)]
+        [0, 1, 2, 0]
+        """
+        return int(now / self.turn) % self.partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +83,7 @@ class SlowIterations(Iterations):
         partition, straggler = self.processor.partition, self.straggler
         began = time.monotonic()
         yield
-        if partition == straggler.partition:
+        if partition == straggler.slow_at(began):
             own = max(time.monotonic() - began, straggler.least)
             time.sleep((straggler.times - 1) * own)
         with Path(straggler.log).open("a") as log:
@@ -107,10 +117,9 @@ def read_log(log: str) -> list[Spell]:
     return [Spell(*json.loads(line)) for line in Path(log).read_text().splitlines()]
 
 
-def idle(spells: list[Spell], partition: int) -> float:
+def idle(spells: list[Spell]) -> float:
     """The share of the time, from the first task of any partition to the last, 0 to 1, in which
-    all partitions but this one were not at work."""
-    others = [s for s in spells if s.partition != partition]
-    number = len({s.partition for s in others})
+    partitions were not at work; one that is slow is at work as long as it takes."""
+    number = len({s.partition for s in spells})
     whole = max(s.ended for s in spells) - min(s.began for s in spells)
-    return 1 - sum(s.ended - s.began for s in others) / (number * whole)
+    return 1 - sum(s.ended - s.began for s in spells) / (number * whole)

@@ -109,7 +109,7 @@ def _bounds(r: Results) -> Table | None:
 
 def _straggler(r: Results) -> Table | None:
     rows = [["", "B", "seconds, none slow", "one slow", "slow / none", "B=1 / this, one slow",
-             "others idle, none slow", "one slow"]]  # fmt: skip
+             "idle, none slow", "one slow"]]  # fmt: skip
     first, last = named(r.sizes.bounds[0]), named(r.sizes.bounds[-1])
     for case in ("c-rmat", "c-grid"):
         for name in dict.fromkeys((first, last)):
@@ -162,10 +162,11 @@ def _notes(r: Results) -> list[str]:
         "Updates: vertices that gathered; prepares: updates that asked their consumers in other "
         "partitions first; prepare_messages: what they asked with, one for each consumer and not "
         "for each producer; held: updates that waited at the bound until the frontier moved.",
-        f"Straggler: a task of partition 1 sleeps {s.times - 1:g} times its own time, which is "
-        f"taken to be {1000 * s.least:g} ms at least, as a hop is. Each partition has a slot "
-        "of its own (local[partitions]), as one that sleeps uses no core. Idle: the share of the "
-        "time in which the other partitions' tasks were not at work: the fixed cost of hops is in.",
+        f"Straggler: tasks of one partition, another one each {s.turn:g} s, sleep {s.times - 1:g} "
+        f"times their own time, which is taken to be {1000 * s.least:g} ms at least. Each "
+        "partition has a slot of its own (local[partitions + 2]), as one that sleeps uses no core. "
+        "Idle: the share of the time in which tasks were not at work, sleep being work: the fixed "
+        "cost of hops is in.",
         "Everything in one partition: alone, it has nobody to ask, and the SDK runs it as with "
         "B=1. As one of two, all of the protocol is there, with nobody to answer. Seconds in tasks "
         "are those that kernels and protocol took, without Spark's; all cores in both.",

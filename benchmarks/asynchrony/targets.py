@@ -23,6 +23,16 @@ def _cost(case: str, over: str, under: str, r: Results) -> float | None:
     return r.ratio(case, f"B={r.sizes.cost} {over}", f"B=1 {under}")
 
 
+def _slowed(r: Results) -> float | None:
+    """What a straggler costs asynchronous runs, over what it costs synchronous ones; at most, where
+    a synchronous run with a straggler was ended."""
+    if r.median("c-grid", "auto straggler seconds") is None:
+        return None
+    auto = r.ratio("c-grid", "auto straggler seconds", "auto even seconds")
+    waiting = r.ratio("c-grid", "B=1 straggler seconds", "B=1 even seconds")
+    return auto / waiting if auto is not None and waiting else None
+
+
 def _targets() -> Iterator[Target[Results]]:
     for case, many in (("a-few", 4), ("a-many", 8)):
         prepares = partial(Results.median, case=case, name="B=1 prepares")
@@ -30,6 +40,7 @@ def _targets() -> Iterator[Target[Results]]:
     for what, bound in (("hops", 5), ("seconds", 3)):
         find = partial(_ratio, "b-grid-structure", f"B=1 {what}", f"auto {what}")
         yield Target(f"{what} on the grid by structure, B=1 / auto", find, bound, at_least=True)
+    yield Target("one slow / none slow on the grid, auto over B=1", _slowed, 0.6)
     for case, said in (("hash", "by hash"), ("structure", "by structure")):
         find = partial(_ratio, f"b-rmat-{case}", "auto seconds", "B=1 seconds")
         yield Target(f"seconds on R-MAT {said}, auto / B=1", find, 1.05)

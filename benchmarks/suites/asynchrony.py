@@ -1,8 +1,8 @@
 """Suite ``asynchrony``: what delay bounds above 1 buy on Spark, and what they cost.
 
 Parts: a, the paper's table 2; b, hops and time to convergence by bound, on R-MAT and on a grid of
-streets, by hash and by structure; c, one partition slower than the others; d, the protocol's cost
-where everything is in one partition.
+streets, by hash and by structure; c, one partition at a time slower than the others; d, the
+protocol's cost where everything is in one partition.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--partitioner", default=plain.partitioner, help="beside the hash: ldg, fennel or metis")
     add("--times", type=float, default=plain.times, help="how much slower the straggler is")
     add("--least", type=float, default=plain.least, help="seconds of its work in a hop, at least")
+    add("--turn", type=_seconds, default=plain.turn, help="seconds until another one is slow")
     add("--repeats", type=int, default=plain.repeats, help="runs of each bound")
     add("--budget", type=float, default=plain.budget, help="seconds after which none is begun")
     add("--limit", type=float, default=plain.limit, help="seconds for one run")
@@ -73,3 +74,10 @@ def _bounds(text: str) -> tuple[str, ...]:
     if found[:1] != ("1",) or not all(b == "auto" or (b.isdigit() and int(b)) for b in found):
         raise argparse.ArgumentTypeError(f"{text!r}: give bounds, the first one 1, as 1,16,auto")
     return found
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r}: give a number of seconds above 0")
+    return seconds

@@ -61,19 +61,25 @@ def test_a_straggler_takes_longer_and_does_what_it_does(
         for p in (0, 1):
             part = SimpleNamespace(partition=p, plan=plan)
             run = SlowIterations(part, none, none)
-            run.straggler = Straggler(1, 4.0, log, least)
+            run.straggler = Straggler(2, 4.0, log, least, turn=1e9)
             assert run._compute() == "computed"
-        fast, slow = read_log(log)[-2:]
-        assert (fast.partition, slow.partition) == (0, 1)
+        slow, fast = read_log(log)[-2:]
+        assert (slow.partition, fast.partition) == (0, 1)
         assert 0.05 <= fast.ended - fast.began < 0.2
         assert slow.ended - slow.began >= lasts
 
 
-def test_idle_is_the_share_in_which_the_others_are_not_at_work():
+def test_each_partition_is_slow_in_its_turn():
+    straggler = Straggler(3, 4.0, "log", turn=0.5)
+    turns = [straggler.slow_at(now) for now in (10.5, 10.9, 11.0, 11.5, 12.0)]
+    assert turns == [0, 0, 1, 2, 0]
+
+
+def test_idle_is_the_share_in_which_partitions_are_not_at_work():
     slow = [Spell(1, 0.0, 4.0), Spell(1, 4.0, 8.0)]
-    assert idle([*slow, Spell(0, 0.0, 1.0), Spell(0, 4.0, 5.0)], 1) == pytest.approx(0.75)
-    assert idle([*slow, Spell(0, 0.0, 8.0)], 1) == 0
-    assert idle([*slow, Spell(0, 0.0, 8.0), Spell(2, 2.0, 6.0)], 1) == pytest.approx(0.25)
+    assert idle([*slow, Spell(0, 0.0, 1.0), Spell(0, 4.0, 5.0)]) == pytest.approx(0.375)
+    assert idle([*slow, Spell(0, 0.0, 8.0)]) == 0
+    assert idle([*slow, Spell(0, 0.0, 8.0), Spell(2, 2.0, 6.0)]) == pytest.approx(1 / 6)
 
 
 def _results(sizes: Sizes | None = None, others: float = 0.0, problem: str | None = None) -> str:
@@ -117,6 +123,9 @@ def test_aims_are_judged_at_their_sizes_on_a_quiet_machine_only():
     assert "hops on the grid by structure, B=1 / auto | 10 × | ≥ 5 | reached |" in whole
     assert "seconds on R-MAT by hash, auto / B=1 | 1.125 × | ≤ 1.05 | **not reached** |" in whole
     assert "prepares at B=1, R-MAT, 4 partitions | 0  | ≤ 0 | reached |" in whole
+    assert (
+        "one slow / none slow on the grid, auto over B=1 | 1 × | ≤ 0.6 | **not reached** |" in whole
+    )
     assert "sweeps / iterations, components | 1.1 × | ≤ 1.15 | reached |" in whole
     for other in (_results(Sizes(scale=19)), _results(Sizes(grid=30)), _results(others=0.3)):
         assert "| reached |" not in other
@@ -156,7 +165,14 @@ def test_smoke_run(tmp_path: Path):
 
 
 def test_bad_arguments_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    for bad in ("--parts=a,z", "--bounds=4,auto", "--bounds=1,0", "--bounds=1,x", "--scale=40"):
+    for bad in (
+        "--parts=a,z",
+        "--bounds=4,auto",
+        "--bounds=1,0",
+        "--bounds=1,x",
+        "--scale=40",
+        "--turn=0",
+    ):
         with pytest.raises(SystemExit) as stop:
             asynchrony.main([bad, "--cache", str(tmp_path)])
         assert stop.value.code == 2
