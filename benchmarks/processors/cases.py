@@ -23,7 +23,7 @@ from benchmarks.processors.sizes import Sizes
 from vertexsdk import Changes, Graph, MainLoop, run, session
 from vertexsdk.algorithms.cdlp import LabelPropagation
 from vertexsdk.algorithms.sssp import ShortestPaths
-from vertexsdk.transport.resident import ResidentWorkers
+from vertexsdk.transport.spark import SparkWorkers
 from vertexsdk.transport.transport import DRIVER, PEERS
 
 __all__ = ["CASES", "PROGRAMS", "run_case"]
@@ -49,7 +49,7 @@ def commands(process: CaseProcess, sizes: Sizes) -> None:
 
     for count in (2, 8):
         spark = session(f"local[{count + _SLOTS}]")
-        workers = ResidentWorkers(spark, count)
+        workers = SparkWorkers(spark, count)
         exchange = workers.exchange(task)
         for steps in (0, 10):
             for k in range(sizes.commands + 20):

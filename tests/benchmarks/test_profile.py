@@ -53,8 +53,8 @@ def _log(folder: Path) -> None:
 def _hop() -> PhaseTimer:
     """A hop of 100 ms: task 1 ends last, 20 ms after it was submitted its worker is born."""
     tasks = [
-        Stamp(0.0, START + 0.012, 0.0, START + 0.013, START + 0.030),
-        Stamp(START + 0.020, START + 0.030, 0.005, START + 0.038, START + 0.090),
+        Stamp(0.0, START + 0.012, 0.0, START + 0.013, START + 0.030, 0.0),
+        Stamp(START + 0.020, START + 0.030, 0.005, START + 0.038, START + 0.090, 0.0),
     ]
     inside = [
         {"kernel": 0.017},

@@ -117,7 +117,7 @@ def test_on_spark(spark: SparkSession, strings: bool) -> None:
                 assert dict(result.rows()) == wanted("what-if", True)
             with closing(main.query()) as result:
                 assert dict(result.rows()) == wanted("work-1", True)
-    with vertexsdk.MainLoop(Counts, graph, backend="memory://branch-work") as main:
+    with vertexsdk.MainLoop(Counts, graph, backend="memory://counts", replace=True) as main:
         with closing(main.query()) as first:
             assert {row["forks"] for _, row in first.rows()} == {1}
             assert {row["heard"] for _, row in first.rows()} == {0}

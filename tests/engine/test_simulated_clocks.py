@@ -42,7 +42,7 @@ def budgeted(number: int, way: str) -> tuple[Simulator, int]:
     url, cut = f"memory://clocks-{number}", 0
     with simulator.installed():
         graph = Graph.from_arrays(*RING, partitions=2 + number % 3)
-        with MainLoop(program, graph, backend=url, compiled=False, **options) as main:
+        with MainLoop(program, graph, backend=url, compiled=False, replace=True, **options) as main:
             for k in range(4):
                 main.budget = Budget(seconds=10.0 ** (k - 4))
                 main.ingest([("+", k, N + k, 1.0)])

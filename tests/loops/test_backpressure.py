@@ -35,6 +35,7 @@ def container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Container:
     monkeypatch.setattr(memory_limit, "_OWN", own)
     monkeypatch.setattr(memory_limit, "_GROUPS", tmp_path / "groups")
     monkeypatch.setattr(memory_limit, "_AGAIN", 0.0)
+    monkeypatch.setattr(memory_limit, "_sample", (0.0, 0.0))
     monkeypatch.setattr(_backpressure, "_WAIT_SECONDS", 0.3)
     monkeypatch.setattr(_backpressure, "_LOOK_SECONDS", 0.01)
     return Container(tmp_path / "groups" / "pod" / "container")

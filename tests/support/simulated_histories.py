@@ -200,7 +200,7 @@ def draw_case(chance: random.Random, *, loop: bool) -> Case:
     elif case.name == "pagerank":
         case.options["delay_bound"] = 1
     if not loop and chance.random() < 0.2:
-        case.options["exchange"] = chance.choice(["driver", "shuffle"])
+        case.options["exchange"] = chance.choice(["auto", "shuffle"])
         case.options["delay_bound"] = 1
     if not loop and chance.random() < 0.3:
         case.options["commit_every"] = chance.randint(1, 3)

@@ -24,7 +24,7 @@ def used_memory() -> float:
     """
     global _sample
     now = time.monotonic()
-    if now - _sample[0] >= _AGAIN or not _sample[0]:
+    if not 0 <= now - _sample[0] < _AGAIN:
         _sample = now, max((_share(*group) for group in _own_groups()), default=0.0)
     return _sample[1]
 

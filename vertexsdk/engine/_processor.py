@@ -26,7 +26,7 @@ from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._mutation import GraphMutations, restructure
 from vertexsdk.engine.bounded._boundary import Boundary
-from vertexsdk.errors import ProgramError, RunError
+from vertexsdk.errors import LostError, ProgramError, RunError
 from vertexsdk.graph.id_codec import IdCodec
 from vertexsdk.graph.topology import Topology
 
@@ -444,11 +444,11 @@ def load_topology(key: str, partition: int) -> Topology:
     """Map a partition's topology.
 
     Raises:
-        RunError: this host does not have it.
+        LostError: this host does not have it.
     """
     found = shared_memory.load(key)
     if found is None:
-        raise RunError(f"partition {partition} has lost its graph")
+        raise LostError(f"partition {partition} has lost its graph")
     return Topology.from_columns(*found)
 
 

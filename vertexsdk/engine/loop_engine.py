@@ -162,7 +162,7 @@ class LoopEngine:
         )
         done = False
         while not done:
-            part = self._slice(job, budget, work, began)
+            part = replace(self._slice(job, budget, work, began), goes_on=jobs > 0)
             if watch.most is not None and part.iterate:
                 part = replace(part, iterations=max(watch.most - work.iterations, 0))
             report = self._job(part)

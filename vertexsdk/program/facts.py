@@ -188,7 +188,7 @@ def _converged_reads(methods: Mapping[str, Method]) -> frozenset[str]:
 
 def _compared_with_id(method: Method) -> Iterable[str]:
     for node in method.nodes():
-        if isinstance(node, ast.Compare):
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq):
             sides = [node.left, *node.comparators]
             if any(method.is_self(side, "id") for side in sides):
                 yield from (x.attr for x in sides if method.is_self(x) and x.attr != "id")

@@ -278,7 +278,7 @@ class Fails(Vertex):
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_batches_that_fail_leave_the_loop_as_it_was(partitions: int) -> None:
     graph = Graph.from_arrays([1], [2], partitions=partitions)
-    with MainLoop(Fails, graph, backend="memory://fails", budget=QUIET) as main:
+    with MainLoop(Fails, graph, backend="memory://fails", budget=QUIET, replace=True) as main:
         for _ in range(2):
             with pytest.raises(RunError, match=r"engine\.py:\d+: Fails\.gather: ZeroDivision"):
                 main.ingest([("+", 1, 3), ("send", 2, "DIVIDE", 0)])

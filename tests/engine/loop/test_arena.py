@@ -164,7 +164,7 @@ def test_memory_is_freed_with_its_loop(
     gc.disable()
     try:
         graph = Graph.from_arrays([0, 1], [1, 2], [1.0, 2.0], partitions=2)
-        with MainLoop(program, graph, backend="memory://freed", **options) as main:
+        with MainLoop(program, graph, backend="memory://freed", replace=True, **options) as main:
             for k in range(3):
                 main.ingest([("+", 3, 4 + k)])
                 main.query().close()

@@ -34,7 +34,8 @@ class LoopCommand:
 
     `changes` are encoded columns, or the segment that has them. With `iterate` iterations run until
     the loop is quiet, for `seconds`, and at most `iterations` of them. With `write` the state goes
-    to the store when they end; where they are not the `last`, only if the loop is quiet. With
+    to the store when they end; where they are not the `last`, only if the loop is quiet. A command
+    that `goes_on` continues the iterations of the one before, whose seconds were over. With
     `fork` another partition is made, under that key, which stands where this one stands then.
 
     A run is written at its end, and each `every` iterations `after` one; `attempts` are those of
@@ -48,6 +49,7 @@ class LoopCommand:
     strict: bool = False
     iterate: bool = False
     seconds: float = 1.0
+    goes_on: bool = False
     iterations: int | None = None
     write: bool = False
     last: bool = True

@@ -548,11 +548,15 @@ class IncrementalPartition(ArenaPartition):
             return
         if command.iterations == 0:
             return
-        sums = not self.comparing
-        if sums and meta["begun"] and pace.slower:
+        sums, goes_on = not self.comparing, command.goes_on and "slice" in meta
+        if sums and meta["begun"] and pace.slower and not goes_on:
             self.restart(pace.reason)
         warm = bool(meta["begun"])
         master = self._master()
+        if goes_on:  # so that answers do not depend on when a slice of time was over
+            master.iteration, warm = meta["slice"]
+            report.warm = warm
+        meta.pop("slice", None)
         while True:
             ends = partial(_ends, master.iteration, master)
             with arithmetic_of(self.plan):
@@ -580,6 +584,7 @@ class IncrementalPartition(ArenaPartition):
             if command.iterations is not None and work.iterations >= command.iterations:
                 return
             if total.late:
+                meta["slice"] = master.iteration, warm
                 return
 
     def _master(self) -> Master:
