@@ -141,6 +141,7 @@ def test_no_message_was_sent(answer: Any) -> None:
     assert "no vertex sent a message, though the graph has 4 edges" in str(warning.message)
     assert warning.lineno == line_of("        if self.id > 100:") - 1
     assert not answer(ConnectedComponents)
+    assert not answer(ConnectedComponents, ([1, 2], [1, 2]))  # along self-loops nothing goes
 
 
 def test_a_parameter_that_is_no_vertex(answer: Any) -> None:

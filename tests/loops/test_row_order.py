@@ -20,6 +20,7 @@ from tests.support.random_changes import Edges, key_of, random_rows, seed
 from vertexsdk import Graph, MainLoop, Sum, Vertex, aggregate, state
 from vertexsdk.algorithms import PageRank
 from vertexsdk.compile import delivery
+from vertexsdk.loops import branch_loop
 from vertexsdk.testing.oracles import near
 
 VERTICES, ROUNDS = 30, 8
@@ -179,6 +180,7 @@ def test_sums_to_the_last_bit(
 ) -> None:  # fmt: skip
     monkeypatch.setattr(delivery, "PULL", pull)
     pair = Pair(program, params, f"lmdb://{tmp_path}/state")
+    monkeypatch.setattr(branch_loop, "SLICE", pair.rng.choice([0.0, 0.001, 1.0]))
     events: list[Callable[[], None]] = [
         pair.resume, pair.lose, pair.checkpoint, pair.try_out, pair.go_back,
     ]  # fmt: skip

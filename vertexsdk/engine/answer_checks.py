@@ -50,6 +50,7 @@ def check_answer(
     work: WorkDone,
     counts: Counts,
     edges: int,
+    vertices: int,
     *,
     from_init: bool,
 ) -> None:
@@ -59,7 +60,7 @@ def check_answer(
         params: the value of every parameter.
         work: that led to it.
         counts: of its state, see `not_finite`.
-        edges: of the graph.
+        edges, vertices: numbers of the graph.
         from_init: it began with `init`.
     """
     for number, spec in enumerate(program.classes):
@@ -68,13 +69,20 @@ def check_answer(
             nan, infinite = counts.get(program.column(number, name), (0, 0))
             for count, what, kind in ((nan, "NaN", "nan"), (infinite, "infinite", "inf")):
                 if count and kind not in expected:
-                    vertices = "1 vertex" if count == 1 else f"{count:,} vertices"
+                    where = "1 vertex" if count == 1 else f"{count:,} vertices"
                     warn_at(
                         spec.file, declaration_line(spec, name),
-                        f"{spec.name}: in the answer {name} is {what} at {vertices}, and the class "
+                        f"{spec.name}: in the answer {name} is {what} at {where}, and the class "
                         f"names no {kind}: look for a division by zero or an overflow",
                     )  # fmt: skip
-    if from_init and edges and not work.messages and work.iterations and _should_send(program):
+    loops = vertices if program.direction == "undirected" else 0  # at most; nothing goes along them
+    if (
+        from_init
+        and edges > loops
+        and not work.messages
+        and work.iterations
+        and _should_send(program)
+    ):
         spec = program.classes[0]
         line = spec.methods["scatter"].line
         warn_at(

@@ -242,7 +242,7 @@ class Run:
         self.spent.driver(time.perf_counter() - began)
         check_answer(
             self.program, self.program.bind(self.given), done.work, done.not_finite,
-            info.num_edges, from_init=True,
+            info.num_edges, info.num_vertices, from_init=True,
         )  # fmt: skip
         self.statistics |= {
             "seconds": time.perf_counter() - began,

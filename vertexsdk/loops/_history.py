@@ -312,7 +312,7 @@ class LoopHistory:
                 program = self.config.program
                 check_answer(
                     program, program.bind(self.ledger.params), out.work, out.not_finite,
-                    out.num_edges, from_init=out.start == "init",
+                    out.num_edges, out.num_vertices, from_init=out.start == "init",
                 )  # fmt: skip
             if out.segments or budget is not None:
                 self._update_statistics(out)
