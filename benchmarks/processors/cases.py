@@ -44,7 +44,7 @@ def commands(process: CaseProcess, sizes: Sizes) -> None:
 
     def task(partition: int, supersteps: int, blocks: Any) -> Iterator[Any]:
         for _ in range(supersteps):
-            yield PEERS, None
+            yield PEERS, partition  # any report but None
         yield DRIVER, b""
 
     for count in (2, 8):
