@@ -187,9 +187,7 @@ class _Processor:
         simulator.note(self.partition, reply[0], self.number)
         launch.answers[self.partition].send((self.partition, self.number, *reply), self.clock.now)
 
-    def send(
-        self, exchange: int, destination: int, number: Number, parts: list[bytes]
-    ) -> None:
+    def send(self, exchange: int, destination: int, number: Number, parts: list[bytes]) -> None:
         """Send a message to another processor."""
         launch = self.launch
         if not launch.alive:

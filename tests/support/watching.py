@@ -19,7 +19,7 @@ from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.engine._processor import Processor
 from vertexsdk.engine.bounded._boundary import Boundary
-from vertexsdk.engine.bounded._rounds import Rounds
+from vertexsdk.engine.bounded._coordinator import Coordinator
 from vertexsdk.engine.bounded._sweeps import Sweeps
 
 __all__ = ["Broken", "Watch", "watched"]
@@ -66,8 +66,6 @@ class Watch:
         self.commits: list[tuple[int, int]] = []
         self.last: dict[int, int] = dict.fromkeys(runs.rows, 0)
         self.frontier = 1
-        self._frontiers: dict[int, int] = defaultdict(lambda: 1)  # by rounds
-        self.told: dict[int, int] = {}
         self.sweeps: dict[int, Sweeps] = {}  # of each partition's last hop
         self.blocks = False
         # By partition, and vertex or ghost, or inbound ghost: the newest update's iteration.
@@ -82,7 +80,7 @@ class Watch:
 
     def committed(self, s: Sweeps, vertices: Any, at: int) -> None:
         """Check a partition's commits in one iteration."""
-        p, told = s.p.partition, self.told[s.p.partition]
+        p, told = s.p.partition, s.frontier
         holds = s.b.holds[vertices]
         for k, held in zip(vertices.tolist(), holds.tolist(), strict=True):
             u = int(s.t.ids[k])
@@ -145,18 +143,12 @@ class Watch:
         if not self.way[key]:
             del self.way[key]
 
-    def moved(self, rounds: Rounds) -> None:
+    def moved(self, coordinator: Coordinator) -> None:
         """Check what is made of the reports."""
-        if not rounds._told and not self.blocks and len(self.sweeps) == len(self.runs.inbox):
-            left = self.left()
-            quiet = rounds.reason == "quiet"
-            # Where each partition has rounds, another one may be further.
-            ahead = not quiet and self.running is not None
-            _must(ahead or quiet == (not left), "quiet is when nothing is left", quiet, left)
-        before, now = self._frontiers[id(rounds)], rounds._known.tau
-        _must(now >= before, "the frontier moves on", before, now)
-        self._frontiers[id(rounds)] = now
-        self.frontier = max(self.frontier, now)
+        if coordinator.reason == "quiet":
+            _must(not self.left(), "quiet is when nothing is left", self.left())
+        _must(coordinator.tau >= self.frontier, "the frontier moves on", self.frontier)
+        self.frontier = coordinator.tau
 
     def left(self) -> list[str]:
         """What is still to be done anywhere."""
@@ -269,19 +261,11 @@ def _hooks(w: Watch) -> list[tuple[type, str, Callable[[Any], Any]]]:
 
         return new
 
-    def start(old: Any) -> Any:
-        def new(rounds: Rounds, partition: int) -> tuple[int, int]:
-            told: tuple[int, int] = old(rounds, partition)
-            if w.running is None or w.running() == partition:
-                w.told[partition] = told[0]
-            return told
-
-        return new
-
-    def finish(old: Any) -> Any:
-        def new(rounds: Rounds, partition: int, swept: Any) -> None:
-            old(rounds, partition, swept)
-            w.moved(rounds)
+    def advance(old: Any) -> Any:
+        def new(coordinator: Coordinator) -> bool:
+            moved: bool = old(coordinator)
+            w.moved(coordinator)
+            return moved
 
         return new
 
@@ -289,5 +273,5 @@ def _hooks(w: Watch) -> list[tuple[type, str, Callable[[Any], Any]]]:
         (Sweeps, "__init__", begin), (Sweeps, "_gather", gather), (Sweeps, "_scatter", scatter),
         (Sweeps, "run_block", block), (Boundary, "commit", commit),
         (Processor, "ghost_values", values), (Delivery, "inbound", inbound),
-        (Rounds, "start", start), (Rounds, "finish", finish),
+        (Coordinator, "advance", advance),
     ]  # fmt: skip

@@ -150,7 +150,8 @@ class Pace:
         blocks: dict[int, Block],
     ) -> None:
         """Take in all reports, and add announcements for all."""
-        report = PaceReport(low, self.tau, self.clock, self.waits, self._received, sent)
+        counts = tuple(self._received)
+        report = PaceReport(low, self.tau, self.clock, self.waits, counts, sent)
         coordinator.report(0, report)
         for source, _, meta in received:
             if "report" in meta:

@@ -300,10 +300,9 @@ class Sweeps:
         found = [first + 1 for *_, first, _ in b.queue]
         waits = [b.preparing]
         if len(self.v.pending):
-            pending = self.v.pending
-            held = (b.due[pending] != 0) & ((b.holds[pending] != 0) | (b.began[pending] != 0))
-            waits.append(pending[held])
-            if not held.all():
+            due = b.due[self.v.pending] != 0  # which have waited, and perhaps still do
+            waits.append(self.v.pending[due])
+            if not due.all():
                 found.append(max(b.clock + b.sealed, self.frontier, b.floor + 1))
         found += [int(b.due[w].min()) for w in waits if len(w)]
         if len(b.later):
