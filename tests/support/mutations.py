@@ -15,7 +15,6 @@ import numpy as np
 from vertexsdk.engine.bounded import _boundary as boundary
 from vertexsdk.engine.bounded._boundary import Boundary
 from vertexsdk.engine.bounded._coordinator import Coordinator
-from vertexsdk.engine.bounded._frontier import Frontier
 from vertexsdk.engine.bounded._sweeps import Sweeps
 
 __all__ = ["MUTATIONS", "mutated"]
@@ -95,11 +94,6 @@ def _forget_what_comes(old: Old) -> Any:
     return lambda c, source, destination, iterations=(): old(c, source, destination)
 
 
-def _tell_the_first_only(old: Old) -> Any:
-    """Do not tell of updates in the bound's last iteration, if earlier ones go with them."""
-    return lambda c, source, destination, iterations=(): old(c, source, destination, iterations[:1])
-
-
 def _take_at_once(old: Old) -> Any:
     """Take in reports although others are missing that were made before."""
 
@@ -113,21 +107,12 @@ def _take_at_once(old: Old) -> Any:
     return covered
 
 
-def _allow_at_once(old: Old) -> Any:
-    """Allow the last iteration of the bound before all have heard of the frontier."""
-
-    def report(f: Any, partition: int, low: int | None, heard: int | None = None) -> None:
-        old(f, partition, low, None)
-
-    return report
-
-
-def _ask_nobody_too_early(old: Old) -> Any:
-    """Commit in the last iteration that is allowed as if it were the last one of the bound."""
+def _allow_the_bound(old: Old) -> Any:
+    """Commit up to the bound from the frontier known here, though others know of an earlier one."""
 
     def begin(s: Sweeps, *given: Any) -> None:
         old(s, *given)
-        s.last = s.allowed
+        s.allowed = s.last
 
     return begin
 
@@ -179,10 +164,8 @@ MUTATIONS: dict[str, tuple[type, str, Callable[[Old], Any]]] = {
     "nothing is held at the bound": (Sweeps, "_update", _hold_nothing),
     "acknowledged iterations are ignored": (Boundary, "ready", _any_iteration),
     "the bound is one more": (Sweeps, "__init__", _bound_and_one),
-    "only the first updates of a post are counted": (Coordinator, "posted", _tell_the_first_only),
     "reports are taken in any order": (Coordinator, "_is_covered", _take_at_once),
-    "nobody is waited for that has not heard": (Frontier, "report", _allow_at_once),
-    "what is allowed is the bound": (Sweeps, "__init__", _ask_nobody_too_early),
+    "the bound is allowed at once": (Sweeps, "__init__", _allow_the_bound),
     "updates on their way are not counted": (Coordinator, "posted", _forget_what_comes),
     "vertices that prepare are not counted": (Sweeps, "_low", _forget_who_waits),
     "quiet is never said": (Sweeps, "_low", _never_finish),

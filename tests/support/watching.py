@@ -20,6 +20,7 @@ from vertexsdk.compile.delivery import Delivery
 from vertexsdk.engine._processor import Processor
 from vertexsdk.engine.bounded._boundary import Boundary
 from vertexsdk.engine.bounded._coordinator import Coordinator
+from vertexsdk.engine.bounded._pace import Pace
 from vertexsdk.engine.bounded._sweeps import Sweeps
 
 __all__ = ["Broken", "Watch", "watched"]
@@ -52,20 +53,16 @@ class Watch:
     Attributes:
         commits: (vertex id, iteration) of every commit, in order.
         last: by vertex id, the iteration of its last commit; 0 at first.
-        frontier: the latest frontier that anybody had.
-
-    Args:
-        running: says which partition is running, where each has rounds of its own.
+        frontier, allowed: what the coordinator knows: the first iteration that has not terminated,
+            and the last one in which a vertex may commit.
     """
 
-    def __init__(
-        self, runs: InProcess, bound: int, running: Callable[[], int | None] | None = None
-    ) -> None:
-        self.runs, self.bound, self.running = runs, bound, running
+    def __init__(self, runs: InProcess, bound: int) -> None:
+        self.runs, self.bound = runs, bound
         self.consumers = {u: [e.id for e in row] for u, row in runs.rows.items()}
         self.commits: list[tuple[int, int]] = []
         self.last: dict[int, int] = dict.fromkeys(runs.rows, 0)
-        self.frontier = 1
+        self.frontier, self.allowed = 1, bound
         self.sweeps: dict[int, Sweeps] = {}  # of each partition's last hop
         self.blocks = False
         # By partition, and vertex or ghost, or inbound ghost: the newest update's iteration.
@@ -86,6 +83,7 @@ class Watch:
             u = int(s.t.ids[k])
             where = (f"vertex {u} in iteration {at}", f"partition {p}, frontier {told}")
             _must(told <= at <= told + self.bound - 1, "commits are within the bound", *where)
+            _must(self.blocks or at <= self.allowed, "commits are in iterations that are allowed", *where)
             _must(at >= self.frontier, "an iteration that terminated is over", *where)
             _must(held == 0, "a vertex that is held does not commit", *where)
             for c in self.consumers[u]:
@@ -148,7 +146,7 @@ class Watch:
         if coordinator.reason == "quiet":
             _must(not self.left(), "quiet is when nothing is left", self.left())
         _must(coordinator.tau >= self.frontier, "the frontier moves on", self.frontier)
-        self.frontier = coordinator.tau
+        self.frontier, self.allowed = coordinator.tau, coordinator.last
 
     def left(self) -> list[str]:
         """What is still to be done anywhere."""
@@ -180,15 +178,13 @@ class Watch:
 
 
 @contextmanager
-def watched(
-    runs: InProcess, bound: int, running: Callable[[], int | None] | None = None
-) -> Iterator[Watch]:
-    """Watch the next run, which has this delay bound; `running` as for `Watch`.
+def watched(runs: InProcess, bound: int) -> Iterator[Watch]:
+    """Watch the next run, which has this delay bound.
 
     Raises:
         Broken: in the run, or at the end.
     """
-    w = Watch(runs, bound, running)
+    w = Watch(runs, bound)
     with ExitStack() as stack:
 
         def around(cls: type, name: str, make: Callable[[Any], Any]) -> None:
@@ -261,6 +257,13 @@ def _hooks(w: Watch) -> list[tuple[type, str, Callable[[Any], Any]]]:
 
         return new
 
+    def enter(old: Any) -> Any:
+        def new(pace: Pace, *given: Any, **options: Any) -> None:
+            old(pace, *given, **options)
+            w.allowed = max(w.allowed, pace.allowed)  # from the frontier that all have just heard
+
+        return new
+
     def advance(old: Any) -> Any:
         def new(coordinator: Coordinator) -> bool:
             moved: bool = old(coordinator)
@@ -273,5 +276,5 @@ def _hooks(w: Watch) -> list[tuple[type, str, Callable[[Any], Any]]]:
         (Sweeps, "__init__", begin), (Sweeps, "_gather", gather), (Sweeps, "_scatter", scatter),
         (Sweeps, "run_block", block), (Boundary, "commit", commit),
         (Processor, "ghost_values", values), (Delivery, "inbound", inbound),
-        (Coordinator, "advance", advance),
+        (Pace, "__init__", enter), (Coordinator, "advance", advance),
     ]  # fmt: skip

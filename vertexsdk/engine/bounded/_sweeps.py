@@ -331,9 +331,14 @@ class Sweeps:
         self._first = self._latest = 0
 
     def outgoing(self) -> dict[int, Block]:
-        """The blocks for other partitions, each with its meta under that name."""
+        """The blocks for other partitions, each with its meta under that name.
+
+        PREPAREs are sent only when nothing else is left to do: most values that a partition has on
+        the way to its own fixed point are not worth asking for.
+        """
         self._pack()
-        spoken, self.done.asks, self.done.acknowledges = self.b.say(self.t, ask=not self.patient)
+        ask = not self.patient and not self.done.out_of_time
+        spoken, self.done.asks, self.done.acknowledges = self.b.say(self.t, ask=ask)
         for q, columns in spoken.items():
             self.blocks.setdefault(q, {}).update(columns)
         for block in self.blocks.values():
