@@ -77,6 +77,10 @@ class SlowIterations(Iterations):
         with self._slowed():
             return super()._sweep(*args)
 
+    def _step(self, *args: Any) -> Any:
+        with self._slowed():
+            return super()._step(*args)
+
     @contextlib.contextmanager
     def _slowed(self) -> Iterator[None]:
         """Log the work of a partition, which takes longer if it is the straggler."""

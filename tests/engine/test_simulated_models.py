@@ -25,9 +25,9 @@ from tests.support.simulator import Simulator
 from tests.support.watching import Broken, Watch, watched
 from vertexsdk import Graph, MainLoop, RunError, read, run
 from vertexsdk.algorithms import ALGORITHMS
-from vertexsdk.engine._iterations import _SweepsEnd, make_master
+from vertexsdk.engine._iterations import Iterations, make_master
 from vertexsdk.engine._master import Master
-from vertexsdk.engine.bounded._rounds import Rounds
+from vertexsdk.engine.bounded._pace import Pace
 from vertexsdk.program.program import Program
 from vertexsdk.testing.oracles import near
 from vertexsdk.transport._worker_hops import Number
@@ -49,15 +49,14 @@ class Ends:
     blocks: dict[int, list[list[tuple[int, bytes]]]] = field(default_factory=dict)
     _told: dict[int, dict[int, Any]] = field(default_factory=lambda: defaultdict(dict))
 
-    def __call__(self, task: Any, number: Number, parts: list[list[bytes]]) -> None:
+    def __call__(self, task: Any, destination: int, number: Number, parts: list[bytes]) -> None:
         """See `Simulator.observers`."""
-        _, superstep, source = number
         self.task = task
-        came = self.blocks.setdefault(superstep, [[] for _ in range(self.partitions)])
-        for q, (end, *blocks) in enumerate(part or [b""] for part in parts):  # none: it failed
-            came[q] += [(source, block) for block in blocks]
-            if end:
-                self._told[superstep][source] = pickle.loads(end)
+        came = self.blocks.setdefault(number.superstep, [[] for _ in range(self.partitions)])
+        end, *blocks = (parts or [b""]) if number.ends else [b"", *parts]  # none: it failed
+        came[destination] += [(number.source, block) for block in blocks]
+        if end:
+            self._told[number.superstep][number.source] = pickle.loads(end)
 
     def whole(self) -> list[list[Any]]:
         """The ends of all partitions, for each superstep that all have ended."""
@@ -138,21 +137,19 @@ def _state(master: Master, progress: Any) -> Any:
 
 
 @pytest.mark.parametrize("bound", [2, 3, 1000])
-def test_processors_see_the_same_frontier_as_the_pure_rounds(bound: int) -> None:
+def test_processors_hear_of_the_same_frontiers_in_the_same_order(bound: int) -> None:
     number = seed()
     case = small(number, ["wcc", "sssp", "bfs"])
     case.options |= {"delay_bound": bound, "compiled": False}
-    simulator, ends = Simulator(number, SMOOTH), Ends(case.partitions)
-    simulator.observers.append(ends)
-    states: dict[int | None, list[Any]] = defaultdict(list)
-    finish = Rounds.finish
+    simulator = Simulator(number, SMOOTH)
+    heard: dict[int | None, list[int]] = defaultdict(list)
+    announce = Pace._announce
 
-    def noted(rounds: Rounds, partition: int, swept: Any) -> None:
-        finish(rounds, partition, swept)
-        if simulator.running is not None:
-            states[simulator.running].append(_frontier(rounds))
+    def noted(pace: Pace, tau: int) -> None:
+        announce(pace, tau)
+        heard[simulator.running].append(tau)
 
-    with simulator.installed(), mock.patch.object(Rounds, "finish", noted):
+    with simulator.installed(), mock.patch.object(Pace, "_announce", noted):
         graph = case.graph(case.partitions)
         url = f"memory://rounds-{number}"
         with (
@@ -163,22 +160,7 @@ def test_processors_see_the_same_frontier_as_the_pure_rounds(bound: int) -> None
         ):  # fmt: skip
             got = dict(result.rows())
     case.check(got, case.answer(1, compiled=False))
-    model, found = Rounds(case.partitions, bound), []
-    for row in ends.whole():
-        if not isinstance(row[0], _SweepsEnd):
-            continue
-        for p in range(case.partitions):
-            model.start(p)
-        for p, end in enumerate(row):
-            model.finish(p, end.swept)
-            found.append(_frontier(model))
-    assert not found or model.reason == "quiet"
-    assert states == (dict.fromkeys(range(case.partitions), found) if found else {})
-
-
-def _frontier(rounds: Rounds) -> Any:
-    known = rounds._known
-    return known.tau, known.last, list(known.lows), rounds.iteration, rounds.reason
+    assert [heard[p] for p in range(case.partitions)] == [heard[0]] * case.partitions
 
 
 @dataclass
@@ -192,24 +174,31 @@ class _World:
 def bounded(number: int) -> Watch:
     """Make a run with a delay bound; every rule of the protocol is checked at every step."""
     chance = random.Random(number)
-    n, bound, partitions = chance.choice([10, 30]), chance.choice([2, 3, 8]), chance.randint(2, 4)
-    edges = [(chance.randrange(n), chance.randrange(n), chance.randint(1, 64) / 8)
-             for _ in range(3 * n)]  # fmt: skip
+    n, bound, partitions = chance.choice([40, 60]), chance.choice([2, 3, 8]), chance.randint(2, 3)
+    edges = [(k, (k + chance.choice([-2, -1, 1, 2])) % n, chance.randint(1, 64) / 8)
+             for k in range(n) for _ in range(3)]  # fmt: skip
     name = chance.choice(["wcc", "sssp"])
     params = {"origin": edges[0][0]} if name == "sssp" else {}
     program = Program(ALGORITHMS[name])
     world: Any = _World(InProcess(program, edges).rows, [[] for _ in range(partitions)])
-    simulator, ends = Simulator(number, SMOOTH), Ends(partitions)
-    simulator.observers.append(ends)
-    with simulator.installed(), watched(world, bound, lambda: simulator.running) as watch:
-        graph = Graph.from_arrays(*zip(*edges, strict=True), partitions=partitions)
+    simulator, conclude = Simulator(number, SMOOTH), Iterations._conclude_pace
+
+    def noted(iterations: Iterations, received: Any, ends: Any) -> None:
+        conclude(iterations, received, ends)
+        world.inbox[iterations.processor.partition] = received
+
+    with (
+        simulator.installed(),
+        watched(world, bound) as watch,
+        mock.patch.object(Iterations, "_conclude_pace", noted),
+    ):
+        columns = zip(*edges, strict=True)
+        graph = Graph.from_arrays(*columns, partitions=partitions, partitioner="ldg")
         with closing(
             run(program, graph, params=params, backend="memory://bounded", compiled=False,
                 delay_bound=bound, progress=False)
         ):  # fmt: skip
-            world.inbox = ends.blocks[
-                max(ends.blocks) - 2
-            ]  # after which the run ended, and was closed
+            pass
     return watch
 
 
@@ -220,7 +209,7 @@ def test_bounded_iterations_keep_the_rules_of_the_protocol() -> None:
 
 @pytest.mark.parametrize(
     "mistake",
-    ["holds are ignored", "the bound is one more", "updates on their way are not counted"],
+    ["never released", "the bound is one more", "updates on their way are not counted"],
 )
 def test_a_mistake_in_the_protocol_is_seen(mistake: str) -> None:
     with mutated(mistake), pytest.raises((Broken, RunError)):

@@ -21,11 +21,17 @@ from tests.support.simulator import exchange_in_process
 from vertexsdk.arrays import shared_memory
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shape_of, shippable
-from vertexsdk.engine._iterations import make_master, step_partition, sweep_partition
+from vertexsdk.engine._iterations import (
+    arithmetic_of,
+    end_block,
+    make_master,
+    step_partition,
+    sweep_block,
+)
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.bounded._rounds import Rounds, end_block
+from vertexsdk.engine.bounded._pace import Pace
 from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
 from vertexsdk.engine.engine import WorkDone
 from vertexsdk.engine.loop import _loop_task
@@ -170,7 +176,7 @@ class InProcess:
         self._topologies: dict[tuple[int, Placement | None], list[Topology]] = {}
         # Of the last asynchronous run:
         self.hops = 0
-        self.rounds: Rounds | None = None
+        self.delays: Any = None
         self.inbox: list[list[tuple[int, bytes]]] = []  # by partition, what is on its way to it
 
     def run(
@@ -308,40 +314,99 @@ class InProcess:
             work.add(ends[p].progress)
             end(p, part.blocks())
         master.advance(master.total(e.progress for e in ends))
-        bound, rng = order.bound, order.rng
-        rounds = Rounds(partitions, bound, plan.max_iterations)
-        blocks = by_blocks(self.program)
-        self.rounds, self.inbox = rounds, inbox
         self.hops = 1
-        while master.reason is None and (blocks or rounds.reason is None):
-            if self.hops >= order.most:
-                raise RunError(f"no end after {self.hops} hops")
-            turn = list(range(partitions))
-            if rng is not None and not blocks:
-                turn = rng.sample(turn, rng.randint(1, partitions))
-            told = {p: rounds.start(p) for p in turn}
-            came = {p: inbox[p] for p in turn}
+        if by_blocks(self.program):
+            return self._by_blocks(plan, parts, inbox, master, work, order, end)
+        paces = [
+            Pace(part, order.bound, plan.max_iterations, 1, patient=order.patient,
+                 terminated=_ignore)
+            for part in parts
+        ]  # fmt: skip
+        self._at_own_pace(plan, paces, parts, inbox, work, order, end)
+        self.delays = sum(pace.delays for pace in paces)
+        self.inbox = inbox
+        return self._state(parts), work, max(pace.clock for pace in paces)
+
+    def _by_blocks(
+        self,
+        plan: Plan,
+        parts: list[Any],
+        inbox: list[Blocks],
+        master: Any,
+        work: WorkDone,
+        order: _Order,
+        end: Any,
+    ) -> tuple[dict[int, dict[str, Any]], WorkDone, int]:
+        """Go by blocks of sweeps, all partitions in each."""
+        frontier = 1
+        while master.reason is None:
             done = []
-            for p in turn:
-                inbox[p] = []
-            for p in turn:
-                seconds = 0.0 if rng is not None and rng.random() < 0.3 else 600.0
+            came, inbox[:] = list(inbox), [[] for _ in parts]
+            for p, blocks in enumerate(came):
                 parts[p].set_vertices(len(self.rows))
                 parts[p].reading = dict(master.aggregates)
-                sweeps, hop = Sweeps(parts[p], *told[p], seconds, order.patient), Hop()
-                hop.swept, sent = sweep_partition(
-                    plan, sweeps, came[p], hop.history, in_blocks=blocks
+                hop = Hop()
+                hop.swept, sent = sweep_block(
+                    plan, Sweeps(parts[p], frontier, order.bound, 600.0), blocks, hop.history
                 )
                 end(p, sent)
-                done.append((p, hop))
-            self.hops += 1
-            for p, hop in done:
-                rounds.finish(p, hop.swept)
+                done.append(hop)
                 for progress in hop.history:
                     work.add(progress)
-            if blocks:
-                end_block(master, [hop for _, hop in done], rounds.iteration)
-        return self._state(parts), work, rounds.iteration
+            self.hops += 1
+            end_block(master, done, frontier + order.bound - 1)
+            frontier += order.bound
+        self.delays, self.inbox = sum(hop.swept.delays for hop in done), inbox
+        return self._state(parts), work, frontier - 1
+
+    def _at_own_pace(
+        self,
+        plan: Plan,
+        paces: list[Pace],
+        parts: list[Any],
+        inbox: list[Blocks],
+        work: WorkDone,
+        order: _Order,
+        end: Any,
+    ) -> None:
+        """Have partitions step in turns, or in any order, with posts that take their time."""
+        rng, coordinator = order.rng, paces[0].coordinator
+        assert coordinator is not None
+        before: list[Blocks | None] = [*inbox]  # all that iteration 0 sent, until the first step
+        inbox[:] = [[] for _ in parts]
+        while coordinator.reason is None:
+            turn = [p for p, pace in enumerate(paces) if inbox[p] or not pace.waits]
+            if self.hops >= order.most or not turn:
+                raise RunError(f"no end after {self.hops} steps")
+            if rng is not None:
+                turn = rng.sample(turn, rng.randint(1, len(turn)))
+            for p in turn:
+                first, before[p] = before[p], None
+                came = [] if first is not None else self._come(inbox, p, rng)
+                seconds = 0.0 if rng is not None and rng.random() < 0.3 else 600.0
+                parts[p].set_vertices(len(self.rows))
+                with arithmetic_of(plan):
+                    sent = paces[p].step(
+                        came, first or [], seconds, lambda _, progress: work.add(progress)
+                    )
+                end(p, sent)
+                paces[p].processor = parts[p]
+                self.hops += 1
+                if coordinator.reason is not None:
+                    break
+
+    def _come(self, inbox: list[Blocks], p: int, rng: random.Random | None) -> Blocks:
+        """Take what has come of the blocks on their way: the first ones of each source."""
+        blocks, inbox[p] = inbox[p], []
+        if rng is None:
+            return blocks
+        came: Blocks = []
+        for source in {source for source, _ in blocks}:
+            own = [block for block in blocks if block[0] == source]
+            cut = rng.choice([len(own), rng.randint(0, len(own))])
+            came += own[:cut]
+            inbox[p] += own[cut:]
+        return came
 
     def _state(self, parts: Sequence[Any]) -> dict[int, dict[str, Any]]:
         state: dict[int, dict[str, Any]] = {}
@@ -354,6 +419,10 @@ class InProcess:
                     f: _plain(columns[self.program.column(kinds[k], f)][k]) for f in spec.states
                 }
         return state
+
+
+def _ignore(iteration: int) -> None:
+    pass
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from vertexsdk.engine.bounded import _boundary as boundary
 from vertexsdk.engine.bounded._boundary import Boundary
-from vertexsdk.engine.bounded._rounds import Rounds
+from vertexsdk.engine.bounded._coordinator import Coordinator
 from vertexsdk.engine.bounded._sweeps import Sweeps
 
 __all__ = ["MUTATIONS", "mutated"]
@@ -84,7 +83,7 @@ def _any_iteration(old: Old) -> Any:
 
 def _bound_and_one(old: Old) -> Any:
     def begin(s: Sweeps, processor: Any, frontier: int, bound: int, *given: Any) -> None:
-        old(s, processor, frontier, bound + 1, *given)
+        old(s, processor, frontier, bound + 1, *given[:2])
 
     return begin
 
@@ -92,10 +91,30 @@ def _bound_and_one(old: Old) -> Any:
 def _forget_what_comes(old: Old) -> Any:
     """Do not count updates that are on their way."""
 
-    def finish(rounds: Rounds, partition: int, swept: Any) -> None:
-        old(rounds, partition, replace(swept, sent={}))
+    return lambda c, source, destination, iterations=(): old(c, source, destination)
 
-    return finish
+
+def _take_at_once(old: Old) -> Any:
+    """Take in reports although others are missing that were made before."""
+
+    def covered(c: Coordinator, partition: int, report: Any) -> bool:
+        posts = c._posts
+        for source, count in enumerate(report.received):
+            missing = count - c._received[partition][source] - len(posts[source, partition])
+            posts[source, partition].extend([()] * missing)
+        return True
+
+    return covered
+
+
+def _allow_the_bound(old: Old) -> Any:
+    """Commit up to the bound from the frontier known here, though others know of an earlier one."""
+
+    def begin(s: Sweeps, *given: Any) -> None:
+        old(s, *given)
+        s.allowed = s.last
+
+    return begin
 
 
 def _forget_who_waits(old: Old) -> Any:
@@ -145,7 +164,9 @@ MUTATIONS: dict[str, tuple[type, str, Callable[[Old], Any]]] = {
     "nothing is held at the bound": (Sweeps, "_update", _hold_nothing),
     "acknowledged iterations are ignored": (Boundary, "ready", _any_iteration),
     "the bound is one more": (Sweeps, "__init__", _bound_and_one),
-    "updates on their way are not counted": (Rounds, "finish", _forget_what_comes),
+    "reports are taken in any order": (Coordinator, "_is_covered", _take_at_once),
+    "the bound is allowed at once": (Sweeps, "__init__", _allow_the_bound),
+    "updates on their way are not counted": (Coordinator, "posted", _forget_what_comes),
     "vertices that prepare are not counted": (Sweeps, "_low", _forget_who_waits),
     "quiet is never said": (Sweeps, "_low", _never_finish),
     "an acknowledgement covers all": (Boundary, "take", _say_that_all_is_covered),

@@ -324,7 +324,7 @@ def soak_simulated(histories: int, seed: int) -> str:
         AssertionError: an answer is wrong.
     """
     faulted: Counter[str] = Counter()
-    supersteps = losses = 0
+    messages = losses = 0
     for number in range(seed, seed + histories):
         for loop in (False, True):
             try:
@@ -337,9 +337,9 @@ def soak_simulated(histories: int, seed: int) -> str:
                 print(f"{'simulate_loop' if loop else 'simulate_run'}({number}) fails")
                 raise
             faulted.update(simulator.faulted)
-            supersteps, losses = supersteps + simulator.supersteps, losses + simulator.losses
+            messages, losses = messages + simulator.messages, losses + simulator.losses
     found = ", ".join(f"{count} {kind}" for kind, count in sorted(faulted.items()))
     return (
-        f"{histories} runs and histories, {supersteps} supersteps, {losses} processors lost; "
+        f"{histories} runs and histories, {messages} messages, {losses} processors lost; "
         f"messages and steps: {found}; every answer was right"
     )

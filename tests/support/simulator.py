@@ -44,7 +44,7 @@ from vertexsdk.transport.transport import Blocks, BlockSource, Exchange, Task
 __all__ = ["Deadlock", "Simulator", "exchange_in_process"]
 
 Returned = TypeVar("Returned")
-Observer = Callable[[Any, Number, list[list[bytes]]], None]
+Observer = Callable[[Any, int, Number, list[bytes]], None]
 
 ROUGH = Faults(late=0.05, repeated=0.1, disconnected=0.03, slow=0.02)
 _NOTICE = 12  # steps of others, at most, before the loss of a processor is noticed
@@ -66,10 +66,10 @@ class Simulator:
 
     Attributes:
         trace: what happened, a line each.
-        observers: called with the exchange's task, the number and the parts of each message that a
-            processor sends at the end of a superstep.
+        observers: called with the exchange's task, destination, number and parts of each message
+            that a processor sends to another one.
         running: the partition whose step it is; None while it is the driver's turn.
-        supersteps: how many ended, of all processors together.
+        messages: how many were sent between processors.
         losses: how many processors were lost.
     """
 
@@ -80,7 +80,7 @@ class Simulator:
         self.trace: list[str] = []
         self.observers: list[Observer] = []
         self.running: int | None = None
-        self.supersteps = self.losses = 0
+        self.messages = self.losses = 0
         self.faulted: dict[str, int] = {}
         self._calm = 0  # commands in which no processor is lost
 
@@ -187,22 +187,19 @@ class _Processor:
         simulator.note(self.partition, reply[0], self.number)
         launch.answers[self.partition].send((self.partition, self.number, *reply), self.clock.now)
 
-    def send(self, exchange: int, number: Number, parts: list[list[bytes]]) -> None:
-        """Send the messages of a superstep."""
+    def send(self, exchange: int, destination: int, number: Number, parts: list[bytes]) -> None:
+        """Send a message to another processor."""
         launch = self.launch
         if not launch.alive:
             return
-        parts = [[bytes(part) for part in row] for row in parts]
+        parts = [bytes(part) for part in parts]
         simulator = launch.simulator
-        simulator.supersteps += 1
-        digest = zlib.crc32(b"".join(itertools.chain.from_iterable(parts)))
-        simulator.note(self.partition, "sends", exchange, *number, digest)
+        simulator.messages += 1
+        simulator.note(self.partition, destination, exchange, *number, zlib.crc32(b"".join(parts)))
         for observer in simulator.observers:
-            observer(self.exchanges[exchange].task, number, parts)
-        for q in range(launch.partitions):
-            if q != self.partition:
-                message = exchange, number, parts[q]
-                launch.channels[self.partition, q].send(message, self.clock.now)
+            observer(self.exchanges[exchange].task, destination, number, parts)
+        message = exchange, number, parts
+        launch.channels[self.partition, destination].send(message, self.clock.now)
 
     def end(self) -> None:
         """Forget everything."""

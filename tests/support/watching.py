@@ -19,7 +19,8 @@ from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.engine._processor import Processor
 from vertexsdk.engine.bounded._boundary import Boundary
-from vertexsdk.engine.bounded._rounds import Rounds
+from vertexsdk.engine.bounded._coordinator import Coordinator
+from vertexsdk.engine.bounded._pace import Pace
 from vertexsdk.engine.bounded._sweeps import Sweeps
 
 __all__ = ["Broken", "Watch", "watched"]
@@ -52,22 +53,16 @@ class Watch:
     Attributes:
         commits: (vertex id, iteration) of every commit, in order.
         last: by vertex id, the iteration of its last commit; 0 at first.
-        frontier: the latest frontier that anybody had.
-
-    Args:
-        running: says which partition is running, where each has rounds of its own.
+        frontier, allowed: what the coordinator knows: the first iteration that has not terminated,
+            and the last one in which a vertex may commit.
     """
 
-    def __init__(
-        self, runs: InProcess, bound: int, running: Callable[[], int | None] | None = None
-    ) -> None:
-        self.runs, self.bound, self.running = runs, bound, running
+    def __init__(self, runs: InProcess, bound: int) -> None:
+        self.runs, self.bound = runs, bound
         self.consumers = {u: [e.id for e in row] for u, row in runs.rows.items()}
         self.commits: list[tuple[int, int]] = []
         self.last: dict[int, int] = dict.fromkeys(runs.rows, 0)
-        self.frontier = 1
-        self._frontiers: dict[int, int] = defaultdict(lambda: 1)  # by rounds
-        self.told: dict[int, int] = {}
+        self.frontier, self.allowed = 1, bound
         self.sweeps: dict[int, Sweeps] = {}  # of each partition's last hop
         self.blocks = False
         # By partition, and vertex or ghost, or inbound ghost: the newest update's iteration.
@@ -82,12 +77,13 @@ class Watch:
 
     def committed(self, s: Sweeps, vertices: Any, at: int) -> None:
         """Check a partition's commits in one iteration."""
-        p, told = s.p.partition, self.told[s.p.partition]
+        p, told = s.p.partition, s.frontier
         holds = s.b.holds[vertices]
         for k, held in zip(vertices.tolist(), holds.tolist(), strict=True):
             u = int(s.t.ids[k])
             where = (f"vertex {u} in iteration {at}", f"partition {p}, frontier {told}")
             _must(told <= at <= told + self.bound - 1, "commits are within the bound", *where)
+            _must(self.blocks or at <= self.allowed, "commits are in iterations that are allowed", *where)
             _must(at >= self.frontier, "an iteration that terminated is over", *where)
             _must(held == 0, "a vertex that is held does not commit", *where)
             for c in self.consumers[u]:
@@ -145,18 +141,12 @@ class Watch:
         if not self.way[key]:
             del self.way[key]
 
-    def moved(self, rounds: Rounds) -> None:
+    def moved(self, coordinator: Coordinator) -> None:
         """Check what is made of the reports."""
-        if not rounds._told and not self.blocks and len(self.sweeps) == len(self.runs.inbox):
-            left = self.left()
-            quiet = rounds.reason == "quiet"
-            # Where each partition has rounds, another one may be further.
-            ahead = not quiet and self.running is not None
-            _must(ahead or quiet == (not left), "quiet is when nothing is left", quiet, left)
-        before, now = self._frontiers[id(rounds)], rounds._known.tau
-        _must(now >= before, "the frontier moves on", before, now)
-        self._frontiers[id(rounds)] = now
-        self.frontier = max(self.frontier, now)
+        if coordinator.reason == "quiet":
+            _must(not self.left(), "quiet is when nothing is left", self.left())
+        _must(coordinator.tau >= self.frontier, "the frontier moves on", self.frontier)
+        self.frontier, self.allowed = coordinator.tau, coordinator.last
 
     def left(self) -> list[str]:
         """What is still to be done anywhere."""
@@ -188,15 +178,13 @@ class Watch:
 
 
 @contextmanager
-def watched(
-    runs: InProcess, bound: int, running: Callable[[], int | None] | None = None
-) -> Iterator[Watch]:
-    """Watch the next run, which has this delay bound; `running` as for `Watch`.
+def watched(runs: InProcess, bound: int) -> Iterator[Watch]:
+    """Watch the next run, which has this delay bound.
 
     Raises:
         Broken: in the run, or at the end.
     """
-    w = Watch(runs, bound, running)
+    w = Watch(runs, bound)
     with ExitStack() as stack:
 
         def around(cls: type, name: str, make: Callable[[Any], Any]) -> None:
@@ -269,19 +257,18 @@ def _hooks(w: Watch) -> list[tuple[type, str, Callable[[Any], Any]]]:
 
         return new
 
-    def start(old: Any) -> Any:
-        def new(rounds: Rounds, partition: int) -> tuple[int, int]:
-            told: tuple[int, int] = old(rounds, partition)
-            if w.running is None or w.running() == partition:
-                w.told[partition] = told[0]
-            return told
+    def enter(old: Any) -> Any:
+        def new(pace: Pace, *given: Any, **options: Any) -> None:
+            old(pace, *given, **options)
+            w.allowed = max(w.allowed, pace.allowed)  # from the frontier that all have just heard
 
         return new
 
-    def finish(old: Any) -> Any:
-        def new(rounds: Rounds, partition: int, swept: Any) -> None:
-            old(rounds, partition, swept)
-            w.moved(rounds)
+    def advance(old: Any) -> Any:
+        def new(coordinator: Coordinator) -> bool:
+            moved: bool = old(coordinator)
+            w.moved(coordinator)
+            return moved
 
         return new
 
@@ -289,5 +276,5 @@ def _hooks(w: Watch) -> list[tuple[type, str, Callable[[Any], Any]]]:
         (Sweeps, "__init__", begin), (Sweeps, "_gather", gather), (Sweeps, "_scatter", scatter),
         (Sweeps, "run_block", block), (Boundary, "commit", commit),
         (Processor, "ghost_values", values), (Delivery, "inbound", inbound),
-        (Rounds, "start", start), (Rounds, "finish", finish),
+        (Pace, "__init__", enter), (Coordinator, "advance", advance),
     ]  # fmt: skip

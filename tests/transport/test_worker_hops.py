@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -14,9 +15,9 @@ from tests.support.random_changes import seed
 from tests.support.simulated_network import Faults
 from tests.support.simulator import SimulatedTransport, Simulator
 from vertexsdk.errors import InputError, LostError, RunError
-from vertexsdk.transport._worker_hops import Aborted, Number, WorkerHops
+from vertexsdk.transport._worker_hops import Aborted, Number, WorkerHops, _Channel
 from vertexsdk.transport.inprocess import InProcessExchange
-from vertexsdk.transport.transport import DRIVER, PEERS, Blocks
+from vertexsdk.transport.transport import DRIVER, PEERS, POSTS, Blocks
 
 FAULTS = Faults(late=0.1, repeated=0.3, disconnected=0.1, slow=0.1)
 
@@ -27,13 +28,37 @@ def talk(partition: int, command: Any, blocks: Blocks) -> Iterator[tuple[int, by
     rng = random.Random(f"{number} {partition}")
     yield DRIVER, repr(blocks).encode()
     for superstep in range(supersteps):
+        early = yield from chatter(rng, partition, partitions, f"{number} {superstep}")
         for _ in range(rng.randint(0, 3)):
             yield rng.randrange(partitions), f"{number} {superstep} {rng.random()}".encode()
         if (partition, superstep) == failing:
             raise InputError(f"hop {number}")
-        came = yield PEERS, f"{partition} {superstep}".encode()
-        yield DRIVER, repr(came).encode()
+        came, told = yield PEERS, f"{partition} {superstep}".encode()
+        yield DRIVER, repr((sorted(early + came, key=lambda block: block[0]), told)).encode()
     yield rng.randrange(partitions), f"{number} end".encode()
+
+
+def chatter(rng: random.Random, partition: int, partitions: int, name: str) -> Any:
+    """Post within a superstep, until the last posts of all others have come or it is over."""
+    came: Blocks = []
+    others = [p for p in range(partitions) if p != partition]
+    for k in range(4):
+        for q in others:
+            if rng.random() < 0.5:
+                yield q, f"{name} {k}".encode()
+        blocks, _ = yield POSTS, False
+        came += blocks
+    for q in others:
+        yield q, b"last"
+    over = False
+    while not over and sum(block == b"last" for _, block in came) < len(others):
+        blocks, over = yield POSTS, True
+        assert blocks or over
+        came += blocks
+    for q in others:
+        yield q, b"late"
+    blocks, _ = yield POSTS, False
+    return came + blocks
 
 
 def commands(rng: random.Random, partitions: int) -> list[Any]:
@@ -78,17 +103,18 @@ def test_every_block_comes_once_in_its_superstep() -> None:
 
 
 def unnumbered(hops: WorkerHops, number: Number, parts: list[bytes]) -> None:
-    """Take every message as the next one of its sender."""
-    at, source = (hops._attempt, hops._taken), number[2]
-    while source in hops._came.get(at, {}):
-        at = at[0], at[1] + 1
-    hops._came.setdefault(at, {})[source] = parts
+    """Take every post as the next one of its sender."""
+    channels = hops._came.setdefault((number.attempt, number.superstep), defaultdict(_Channel))
+    channel = channels[number.source]
+    order = number.order if number.ends else channel.taken + len(channel.posts)
+    channel.put(number._replace(order=order), parts)
 
 
 def of_any_attempt(hops: WorkerHops, number: Number, parts: list[bytes]) -> None:
     """Take messages of attempts that failed."""
-    if number[1] >= hops._taken:
-        hops._came.setdefault((hops._attempt, number[1]), {}).setdefault(number[2], parts)
+    if number.superstep >= hops._taken:
+        at = hops._attempt, number.superstep
+        hops._came.setdefault(at, defaultdict(_Channel))[number.source].put(number, parts)
 
 
 @pytest.mark.parametrize("put", [unnumbered, of_any_attempt])
@@ -101,19 +127,48 @@ def test_what_was_taken_in_is_not_stored_when_it_comes_again() -> None:
     hops = WorkerHops(lambda *_: (), 0, 2, lambda *_: None)
     for superstep in range(3):
         hops.end_superstep([[pickle.dumps("mine")], [b""]])
-        hops.put((0, superstep, 1), [pickle.dumps("theirs")])
-        hops.put((0, superstep, 1), [pickle.dumps("theirs")])
+        hops.put(Number(0, superstep, 1, 0, True), [pickle.dumps("theirs")])
+        hops.put(Number(0, superstep, 1, 0, True), [pickle.dumps("theirs")])
         with pytest.raises(StopIteration) as ended:
             next(hops.receive())
         assert ended.value.value == ([], ["mine", "theirs"])
-        hops.put((0, superstep, 1), [b"theirs"])
+        hops.put(Number(0, superstep, 1, 0, True), [b"theirs"])
     assert hops._came == {}
-    hops.put((0, 3, 1), [b"of an attempt that fails"])
-    hops.put((1, 0, 1), [b"of the next one"])
+    hops.put(Number(0, 3, 1, 0, True), [b"of an attempt that fails"])
+    hops.put(Number(1, 0, 1, 0, True), [b"of the next one"])
     with pytest.raises(StopIteration):
         next(hops.run(lambda: None, again=True))
-    hops.put((0, 3, 1), [b"of an attempt that failed"])
-    assert hops._came == {(1, 0): {0: [b""], 1: [b"of the next one"]}}
+    hops.put(Number(0, 3, 1, 0, True), [b"of an attempt that failed"])
+    assert {at: {p: c.end for p, c in came.items()} for at, came in hops._came.items()} == {
+        (1, 0): {0: [b""], 1: [b"of the next one"]}
+    }
+
+
+def test_tasks_that_all_wait_for_posts_are_seen() -> None:
+    def task(partition: int, command: Any, blocks: Blocks) -> Any:
+        yield POSTS, True
+
+    with pytest.raises(RunError, match="wait for blocks of each other"):
+        InProcessExchange(3, task).hop(None)
+
+
+@pytest.mark.parametrize("how", ["fails", "ends"])
+def test_a_partition_that_waits_for_posts_is_woken_by_an_end(how: str) -> None:
+    def task(partition: int, command: Any, blocks: Blocks) -> Any:
+        if partition == 1:
+            if how == "fails":
+                raise InputError("not here")
+        else:
+            yield DRIVER, repr((yield POSTS, True)).encode()
+        yield PEERS, b"x"
+
+    exchange = SimulatedTransport(Simulator(1)).workers(3).exchange(task)
+    for exchange_ in (exchange, InProcessExchange(3, task)):
+        if how == "ends":
+            assert exchange_.hop(None) == [b"([], True)", b"", b"([], True)"]
+        else:
+            with pytest.raises(InputError, match="not here"):
+                exchange_.hop(None)
 
 
 def test_a_task_that_waits_for_one_that_has_ended_is_seen() -> None:

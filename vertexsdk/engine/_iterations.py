@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine._master import IterationStats, Master
+from vertexsdk.engine._master import IterationStats, Master, combine_aggregates
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.bounded._rounds import Rounds, end_block
+from vertexsdk.engine.bounded._pace import Pace, bounded_statistics, decoded, encoded
 from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
 from vertexsdk.engine.engine import WorkDone
 from vertexsdk.engine.supersteps import RunPosition, Steps, SuperstepEnd, end_superstep
@@ -21,7 +25,9 @@ from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.analysis.delay_bound import by_blocks
 from vertexsdk.program.program import new_driver
 from vertexsdk.program.vertex import Aggregates
-from vertexsdk.transport.transport import Blocks
+from vertexsdk.transport.transport import POSTS, Blocks
+
+_STEP = 0.001  # seconds of sweeps between looks at what others have posted
 
 
 def make_master(plan: Plan, num_vertices: int) -> Master:
@@ -70,29 +76,59 @@ def step_partition(plan: Plan, processor: Any, master: Master) -> SuperstepEnd:
     return end
 
 
-def sweep_partition(
-    plan: Plan, sweeps: Sweeps, blocks: Blocks, history: list[IterationStats], *, in_blocks: bool
+def sweep_block(
+    plan: Plan, sweeps: Sweeps, blocks: Blocks, history: list[IterationStats]
 ) -> tuple[SweepReport, Blocks]:
-    """Take in blocks and sweep; return what was done, and the blocks for other partitions.
+    """Take in blocks and make a block of sweeps; return what was done, and the blocks for others.
 
     Args:
         history: takes the progress of each sweep.
-        in_blocks: see `delay_bound.by_blocks`.
     """
     with arithmetic_of(plan):
-        sweeps.receive(blocks)
-        run = sweeps.run_block if in_blocks else sweeps.run
-        swept = run(lambda _, progress: history.append(progress))
-        return swept, sweeps.outgoing()
+        sweeps.receive(decoded(blocks))
+        swept = sweeps.run_block(lambda _, progress: history.append(progress))
+        return swept, encoded(sweeps.outgoing())
 
 
 @dataclass(slots=True)
-class _SweepsEnd(SuperstepEnd):
-    """The end of a partition's sweeps, see `Sweeps`."""
+class _BlockEnd(SuperstepEnd):
+    """The end of a partition's block of sweeps, see `Sweeps.run_block`."""
 
     history: list[IterationStats] = field(default_factory=list)
     swept: SweepReport = field(default_factory=SweepReport)
     bytes: int = 0  # of the blocks for other partitions
+
+
+@dataclass(slots=True)
+class _PaceEnd(SuperstepEnd):
+    """The end of a partition's iterations at its own pace.
+
+    Attributes:
+        clock: the last iteration in which one of its vertices has committed.
+        counts, delays: of its `Pace`.
+        tau, reason, announced: of partition 0, for all: the first iteration that has not
+            terminated, why the run is over, and the frontiers that were announced.
+    """
+
+    clock: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    delays: NDArray[np.int64] = field(default_factory=lambda: np.zeros(32, np.int64))
+    tau: int = 0
+    reason: str | None = None
+    announced: list[int] = field(default_factory=list)
+
+
+def end_block(master: Master, reports: list[Any], iteration: int) -> None:
+    """Take in a block of sweeps of all partitions.
+
+    The rule of convergence sees the first sweep, which is as a synchronous iteration is;
+    aggregators read the last one.
+    """
+    reading: dict[str, Any] = master.identity()
+    for report in reports:
+        reading = combine_aggregates(reading, report.swept.reading, master.algebras)
+    master.advance(master.total(report.history[0] for report in reports))
+    master.aggregates, master.iteration = reading, iteration + 1
 
 
 class Iterations:
@@ -111,10 +147,11 @@ class Iterations:
         self.processor, self.master, self.choice = processor, master, choice
         self.plan = processor.plan
         self.alone = len(self.plan.topologies) == 1
-        self._rounds: Rounds | None = None
         self._received: Blocks = []
         self._vertices = 0  # of the graph
-        self._idle = -1  # the frontier of sweeps in which nothing was done, and nothing sent
+        self._tau: int | None = None  # of bounded iterations, once there were some
+        self._counts: Counter[str] = Counter()  # of bounded iterations, of all partitions
+        self._delays = np.zeros(32, np.int64)
         self.after_each: Callable[[int], None] = lambda _: None
         self.statistics: dict[str, Any] = {}
 
@@ -137,9 +174,12 @@ class Iterations:
         master, until = self.master, time.monotonic() + seconds
         last = None if most is None else self.iterations + most
         while master.reason is None and (last is None or master.iteration <= last):
-            bounded = self.choice.bound > 1 and master.iteration > 0
-            step = self._sweeps if bounded else self._superstep
-            end = yield from step(work, until)
+            if self.choice.bound == 1 or master.iteration == 0:
+                end = yield from self._superstep(work, until)
+            elif by_blocks(self.plan.program):
+                end = yield from self._block(work, until)
+            else:
+                end = yield from self._own_pace(work, until, last)
             if end.failure is not None:
                 return end.failure
             if end.late:
@@ -210,55 +250,93 @@ class Iterations:
         self._vertices = count
         self.processor.set_vertices(count)
 
-    def _sweeps(self, work: WorkDone, until: float) -> Steps[SuperstepEnd]:
-        """Make sweeps of this partition alone, then exchange; see `Rounds`."""
-        master = self.master
-        count, blocks = len(self.plan.topologies), by_blocks(self.plan.program)
-        if self._rounds is None:
-            bound, limit = self.choice.bound, master.max_iterations
-            self._rounds = Rounds(count, bound, limit, master.iteration)
-        (frontier, room), *_ = [self._rounds.start(p) for p in range(count)]
-        end, sent = self._sweep(frontier, room, until)
+    def _block(self, work: WorkDone, until: float) -> Steps[SuperstepEnd]:
+        """Make a block of sweeps of this partition alone, then exchange; see `end_block`."""
+        master, choice = self.master, self.choice
+        room = choice.bound
+        if master.max_iterations is not None:
+            room = min(room, master.max_iterations - master.iteration + 1)
+        end, sent = self._sweep(room, until)
         work.hops += 1
         work.bytes += end.bytes
+        frontier = master.iteration
         self._received, ends = yield from end_superstep(sent, end)
         if (failed := _failure(ends)) is not None:
             return failed
-        for p, other in enumerate(ends):
-            self._rounds.finish(p, other.swept)
         for progress in end.history:
             work.add(progress)
-        if blocks:
-            end_block(master, ends, self._rounds.iteration)
-        if master.reason is None:
-            master.iteration, master.reason = self._rounds.iteration + 1, self._rounds.reason
-        self.statistics = self._rounds.statistics()
-        idle = not any(e.history or e.bytes for e in ends)
-        if idle and self._idle == frontier and master.reason is None:
-            raise RunError(
-                f"no partition goes on from iteration {frontier} with a delay bound of "
-                f"{self.choice.bound}: run with delay_bound=1, and report this"
-            )
-        self._idle = frontier if idle else -1
+        end_block(master, ends, frontier + room - 1)
+        if master.reason is None and master.iteration > (master.max_iterations or math.inf):
+            master.reason = "max_iterations"
+        self.statistics = bounded_statistics(self._counts, self._delays)
         self.after_each(frontier - 1)
         return ends[0]
 
-    def _sweep(self, frontier: int, room: int, until: float) -> tuple[_SweepsEnd, Blocks]:
-        """Sweep this partition from a frontier on, for `room` iterations."""
-        processor, end, sent = self.processor, _SweepsEnd(), Blocks()
+    def _sweep(self, room: int, until: float) -> tuple[_BlockEnd, Blocks]:
+        """Make a block of `room` sweeps of this partition."""
+        processor, end, sent = self.processor, _BlockEnd(), Blocks()
         processor.reading = self.master.aggregates
-        left = max(until - time.monotonic(), 0.0)
-        sweeps = Sweeps(processor, frontier, room, left, self.choice.patient)
         try:
-            end.swept, sent = sweep_partition(
-                self.plan, sweeps, self._received, end.history,
-                in_blocks=by_blocks(self.plan.program),
-            )  # fmt: skip
+            sweeps = Sweeps(processor, self.master.iteration, room, math.inf)
+            end.swept, sent = sweep_block(self.plan, sweeps, self._received, end.history)
         except VertexError as error:
             end.failure = error
         end.late = time.monotonic() > until
         end.bytes = sum(len(block) for _, block in sent)
         return end, sent
+
+    def _own_pace(self, work: WorkDone, until: float, last: int | None) -> Steps[SuperstepEnd]:
+        """Iterate until partition 0 ends it for all: the run or the time is over; see `Pace`."""
+        master, processor, end = self.master, self.processor, _PaceEnd()
+        processor.reading = master.aggregates
+        pace = Pace(
+            processor, self.choice.bound, master.max_iterations,
+            master.iteration if self._tau is None else self._tau,
+            patient=self.choice.patient, terminated=self.after_each,
+        )  # fmt: skip
+        posts, over = Blocks(), False
+        before, self._received = self._received, []
+        while not over:
+            try:
+                sent = self._step(pace, posts, before, work)
+            except VertexError as error:
+                end.failure = error
+                break
+            posts, before = [], []
+            yield from sent
+            if (coordinator := pace.coordinator) is not None:
+                end.tau, end.reason = coordinator.tau, coordinator.reason
+                end.late = time.monotonic() > until
+                many = last is not None and coordinator.clock >= last
+                if end.reason is not None or end.late or many:
+                    break
+            posts, over = yield POSTS, pace.waits
+        end.clock, end.counts, end.delays = pace.clock, pace.counts, pace.delays
+        end.announced = pace.announced if pace.coordinator is not None else []
+        received, ends = yield from end_superstep([], end)
+        if (failed := _failure(ends)) is not None:
+            return failed
+        pace.catch_up(ends[0].announced)
+        self._conclude_pace(posts + received, ends)
+        work.hops += 1
+        return ends[0]
+
+    def _step(self, pace: Pace, posts: Blocks, before: Blocks, work: WorkDone) -> Blocks:
+        """Take in posts and sweep for a short time; return the posts for others."""
+        with arithmetic_of(self.plan):
+            sent = pace.step(posts, before, _STEP, lambda _, progress: work.add(progress))
+        work.bytes += sum(len(block) for _, block in sent)
+        return sent
+
+    def _conclude_pace(self, received: Blocks, ends: list[_PaceEnd]) -> None:
+        """Take in where all partitions stand when they no longer iterate at their own pace."""
+        master, self._received, self._tau = self.master, received, ends[0].tau
+        master.iteration = max(end.clock for end in ends) + 1
+        master.reason = ends[0].reason
+        for end in ends:
+            self._counts += end.counts
+            self._delays += end.delays
+        self.statistics = bounded_statistics(self._counts, self._delays)
 
 
 def _failure(ends: list[Any]) -> SuperstepEnd | None:

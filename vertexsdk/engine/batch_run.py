@@ -15,7 +15,7 @@ from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, class_numbers, shape_of, shippable
 from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine.answer_checks import check_answer, endless, warn_of_strangers
-from vertexsdk.engine.bounded._auto_bound import BoundChoice, choose
+from vertexsdk.engine.bounded._auto_bound import BoundChoice, as_given, choose
 from vertexsdk.engine.engine import Budget, Command, Version, Versions, WorkDone
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.phases import PhaseTimer
@@ -277,9 +277,7 @@ class Run:
             if refused is None and not self._stays and self._jobs_only:
                 refused = "tasks do not stay"
             return choose(partitions, info.boundary_share, by_blocks(self.program), refused)
-        if partitions == 1:
-            return BoundChoice(1, False, "there is one partition")
-        return BoundChoice(bound, False, "as given")
+        return as_given(partitions, info.boundary_share, bound)
 
     def _commit(
         self,

@@ -138,9 +138,9 @@ class _Worker:
             Lost: another worker is gone.
         """
         for inbox in (self.inbox, self.nearby):
-            if inbox in ready:
+            while inbox in ready and cast(int, inbox.events) & zmq.POLLIN:
                 exchange, head, *parts = join(inbox.recv_multipart()[1:])
-                number = pickle.loads(head)
+                number = Number(*pickle.loads(head))
                 if (hops := self.exchanges.get(exchange)) is not None:
                     hops.put(number, parts)
                 elif exchange not in self.dropped:  # the peer has heard of it first
@@ -193,6 +193,7 @@ class _Worker:
                 next(hop.steps)
                 while (
                     hop.hops.complete
+                    and not hop.hops.posts
                     and len(self.hops) == 1
                     and not cast(int, self.driver.events) & zmq.POLLIN
                 ):
@@ -241,10 +242,9 @@ class _Worker:
         self.exchanges[exchange] = hops
         return hops
 
-    def _send(self, exchange: bytes, number: Number, parts: list[list[bytes]]) -> None:
-        head = pickle.dumps(number)
-        for p, sock in self.peers.items():
-            sock.send_multipart(split([exchange, head, *parts[p]]), copy=False)
+    def _send(self, exchange: bytes, destination: int, number: Number, parts: list[bytes]) -> None:
+        head = pickle.dumps(tuple(number))
+        self.peers[destination].send_multipart(split([exchange, head, *parts]), copy=False)
 
     def close(self) -> None:
         """Abort the hops, close the sockets, and delete the directory that they are in."""

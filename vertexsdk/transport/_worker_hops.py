@@ -1,23 +1,79 @@
 """The hops of one exchange as a worker runs them: which messages it waits for, and which are old.
 
-Every worker sends one message to each worker, itself too, at the end of each superstep. A message
-has a number: the attempt, the superstep, and the worker that sent it. So messages may come in any
-order, and more than once. How they travel is up to the caller.
+Every worker sends one message to each worker, itself too, at the end of each superstep, and perhaps
+some before. A message has a number: the attempt, the superstep, the worker that sent it, and how
+many that one sent to this worker before it. So messages may come in any order, and more than once.
+How they travel is up to the caller.
 """
 
 from __future__ import annotations
 
 import pickle
+from collections import defaultdict
 from collections.abc import Callable, Generator
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
-from vertexsdk.transport.transport import Blocks, Task, require_all, run_superstep
-
-Number = tuple[int, int, int]  # attempt, superstep, partition that sent it
-Send = Callable[[Number, list[list[bytes]]], None]  # the parts of the message to each partition
+from vertexsdk.transport.transport import PEERS, POSTS, Blocks, Task, require_all, run_task
 
 _T = TypeVar("_T")
 Waiting = Generator[None, None, _T]  # yields where it waits for messages
+
+
+class Number(NamedTuple):
+    """The number of a message.
+
+    Attributes:
+        source: the partition that sent it.
+        order: how many messages it sent to the same destination before, in this superstep.
+        ends: it is the last one of the superstep.
+    """
+
+    attempt: int
+    superstep: int
+    source: int
+    order: int
+    ends: bool
+
+
+Send = Callable[[int, Number, list[bytes]], None]  # destination, number, and parts of a message
+
+
+@dataclass(slots=True)
+class _Channel:
+    """What came from one worker in one superstep.
+
+    Attributes:
+        posts: that were not taken yet, by their order.
+        taken: how many were.
+        end: the last message; no parts say that the task failed.
+        whole: how many posts there were before it.
+    """
+
+    posts: dict[int, list[bytes]] = field(default_factory=dict)
+    taken: int = 0
+    end: list[bytes] | None = None
+    whole: int = -1
+
+    def put(self, number: Number, parts: list[bytes]) -> None:
+        """Take a message, perhaps again."""
+        if number.ends:
+            self.end, self.whole = parts, number.order
+        elif number.order >= self.taken:
+            self.posts[number.order] = parts
+
+    def take(self) -> list[bytes]:
+        """Return the blocks of the posts that are next."""
+        blocks: list[bytes] = []
+        while self.taken in self.posts:
+            blocks += self.posts.pop(self.taken)
+            self.taken += 1
+        return blocks
+
+    @property
+    def complete(self) -> bool:
+        """Whether all messages have come."""
+        return self.end is not None and self.taken + len(self.posts) >= self.whole
 
 
 class Aborted(Exception):
@@ -43,20 +99,36 @@ class WorkerHops:
         self._ended = 0  # supersteps of this attempt
         self._taken = 0  # supersteps of this attempt whose messages were taken in
         self._input: Blocks = []  # of the last hop, in case it is run again
+        self._posted = [0] * partitions  # messages in this superstep, by destination
+        self._waits: bool | None = None  # for posts, as it said; None: for the superstep's end
         # By attempt and superstep, by source. Another worker may be one superstep ahead, or have
         # begun an attempt of which this one does not know yet.
-        self._came: dict[tuple[int, int], dict[int, list[bytes]]] = {}
+        self._came: dict[tuple[int, int], dict[int, _Channel]] = {}
 
     def put(self, number: Number, parts: list[bytes]) -> None:
         """Take a message; one that was taken in before, or is of a failed attempt, is ignored."""
-        attempt, superstep, source = number
-        if (attempt, superstep) >= (self._attempt, self._taken):
-            self._came.setdefault((attempt, superstep), {})[source] = parts
+        at = number.attempt, number.superstep
+        if at >= (self._attempt, self._taken):
+            channels = self._came.setdefault(at, defaultdict(_Channel))
+            channels[number.source].put(number, parts)
 
     @property
     def complete(self) -> bool:
         """Whether all messages have come that steps which have yielded wait for."""
-        return len(self._came.get((self._attempt, self._taken), ())) >= self.partitions
+        channels = self._came.get((self._attempt, self._taken), {})
+        if self._waits is None:
+            return len(channels) >= self.partitions and all(
+                channel.complete for channel in channels.values()
+            )
+        return not self._waits or any(
+            channel.taken in channel.posts or channel.end is not None
+            for channel in channels.values()
+        )
+
+    @property
+    def posts(self) -> bool:
+        """Whether the steps are within a superstep, so that messages may have come since."""
+        return self._waits is not None
 
     def run(self, decode: Callable[[], Any], *, again: bool = False) -> Waiting[bytes]:
         """Run the task once; return its report.
@@ -70,6 +142,7 @@ class WorkerHops:
         """
         if again:
             self._attempt, self._ended, self._taken = self._attempt + 1, 0, 0
+            self._posted, self._waits = [0] * self.partitions, None
             self._came = {at: came for at, came in self._came.items() if at[0] >= self._attempt}
         else:
             self._input, _ = yield from self.receive()
@@ -78,10 +151,13 @@ class WorkerHops:
         try:
             task = iter(self.task(self.partition, decode(), list(self._input)))
             while True:
-                end, sent = run_superstep(task, answer, self.partitions, reports)
-                told = b"" if end is None else pickle.dumps(end)
-                self.end_superstep([[told, *blocks] for blocks in sent])
-                if end is None:
+                pause = run_task(task, answer, self.partitions, reports)
+                if pause.destination == POSTS:
+                    answer = yield from self._post(pause.sent, wait=pause.told)
+                    continue
+                told = pickle.dumps(pause.told) if pause.destination == PEERS else b""
+                self.end_superstep([[told, *blocks] for blocks in pause.sent])
+                if pause.destination is None:
                     return b"".join(reports)
                 answer = yield from self.receive()
                 require_all(answer[1])
@@ -91,10 +167,40 @@ class WorkerHops:
 
     def end_superstep(self, parts: list[list[bytes]]) -> None:
         """Send a report and blocks to each partition; nothing says that the task failed."""
-        number = self._attempt, self._ended, self.partition
-        self._send(number, parts)
-        self.put(number, parts[self.partition])
+        for q, own in enumerate(parts):
+            self._message(q, own, ends=True)
+        self._posted = [0] * self.partitions
         self._ended += 1
+
+    def _message(self, destination: int, parts: list[bytes], *, ends: bool) -> None:
+        order = self._posted[destination]
+        number = Number(self._attempt, self._ended, self.partition, order, ends)
+        self._posted[destination] += 1
+        if destination == self.partition:
+            self.put(number, parts)
+        else:
+            self._send(destination, number, parts)
+
+    def _post(self, sent: list[list[bytes]], *, wait: bool) -> Waiting[tuple[Blocks, bool]]:
+        """Send blocks within the superstep; return those that came, and whether it is over.
+
+        Raises:
+            Aborted: the task of another partition failed.
+        """
+        for q, blocks in enumerate(sent):
+            if blocks:
+                self._message(q, blocks, ends=False)
+        self._waits = wait
+        if self._yields:
+            yield
+        while not self.complete:
+            yield
+        self._waits = None
+        channels = sorted(self._came.get((self._attempt, self._taken), {}).items())
+        if any(channel.end == [] for _, channel in channels):
+            raise Aborted
+        posts = [(source, block) for source, channel in channels for block in channel.take()]
+        return posts, any(channel.end is not None for _, channel in channels)
 
     def receive(self) -> Waiting[tuple[Blocks, list[Any]]]:
         """Return what was sent in the superstep before: blocks, and the reports of all.
@@ -104,16 +210,18 @@ class WorkerHops:
         """
         if self._ended == 0:
             return [], []
-        at = self._attempt, self._taken
-        came = self._came.setdefault(at, {})
         if self._yields:
             yield
-        while len(came) < self.partitions:
+        while not self.complete:
             yield
-        del self._came[at]
+        channels = sorted(self._came.pop((self._attempt, self._taken)).items())
         self._taken += 1
-        if not all(came.values()):
+        if any(channel.end == [] for _, channel in channels):
             raise Aborted
-        blocks = [(source, block) for source in sorted(came) for block in came[source][1:]]
-        told = [came[source][0] for source in sorted(came)]
-        return blocks, [pickle.loads(end) if end else None for end in told]
+        ends = [channel.end or [] for _, channel in channels]
+        blocks = [
+            (source, block)
+            for (source, channel), end in zip(channels, ends, strict=True)
+            for block in [*channel.take(), *end[1:]]
+        ]
+        return blocks, [pickle.loads(end[0]) if end[0] else None for end in ends]

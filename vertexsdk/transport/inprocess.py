@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vertexsdk.arrays import shared_memory
@@ -19,12 +20,14 @@ from vertexsdk.arrays.threads import default_threads
 from vertexsdk.errors import InputError, RunError, VertexError, typed_line
 from vertexsdk.transport.task_times import HopTimes
 from vertexsdk.transport.transport import (
+    POSTS,
     Block,
     Blocks,
     BlockSource,
+    Pause,
     Task,
     require_all,
-    run_superstep,
+    run_task,
 )
 
 if TYPE_CHECKING:
@@ -97,21 +100,49 @@ class InProcessExchange:
             reports: list[list[bytes]] = [[] for _ in tasks]
             answers: list[Any] = [None] * len(tasks)
             while True:
-                ends = [
-                    run_superstep(task, answers[p], self.partitions, reports[p])
-                    for p, task in enumerate(tasks)
-                ]
-                told = [report for report, _ in ends]
-                received: list[Blocks] = [
-                    [(source, block) for source, (_, sent) in enumerate(ends) for block in sent[p]]
-                    for p in range(self.partitions)
-                ]
+                told, received = self._superstep(tasks, answers, reports)
                 if all(report is None for report in told):
                     break
                 require_all(told)
                 answers = [(blocks, told) for blocks in received]
         self._inbox = received
         return [b"".join(own) for own in reports]
+
+    def _superstep(
+        self, tasks: list[Any], answers: list[Any], reports: list[list[bytes]]
+    ) -> tuple[list[Any], list[Blocks]]:
+        """Run all tasks to the end of a superstep; return what they tell, and what came to each.
+
+        Raises:
+            RunError: all of those left wait for blocks, and none is on its way.
+        """
+        everyone = range(self.partitions)
+        posts: list[Blocks] = [[] for _ in everyone]
+        ends: dict[int, Pause] = {}
+        waits: dict[int, bool] = {}  # of those that have posted
+        while len(ends) < self.partitions:
+            before = dict(waits), len(ends)
+            for p in everyone:
+                if p in ends or (waits.get(p) and not posts[p] and not ends):
+                    continue
+                answer = answers[p]
+                if p in waits:
+                    answer, posts[p] = (posts[p], bool(ends)), []
+                pause = run_task(tasks[p], answer, self.partitions, reports[p])
+                if pause.destination != POSTS:
+                    ends[p] = pause
+                    continue
+                waits[p] = pause.told
+                for q, sent in enumerate(pause.sent):
+                    posts[q] += [(p, block) for block in sent]
+            if all(waits.values()) and before == (waits, len(ends)) and not any(posts):
+                raise RunError("the tasks of all partitions wait for blocks of each other")
+        for source in everyone:
+            for q, sent in enumerate(ends[source].sent):
+                posts[q] += [(source, block) for block in sent]
+        return [ends[p].told for p in everyone], [
+            sorted(blocks, key=itemgetter(0)) for blocks in posts
+        ]
 
     def close(self) -> None:
         """See `Exchange`."""

@@ -36,7 +36,7 @@ from vertexsdk.transport._spark_internals import wait_for_hosts
 from vertexsdk.transport.outcomes import FAILURE, describe, outcome
 from vertexsdk.transport.spark_failures import spark_failure
 from vertexsdk.transport.task_times import Clock, HopTimes
-from vertexsdk.transport.transport import DRIVER, BlockSource, Task, run_superstep
+from vertexsdk.transport.transport import DRIVER, BlockSource, Task, run_task
 
 Returned = TypeVar("Returned")
 Record = tuple[int, int, bytes]  # BLOCK, its source, and the block; or a report's kind, and whose
@@ -240,8 +240,9 @@ def _run_task(
     try:
         command = pickle.loads(order if isinstance(order, bytes) else order.value)
         clock.decoded = time.time()
-        end, sent = run_superstep(iter(task(partition, command, blocks)), None, partitions, reports)
-        assert end is None, "a job is one superstep"
+        pause = run_task(iter(task(partition, command, blocks)), None, partitions, reports)
+        assert pause.destination is None, "a job is one superstep"
+        sent = pause.sent
     except Exception as error:
         kind, reports = FAILURE, [describe(error)]
     with clock.importing():

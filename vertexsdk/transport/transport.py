@@ -6,7 +6,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, TypeVar
 
 from vertexsdk.errors import RunError
 from vertexsdk.transport.task_times import HopTimes
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 DRIVER = -1  # the destination of a task's report
 PEERS = -3  # the destination of a report to all partitions, which ends a superstep
+POSTS = -4  # has the blocks that were yielded sent before the superstep ends
 
 Block = tuple[int, bytes]
 Blocks = list[Block]
@@ -26,6 +27,11 @@ Task = Callable[[int, Any, Blocks], Iterable[tuple[int, Any]]]
 Where workers are resident, a task may go through several supersteps: it yields `PEERS` and a
 report, any object which nobody changes, as the tasks of all other partitions do, and the `yield`
 returns the blocks that came since, and the reports of all partitions.
+
+Within a superstep it may yield `POSTS`, and whether to wait. The blocks that it has yielded are
+sent at once, and the `yield` returns the blocks that came from others so, in the order of each
+sender, and whether a partition has ended the superstep. With a wait it returns as soon as there is
+one of the two. Blocks that came so and were not returned are the first ones of the superstep's end.
 """
 Returned = TypeVar("Returned")
 
@@ -176,19 +182,28 @@ class Transport(Protocol):
         """The hosts, other than this one, on which tasks run."""
 
 
-def run_superstep(
-    task: Any, answer: Any, partitions: int, reports: list[bytes]
-) -> tuple[Any, list[list[bytes]]]:
-    """Run a task to the end of a superstep.
+class Pause(NamedTuple):
+    """Where a task waits for others, or has ended.
+
+    Attributes:
+        destination: `PEERS` or `POSTS`; None where it has ended.
+        told: what it yielded with that.
+        sent: by partition, the blocks that it has yielded since the last pause.
+    """
+
+    destination: int | None
+    told: Any
+    sent: list[list[bytes]]
+
+
+def run_task(task: Any, answer: Any, partitions: int, reports: list[bytes]) -> Pause:
+    """Run a task until it pauses.
 
     Args:
         task: the iterator that a `Task` returned.
-        answer: what its last `PEERS` returns; None where it starts.
+        answer: what its last pause returns; None where it starts.
         partitions: number of partitions.
         reports: takes its reports to the driver.
-
-    Returns:
-        Its report to all partitions, None where the task has ended, and the blocks for each.
 
     Raises:
         RunError: it sends a block to a partition that does not exist.
@@ -198,8 +213,8 @@ def run_superstep(
         while True:
             destination, block = next(task) if answer is None else task.send(answer)
             answer = None
-            if destination == PEERS:
-                return block, sent
+            if destination in (PEERS, POSTS):
+                return Pause(destination, block, sent)
             if destination == DRIVER:
                 reports.append(block)
             elif 0 <= destination < partitions:
@@ -209,7 +224,7 @@ def run_superstep(
                     f"a task sent a block to partition {destination}, which does not exist"
                 )
     except StopIteration:
-        return None, sent
+        return Pause(None, None, sent)
 
 
 def require_all(reports: list[Any]) -> None:

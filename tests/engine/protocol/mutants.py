@@ -251,9 +251,15 @@ class TerminatesTooSoon(Frontier):
     __slots__ = ()
 
     def sent(self, destination: int, iteration: int, count: int = 1) -> None:
-        """As if they had been handed over."""
-        super().sent(destination, iteration, count)
-        super().handed(destination, iteration, count)
+        """As if they were of the next iteration."""
+        super().sent(destination, iteration + 1, count)
+
+    def received(self, destination: int, iteration: int, count: int = 1) -> None:
+        """As if they were of the next iteration."""
+        super().received(destination, iteration + 1, count)
+
+    def _asked_nobody(self) -> bool:
+        return False
 
 
 class MovesOnUnasked(Frontier):

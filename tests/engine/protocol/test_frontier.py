@@ -63,18 +63,17 @@ def test_synchronous_hops_take_one_iteration_each() -> None:
     frontier = Frontier(2, 1)
     for iteration in range(3):
         for partition in range(2):
-            if iteration:
-                frontier.received(partition, iteration - 1)
             frontier.report(partition, None)
             frontier.sent(1 - partition, iteration)
-        for partition in range(2):  # each block is in the next task of its destination
-            frontier.handed(partition, iteration)
+        assert not frontier.advance()
+        for partition in range(2):
+            frontier.received(partition, iteration)
+            frontier.report(partition, iteration + 1)
         assert frontier.advance()
         assert (frontier.tau, frontier.last, frontier.quiet) == (iteration + 1,) * 2 + (False,)
     for partition in range(2):
-        frontier.received(partition, 2)
         frontier.report(partition, None)
-    frontier.advance()
+    assert not frontier.advance()
     assert (frontier.tau, frontier.quiet) == (3, True)
 
 
@@ -97,7 +96,7 @@ def test_what_was_not_sent_cannot_be_received() -> None:
     with pytest.raises(ValueError, match="tell `sent` first"):
         frontier.received(0, 5)
     with pytest.raises(ValueError, match="received more updates of iteration 4"):
-        frontier.handed(0, 4, 2)
+        frontier.received(0, 4, 2)
 
 
 @pytest.mark.parametrize(("partitions", "bound"), [(0, 1), (1, 0)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BORDER = 0.25  # share of vertices with a consumer elsewhere, above which little work is local
-LOCAL = 1024  # sweeps in one hop: more than a partition makes before it is quiet, as a rule
+LOCAL = 1024  # iterations that a partition may be ahead: more than it makes before it is quiet
 BLOCK = 4  # sweeps per exchange of all; of more than these the last ones add little
 
 
@@ -40,4 +40,18 @@ def choose(partitions: int, border: float, blocks: bool, refused: str | None) ->
     if border > BORDER:
         return BoundChoice(1, False, f"{share} of the vertices have a consumer elsewhere")
     bound = BLOCK if blocks else LOCAL
-    return BoundChoice(bound, not blocks, f"only {share} of the vertices have a consumer elsewhere")
+    return BoundChoice(bound, False, f"only {share} of the vertices have a consumer elsewhere")
+
+
+def as_given(partitions: int, border: float, bound: int) -> BoundChoice:
+    """The bound that the user gives; for `partitions` and `border` see `choose`.
+
+    Where most vertices have a consumer elsewhere, sweeps are patient: PREPAREs would be as many as
+    the edges between partitions.
+
+    >>> as_given(4, 0.9, 256)
+    BoundChoice(bound=256, patient=True, reason='as given')
+    """
+    if partitions == 1:
+        return BoundChoice(1, False, "there is one partition")
+    return BoundChoice(bound, border > BORDER, "as given")

@@ -154,7 +154,10 @@ class Boundary:
             self.held_by[gone] = 0
             np.subtract.at(self.holds, t.inbound[gone], 1)
         if "ask.index" in block:
-            self.pended[block["ask.index"] + first] = block["ask.time"]
+            at = block["ask.index"] + first
+            self.pended[at] = block["ask.time"]
+            # An earlier time than before is in place of a PREPARE whose answer is discarded there.
+            self.held_by[at] = np.minimum(self.held_by[at], self.pended[at])
         if "ack.index" in block:
             at = block["ack.index"] + ours
             fresh = self.asked[at] == block["ack.time"]  # not one that was taken back meanwhile

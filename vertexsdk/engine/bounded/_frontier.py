@@ -30,7 +30,7 @@ class Frontier:
         ValueError: `bound` or `partitions` is less than 1.
     """
 
-    __slots__ = ("bound", "handed_over", "heard", "last", "lows", "tau", "transit")
+    __slots__ = ("bound", "heard", "last", "lows", "tau", "transit")
 
     def __init__(self, partitions: int, bound: int) -> None:
         if partitions < 1 or bound < 1:
@@ -41,13 +41,12 @@ class Frontier:
         self.lows: list[int | None] = [0] * partitions
         self.heard: list[int | None] = [None] * partitions
         self.transit: Counter[tuple[int, int]] = Counter()  # by destination and iteration
-        self.handed_over: Counter[tuple[int, int]] = Counter()
 
     @property
     def quiet(self) -> bool:
         """Whether the loop has terminated: nothing to do, and no update in transit (4.3)."""
         idle = all(low is None for low in self.lows)
-        return idle and not self.transit and not self.handed_over
+        return idle and not self.transit
 
     def report(self, partition: int, low: int | None, heard: int | None = None) -> None:
         """Take in a partition's low-water mark.
@@ -67,26 +66,22 @@ class Frontier:
         """Updates made in `iteration` (or inputs given that iteration) are on their way."""
         self.transit[destination, iteration] += count
 
-    def handed(self, destination: int, iteration: int, count: int = 1) -> None:
-        """Updates that were sent are sure to be read before the destination does anything else.
-
-        That is so for a block which is part of the next task's input. They count like held ones:
-        the iteration they were made in may terminate, the next may not.
-
-        Raises:
-            ValueError: more than were sent.
-        """
-        _take(self.transit, destination, iteration, count)
-        self.handed_over[destination, iteration] += count
-
     def received(self, destination: int, iteration: int, count: int = 1) -> None:
-        """Updates that were sent, or handed over, are covered by the destination's report.
+        """Updates that were sent are covered by the destination's report.
 
         Raises:
             ValueError: more than were sent.
         """
-        key = destination, iteration
-        _take(self.handed_over if key in self.handed_over else self.transit, *key, count)
+        left = self.transit[destination, iteration] - count
+        if left < 0:
+            raise ValueError(
+                f"partition {destination} received more updates of iteration {iteration} than "
+                "were sent to it: tell `sent` first"
+            )
+        if left:
+            self.transit[destination, iteration] = left
+        else:
+            del self.transit[destination, iteration]
 
     def advance(self) -> bool:
         """Terminate the iterations that have; whether τ or `last` has moved.
@@ -97,7 +92,6 @@ class Frontier:
         if not self._asked_nobody():
             lows = [low for low in self.lows if low is not None]
             lows += [iteration for _, iteration in self.transit]
-            lows += [iteration + 1 for _, iteration in self.handed_over]
             self.tau = max(self.tau, min(lows, default=self.tau))
             heard = [self.tau if tau is None else tau for tau in self.heard]
             self.last = max(self.last, min(heard) + self.bound - 1)
@@ -106,16 +100,3 @@ class Frontier:
     def _asked_nobody(self) -> bool:
         """Whether an update that needed no PREPARE is in transit."""
         return any(iteration >= self.last for _, iteration in self.transit)
-
-
-def _take(counts: Counter[tuple[int, int]], destination: int, iteration: int, count: int) -> None:
-    left = counts[destination, iteration] - count
-    if left < 0:
-        raise ValueError(
-            f"partition {destination} received more updates of iteration {iteration} than were "
-            "sent to it: tell `sent` first"
-        )
-    if left:
-        counts[destination, iteration] = left
-    else:
-        del counts[destination, iteration]

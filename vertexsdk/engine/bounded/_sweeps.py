@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.compile.methods import Scope
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import Processor, merged
@@ -36,22 +35,25 @@ class SweepReport:
 
     Attributes:
         low: the least iteration in which a vertex here may still commit; None: nothing to do.
-        sent: by partition, the first iteration among the updates that were sent to it.
+        sent: by partition, the iterations of the updates that were sent to it: the first one, and
+            the bound's last one if there are some of it.
         clock: the iteration of the last sweep.
         prepares: updates that were prepared; `asks` the PREPARE messages for them.
         acknowledges: ACKNOWLEDGE messages sent.
         held: updates that were held because of the bound.
         delays: number of commits by delay, in iterations: 0, 1, 2 to 3, 4 to 7, ...
+        out_of_time: there is more that may be done now.
     """
 
     low: int | None = None
-    sent: dict[int, int] = field(default_factory=dict)
+    sent: dict[int, list[int]] = field(default_factory=dict)
     clock: int = 0
     prepares: int = 0
     asks: int = 0
     acknowledges: int = 0
     held: int = 0
     delays: Array = field(default_factory=lambda: np.zeros(32, np.int64))
+    out_of_time: bool = False
     reading: dict[str, Any] | None = None  # what aggregators read next, where sweeps are blocks
 
 
@@ -67,6 +69,8 @@ class Sweeps:
             last iteration, for which nobody needs to be asked, instead of asking. Rule 2 of
             section 4.1 lets an update wait. It takes one hop instead of three, and holds the
             others up where one of the partitions is behind.
+        allowed: the last iteration in which a vertex may commit; that of the bound, if others know
+            of the same frontier.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class Sweeps:
         bound: int,
         seconds: float,
         patient: bool = False,
+        allowed: int | None = None,
     ) -> None:
         self.patient = patient
         self.p, self.v, self.t = processor, processor.v, processor.v.topology
@@ -83,6 +88,7 @@ class Sweeps:
             processor.boundary = Boundary.fresh(self.t, frontier - 1)
         self.b: Boundary = processor.boundary
         self.frontier, self.last = frontier, frontier + bound - 1
+        self.allowed = self.last if allowed is None else min(allowed, self.last)
         self.until = time.monotonic() + seconds
         self.done = SweepReport()
         self.blocks: dict[int, Block] = {}
@@ -92,14 +98,17 @@ class Sweeps:
 
     # What came. -----------------------------------------------------------------------------
 
-    def receive(self, blocks: list[tuple[int, bytes]]) -> None:
-        """Take in what the others said, and the updates that the frontier lets go."""
+    def receive(self, blocks: list[tuple[int, Block, dict[str, Any]]]) -> None:
+        """Take in what the others said, and the updates that the frontier lets go.
+
+        Args:
+            blocks: source, columns and meta of each.
+        """
         b, held = self.b, self.b.queue
         b.queue = []
         for source, index, values, first, last in held:
             self._update(source, index, values, first, last)
-        for source, data in blocks:
-            columns, meta = decode(data, trusted=True)
+        for source, columns, meta in blocks:
             if "index" in columns:
                 first, last = meta.get("update", (self.frontier - 1,) * 2)  # of the first hop
                 self._update(source, columns["index"], columns["value"], first, last)
@@ -141,9 +150,9 @@ class Sweeps:
         b = self.b
         while True:
             at = max(b.clock + b.sealed, self.frontier, b.floor + 1)
-            if at > self.last:
-                break  # and nobody prepares: see the end of `_sweep`
-            ready, least = b.ready(self.t, self.last)
+            if at > self.allowed:
+                break  # where that is the bound's last one, nobody prepares: see `_sweep`
+            ready, least = b.ready(self.t, self.allowed)
             at = max(at, least)
             if at == self.last:  # where nobody needs to be asked
                 ready = b.preparing[b.holds[b.preparing] == 0]
@@ -151,12 +160,14 @@ class Sweeps:
             waits = rest if len(ready) == len(b.preparing) else merged(rest, b.preparing)
             b.wait(waits, at, self.t)
             if not len(todo) and not len(ready):
-                if not self.patient or not len(b.preparing) or at == self.last:
+                done = not self.patient or not len(b.preparing) or at == self.last
+                if done or self.allowed < self.last:
                     break
                 at, ready = self.last, b.preparing[b.holds[b.preparing] == 0]
                 todo, rest = self._split(ready)
             self._sweep(at, todo, rest, ready, note)
             if time.monotonic() > self.until:
+                self.done.out_of_time = True
                 break
         self.done.low, self.done.clock = self._low(), b.clock
         return self.done
@@ -289,10 +300,9 @@ class Sweeps:
         found = [first + 1 for *_, first, _ in b.queue]
         waits = [b.preparing]
         if len(self.v.pending):
-            pending = self.v.pending
-            held = (b.due[pending] != 0) & ((b.holds[pending] != 0) | (b.began[pending] != 0))
-            waits.append(pending[held])
-            if not held.all():
+            due = b.due[self.v.pending] != 0  # which have waited, and perhaps still do
+            waits.append(self.v.pending[due])
+            if not due.all():
                 found.append(max(b.clock + b.sealed, self.frontier, b.floor + 1))
         found += [int(b.due[w].min()) for w in waits if len(w)]
         if len(b.later):
@@ -317,17 +327,20 @@ class Sweeps:
                 meta["last"] = self._first
             else:
                 meta["update"] = [self._first, self._latest]
-            self.done.sent[q] = min(self.done.sent.get(q, self._first), self._first)
+            self.done.sent.setdefault(q, []).append(self._first)
         self._first = self._latest = 0
 
-    def outgoing(self) -> list[tuple[int, bytes]]:
-        """The blocks for other partitions, encoded."""
+    def outgoing(self) -> dict[int, Block]:
+        """The blocks for other partitions, each with its meta under that name.
+
+        PREPAREs are sent only when nothing else is left to do: most values that a partition has on
+        the way to its own fixed point are not worth asking for.
+        """
         self._pack()
-        spoken, self.done.asks, self.done.acknowledges = self.b.say(self.t, ask=not self.patient)
+        ask = not self.patient and not self.done.out_of_time
+        spoken, self.done.asks, self.done.acknowledges = self.b.say(self.t, ask=ask)
         for q, columns in spoken.items():
             self.blocks.setdefault(q, {}).update(columns)
-        result = []
-        for q, block in sorted(self.blocks.items()):
-            meta = {**block.pop("meta", {}), "lamport": self.b.lamport}
-            result.append((q, encode_bytes(block, meta)))
-        return result
+        for block in self.blocks.values():
+            block["meta"] = {**block.get("meta", {}), "lamport": self.b.lamport}
+        return self.blocks
