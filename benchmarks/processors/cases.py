@@ -60,9 +60,14 @@ def commands(process: CaseProcess, sizes: Sizes) -> None:
         spark.stop()
 
 
-def _once(graph: Graph, program: str, told: BenchGraph, backend: str) -> Any:
+def _once(
+    graph: Graph, program: str, told: BenchGraph, backend: str, threads: int | None = None
+) -> Any:
     params = {"iterations": 10} if program == "cdlp" else programs.params_of(program, told.origin)
-    return run(PROGRAMS[program][0], graph, params=params, backend=backend, progress=False)
+    return run(
+        PROGRAMS[program][0], graph, params=params, backend=backend, progress=False,
+        threads=threads,
+    )  # fmt: skip
 
 
 def _check(program: str, result: Any, told: BenchGraph) -> None:
@@ -75,13 +80,19 @@ def _check(program: str, result: Any, told: BenchGraph) -> None:
         programs.check(program, columns, told)
 
 
-def _turns(process: CaseProcess, sizes: Sizes, held: dict[str, Graph], told: BenchGraph) -> None:
+def _turns(
+    process: CaseProcess,
+    sizes: Sizes,
+    held: dict[str, Graph],
+    told: BenchGraph,
+    threads: int | None = None,
+) -> None:
     """Run every program on each graph in turn, and check its first answer."""
     backend = f"lmdb://{process.scratch}/state"
     for program in PROGRAMS:
         for k in range(sizes.repeats + 1):
             for name, graph in held.items():
-                took, result = _timed(partial(_once, graph, program, told, backend))
+                took, result = _timed(partial(_once, graph, program, told, backend, threads))
                 if k:
                     process.note(f"{program} {name}", took)
                 else:
@@ -127,7 +138,8 @@ def executors(count: int, process: CaseProcess, sizes: Sizes) -> None:
     spark = session(f"local-cluster[{count},2,{sizes.executor_memory}]")
     told = graphs.of_scale(sizes.scale, process.cache)
     told.find("cdlp")
-    _turns(process, sizes, {str(count): _read(spark, told.parquet, count)}, told)
+    # A second slot of each executor is for its other tasks: its processor has one thread.
+    _turns(process, sizes, {str(count): _read(spark, told.parquet, count)}, told, threads=1)
 
 
 def memory(count: int, process: CaseProcess, sizes: Sizes) -> None:
