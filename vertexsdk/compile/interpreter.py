@@ -6,6 +6,7 @@ compiled methods, and contributions are combined per block of the same size, so 
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Collection
 from copy import deepcopy
 from dataclasses import replace
@@ -504,12 +505,16 @@ def new_cursor(
 
 
 def user_error(spec: ClassSpec, what: str, error: BaseException) -> RunError:
-    """Return the error of a user's method as one line with its file and line."""
-    place = ""
-    trace = error.__traceback__
+    """Return the error of a user's method as one line with its file and line, and its frames."""
     files = {m.function.__code__.co_filename for m in spec.methods.values()} or {spec.file}
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename in files:
-            place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}: "
-        trace = trace.tb_next
-    return RunError(f"{place}{spec.name}.{what}: {type(error).__name__}: {error}")
+    frames = [
+        (frame.f_code.co_filename, line, frame.f_code.co_name)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    while frames and frames[0][0] not in files:
+        del frames[0]
+    own = [f"{file}:{line}: " for file, line, _ in frames if file in files]
+    place = own[-1] if own else ""
+    failure = RunError(f"{place}{spec.name}.{what}: {type(error).__name__}: {error}")
+    failure.user_frames = tuple(frames)
+    return failure
