@@ -40,8 +40,8 @@ class _Compiling:
         kernel = getattr(self._module, name)
 
         def compile_only(*args: Any) -> Any:
-            if self._of is not None and name in METHODS:
-                self._say(f"compiling {name} of {self._of}")
+            if self._of is not None:  # other kernels compute what scatter sends
+                self._say(f"compiling {name if name in METHODS else 'scatter'} of {self._of}")
             kernel.compile(tuple(numba.typeof(a) for a in args))
             if name == "init":
                 return args[2]

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from vertexsdk.engine.answer_checks import endless
 from vertexsdk.engine.engine import Budget, WorkDone
-from vertexsdk.errors import InputError, RunError
+from vertexsdk.errors import InputError, RunError, StateInputError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.loops._diff import ReadableLoop
 from vertexsdk.loops._history import LoopHistory
@@ -78,8 +78,8 @@ class OpenBranches:
         """Fork a loop; without a name, under one that is free.
 
         Raises:
-            InputError: the branch of this name is open.
-            StateInputError: there is another loop of this name, or no such version.
+            StateInputError: the branch of this name is open, there is another loop of this name,
+                or no such version.
         """
         if name is not None:
             self._free(name, parent)
@@ -96,7 +96,9 @@ class OpenBranches:
         """Delete the versions of an earlier branch of this name, if it was closed."""
         with self._lock:
             if any(getattr(branch, "loop", None) == name for branch in self._open):
-                raise InputError(f"branch {name!r} is open: close() it, or choose another name")
+                raise StateInputError(
+                    f"branch {name!r} is open: close() it, or choose another name"
+                )
             closed = name in self._closed
         newest = parent.store.head(name)
         ledger = None if newest is None else Ledger.of(newest)

@@ -12,6 +12,7 @@ import contextlib
 import logging
 import math
 import time
+import uuid
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -29,9 +30,11 @@ from vertexsdk.loops.arguments import as_program, parameters_of
 from vertexsdk.loops.run import run
 from vertexsdk.notebook.card import card, seconds_text, size_text, summary_line
 from vertexsdk.program.program import Program
+from vertexsdk.state import open_store
 
 _SIZES = (1 << 11, 1 << 14, 1 << 17, 1 << 20)  # edges of the samples
-_NAME = "estimate"  # of the runs
+_STORE, _NAME = "memory://estimates", "estimate"  # of the runs
+_TWICE = 3.0  # seconds up to which a run is timed twice
 _ENOUGH = 0.7  # seconds of iterating after which no more edges are tried
 _PROCESS = 300 << 20  # bytes of a process that has compiled a program, without a graph
 _STILL = 1.1  # growth of the range of ids from one sample to the next that is none
@@ -209,7 +212,7 @@ def _probes(
         part = _folded(program, graph, sample, min(size, sample.edges), vertices)
         try:
             probe = _probe(program, part, params, options)
-            if probe.seconds < _ENOUGH:  # without what was done for the first time
+            if probe.seconds < _TWICE:  # without what was done for the first time
                 again = _probe(program, part, params, options)
                 probe = replace(probe, seconds=min(probe.seconds, again.seconds))
         finally:
@@ -261,10 +264,13 @@ def _probe(
     for name in program.named_vertices(program.bind(values)).keys() & values.keys():
         degrees = part.degrees()
         values[name] = max(degrees, key=degrees.__getitem__)
+    name = f"{_NAME}-{uuid.uuid4().hex}"
     with run(
-        program, part, params=values, backend="memory://", loop=_NAME, progress=False, **options
+        program, part, params=values, backend=_STORE, loop=name, progress=False, **options
     ) as result:
         counts = result.statistics
+    with open_store(_STORE) as store:
+        store.delete(name)
     spent = counts["spent"]
     return _Probe(
         part.num_edges, counts["total_seconds"] - spent["load"] - spent["compile"],
@@ -278,7 +284,7 @@ def _silent() -> Iterator[None]:
     log = logging.getLogger("vertexsdk")
 
     def mute(record: logging.LogRecord) -> bool:
-        return not str(record.args).startswith(f"('{_NAME}'")
+        return not str(record.args).startswith(f"('{_NAME}-")
 
     log.addFilter(mute)
     try:

@@ -517,8 +517,9 @@ class MainLoop(ReadableLoop):
             The branch, for the caller to close; see `BranchLoop` for an example.
 
         Raises:
-            StateInputError: there is another loop of that name, or no such version.
-            InputError: `max_branches` branches are open, or the one of that name is.
+            StateInputError: there is another loop of that name, or the branch of that name is
+                open; or there is no such version.
+            InputError: `max_branches` branches are open.
         """
         with self._history.counters.doing("fork"):
             return BranchLoop(self._history, self._branches, name, at, merge)

@@ -49,7 +49,7 @@ def live_display(name: str, total: int | None) -> LiveDisplay:
             tqdm: Any = importlib.import_module("tqdm.auto").tqdm
         except ImportError:
             return _Line(name)
-        return _Bar(tqdm(desc=name, total=total, leave=False, unit="iteration"))
+        return _Bar(tqdm(desc=name, total=total, leave=False, unit=" iterations"))
 
 
 class _Bar:
