@@ -95,7 +95,9 @@ def test_our_errors_are_one_line(kernel: Kernel) -> None:
     kernel.text("def mine():\n    return read('memory://no-store', 'pagerank')")
     (line,) = kernel.error("mine()")
     assert line.startswith("StateInputError: memory://no-store is not in this process")
-    (line,) = kernel.error("class Odd(Vertex):\n    max_iteration = 5\n    def scatter(self, i): ...")
+    (line,) = kernel.error(
+        "class Odd(Vertex):\n    max_iteration = 5\n    def scatter(self, i): ..."
+    )
     assert line.startswith("ProgramError: Cell In[")
     assert ", line 2: Odd: there is no 'max_iteration'; did you mean 'max_iterations'?" in line
 
