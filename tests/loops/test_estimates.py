@@ -1,4 +1,4 @@
-"""What `Graph.estimate` says: memory beside a process that runs, counts and iterations beside a run.
+"""What `Graph.estimate` says: memory beside a process that runs, counts beside a run.
 
 Seconds depend on what else the machine does: `./dev bench estimates` compares them.
 """
@@ -71,7 +71,7 @@ def test_memory_is_what_a_process_needs(
 def test_a_small_graph_is_counted_and_run_as_it_is() -> None:
     graph = Graph.from_arrays(["a", "b", "c"], ["b", "c", "d"])
     estimate = graph.estimate("bfs", origin="a")
-    with run("bfs", graph, origin="a", backend="memory://") as result:
+    with run("bfs", graph, origin="a", backend="memory://small") as result:
         assert estimate.iterations == result.statistics["iterations"]
     assert (estimate.edges, estimate.vertices, estimate.sampled) == (3, 4, 3)
     assert 0 < estimate.seconds < 60
@@ -110,7 +110,7 @@ def test_a_wrong_parameter_and_a_program_that_fails() -> None:
         def scatter(self, iteration: int) -> None:
             self.emitAll(self.x)
 
-    with pytest.raises(RunError, match="Fails.gather: KeyError"):
+    with pytest.raises(RunError, match=r"Fails\.gather: KeyError"):
         graph.estimate(Fails, origin=1, compiled=False)
 
 

@@ -31,14 +31,17 @@ def test_a_lookup_before_the_first_query(main: MainLoop) -> None:
 
 
 def test_read_and_diff_before_the_first_query(main: MainLoop) -> None:
-    with main, run("wcc", Graph.from_arrays([1], [2]), backend="memory://", loop="two") as two:
+    with (
+        main,
+        run("wcc", Graph.from_arrays([1], [2]), backend="memory://by-hand", loop="two") as two,
+    ):
         assert main.diff(two).ids.tolist() == [3]
         with main.read() as result:
             assert result.to_dict() == {1: 1, 2: 1, 3: 1}
 
 
 def test_a_lookup_in_a_graph_without_edges() -> None:
-    with MainLoop("wcc", Graph.empty(), backend="memory://", loop="empty") as empty:
+    with MainLoop("wcc", Graph.empty(), backend="memory://by-hand", loop="empty") as empty:
         with pytest.raises(InputError, match="no edge left"):
             empty.lookup(1)
         empty.ingest([("+", 1, 2)])
@@ -95,9 +98,9 @@ def test_a_name_of_a_closed_branch_is_free(main: MainLoop) -> None:
             main.fork("what if")
         kept.apply([("+", 1, 9)])
         kept.close()
-    with MainLoop.resume(None, "wcc", backend=main.backend) as again:
-        with again.fork("what if") as branch, branch.result() as answer:
-            assert list(answer) == [1, 2, 3]
+    again = MainLoop.resume(None, "wcc", backend=main.backend)
+    with again, again.fork("what if") as branch, branch.result() as answer:
+        assert list(answer) == [1, 2, 3]
 
 
 def test_names_of_other_loops_are_not_free(main: MainLoop) -> None:
@@ -113,9 +116,9 @@ def test_names_of_other_loops_are_not_free(main: MainLoop) -> None:
                 main.fork(name)
     with MainLoop.resume(None, PageRank, backend=main.backend, loop="theirs") as resumed:
         resumed.ingest([("+", 1, 10)])  # from here on it is a main loop
-    with MainLoop.resume(None, PageRank, backend=main.backend, loop="ranks") as ranks:
-        with pytest.raises(StateInputError, match="already"):
-            ranks.fork("theirs")
+    ranks = MainLoop.resume(None, PageRank, backend=main.backend, loop="ranks")
+    with ranks, pytest.raises(StateInputError, match="already"):
+        ranks.fork("theirs")
 
 
 def test_a_merge_iterates_to_the_end(main: MainLoop) -> None:
@@ -158,7 +161,7 @@ def test_plots() -> None:
     import matplotlib.pyplot as plt
 
     graph = Graph.from_arrays(["$x$", "$x$", "b"], ["b", "c", "c"])
-    with run("degree", graph, backend="memory://", loop="plots") as result:
+    with run("degree", graph, backend="memory://by-hand", loop="plots") as result:
         ax = result.plot(bins=4)
         heights = [bar.get_height() for bar in ax.patches]
         assert heights == result.histogram(bins=4)["count"].to_pylist()
