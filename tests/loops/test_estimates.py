@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from vertexsdk import Graph, InputError, Min, RunError, Vertex, VertexId, inf, param, run, state
 from vertexsdk.loops import estimate
@@ -90,6 +91,17 @@ def test_a_text_file_is_sampled_in_the_middle(tmp_path: Path) -> None:
     assert estimate.edges == pytest.approx(n, rel=0.05)
     assert estimate.vertices == pytest.approx(n, rel=0.05)
     assert estimate.sampled < n
+
+
+def test_a_graph_on_spark(spark: SparkSession) -> None:
+    rows = [(k, (7 * k + 3) % 500) for k in range(1000)]
+    frame = spark.createDataFrame(rows, ["source", "target"])
+    graph = Graph.from_dataframe(frame, partitions=2)
+    estimate = graph.estimate("wcc")
+    assert (estimate.edges, estimate.processors, estimate.limit) == (1000, 2, None)
+    assert estimate.vertices == 1000
+    assert estimate.fits
+    graph.unpersist()
 
 
 def test_a_wrong_parameter_and_a_program_that_fails() -> None:

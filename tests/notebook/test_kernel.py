@@ -132,6 +132,28 @@ class Fails(Vertex):
     assert [line.split(", ")[-1] for line in lines[:-1:2]] == ["in gather", "in looked_up"]
 
 
+def test_an_error_in_a_rule_of_convergence_shows_it(kernel: Kernel) -> None:
+    kernel.text("""
+class Ends(Vertex):
+    x: float = state(0.0)
+    messages = Sum(float)
+
+    def gather(self, iteration, source, delta):
+        self.x = delta.value
+
+    def scatter(self, iteration):
+        self.emitAll(1.0)
+
+    def converged(self, iteration, aggregates):
+        return aggregates.nothing
+""")
+    lines = kernel.error("run(Ends, Graph.from_arrays([1], [2]), backend='memory://ends')")
+    assert "return aggregates.nothing" in lines[1]
+    assert lines[0].strip().endswith("line 12, in converged")
+    assert "Ends.converged: AttributeError: no aggregator named 'nothing'" in lines[-1]
+    assert "Program(Ends, name='ends')" in kernel.text("print(repr(Program(Ends)))")
+
+
 def test_progress_is_a_widget_or_a_line(kernel: Kernel) -> None:
     outputs = kernel.run("""
 run("pagerank", Graph.from_arrays([1, 2], [2, 3]), backend="memory://progress").close()

@@ -6,11 +6,13 @@ compiled methods, and contributions are combined per block of the same size, so 
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable, Collection
 from copy import deepcopy
 from dataclasses import replace
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,7 @@ __all__ = ["Cursor", "InterpretedMethods", "combiner", "new_cursor", "random_key
 __all__ += ["random_unit", "user_error"]
 
 Array = NDArray[Any]
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep  # whose frames are of no use to a user
 
 
 class Cursor:
@@ -510,6 +513,7 @@ def user_error(spec: ClassSpec, what: str, error: BaseException) -> RunError:
     frames = [
         (frame.f_code.co_filename, line, frame.f_code.co_name)
         for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename in files or not frame.f_code.co_filename.startswith(_PACKAGE)
     ]
     while frames and frames[0][0] not in files:
         del frames[0]

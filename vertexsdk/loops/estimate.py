@@ -160,17 +160,17 @@ def estimate(
     params = parameters_of(program, params, parameters)
     program.bind(params)
     samples: list[_Sample] = []
+    local = graph.transport.name == "local"
     with _silent():
         for size in (_SIZES[0], *_SIZES):  # the first one also imports and compiles
-            samples.append(_sample(program, graph, size))
-            if samples[-1].share >= 1 and len(samples) > 1:
+            samples.append(_sample(program, graph, size, twice=local))
+            if samples[-1].share >= 1 and (len(samples) > 1 or not local):
                 break
         last = samples[-1]
         smaller = next((s for s in samples[::-1] if s.edges < last.edges), None)
         edges = last.edges / last.share
         vertices = _vertices(edges, last, smaller)
         probes = _probes(program, graph, params, options, last, vertices)
-    local = graph.spark is None or graph.transport.name == "local"
     processors = 1 if local else graph.partitions
     data = _data_bytes(program, graph, last, edges, vertices)
     return Estimate(
@@ -181,11 +181,12 @@ def estimate(
     )  # fmt: skip
 
 
-def _sample(program: Program, graph: Graph, size: int) -> _Sample:
+def _sample(program: Program, graph: Graph, size: int, *, twice: bool) -> _Sample:
+    """Load a sample; twice, as what is first takes longer, unless processors start for each."""
     part, share = graph.sample(size)
     try:
         loads: list[float] = []
-        while not loads or (len(loads) == 1 and loads[0] < _ENOUGH):  # what is first takes longer
+        while not loads or (twice and len(loads) == 1 and loads[0] < _ENOUGH):
             part.unpersist()
             began = time.perf_counter()
             info = part.materialise((program.direction, program.value_dtype, "combined"))
@@ -206,10 +207,8 @@ def _probes(
 ) -> list[_Probe]:
     """Run the program on more and more edges of a sample."""
     probes: list[_Probe] = []
-    for size in (*_SIZES, sample.edges):
-        if probes and size > sample.edges:
-            continue
-        part = _folded(program, graph, sample, min(size, sample.edges), vertices)
+    for size in sorted({min(size, sample.edges) for size in (*_SIZES, sample.edges)}):
+        part = _folded(program, graph, sample, size, vertices)
         try:
             probe = _probe(program, part, params, options)
             if probe.seconds < _TWICE:  # without what was done for the first time
