@@ -49,7 +49,7 @@ def write_edges(path: Path, edges: int, degree: int, rng: np.random.Generator) -
     ("program", "params", "edges", "degree"),
     [
         ("pagerank", {}, 100_000, 10),
-        ("sssp", {"origin": 0}, 2_000_000, 4),
+        ("sssp", {"origin": 0}, 6_000_000, 6),
     ],
 )
 def test_memory_is_what_a_process_needs(

@@ -148,6 +148,7 @@ class Ends(Vertex):
         return aggregates.nothing
 """)
     lines = kernel.error("run(Ends, Graph.from_arrays([1], [2]), backend='memory://ends')")
+    assert len(lines) == 3  # and none for where vertexsdk raised
     assert "return aggregates.nothing" in lines[1]
     assert lines[0].strip().endswith("line 12, in converged")
     assert "Ends.converged: AttributeError: no aggregator named 'nothing'" in lines[-1]

@@ -32,11 +32,12 @@ from vertexsdk.notebook.card import card, seconds_text, size_text, summary_line
 from vertexsdk.program.program import Program
 from vertexsdk.state import open_store
 
-_SIZES = (1 << 11, 1 << 14, 1 << 17, 1 << 20)  # edges of the samples
+_SIZES = (1 << 11, 1 << 14, 1 << 17, 1 << 20)  # edges with which the program runs
 _STORE, _NAME = "memory://estimates", "estimate"  # of the runs
 _TWICE = 3.0  # seconds up to which a run is timed twice
 _ENOUGH = 0.7  # seconds of iterating after which no more edges are tried
 _PROCESS = 300 << 20  # bytes of a process that has compiled a program, without a graph
+_SENT = 2.0  # how often processors have their data while they send edges to each other
 _STILL = 1.1  # growth of the range of ids from one sample to the next that is none
 _MOST_POWER = 2.0  # of the edges, by which work grows: each vertex after the other
 
@@ -162,9 +163,9 @@ def estimate(
     samples: list[_Sample] = []
     local = graph.transport.name == "local"
     with _silent():
-        for size in (_SIZES[0], *_SIZES):  # the first one also imports and compiles
+        for size in _SIZES[-2:]:
             samples.append(_sample(program, graph, size, twice=local))
-            if samples[-1].share >= 1 and (len(samples) > 1 or not local):
+            if samples[-1].share >= 1:
                 break
         last = samples[-1]
         smaller = next((s for s in samples[::-1] if s.edges < last.edges), None)
@@ -172,7 +173,7 @@ def estimate(
         vertices = _vertices(edges, last, smaller)
         probes = _probes(program, graph, params, options, last, vertices)
     processors = 1 if local else graph.partitions
-    data = _data_bytes(program, graph, last, edges, vertices)
+    data = _data_bytes(program, graph, last, edges, vertices) * (1 if processors == 1 else _SENT)
     return Estimate(
         program.name, round(edges), round(vertices), processors,
         round(_PROCESS + data / processors), _load_seconds(edges, last, smaller),
