@@ -38,10 +38,11 @@ class Kernel:
         return str(shown[0])
 
     def text(self, code: str) -> str:
-        """Execute a cell; return what it printed."""
+        """Execute a cell; return what it printed, without warnings and the like."""
         outputs = self.run(code)
         assert all(o["kind"] != "error" for o in outputs), outputs
-        return "".join(o["text"] for o in outputs if o["kind"] == "stream")
+        printed = [o for o in outputs if o["kind"] == "stream" and o["name"] == "stdout"]
+        return "".join(o["text"] for o in printed)
 
     def error(self, code: str) -> list[str]:
         """Execute a cell that fails; return the lines that are shown."""

@@ -200,6 +200,7 @@ run(Hops, Graph.from_arrays([1, 2], [2, 3]), origin=1, backend="memory://said").
 """)
     kernel.text("del sys.modules['tqdm.auto']")
     said = [o["data"]["text/plain"].partition("· ")[2] for o in outputs if "data" in o]
+    assert not [o for o in outputs if o["kind"] == "stream"]  # nothing that stays
     methods = {line for line in said if line.startswith("compiling ")}
     assert methods == {f"compiling {name} of Hops" for name in ("init", "gather", "scatter")}
 

@@ -89,7 +89,13 @@ class ProgressBar:
 
     @contextlib.contextmanager
     def noted_after(self, seconds: float, text: str) -> Iterator[None]:
-        """Tell something, to stay on the screen, if the block takes longer than some seconds."""
+        """Tell something, to stay on the screen, if the block takes longer than some seconds.
+
+        In a notebook what is said meanwhile suffices, and nothing stays below the cell.
+        """
+        if self._cell is not None:
+            yield
+            return
         timer = threading.Timer(seconds, self.note, (text,))
         timer.daemon = True
         timer.start()
