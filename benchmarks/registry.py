@@ -54,7 +54,11 @@ SUITES = {
     )
 }
 
-TOOLS = {"page": "benchmarks.page", "check": "benchmarks.guard.command"}
+TOOLS = {
+    "page": "benchmarks.page",
+    "check": "benchmarks.guard.command",
+    "estimates": "benchmarks.estimates",
+}
 """What is no suite, but is run in the same way."""
 
 

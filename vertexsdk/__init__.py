@@ -71,6 +71,7 @@ __all__ = [
     "VertexError",
     "VertexId",
     "aggregate",
+    "explain",
     "inf",
     "param",
     "producers",
@@ -92,6 +93,7 @@ _LATER = {
     "Ingester": "vertexsdk.graph.changes.ingester",
     "MainLoop": "vertexsdk.loops.main_loop",
     "Result": "vertexsdk.loops.result",
+    "explain": "vertexsdk.loops.explain",
     "read": "vertexsdk.loops.result",
     "run": "vertexsdk.loops.run",
     "session": "vertexsdk.transport.session",
@@ -104,6 +106,7 @@ if TYPE_CHECKING:
     from vertexsdk.graph.changes.ingester import Ingester
     from vertexsdk.graph.graph import Graph
     from vertexsdk.loops.branch_loop import BranchLoop
+    from vertexsdk.loops.explain import explain
     from vertexsdk.loops.main_loop import MainLoop
     from vertexsdk.loops.result import Result, read
     from vertexsdk.loops.run import run

@@ -12,7 +12,10 @@ Each message is one line that says what is wrong and what to do about it.
 
 from __future__ import annotations
 
+import re
 import reprlib
+import sys
+import traceback
 
 __all__ = [
     "InputError",
@@ -59,6 +62,10 @@ def shorten(text: str, most: int = 80) -> str:
 class VertexError(Exception):
     """Base of every error that vertexsdk raises on purpose.
 
+    Attributes:
+        user_frames: file, line and function of each call from a method of a user's class to where
+            it raised; empty for other errors. A notebook shows these, and none of vertexsdk.
+
     >>> import vertexsdk
     >>> try:
     ...     vertexsdk.read("files:///tmp", "pagerank")
@@ -69,6 +76,30 @@ class VertexError(Exception):
     """
 
     exit_status = 1
+    user_frames: tuple[tuple[str, int, str], ...] = ()
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows: the message, below the frames of a user's method."""
+        frames = [traceback.FrameSummary(*frame) for frame in self.user_frames]
+        lines = "".join(traceback.format_list(frames)).splitlines()
+        lines.append(f"{type(self).__name__}: {self}")
+        return [_with_cells(line) for line in lines]
+
+
+def _with_cells(line: str) -> str:
+    """Return a line of a traceback in which files that are cells of a notebook are so called."""
+    module = sys.modules.get("IPython")
+    shell = None if module is None else module.get_ipython()
+    if shell is None:
+        return line
+
+    def cell(match: re.Match[str]) -> str:
+        named = shell.compile.format_code_name(match[1] or match[3])
+        if named is None or named[0] != "Cell":
+            return match[0]
+        return f"Cell {named[1]}, line {match[2] or match[4]}"
+
+    return re.sub(r'File "([^"]+)", line (\d+)|([^\s"]+):(\d+)(?=: )', cell, line)
 
 
 class InputError(VertexError):

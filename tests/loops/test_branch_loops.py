@@ -73,24 +73,28 @@ def test_what_if(roads: MainLoop) -> None:
         assert (found.field, found.ids.tolist()) == ("length", [4, 9])
         assert found.mine.tolist() == [0.5, None]
         assert found.theirs.tolist() == [3.0, inf]
+        rows = {"id": [4, 9], "mine": [0.5, None], "theirs": [3.0, inf]}
+        assert found.to_arrow().to_pydict() == rows
+        assert found.to_pandas().columns.tolist() == [*rows]
         gone = [2, 3, 4]
         assert lengths(roads.query()) == {**now, **dict.fromkeys(gone, inf)}
         assert roads.diff(branch).ids.tolist() == gone
         with pytest.raises(InputError, match="no field 'width'"):
             roads.diff(branch, "width")
+        with pytest.raises(StateInputError, match="'what-if' is open: close"):
+            roads.fork("what-if")
+    with roads.fork("what-if") as again:  # the name of a closed branch is free
+        assert lengths(again.result(60)) == {**now, **dict.fromkeys(gone, inf)}
     with pytest.raises(StateInputError, match="already"):
-        roads.fork("what-if")
+        roads.fork(roads.loop)
 
 
 def test_a_merge_keeps_what_came(roads: MainLoop) -> None:
     first, second = roads.fork(), roads.fork()
-    with pytest.raises(InputError, match="is not at its fixed point"):
-        first.merge()
     first.result(60).close()
     first.apply([("+", 4, 5, 1)])
-    first.result(60).close()
     before = roads.iteration
-    first.merge()  # before any input: main goes on from it, at its next iteration
+    first.merge()  # iterates first; before any input main goes on from it, at its next iteration
     assert first.merged
     assert roads.iteration == before + 1
     assert roads.lookup([5])[5]["length"] == 4.0

@@ -21,8 +21,8 @@ import vertexsdk
 ROOT = Path(__file__).parents[2]
 FILES = {"__init__.py", "__main__.py", "errors.py", "py.typed"}
 ROOMS = {
-    "arrays", "cli", "compile", "engine", "graph", "loops", "program", "state", "testing",
-    "transport",
+    "arrays", "cli", "compile", "engine", "graph", "loops", "notebook", "program", "state",
+    "testing", "transport",
 }  # fmt: skip
 OTHER_TESTS = {
     "__init__.py", "algorithms", "benchmarks", "cluster", "conftest.py", "docs", "examples",

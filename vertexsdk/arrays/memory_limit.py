@@ -29,6 +29,22 @@ def used_memory() -> float:
     return _sample[1]
 
 
+def memory_limit() -> int | None:
+    """The tightest limit in bytes; None where there is none.
+
+    >>> (memory_limit() or 1) > 0
+    True
+    """
+    limits = [_number(folder / limit) for folder, _, limit, _ in _own_groups()]
+    return min((n for n in limits if n is not None and 0 < n < _NO_LIMIT), default=None)
+
+
+def _number(file: Path) -> int | None:
+    with contextlib.suppress(OSError, ValueError):  # no limit is "max"
+        return int(file.read_text())
+    return None
+
+
 def _own_groups() -> list[tuple[Path, str, str, str]]:
     """The groups of this process: a folder, and its files of use, limit and statistics' key."""
     groups = []

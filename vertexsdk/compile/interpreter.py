@@ -6,10 +6,13 @@ compiled methods, and contributions are combined per block of the same size, so 
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Callable, Collection
 from copy import deepcopy
 from dataclasses import replace
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +43,7 @@ __all__ = ["Cursor", "InterpretedMethods", "combiner", "new_cursor", "random_key
 __all__ += ["random_unit", "user_error"]
 
 Array = NDArray[Any]
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep  # whose frames are of no use to a user
 
 
 class Cursor:
@@ -504,12 +508,17 @@ def new_cursor(
 
 
 def user_error(spec: ClassSpec, what: str, error: BaseException) -> RunError:
-    """Return the error of a user's method as one line with its file and line."""
-    place = ""
-    trace = error.__traceback__
+    """Return the error of a user's method as one line with its file and line, and its frames."""
     files = {m.function.__code__.co_filename for m in spec.methods.values()} or {spec.file}
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename in files:
-            place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}: "
-        trace = trace.tb_next
-    return RunError(f"{place}{spec.name}.{what}: {type(error).__name__}: {error}")
+    frames = [
+        (frame.f_code.co_filename, line, frame.f_code.co_name)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename in files or not frame.f_code.co_filename.startswith(_PACKAGE)
+    ]
+    while frames and frames[0][0] not in files:
+        del frames[0]
+    own = [f"{file}:{line}: " for file, line, _ in frames if file in files]
+    place = own[-1] if own else ""
+    failure = RunError(f"{place}{spec.name}.{what}: {type(error).__name__}: {error}")
+    failure.user_frames = tuple(frames)
+    return failure

@@ -22,10 +22,11 @@ from vertexsdk.compile._rewrite import CannotCompile
 from vertexsdk.compile.plan import Plan, shape_of
 from vertexsdk.errors import ProgramError, VertexError
 from vertexsdk.program.algebra import dtype_of
-from vertexsdk.program.program import ClassSpec, compiled_params
+from vertexsdk.program.program import ClassSpec, Program, compiled_params
 from vertexsdk.program.warn import InterpretedWarning, split_place, warn_at
 
 Compiled = bool | Literal["require"]
+Precompile = Callable[[Plan, Callable[[str], None]], None]
 
 _MOST = 64
 _Known = tuple[str, tuple[KernelText | None, ...], list[Any]]
@@ -37,7 +38,7 @@ def compiled_plan(
     compiled: Compiled,
     strings: bool,
     say: Callable[[str], None],
-    precompile: Callable[[Plan], None],
+    precompile: Precompile,
 ) -> Plan:
     """Return a plan with its kernels, or without where a class is to be interpreted.
 
@@ -48,7 +49,8 @@ def compiled_plan(
         compiled: False interprets; "require" refuses what does not compile.
         strings: whether vertex ids are strings.
         say: told what goes on, for a progress bar.
-        precompile: compiles every kernel of a plan; what it raises says what does not compile.
+        precompile: compiles every kernel of a plan, and tells `say` which; what it raises says what
+            does not compile.
 
     Raises:
         ProgramError: `compiled` is "require" and something does not compile.
@@ -80,27 +82,17 @@ def compiled_plan(
 
 
 def _compile(
-    plan: Plan, strings: bool, say: Callable[[str], None], precompile: Callable[[Plan], None]
+    plan: Plan, strings: bool, say: Callable[[str], None], precompile: Precompile
 ) -> tuple[str, Plan | None]:
     """Return why a plan does not compile, or the plan with its kernels."""
     reason, texts = "", tuple[KernelText, ...]()
     for light in (True, False):
         try:
-            if plan.program.algebra is None:
-                raise CannotCompile.in_class(
-                    plan.program.classes[0],
-                    "programs without messages = ... (events level) are interpreted",
-                )
-            if plan.program.mixed:
-                raise CannotCompile.in_class(
-                    plan.program.classes[0],
-                    "the classes of this program gather different kinds of message",
-                )
+            _check_declarations(plan.program)
             native = replace(plan, shape=shape_of(plan.program.classes, native=True))
             texts = tuple(_text(spec, native, strings, light) for spec in plan.program.classes)
             native = replace(native, kernels=texts)
-            say("compiling")
-            precompile(native)
+            precompile(native, say)
             return "", native
         except CannotCompile as error:
             reason = str(error)
@@ -112,7 +104,33 @@ def _compile(
     return reason, None
 
 
-def _text(spec: ClassSpec, plan: Plan, strings: bool, light: bool) -> KernelText:
+def why_interpreted(program: Program) -> str | None:
+    """Return what of a program's declarations rules compiling out; None where nothing does.
+
+    >>> from vertexsdk.algorithms import PageRank
+    >>> why_interpreted(Program(PageRank))
+    """
+    try:
+        _check_declarations(program)
+    except CannotCompile as error:
+        return str(error)
+    return None
+
+
+def _check_declarations(program: Program) -> None:
+    if program.algebra is None:
+        raise CannotCompile.in_class(
+            program.classes[0], "programs without messages = ... (events level) are interpreted"
+        )
+    if program.mixed:
+        raise CannotCompile.in_class(
+            program.classes[0], "the classes of this program gather different kinds of message"
+        )
+    for spec in program.classes:
+        _check_class(spec)
+
+
+def _check_class(spec: ClassSpec) -> None:
     algebra = spec.algebra
     if spec.facts.source_missing:
         raise CannotCompile.in_class(spec, spec.facts.source_missing)
@@ -126,6 +144,9 @@ def _text(spec: ClassSpec, plan: Plan, strings: bool, light: bool) -> KernelText
     for name, a in spec.aggregators.items():
         if a.dtype == object or a.size is not None:
             raise CannotCompile.in_class(spec, f"aggregator {name} is no number", name)
+
+
+def _text(spec: ClassSpec, plan: Plan, strings: bool, light: bool) -> KernelText:
     return kernel_text(
         spec, params=compiled_params(spec, plan.params).keys(), shape=plan.shape, strings=strings,
         tolerance=plan.tolerance > 0, light=light,

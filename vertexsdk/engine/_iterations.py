@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.compile.interpreter import user_error
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import IterationStats, Master, combine_aggregates
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
@@ -38,10 +39,7 @@ def make_master(plan: Plan, num_vertices: int) -> Master:
         try:
             return bool(driver.converged(iteration, Aggregates(dict(aggregates))))
         except Exception as error:
-            spec = plan.program.classes[0]
-            raise RunError(
-                f"{spec.file}:{spec.line}: {spec.name}.converged: {type(error).__name__}: {error}"
-            ) from error
+            raise user_error(plan.program.classes[0], "converged", error) from error
 
     algebras: dict[str, Algebra] = dict(plan.program.aggregators)
     return Master(algebras, plan.always, plan.max_iterations, converged)

@@ -19,18 +19,29 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._processor import Processor
 from vertexsdk.graph.edge_attributes import no_values
 from vertexsdk.graph.topology import Topology
+from vertexsdk.program.facts import METHODS
 
 
 class _Compiling:
-    """A module whose functions compile for their arguments and do nothing."""
+    """A module whose functions compile for their arguments and do nothing.
 
-    def __init__(self, module: ModuleType) -> None:
-        self._module = module
+    Args:
+        module: with the functions.
+        say: told each method of a class before it is compiled.
+        of: the name of the class; None for the delivery of messages.
+    """
+
+    def __init__(
+        self, module: ModuleType, say: Callable[[str], None], of: str | None = None
+    ) -> None:
+        self._module, self._say, self._of = module, say, of
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         kernel = getattr(self._module, name)
 
         def compile_only(*args: Any) -> Any:
+            if self._of is not None:  # other kernels compute what scatter sends
+                self._say(f"compiling {name if name in METHODS else 'scatter'} of {self._of}")
             kernel.compile(tuple(numba.typeof(a) for a in args))
             if name == "init":
                 return args[2]
@@ -68,20 +79,24 @@ def stand_in(plan: Plan) -> Topology:
     )
 
 
-def compile_plan(plan: Plan) -> None:
+def compile_plan(plan: Plan, say: Callable[[str], None]) -> None:
     """Compile every kernel of the plan; those on disk are only loaded.
+
+    Args:
+        say: told which method comes next.
 
     Raises:
         NumbaError: a method does not compile; the message says where.
     """
     topology = stand_in(plan)
     processor = Processor(plan, 0, topology.n, topology)
-    module: Any = _Compiling(processor.module)
+    module: Any = _Compiling(processor.module, say)
     delivery: Delivery = processor.delivery
     delivery.module = processor.module = module
     for methods in processor.methods:
         if isinstance(methods, NativeMethods):
-            methods.module = _Compiling(methods.module)  # type: ignore[assignment]
+            compiling = _Compiling(methods.module, say, methods.spec.name)
+            methods.module = compiling  # type: ignore[assignment]
     v = processor.v
     aggregates = {k: a.identity for k, a in plan.program.aggregators.items()}
     for iteration in (0, 1):

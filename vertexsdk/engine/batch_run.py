@@ -64,7 +64,7 @@ class Run:
         self.backend = address_or_default(backend)
         self.max_iterations = options.limit_of(program)
         self.given = dict(params or {})
-        self.bar = ProgressBar(self.loop, options.progress)
+        self.bar = ProgressBar(self.loop, options.progress, self.max_iterations)
         self.seconds: dict[str, float] = {}
         self.spent = PhaseTimer()
         self.statistics: dict[str, Any] = {}

@@ -16,6 +16,7 @@ from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.name_codes import NameCodes, code_step
 from vertexsdk.graph.vertex_file import VertexInput, integer_id, last_rows, with_ids
+from vertexsdk.notebook.live_display import in_notebook
 from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_init
 from vertexsdk.program.vertex import MAIN_LOOP
 
@@ -49,14 +50,15 @@ def _taken_over(setting: Setting, graph: Graph, vertices: VertexInput | None) ->
         named = [integer_id(x) for x in program.named_vertices(setting.params).values()]
         graph.unpersist()
         return _engine_with(setting, with_ids(setting.graph.vertex_input, named))
-    options = replace(setting.options, progress=False)
+    options = replace(setting.options, progress=None if in_notebook() else False)
     if program.algebra is None and options.compiled != "require":
         options = replace(options, compiled=False)  # it cannot be, which is no surprise
     run = Run(
         program, graph, options, params=setting.params, backend=setting.backend, loop=setting.loop
     )
     run.sees = MAIN_LOOP
-    plan = replace(run.plan(info), names=None)  # partitions keep their names
+    with run.bar:
+        plan = replace(run.plan(info), names=None)  # partitions keep their names
     warn_of_strangers(program, program.bind(setting.params), graph)
     layout, from_init = "undirected" if graph.undirected else "directed", None
     if program.algebra is None:

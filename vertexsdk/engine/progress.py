@@ -1,4 +1,4 @@
-"""What a run shows while it runs: one live line on a terminal, log lines elsewhere."""
+"""What a run shows while it runs: a live line on a terminal or in a notebook, else log lines."""
 
 from __future__ import annotations
 
@@ -11,21 +11,26 @@ import time
 from collections.abc import Iterator
 from types import TracebackType
 
+from vertexsdk.notebook.live_display import Throttled, in_notebook
+
 _log = logging.getLogger("vertexsdk")
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class ProgressBar:
-    """The state of one run on standard error: iteration, updates/s, messages/s.
+    """The state of one run: iteration, updates/s, messages/s.
 
     Args:
         name: the loop's name.
-        show: draw a live line; None draws it where standard error is a terminal.
+        show: draw a live line on standard error; None draws it where that is a terminal. In a
+            notebook either is a widget below the cell.
+        total: the number of iterations, where it is known.
     """
 
-    def __init__(self, name: str, show: bool | None) -> None:
+    def __init__(self, name: str, show: bool | None, total: int | None = None) -> None:
         self.name = name
-        self.live = sys.stderr.isatty() if show is None else show
+        self._cell = Throttled(name, total) if show is not False and in_notebook() else None
+        self.live = self._cell is None and (sys.stderr.isatty() if show is None else show)
         self._text = "starting"
         self._noted: set[str] = set()
         self._began = self._updated = time.monotonic()
@@ -42,6 +47,8 @@ class ProgressBar:
 
     def close(self) -> None:
         """Take the line away; `open` draws it again."""
+        if self._cell is not None:
+            self._cell.close()
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -61,10 +68,12 @@ class ProgressBar:
     ) -> None:
         self.close()
 
-    def say(self, text: str) -> None:
-        """Tell what is going on now."""
+    def say(self, text: str, done: int | None = None) -> None:
+        """Tell what is going on now, and how many iterations are done."""
         self._text = text
         _log.info("%s: %s", self.name, text)
+        if self._cell is not None:
+            self._cell.show(text, done)
 
     def note(self, text: str) -> None:
         """Tell something that is to stay on the screen, once."""
@@ -73,12 +82,20 @@ class ProgressBar:
         self._noted.add(text)
         if self.live:
             sys.stderr.write(f"\r\x1b[K{self.name}: {text}\n")
+        elif self._cell is not None:
+            sys.stderr.write(f"{self.name}: {text}\n")
         else:
             _log.warning("%s: %s", self.name, text)
 
     @contextlib.contextmanager
     def noted_after(self, seconds: float, text: str) -> Iterator[None]:
-        """Tell something, to stay on the screen, if the block takes longer than some seconds."""
+        """Tell something, to stay on the screen, if the block takes longer than some seconds.
+
+        In a notebook what is said meanwhile suffices, and nothing stays below the cell.
+        """
+        if self._cell is not None:
+            yield
+            return
         timer = threading.Timer(seconds, self.note, (text,))
         timer.daemon = True
         timer.start()
@@ -96,7 +113,8 @@ class ProgressBar:
             for a, b in zip((updates, messages), self._counts, strict=True)
         ]
         self._updated, self._counts = now, (updates, messages)
-        self.say(f"iteration {iteration} · {rates[0]} updates/s · {rates[1]} messages/s")
+        text = f"iteration {iteration} · {rates[0]} updates/s · {rates[1]} messages/s"
+        self.say(text, iteration)
 
     def _draw(self) -> None:
         frame = 0

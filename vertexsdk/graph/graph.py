@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib
 import itertools
 import logging
 import threading
@@ -37,6 +38,7 @@ from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
 from vertexsdk.graph.variant_info import VariantInfo
 from vertexsdk.graph.vertex_file import VertexInput, resolve, vertices_at, vertices_of, with_ids
+from vertexsdk.notebook.card import card, size_text, summary_line
 from vertexsdk.program.program import Program
 from vertexsdk.transport.select import transport_for
 from vertexsdk.transport.transport import Workers
@@ -48,6 +50,7 @@ __all__ = ["NO_KIND", "Graph", "Variant", "VariantInfo"]
 
 _log = logging.getLogger("vertexsdk")
 _numbers = itertools.count()
+_ESTIMATES = "vertexsdk.loops.estimate"  # by name: it runs programs, and so is above this room
 
 VariantKey = Variant | tuple[str, str | None, str]
 
@@ -696,6 +699,77 @@ class Graph:
         if stored is None:
             raise InputError(f"partition {partition} is on another host; read it in a task there")
         return Topology.from_columns(*stored)
+
+    def sample(self, count: int) -> tuple[Graph, float]:
+        """Return a graph of about so many of the edges, and which share of all they are.
+
+        The edges follow each other in the source; vertex attributes are left out. Nothing else of
+        the source is read, except that the rows of a Spark DataFrame are counted.
+
+        Args:
+            count: of edges; all are taken where there are fewer.
+        """
+        edges, share = self._edges.sample(count)
+        part = Graph(
+            self.spark, edges, undirected=self.undirected, multi=self.multi,
+            partitions=self.partitions,
+        )  # fmt: skip
+        return part, share
+
+    def estimate(
+        self,
+        program: Any,
+        params: Mapping[str, Any] | None = None,
+        *,
+        max_iterations: int | None = None,
+        compiled: bool | Literal["require"] = True,
+        **parameters: Any,
+    ) -> Any:
+        """Estimate the memory and the time of a run, without loading the graph.
+
+        It runs the program on samples of up to a million edges, which takes a few seconds at most,
+        and goes on from what these need; `docs/notebooks.md` says how exact that is.
+
+        Args:
+            program: as for `run`.
+            params: values of the program's parameters. In place of a vertex that is not in the
+                sample, the program gets the one with the most edges there.
+            max_iterations, compiled: as for `run`.
+            parameters: values of the program's parameters too.
+
+        Returns:
+            An `Estimate`: `bytes_per_processor`, `seconds`, `iterations`, `edges`, `vertices`.
+
+        Raises:
+            InputError: wrong arguments.
+            RunError: the program fails on a sample.
+
+        Example:
+            >>> graph = Graph.from_arrays([1, 2], [2, 3])
+            >>> graph.estimate("pagerank").edges
+            2
+        """
+        estimates = importlib.import_module(_ESTIMATES)
+        options = {"max_iterations": max_iterations, "compiled": compiled}
+        return estimates.estimate(program, self, params, options, parameters)
+
+    def _facts(self) -> dict[str, Any]:
+        """What a notebook shows; loads nothing."""
+        place = "this process" if self.spark is None else "Spark"
+        facts = {"partitions": self.partitions, "held by": place, "undirected": self.undirected}
+        info = next(iter(self._infos.values()), None)
+        if info is None:
+            return {"loaded": "when first needed", **facts}
+        ids = "strings" if info.string_ids else "integers"
+        counts = {"vertices": info.num_vertices, "edges": info.num_edges, "ids": ids}
+        memory = sum(info.bytes for info in self._infos.values())
+        return {**counts, **facts, "memory": size_text(memory)}
+
+    def __repr__(self) -> str:
+        return summary_line("Graph", self._facts())
+
+    def _repr_html_(self) -> str:
+        return card("Graph", self._facts())
 
     def forget(self, prefix: str) -> None:
         """Drop the arrays under a resident key, wherever this graph's partitions are."""

@@ -8,6 +8,8 @@ __all__ = [
     "arguments",
     "branch_loop",
     "data_source",
+    "estimate",
+    "explain",
     "find_program",
     "main_loop",
     "metrics",

@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from vertexsdk.loops._frames import arrow_table, pandas_frame, polars_frame
 from vertexsdk.loops.result import Result
+from vertexsdk.notebook.card import card
 from vertexsdk.state.difference import unequal
+
+SHOWN = 10  # vertices, in a notebook
 
 
 class ReadableLoop(ABC):
@@ -80,6 +85,39 @@ class ResultDiff:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        return {"id": self.ids, "mine": self.mine, "theirs": self.theirs}
+
+    def to_arrow(self) -> pa.Table:
+        """Return an Arrow table `id,mine,theirs`; null where a side lacks the vertex."""
+        return arrow_table(self._columns())
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame; see `to_arrow`.
+
+        Raises:
+            InputError: pandas is not installed.
+        """
+        return pandas_frame(self._columns())
+
+    def to_polars(self) -> Any:
+        """Return a Polars DataFrame; see `to_arrow`.
+
+        Raises:
+            InputError: Polars is not installed.
+        """
+        return polars_frame(self._columns())
+
+    def __repr__(self) -> str:
+        return f"ResultDiff(field: {self.field}, differ: {len(self):,})"
+
+    def _repr_html_(self) -> str:
+        rows = ResultDiff(self.field, *(x[:SHOWN] for x in (self.ids, self.mine, self.theirs)))
+        columns = rows.to_arrow()
+        facts = {"field": self.field, "vertices that differ": len(self)}
+        pairs = zip(*(column.to_pylist() for column in columns.columns), strict=True)
+        return card("Difference", facts, (columns.column_names, pairs))
 
 
 def _sorted(result: Result, field: str | None) -> tuple[NDArray[Any], NDArray[Any]]:

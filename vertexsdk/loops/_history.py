@@ -170,6 +170,7 @@ class LoopHistory:
         self.spent = PhaseTimer()
         self.counters = LoopCounters()
         self._iteration = 0  # of the engine
+        self._behind_since = time.monotonic() if current[1].behind else None
         self._stale = False
         self._branch = False
         self._closed_by: Exception | None = None
@@ -249,10 +250,15 @@ class LoopHistory:
         return {
             "loop": self.loop, "version": manifest.iteration, "changes": ledger.received,
             "changes_per_second": self.counters.rate.per_second(), "behind": ledger.behind,
+            "behind_seconds": self._behind_seconds(),
             "vertices": int(vertices), "edges": int(edges), **self.counters.numbers(),
             "commits": self._commits, "commit_seconds": self.spent.seconds["commit"],
             **({} if self._closed_by is None else {"state": "closed"}),
         }  # fmt: skip
+
+    def _behind_seconds(self) -> float:
+        since = self._behind_since  # another thread may set it
+        return 0.0 if since is None else time.monotonic() - since
 
     def execute(
         self,
@@ -451,6 +457,10 @@ class LoopHistory:
             )
         self._iteration = self._iteration if iteration is None else iteration
         self.counters.rate.add(ledger.received - self.ledger.received)
+        if not ledger.behind:
+            self._behind_since = None
+        elif self._behind_since is None:
+            self._behind_since = time.monotonic()
         self.current, self.log = (manifest, ledger), log
         self.spent.add("commit", time.perf_counter() - began)
 
@@ -556,6 +566,8 @@ class LoopHistory:
                 current, log = (manifest, Ledger.read(manifest)), self._log_of(manifest, store)
             if not isinstance(engine, _LazyFork) and engine.reads_loop:
                 current = current[0], replace(current[1], exact=False)  # its answer may be another
+            main = self.ledger.branch_of or self.loop
+            current = current[0], replace(current[1], branch_of=main)
             fork = LoopHistory(self.config, store, name, engine, current, log)
             fork._iteration = self._iteration if at is None else 0
             fork._branch = True
@@ -596,6 +608,15 @@ class LoopHistory:
 
         return _LazyFork(self.integers, self.value, create, outcome)
 
+    def refuse_merge(self, branch: str, received: int) -> None:
+        """Raise InputError if changes arrived since a branch was forked; see `merge`."""
+        arrived = self.ledger.received - received
+        if arrived:
+            raise InputError(
+                f"{arrived:,} changes came to loop {self.loop!r} since {branch!r} was forked from "
+                "it: fork again, so that none of them is lost"
+            )
+
     def merge(self, branch: LoopHistory, received: int) -> None:
         """Replace the state by that of a fork, if this loop received nothing since the fork.
 
@@ -613,14 +634,10 @@ class LoopHistory:
             self.recover()
             branch.recover()
             branch.settle()
-            arrived = self.ledger.received - received
-            if arrived:
-                raise InputError(
-                    f"{arrived:,} changes came to loop {self.loop!r} since {branch.loop!r} was "
-                    "forked from it: fork again, so that none of them is lost"
-                )
+            self.refuse_merge(branch.loop, received)
             ledger = replace(
                 branch.ledger,
+                branch_of=self.ledger.branch_of,
                 queries=max(self.ledger.queries, branch.ledger.queries),
                 bad=self.ledger.bad,
                 repeated=self.ledger.repeated,

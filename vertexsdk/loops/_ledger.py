@@ -32,6 +32,7 @@ class Ledger:
         residual: see `WorkDone`.
         canonical: of an undirected graph: every change that a checkpoint holds came with one
             spelling of its edge. Loops written before that was so lack it.
+        branch_of: the main loop of which this version's loop is a branch; None if it is none.
     """
 
     params: dict[str, Any]
@@ -47,6 +48,7 @@ class Ledger:
     exact: bool = False
     residual: float | None = None
     canonical: bool = False
+    branch_of: str | None = None
 
     @classmethod
     def of(cls, manifest: Manifest) -> Ledger | None:

@@ -168,6 +168,7 @@ def resume_main_loop(
         program, spark, backend, store.backend.address, restore, checkpoint_every, retain, trusted,
         turns,
     )  # fmt: skip
+    ledger = replace(ledger, branch_of=None)  # from here on it is a main loop
     return LoopHistory(config, store, loop, engine, (manifest, ledger), log)
 
 

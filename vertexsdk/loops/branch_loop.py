@@ -15,13 +15,14 @@ from typing import Any, Literal
 
 from vertexsdk.engine.answer_checks import endless
 from vertexsdk.engine.engine import Budget, WorkDone
-from vertexsdk.errors import InputError, RunError
+from vertexsdk.errors import InputError, RunError, StateInputError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.loops._diff import ReadableLoop
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._turns import SLICE
 from vertexsdk.loops.result import Result
+from vertexsdk.notebook.card import card, summary_line
 from vertexsdk.program.program import Program
 
 Merge = Literal["auto"] | None
@@ -43,6 +44,7 @@ class OpenBranches:
             raise InputError(f"max_branches is {limit}; give 1 or more, or None for any number")
         self._limit, self._lock = limit, threading.Lock()
         self._open: weakref.WeakSet[BranchLoop] = weakref.WeakSet()
+        self._closed: set[str] = set()  # names of branches
 
     def add(self, branch: BranchLoop, loop: str) -> None:
         """Count a branch of `loop` until it is closed or garbage-collected.
@@ -66,9 +68,45 @@ class OpenBranches:
             return len(self._open)
 
     def remove(self, branch: BranchLoop) -> None:
-        """Count a branch no more."""
+        """Count a branch no more; its name may be used again."""
         with self._lock:
             self._open.discard(branch)
+            if hasattr(branch, "loop"):  # else it could not be forked
+                self._closed.add(branch.loop)
+
+    def fork(self, parent: LoopHistory, name: str | None, at: int | None) -> LoopHistory:
+        """Fork a loop; without a name, under one that is free.
+
+        Raises:
+            StateInputError: the branch of this name is open, there is another loop of this name,
+                or no such version.
+        """
+        if name is not None:
+            self._free(name, parent)
+            return parent.fork(name, at)
+        with parent.lock:
+            parent.settle()
+            loops = set(parent.store.backend.list_heads())
+            number = 1
+            while f"{parent.loop}-fork-{number}" in loops:
+                number += 1
+            return parent.fork(f"{parent.loop}-fork-{number}", at)
+
+    def _free(self, name: str, parent: LoopHistory) -> None:
+        """Delete the versions of an earlier branch of this name, if it was closed."""
+        with self._lock:
+            if any(getattr(branch, "loop", None) == name for branch in self._open):
+                raise StateInputError(
+                    f"branch {name!r} is open: close() it, or choose another name"
+                )
+            closed = name in self._closed
+        newest = parent.store.head(name)
+        ledger = None if newest is None else Ledger.of(newest)
+        if newest is None or ledger is None:
+            return  # `fork` refuses the name of a run
+        main = parent.ledger.branch_of or parent.loop
+        if closed or (newest.loop == name and ledger.branch_of == main):
+            parent.store.delete(name)
 
 
 class BranchLoop(ReadableLoop):
@@ -114,7 +152,7 @@ class BranchLoop(ReadableLoop):
         self._branches.add(self, parent.loop)
         try:
             with parent.turn(parent.lock if at is None else None):
-                history = _fork(parent, name, at)
+                history = self._branches.fork(parent, name, at)
         except BaseException:
             self._branches.remove(self)
             raise
@@ -253,6 +291,21 @@ class BranchLoop(ReadableLoop):
             "seconds": time.monotonic() - self._began if state == "running" else work.seconds,
         }
 
+    def _facts(self) -> dict[str, Any]:
+        ledger, progress = self._history.ledger, self.progress()
+        state = "merged" if self.merged else progress["state"]
+        return {
+            "of": self._parent.loop, "state": state, "exact": ledger.exact and ledger.state,
+            "version": self._history.manifest.iteration, "iterations": progress["iterations"],
+            "changes": ledger.received,
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        return summary_line(f"BranchLoop {self.loop}", self._facts())
+
+    def _repr_html_(self) -> str:
+        return card(f"Branch loop {self.loop}", self._facts())
+
     def apply(self, changes: Changes | Iterable[Sequence[Any]]) -> dict[str, int]:
         """Apply changes to this branch alone, for a what-if.
 
@@ -283,20 +336,31 @@ class BranchLoop(ReadableLoop):
     def merge(self) -> None:
         """Merge the result into the loop that this was forked from, at its next iteration.
 
-        Changes of `apply` become part of that loop too. Afterwards the branch can only be read.
+        A branch that is not at its fixed point yet iterates first, as by `result`. Changes of
+        `apply` become part of that loop too. Afterwards the branch can only be read.
 
         Raises:
-            InputError: the branch is not exact yet, or that loop has ingested changes since.
+            InputError: that loop has ingested changes since; or the branch is of an earlier
+                version.
+            RunError: the branch failed, met a limit, or was cancelled.
         """
-        self._refuse_running()
-        if not self._history.ledger.exact:
-            raise InputError(f"branch {self.loop!r} is not at its fixed point: call result() first")
-        with self._history.turn():
-            self._do_merge()
+        if self.merged:
+            return
+        self._refuse_merge()
+        ledger = self._history.ledger
+        if self.running or not (ledger.exact and ledger.state):
+            self.result().close()
+        if not self.merged:  # as `merge="auto"` does
+            with self._history.turn():
+                self._do_merge()
 
-    def _do_merge(self) -> None:
+    def _refuse_merge(self) -> None:
         if self._received < 0:
             raise InputError(f"branch {self.loop!r} is of an earlier version: fork the newest one")
+        self._parent.refuse_merge(self.loop, self._received)
+
+    def _do_merge(self) -> None:
+        self._refuse_merge()
         self._parent.merge(self._history, self._received)
         self.merged = True
 
@@ -314,19 +378,6 @@ class BranchLoop(ReadableLoop):
                 self._history.store.delete(self.loop)
             self._history.close()
         self._branches.remove(self)
-
-
-def _fork(parent: LoopHistory, name: str | None, at: int | None) -> LoopHistory:
-    """Fork a loop, under a name that is free where none is given."""
-    if name is not None:
-        return parent.fork(name, at)
-    with parent.lock:
-        parent.settle()
-        loops = set(parent.store.backend.list_heads())
-        number = 1
-        while f"{parent.loop}-fork-{number}" in loops:
-            number += 1
-        return parent.fork(f"{parent.loop}-fork-{number}", at)
 
 
 def require_state(loop: str, ledger: Ledger) -> None:

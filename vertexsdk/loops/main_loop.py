@@ -12,7 +12,9 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from vertexsdk.engine.engine import Budget
+import pyarrow as pa
+
+from vertexsdk.engine.engine import Budget, CommandResult
 from vertexsdk.errors import InputError, first_line, shorten
 from vertexsdk.graph.changes.changes import COUNTS, Changes
 from vertexsdk.graph.conversions import as_graph
@@ -22,6 +24,7 @@ from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._open_loop import Migrate, open_main_loop, resume_main_loop
 from vertexsdk.loops._turns import WEIGHT, Turns
+from vertexsdk.loops._versions import versions_table
 from vertexsdk.loops.arguments import as_program, parameters_of, take_keywords
 from vertexsdk.loops.branch_loop import (
     MAX_BRANCHES,
@@ -31,6 +34,7 @@ from vertexsdk.loops.branch_loop import (
     require_state,
 )
 from vertexsdk.loops.result import Result
+from vertexsdk.notebook.card import card, seconds_text, summary_line
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
 from vertexsdk.state import Manifest
@@ -419,10 +423,7 @@ class MainLoop(ReadableLoop):
             return self._answer_beside(timeout, max_iterations, persist)
         try:
             out = history.execute(budget=Budget(max_iterations, timeout), queries=1)
-            if out.num_vertices == 0:
-                raise InputError("the graph has no edge left; ingest some first")
-            if not out.work.quiet:
-                raise not_converged(self.loop, out.work, self.program)
+            self._require_answer(out)
             name = f"{self.loop}-{history.ledger.queries}"
             return self._result(name, history, history.published, persist=persist)
         finally:
@@ -506,7 +507,8 @@ class MainLoop(ReadableLoop):
         """Fork a branch loop, from the newest version or an earlier one.
 
         Args:
-            name: the branch's name in the store; by default `LOOP-fork-1`, `-2`, ...
+            name: the branch's name in the store; by default `LOOP-fork-1`, `-2`, ... That of a
+                branch which was closed is free again: its versions are deleted.
             at: start from the version of this iteration, or else the newest one before it. The
                 branch then iterates from `init`.
             merge: "auto" merges it at the end of its iterations, if nothing was ingested meanwhile.
@@ -515,7 +517,8 @@ class MainLoop(ReadableLoop):
             The branch, for the caller to close; see `BranchLoop` for an example.
 
         Raises:
-            StateInputError: there is a loop of that name, or no such version.
+            StateInputError: there is another loop of that name, or the branch of that name is
+                open; or there is no such version.
             InputError: `max_branches` branches are open.
         """
         with self._history.counters.doing("fork"):
@@ -566,15 +569,18 @@ class MainLoop(ReadableLoop):
         Returns:
             For each id its fields, and `version` (the loop's iteration), `behind` (the number of
             ingested changes that the state does not reflect yet) and `residual` (an upper bound of
-            the distance to the fixed point, or None).
+            the distance to the fixed point, or None). Before the first query this iterates to the
+            fixed point, as a query does.
 
         Raises:
-            InputError: there is no state yet.
+            InputError: the graph has no edge.
+            RunError: the iterations failed.
 
         Example:
             >>> main.lookup([7])  # doctest: +SKIP
             {7: {'length': 0.5, 'version': 3, 'behind': 12, 'residual': None}}
         """
+        self._require_state()
         with self._reading:
             current = self._history.current
             if self._newest is None or self._newest.iteration != current[0].iteration:
@@ -590,8 +596,10 @@ class MainLoop(ReadableLoop):
         """Return the newest version, which may be approximate; see `lookup` for its statistics.
 
         Raises:
-            InputError: there is no state yet.
+            InputError: the graph has no edge.
+            RunError: there was no state yet, and its iterations failed.
         """
+        self._require_state()
         return self._read(self._history.current)
 
     def _read(self, current: tuple[Manifest, Ledger]) -> Result:
@@ -600,6 +608,61 @@ class MainLoop(ReadableLoop):
         statistics = {**manifest.statistics, "exact": ledger.exact}
         del statistics["main"]
         return self._history.result(self.loop, statistics, current)
+
+    def _require_state(self) -> None:
+        """Compute the first state, if there is none yet."""
+        history = self._history
+        if history.ledger.state:
+            return
+        with history.lock, history.counters.doing("query"):
+            if not history.ledger.state:
+                self._require_answer(history.execute(budget=Budget()))
+
+    def _require_answer(self, out: CommandResult) -> None:
+        if out.num_vertices == 0:
+            raise InputError("the graph has no edge left; ingest some first")
+        if not out.work.quiet:
+            raise not_converged(self.loop, out.work, self.program)
+
+    def history(self) -> pa.Table:
+        """Return the versions of this loop that are in the store, the oldest first.
+
+        Returns:
+            A table with a row for each: `version` (as `fork(at=...)` takes it), `created` (UTC),
+            `changes` received until then, `behind` (how many of them its state does not reflect),
+            `exact`, `residual`, `queries`; `vertices` and `edges` of the graph that the state
+            reflects. `to_pandas()` makes a DataFrame.
+
+        Example:
+            >>> from vertexsdk import Graph
+            >>> from vertexsdk.algorithms import Degree
+            >>> graph = Graph.from_arrays([1], [2])
+            >>> with MainLoop(Degree, graph, backend="memory://history") as main:
+            ...     _ = main.ingest([("+", 2, 3)])
+            ...     main.history().column("changes").to_pylist()
+            [0, 1]
+        """
+        with self._history.lock:
+            self._history.settle()
+        return versions_table(self._history.store, self.loop)
+
+    def _facts(self) -> dict[str, Any]:
+        now = self.progress()
+        since = f" for {seconds_text(now['behind_seconds'])}" if now["behind"] else ""
+        last = now["last_query_seconds"]
+        return {
+            "program": self.program.name, "state": now["state"], "version": now["version"],
+            "changes not reflected": f"{now['behind']:,}{since}",
+            "changes": f"{now['changes']:,} ({now['changes_per_second']:,.0f} per second)",
+            "vertices": now["vertices"], "edges": now["edges"], "branches": now["branches"],
+            "queries": now["queries"], "last query": last and seconds_text(last),
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        return summary_line(f"MainLoop {self.loop}", self._facts())
+
+    def _repr_html_(self) -> str:
+        return card(f"Main loop {self.loop}", self._facts())
 
     def progress(self) -> dict[str, Any]:
         """Return what the loop does and how far it is, from any thread, also while it is busy.
@@ -611,7 +674,8 @@ class MainLoop(ReadableLoop):
               `checkpoint`, `fork`, `merge`, `restore`, several joined by `+`.
             - `version`: the newest one. `vertices` and `edges`: of the graph now.
             - `changes`: acknowledged, over the life of the loop. `changes_per_second`: over the
-              last ten seconds. `behind`: changes that the state does not reflect yet.
+              last ten seconds. `behind`: changes that the state does not reflect yet;
+              `behind_seconds`: how long ago the first of them came, in this process.
             - `branches`: how many are open.
             - Since the loop was opened in this process: `queries` answered, their `query_seconds`
               and the `last_query_seconds` (None before the first); `commits` of versions, and the

@@ -23,6 +23,7 @@ _METRICS = (  # kind, name, keys of the progress, text
     ("Counter", "changes", ("changes",), "Changes acknowledged, over the life of the loop."),
     ("Gauge", "changes_per_second", ("changes_per_second",), "Changes, over the last 10 seconds."),
     ("Gauge", "behind_changes", ("behind",), "Changes which the state does not reflect yet."),
+    ("Gauge", "behind_seconds", ("behind_seconds",), "Since the first of these changes came."),
     ("Gauge", "vertices", ("vertices",), "Vertices of the graph."),
     ("Gauge", "edges", ("edges",), "Edges of the graph."),
     ("Gauge", "version", ("version",), "The loop's newest version."),

@@ -19,6 +19,8 @@ from vertexsdk.arrays.packed_strings import unpack_strings
 from vertexsdk.errors import InputError, StateError, shorten
 from vertexsdk.loops._frames import arrow_table, networkx_graph, pandas_frame, polars_frame
 from vertexsdk.loops.output import with_infinities, write
+from vertexsdk.notebook.card import Rows, card, seconds_text, summary_line
+from vertexsdk.notebook.plots import plot_histogram, plot_top
 from vertexsdk.program.fields import NO_FIELDS, Fields
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import Address
@@ -85,6 +87,8 @@ class Result:
     """
 
     closed = False
+    _SHOWN = 5  # vertices in a notebook,
+    _SMALL = 1_000_000  # of a result with at most so many
 
     def __init__(
         self,
@@ -417,6 +421,73 @@ class Result:
         """
         counts, ends = np.histogram(self._numbers(field)[1], bins)
         return pa.table({"low": ends[:-1], "high": ends[1:], "count": counts})
+
+    def plot(
+        self,
+        field: str | None = None,
+        *,
+        top: int | None = None,
+        bins: int = 30,
+        ax: Any = None,
+    ) -> Any:
+        """Plot how many vertices have which value, or the largest values, with matplotlib.
+
+        Args:
+            field: of numbers; by default each class's result. What `top` leaves out is left out.
+            top: plot a bar for each of so many vertices, those that `top` returns; None plots a
+                histogram.
+            bins: number of bars of the histogram.
+            ax: the Axes to draw on; None makes a figure.
+
+        Returns:
+            The Axes.
+
+        Raises:
+            InputError: there is no such field, its values are no single numbers, or matplotlib is
+                not installed.
+        """
+        name = field or self.result_field
+        if top is not None:
+            return plot_top(self.top(top, field), name, ax=ax)
+        return plot_histogram(self._numbers(field)[1], name, bins=bins, ax=ax)
+
+    def _facts(self) -> dict[str, Any]:
+        """What a notebook shows of this version."""
+        seconds = self.statistics.get("total_seconds") or self.statistics.get("seconds")
+        facts = {
+            "program": self.manifest.program, "version": self.iteration,
+            "vertices": self.statistics.get("num_vertices"),
+            "fields": ", ".join(self.fields),
+            "iterations": self.statistics.get("iterations"),
+            "ended": self.statistics.get("reason"),
+            "seconds": None if seconds is None else seconds_text(seconds),
+            "changes not reflected": self.statistics.get("behind"),
+        }  # fmt: skip
+        if self.closed:
+            facts["closed"] = True
+        return {name: value for name, value in facts.items() if value is not None}
+
+    def __repr__(self) -> str:
+        return summary_line(f"Result {self.loop}", self._facts())
+
+    def _repr_html_(self) -> str:
+        return card(f"Result {self.loop}", self._facts(), self._shown_rows())
+
+    def _shown_rows(self) -> Rows | None:
+        """The vertices with the largest values; of other results the first ones."""
+        small = self.statistics.get("num_vertices", self._SMALL) <= self._SMALL
+        if self.closed or not small or not self.result_field:
+            return None
+        try:
+            ids, values = self.values()
+        except InputError:  # there is no state yet
+            return None
+        if values.ndim == 1 and values.dtype.kind in "if":
+            top = self.top(self._SHOWN)
+            return (("id", f"largest {self.result_field}"), top.items())
+        first = slice(self._SHOWN)
+        pairs = zip(ids[first].tolist(), values[first].tolist(), strict=True)
+        return (("id", self.result_field), pairs)
 
     def _numbers(self, field: str | None) -> tuple[Array, Array]:
         """Return the ids and values of a field of numbers, those that are finite."""

@@ -126,6 +126,9 @@ class Program:
         object.__setattr__(self, "name", name or "-".join(s.name for s in specs).lower())
         object.__setattr__(self, "aggregators", aggregators)
 
+    def __repr__(self) -> str:
+        return f"Program({', '.join(spec.name for spec in self.classes)}, name={self.name!r})"
+
     @property
     def algebra(self) -> Algebra | None:
         """The message algebra, None at the events level.

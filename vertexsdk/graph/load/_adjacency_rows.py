@@ -41,6 +41,11 @@ class Chunk:
     value: NDArray[Any] | None = None
     valued: int = 0
 
+    def first(self, count: int) -> Chunk:
+        """Return the first edges, or all."""
+        value = None if self.value is None else self.value[:count]
+        return Chunk(self.source[:count], self.target[:count], value, min(self.valued, count))
+
 
 @dataclass(slots=True)
 class AdjacencyRows:

@@ -221,6 +221,11 @@ class FrameEdges(RoutedEdges):
         route = partial(_route, spec, names, columns)
         return FrameBlocks(self._chosen(attributes), route)
 
+    def sample(self, count: int) -> tuple[FrameEdges, float]:
+        """See `Edges`."""
+        frame, share = _limited(self._frame, count)
+        return FrameEdges(frame, self._lines), share
+
     def distinct_ids(self, workers: Workers) -> Any:
         """See `Edges`."""
         if self._lines:
@@ -242,6 +247,13 @@ def _route(
     return route_batches(spec, names, columns, part, joined(batches))
 
 
+def _limited(frame: DataFrame, count: int) -> tuple[DataFrame, float]:
+    """Return so many rows of a DataFrame, and which share of all they are."""
+    with spark_failure():
+        rows = frame.count()
+    return frame.limit(count), min(count / max(rows, 1), 1.0)
+
+
 class RemoteEdges(DivisibleEdges):
     """The rows of a remote session's DataFrame, or its lines of text, fetched to be read here.
 
@@ -259,6 +271,11 @@ class RemoteEdges(DivisibleEdges):
     def _columns(self, value: str | None) -> list[str]:
         attributes = [] if self._lines else attribute_columns(self._present, value, "the edges")
         return [*dict.fromkeys(n for n in (*self._names, *attributes) if n is not None)]
+
+    def sample(self, count: int) -> tuple[RemoteEdges, float]:
+        """See `Edges`."""
+        frame, share = _limited(self._frame, count)
+        return RemoteEdges(frame, self._lines), share
 
     def parts(self, tasks: int) -> list[RemoteEdges]:
         """See `DivisibleEdges`."""

@@ -25,6 +25,7 @@ from vertexsdk.graph.load._lines import Codes, LineError, Split, lines_of, parse
 PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 CHUNK = 4 << 20  # bytes of text that a thread parses at a time
 _DENSEST = 1000  # rows, or unpacked bytes, that a byte of a Parquet file may stand for
+_LOOKED_AT = 1 << 16  # bytes of text from which the length of a line is known
 _SMALL = 1 << 24  # rows or bytes that any file may have
 
 
@@ -176,6 +177,35 @@ def plan(files: Sequence[str], pieces: int) -> list[Split]:
         cuts = np.linspace(begin, end, max(1, min(here, end - begin)) + 1).astype(np.int64)
         splits += [Split(path, a, z, columnar) for a, z in pairwise(cuts.tolist()) if a < z]
     return splits
+
+
+def sample(split: Split, count: int) -> tuple[Split, float]:
+    """Return a piece from the middle of a file with about so many edges, and its share of it.
+
+    Args:
+        split: the whole file.
+        count: of a Parquet file whole row groups are returned.
+    """
+    if split.parquet:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(split.path) as file:
+            metadata = file.metadata
+        first = (split.begin + split.end) // 2
+        rows, last = 0, first
+        while last < split.end and rows < count:
+            rows += metadata.row_group(last).num_rows
+            last += 1
+        share = min(rows, count) / max(metadata.num_rows, 1)
+        return Split(split.path, first, last, True), share
+    with open(split.path, "rb") as file:
+        file.seek(split.begin)
+        lines = file.read(_LOOKED_AT)
+    each = len(lines) / max(lines.count(b"\n"), 1)
+    size = split.end - split.begin
+    length = min(int(count * each), size)
+    begin = split.begin + (size - length) // 2
+    return Split(split.path, begin, begin + length), length / max(size, 1)
 
 
 def unreadable(path: str) -> InputError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,12 @@ class Split:
     begin: int
     end: int
     parquet: bool = False
+
+    def divided(self, pieces: int) -> list[Split]:
+        """Return about so many splits that are this one, in order."""
+        count = max(1, min(pieces, self.end - self.begin))
+        cuts = np.linspace(self.begin, self.end, count + 1).astype(np.int64).tolist()
+        return [Split(self.path, a, z, self.parquet) for a, z in pairwise(cuts) if a < z]
 
 
 class NotIntegers(InputError):

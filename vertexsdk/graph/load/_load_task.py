@@ -9,6 +9,7 @@ partition with local edges reads them with threads, in one step.
 
 from __future__ import annotations
 
+import os
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -56,6 +57,7 @@ from vertexsdk.transport.transport import (
 )
 
 Step = Literal["read", "sort", "build"]
+_MANY = 64  # parts, of which one is a sample
 _PARTS = 4  # in which each partition has its share of files, so that shares are about equal
 
 
@@ -100,6 +102,13 @@ class Edges(ABC):
         Called only if the string ids are not known yet.
         """
 
+    @abstractmethod
+    def sample(self, count: int) -> tuple[Edges, float]:
+        """Return about so many of the edges, and which share of all they are.
+
+        They are neighbours in the source: rows that follow each other, or a piece of a file.
+        """
+
 
 class RoutedEdges(Edges):
     """Edges that are sent to the partitions."""
@@ -131,6 +140,11 @@ class DivisibleEdges(LocalEdges):
     @abstractmethod
     def parts(self, tasks: int) -> Sequence[DivisibleEdges]:
         """Divide the edges, in order, for about so many tasks."""
+
+    def sample(self, count: int) -> tuple[Edges, float]:
+        """See `Edges`; of these, one of many parts."""
+        parts = self.parts(_MANY)
+        return parts[len(parts) // 2], 1 / len(parts)
 
     def distinct_ids(self, workers: Workers) -> Any:
         """See `Edges`."""
@@ -351,15 +365,34 @@ class FileEdges(DivisibleEdges):
 
     files: tuple[str, ...]
     part: Split | None = None  # of the files; None is all of them
+    most: int | None = None  # edges to be read; None is all of them
 
     def parts(self, tasks: int) -> list[FileEdges]:
         """See `DivisibleEdges`."""
-        return [FileEdges((s.path,), s) for s in files.plan(self.files, tasks)]
+        if self.most is not None:
+            return [self]
+        splits = files.plan(self.files, tasks) if self.part is None else self.part.divided(tasks)
+        return [FileEdges((s.path,), s) for s in splits]
+
+    def sample(self, count: int) -> tuple[FileEdges, float]:
+        """See `Edges`."""
+        whole = files.plan(self.files, 1)
+        split = max(whole, key=lambda s: s.end - s.begin)
+        piece, share = files.sample(split, count)
+        sizes = [os.path.getsize(s.path) for s in whole]
+        share *= os.path.getsize(split.path) / sum(sizes)
+        return FileEdges((split.path,), piece, count if piece.parquet else None), share
 
     def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
         """See `DivisibleEdges`."""
+        left = self.most
         for split in files.plan(self.files, 1) if self.part is None else [self.part]:
-            yield from files.read_chunks(split, value, threads, codes)
+            for chunk in files.read_chunks(split, value, threads, codes):
+                if left is None:
+                    yield chunk
+                elif left > 0:
+                    yield chunk.first(left)
+                    left -= len(chunk.source)
 
 
 def without_fault(parts: list[Any]) -> list[Any]:

@@ -137,6 +137,12 @@ class ArrayEdges(LocalEdges, RoutedEdges):
         columns = edge_columns(self.table.column_names, "the edges")
         return LocalBlocks(route_batches(spec, names, columns, 0, self.table.to_batches(_ROWS)))
 
+    def sample(self, count: int) -> tuple[ArrayEdges, float]:
+        """See `Edges`."""
+        rows = self.table.num_rows
+        part = self.table.slice(max(rows - count, 0) // 2, count)
+        return ArrayEdges(part), part.num_rows / max(rows, 1)
+
     def distinct_ids(self, workers: Workers) -> Any:
         """See `Edges`."""
         return merged(
