@@ -43,6 +43,7 @@ from vertexsdk.loops._counters import LoopCounters
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._turns import Turns
 from vertexsdk.loops.result import Result
+from vertexsdk.loops.windows.edge_times import EdgeTimes
 from vertexsdk.program.program import Program
 from vertexsdk.state import EncodedSegment, FencedError, Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
@@ -176,6 +177,8 @@ class LoopHistory:
         self._commits, self._prune = 0, _PRUNE
         self._writes = WriteBehind(store.backend.location)
         self._unwritten: _Unwritten | None = None
+        # With the number of received changes after which they hold.
+        self._edge_times: tuple[int, EdgeTimes] | None = None
         # Changes in the log for a checkpoint.
         self._checkpoint_at = config.checkpoint_every or _LOGGED
 
@@ -234,7 +237,7 @@ class LoopHistory:
             parent = unwritten.before[0][0]
             store.expect(manifest, unwritten.refs, unwritten.segments)
         statistics = {
-            **statistics, "changes": ledger.received, "version": manifest.iteration,
+            **statistics, "changes": ledger.ingested, "version": manifest.iteration,
             "behind": ledger.behind, "residual": ledger.residual,
         }  # fmt: skip
         return Result(
@@ -247,7 +250,7 @@ class LoopHistory:
         manifest, ledger = self.current
         vertices, edges = self._engine.size
         return {
-            "loop": self.loop, "version": manifest.iteration, "changes": ledger.received,
+            "loop": self.loop, "version": manifest.iteration, "changes": ledger.ingested,
             "changes_per_second": self.counters.rate.per_second(), "behind": ledger.behind,
             "vertices": int(vertices), "edges": int(edges), **self.counters.numbers(),
             "commits": self._commits, "commit_seconds": self.spent.seconds["commit"],
@@ -261,6 +264,7 @@ class LoopHistory:
         strict: bool = False,
         budget: Budget | None = None,
         offsets: Mapping[str, Any] | None = None,
+        window: dict[str, Any] | None = None,
         **counters: int,
     ) -> CommandResult:
         """Have the engine apply changes and iterate, and commit the outcome as a version.
@@ -270,6 +274,7 @@ class LoopHistory:
             strict: apply none of them if one removes or changes an absent edge.
             budget: of the iterations after the changes; None for no iterations.
             offsets: the offset of each source, committed with the version.
+            window: the ledger's, from this version on; None leaves it as it is.
             counters: amounts to add to counters of the ledger, by name.
 
         Raises:
@@ -305,7 +310,7 @@ class LoopHistory:
                 ref, log = self._wait_for_log(log_write)
             ledger = self.ledger.after(out, len(batch or ()), iterated=budget is not None)
             more = {name: getattr(ledger, name) + n for name, n in counters.items()}
-            ledger = replace(ledger, **more)
+            ledger = replace(ledger, window=window or ledger.window, **more)
             if budget is None:
                 self.counters.add_sent(out.work.bytes)
             if budget is not None and out.work.quiet:
@@ -523,7 +528,25 @@ class LoopHistory:
         with self.lock, self.counters.doing("checkpoint"):
             self.recover()
             segments = self._on_engine(lambda engine: engine.checkpoint())
+            if self.ledger.window is not None:
+                times = self.edge_times()
+                segments.append(times.put(self.store, self.loop, self.manifest.iteration + 1))
             self._commit(segments, ChangeLog(), self.ledger)
+
+    def edge_times(self) -> EdgeTimes:
+        """The event times of the newest version's edges, of a loop with a window."""
+        if self._edge_times is None or self._edge_times[0] != self.ledger.received:
+            self.settle()
+            times = EdgeTimes.of_version(
+                self.store, self.manifest, integers=self.integers, value=self.value,
+                undirected=self.ledger.undirected,
+            )  # fmt: skip
+            self._edge_times = self.ledger.received, times
+        return self._edge_times[1]
+
+    def keep_edge_times(self, times: EdgeTimes | None, received: int = 0) -> None:
+        """Use event times once so many changes were received; None reads them anew."""
+        self._edge_times = None if times is None else (received, times)
 
     def fork(self, name: str, at: int | None = None) -> LoopHistory:
         """Fork the newest version, or version `at`, as a new loop.

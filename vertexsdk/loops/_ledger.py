@@ -32,6 +32,8 @@ class Ledger:
         residual: see `WorkDone`.
         canonical: of an undirected graph: every change that a checkpoint holds came with one
             spelling of its edge. Loops written before that was so lack it.
+        window: its `length` and `clock` in seconds, and how many events were `late` or `overtaken`
+            and edges `expired`; None for a loop without one.
     """
 
     params: dict[str, Any]
@@ -47,6 +49,7 @@ class Ledger:
     exact: bool = False
     residual: float | None = None
     canonical: bool = False
+    window: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, manifest: Manifest) -> Ledger | None:
@@ -77,6 +80,12 @@ class Ledger:
     def behind(self) -> int:
         """How many received changes the state does not reflect yet."""
         return self.received - self.reflected
+
+    @property
+    def ingested(self) -> int:
+        """How many changes were received from outside, also those that a window ignored."""
+        w = self.window
+        return self.received + (w["late"] + w["overtaken"] - w["expired"] if w else 0)
 
     def after(self, out: CommandResult, changes: int, *, iterated: bool) -> Ledger:
         """The ledger after an engine has applied `changes` changes, and perhaps iterated."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from datetime import timedelta
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 from vertexsdk.engine.engine import Budget
@@ -17,7 +18,6 @@ from vertexsdk.errors import InputError, first_line, shorten
 from vertexsdk.graph.changes.changes import COUNTS, Changes
 from vertexsdk.graph.conversions import as_graph
 from vertexsdk.loops._answers import KEEP, Answers
-from vertexsdk.loops._diff import ReadableLoop
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._open_loop import Migrate, open_main_loop, resume_main_loop
@@ -31,6 +31,14 @@ from vertexsdk.loops.branch_loop import (
     require_state,
 )
 from vertexsdk.loops.result import Result
+from vertexsdk.loops.windows.durations import seconds_of
+from vertexsdk.loops.windows.window import (
+    ingest_events,
+    untimed,
+    window_counts,
+    with_times,
+)
+from vertexsdk.loops.windows.windowed_loop import WindowedLoop
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
 from vertexsdk.state import Manifest
@@ -46,7 +54,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("vertexsdk")
 
 
-class MainLoop(ReadableLoop):
+class MainLoop(WindowedLoop):
     """A program on a graph that changes.
 
     `ingest` adds changes; `query` returns the exact answer for the graph at that instant, which
@@ -251,13 +259,18 @@ class MainLoop(ReadableLoop):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many edges were added, removed, changed, left unchanged, or were absent."""
-        return dict(self._history.ledger.counts)
+        """How many edges were added, removed, changed, left unchanged, or were absent.
+
+        With a `window`, also how many of the removed `expired`, and how many changes were `late` or
+        `overtaken`.
+        """
+        ledger = self._history.ledger
+        return {**ledger.counts, **window_counts(ledger)}
 
     @property
     def changes(self) -> int:
         """How many changes were ingested."""
-        return self._history.ledger.received
+        return self._history.ledger.ingested
 
     @property
     def queries(self) -> int:
@@ -284,6 +297,7 @@ class MainLoop(ReadableLoop):
         self,
         changes: Changes | DataFrame | Iterable[Sequence[Any]],
         *,
+        time: Any = None,
         source: str | None = None,
         offset: Any = None,
         bad: int = 0,
@@ -294,6 +308,8 @@ class MainLoop(ReadableLoop):
             changes: a `Changes` batch, a DataFrame with columns `kind,source,target[,value]`, or
                 `(sign, source, target[, value])` tuples. An edge that is added without a value, or
                 with None or null, keeps the value it has; that of a new edge is 1.
+            time: for a loop with a `window`, when each change happened: numbers, in seconds, or
+                times (datetime64, datetime, ISO 8601), as an array of shape (k,), or one for all.
             source: the name of their source.
             offset: the source's position after them: an int that grows, or any JSON value. It is
                 committed with them; a batch whose offset was committed before is skipped.
@@ -301,15 +317,17 @@ class MainLoop(ReadableLoop):
 
         Returns:
             How many edges were `added`, `removed`, `changed` or left `unchanged`, and how many
-            changes named an `absent` edge. For a skipped batch, how many changes were `repeated`.
+            changes named an `absent` edge. With a window, also how many of the removed edges
+            `expired`, and how many changes were `late` or `overtaken`. For a skipped batch, how
+            many changes were `repeated`.
 
         Raises:
             InputError: changes of another form; or, with `strict`, one that names an absent edge.
             RunError, StateError: nothing was applied.
         """
-        began = time.perf_counter()
-        batch = self._history.cast(changes)
+        began = perf_counter()
         history = self._history
+        batch = with_times(changes, history.cast(changes), time)
         if not len(batch) and source is None and not bad:
             return dict.fromkeys(COUNTS, 0)
         with history.config.turns.ingest(), history.lock, history.counters.doing("ingest"):
@@ -318,13 +336,65 @@ class MainLoop(ReadableLoop):
                 history.execute(repeated=len(batch))
                 return {**dict.fromkeys(COUNTS, 0), "repeated": len(batch)}
             offsets = {} if source is None else {source: offset}
-            out = history.execute(
-                batch, strict=self.strict, budget=self._approximation(), offsets=offsets, bad=bad
-            )
-            self.seconds += time.perf_counter() - began
+            options: dict[str, Any] = {
+                "strict": self.strict, "budget": self._approximation(), "offsets": offsets,
+                "bad": bad,
+            }  # fmt: skip
+            windowed: dict[str, int] = {}
+            if history.ledger.window is None:
+                batch = untimed(batch)
+                out = history.execute(batch, **options)
+            else:
+                out, batch, windowed = ingest_events(history, batch, **options)
+            self.seconds += perf_counter() - began
         if self.strict and out.absent:
             raise InputError(_absent(batch, out.absent[0], history.ledger.undirected))
-        return dict(out.counts)
+        return {**out.counts, **windowed}
+
+    def rolling(
+        self,
+        step: str | float | timedelta,
+        changes: Any,
+        *,
+        time: Any = None,
+        time_column: int | None = None,
+    ) -> Iterator[tuple[float, Result | None]]:
+        """Ingest changes with times, and iterate over the exact answers after each step of time.
+
+        Answers are of the multiples of `step` (with "1d": midnight, UTC), up to the step in which
+        the changes end; each is of the changes up to and including its time. A change that comes
+        after the answer of its step counts from the next one on.
+
+        Args:
+            step: "1d", "6h", "10s", a timedelta, or a number in the unit of the times.
+            changes: change files, directories or globs; a batch as `ingest` takes it, but no
+                DataFrame; or an iterator of `Changes` that have times.
+            time: those of a batch, as for `ingest`.
+            time_column: of files, the number of the field with the time, from 1.
+
+        Yields:
+            The time, in seconds, and the answer, for the caller to close; None where the graph has
+            no edge.
+
+        Raises:
+            InputError: changes without times, or see `ingest`.
+
+        Example:
+            >>> from vertexsdk import Graph
+            >>> from vertexsdk.algorithms import ConnectedComponents
+            >>> options = {"backend": "memory://rolling", "loop": "rolling"}
+            >>> main = MainLoop(ConnectedComponents, Graph.empty(), **options).window(2)
+            >>> changes = [("+", 1, 2), ("+", 2, 3), ("+", 5, 6)]
+            >>> for time, answer in main.rolling(1, changes, time=[1, 2, 3]):
+            ...     print(time, answer.to_dict())
+            1.0 {1: 1, 2: 1}
+            2.0 {1: 1, 2: 1, 3: 1}
+            3.0 {2: 2, 3: 2, 5: 5, 6: 5}
+            >>> main.close()
+        """
+        from vertexsdk.loops.windows.rolling import rolling_answers
+
+        return rolling_answers(self, seconds_of(step), changes, time, time_column)
 
     def start(
         self,

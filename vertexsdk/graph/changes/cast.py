@@ -63,7 +63,7 @@ def cast_changes(
     if not integers:
         source, target = batch.strings()
     values = _values(batch.value, value)
-    fitted = Changes(batch.kind, source, target, values, batch.places)
+    fitted = Changes(batch.kind, source, target, values, batch.places, batch.time)
     fitted = fitted.canonical() if undirected else fitted
     if not isinstance(batch, Deltas) or not batch.sent:
         return fitted
