@@ -58,6 +58,7 @@ __all__ = [
     "InputError",
     "Latest",
     "MainLoop",
+    "MainLoops",
     "Max",
     "Min",
     "Program",
@@ -91,6 +92,7 @@ _LATER = {
     "Graph": "vertexsdk.graph.graph",
     "Ingester": "vertexsdk.graph.changes.ingester",
     "MainLoop": "vertexsdk.loops.main_loop",
+    "MainLoops": "vertexsdk.loops.main_loops",
     "Result": "vertexsdk.loops.result",
     "read": "vertexsdk.loops.result",
     "run": "vertexsdk.loops.run",
@@ -105,6 +107,7 @@ if TYPE_CHECKING:
     from vertexsdk.graph.graph import Graph
     from vertexsdk.loops.branch_loop import BranchLoop
     from vertexsdk.loops.main_loop import MainLoop
+    from vertexsdk.loops.main_loops import MainLoops
     from vertexsdk.loops.result import Result, read
     from vertexsdk.loops.run import run
     from vertexsdk.transport.session import session

@@ -10,6 +10,7 @@ __all__ = [
     "data_source",
     "find_program",
     "main_loop",
+    "main_loops",
     "metrics",
     "networkx_backend",
     "output",
@@ -18,4 +19,5 @@ __all__ = [
     "run",
     "streams",
     "upgrade",
+    "windows",
 ]

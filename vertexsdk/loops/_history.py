@@ -150,6 +150,9 @@ class LoopHistory:
         integers, value: see `LoopEngine`.
         spent: seconds by phase, without those of the engine.
         counters: what this loop does and has done in this process.
+        stale: the engine is to be restored from the newest version before it is used.
+        on_changes: called with the changes of each version, after it is committed.
+        catch_up: of a loop that follows another one: commits what that has committed.
     """
 
     def __init__(
@@ -171,7 +174,9 @@ class LoopHistory:
         self.spent = PhaseTimer()
         self.counters = LoopCounters()
         self._iteration = 0  # of the engine
-        self._stale = False
+        self.stale = False
+        self.on_changes: list[Callable[[Changes], None]] = []
+        self.catch_up: Callable[[], None] | None = None
         self._branch = False
         self._closed_by: Exception | None = None
         self._commits, self._prune = 0, _PRUNE
@@ -285,6 +290,8 @@ class LoopHistory:
             self.recover()
             changes = None if changes is None else edges_only(self.config.program, changes)
             batch = changes if changes is not None and len(changes) else None
+            if batch is not None or window is not None:
+                self._refuse_to_follow()
             if batch is not None:
                 await_memory(self.loop, self.engine)
             (ref, log), log_write = (None, self.log), None
@@ -300,7 +307,7 @@ class LoopHistory:
                 out = self._outcome(batch, log_write, strict, budget)
             except BaseException:
                 # An engine is unchanged after it has refused changes, but not after iterations.
-                self._stale = self._stale or budget is not None
+                self.stale = self.stale or budget is not None
                 self._discard(log_write)
                 raise
             if strict and out.absent:
@@ -328,6 +335,9 @@ class LoopHistory:
                     segments, log, ledger, out.iteration, offsets,
                     unwritten=[*unwritten, *out.unwritten], behind=answer,
                 )  # fmt: skip
+            if batch is not None:
+                for hear in self.on_changes:
+                    hear(batch)
             self._checkpoint_at = self.config.checkpoint_every or max(_LOGGED, out.num_edges // 4)
             if self.log.size > self._checkpoint_at:
                 try:
@@ -335,6 +345,13 @@ class LoopHistory:
                 except (RunError, StateError) as error:  # the log has the changes
                     _log.warning("%s: no checkpoint was written: %s", self.loop, error)
             return out
+
+    def _refuse_to_follow(self) -> None:
+        if self.catch_up is not None:
+            raise InputError(
+                f"loop {self.loop!r} follows another one: ingest into the MainLoops that it is of, "
+                "or apply changes to a fork"
+            )
 
     def _outcome(
         self,
@@ -363,7 +380,7 @@ class LoopHistory:
             with self.spent.timed("commit"):
                 return write.result()
         except BaseException:
-            self._stale = True  # the engine may have taken it in
+            self.stale = True  # the engine may have taken it in
             raise
 
     def write_behind(self, work: Callable[[], _T]) -> Future[_T]:
@@ -384,7 +401,7 @@ class LoopHistory:
             manifest = unwritten.published.result()
         except BaseException as error:
             self.current, self.log = unwritten.before
-            self._stale = True
+            self.stale = True
             if isinstance(error, FencedError):
                 self._closed_by = error
             raise
@@ -445,7 +462,7 @@ class LoopHistory:
                 if not behind:
                     manifest = write()
         except BaseException as error:
-            self._stale = True
+            self.stale = True
             if isinstance(error, FencedError):
                 self._closed_by = error
             raise
@@ -491,7 +508,9 @@ class LoopHistory:
         """Restore the engine from the newest version if something failed; the lock is held."""
         if self._closed_by is not None:
             raise self._closed_by
-        if self._stale:
+        if self.catch_up is not None:
+            self.catch_up()
+        if self.stale:
             self.settle()
             self._close_engine()
             newest = self.store.version(self.loop)
@@ -500,7 +519,7 @@ class LoopHistory:
             with self.counters.doing("restore"):
                 self._engine = self.config.restore(self.store, self.manifest)
             self.counters.restarts += 1
-            self._iteration, self._stale = 0, False
+            self._iteration, self.stale = 0, False
             self._enter()
 
     def _close_engine(self) -> None:
@@ -516,7 +535,7 @@ class LoopHistory:
             except InputError:
                 raise
             except BaseException as error:
-                self._stale = True
+                self.stale = True
                 if not retries or not isinstance(error, LostError):
                     raise
                 _log.warning("%s: %s; restoring from the store", self.loop, first_line(error))
@@ -532,6 +551,17 @@ class LoopHistory:
                 times = self.edge_times()
                 segments.append(times.put(self.store, self.loop, self.manifest.iteration + 1))
             self._commit(segments, ChangeLog(), self.ledger)
+
+    def follow(
+        self,
+        segments: list[SegmentRef],
+        log: ChangeLog,
+        ledger: Ledger,
+        offsets: Mapping[str, Any],
+    ) -> None:
+        """Commit a version with another loop's checkpoint and log; the engine has its changes."""
+        with self.lock:
+            self._commit(segments, log, ledger, offsets=offsets)
 
     def edge_times(self) -> EdgeTimes:
         """The event times of the newest version's edges, of a loop with a window."""
@@ -637,6 +667,8 @@ class LoopHistory:
             branch.recover()
             branch.settle()
             arrived = self.ledger.received - received
+            if branch.ledger.received != received:
+                self._refuse_to_follow()
             if arrived:
                 raise InputError(
                     f"{arrived:,} changes came to loop {self.loop!r} since {branch.loop!r} was "
@@ -653,13 +685,13 @@ class LoopHistory:
             later = self._iteration + bound
             if isinstance(branch._engine, _LazyFork):  # its state is this one's
                 self._commit([], self.log, ledger, later)
-                self._iteration, branch._stale = branch._iteration, True
+                self._iteration, branch.stale = branch._iteration, True
             else:
                 self._commit([], branch.log, ledger, later, content=branch.manifest)
-                self._stale = branch._stale = True
+                self.stale = branch.stale = True
                 with contextlib.suppress(LostError):  # then this is restored from the new version
                     self.engine.adopt(branch._engine)
-                    self._stale, self._iteration = False, branch._iteration
+                    self.stale, self._iteration = False, branch._iteration
             branch._closed_by = InputError(
                 f"{branch.loop!r} was merged into {self.loop!r}: fork again; its result can be read"
             )
@@ -671,7 +703,7 @@ class LoopHistory:
             tidy: first commit a checkpoint if replaying the log would take long.
         """
         with self.lock:
-            usable = self._closed_by is None and not self._stale
+            usable = self._closed_by is None and not self.stale
             if tidy and usable and self.log.size > self._checkpoint_at // _LONG:
                 with contextlib.suppress(RunError, StateError):
                     self.checkpoint()

@@ -209,6 +209,23 @@ class MainLoop(WindowedLoop):
         self._set_up(history)
         return self
 
+    @classmethod
+    def of_history(
+        cls,
+        program: Program,
+        history: LoopHistory,
+        options: dict[str, Any],
+        backend: Address,
+        keep_answers: int | None,
+        branches: OpenBranches,
+    ) -> MainLoop:
+        """Return a loop that reads and answers, while another one has its input."""
+        self = cls.__new__(cls)
+        self._branches = branches
+        self._set_options(program, backend, history.loop, False, None, keep_answers, options)
+        self._set_up(history)
+        return self
+
     def _set_options(
         self,
         program: Program,
@@ -224,12 +241,12 @@ class MainLoop(WindowedLoop):
         self.program = program
         self.backend = address_or_default(backend)
         self.loop = loop or program.name
-        self.strict, self.budget, self._keep_answers = strict, budget, keep_answers
+        self.strict, self.budget, self.keep_answers = strict, budget, keep_answers
         self.options = {k: v for k, v in options.items() if k != "commit_every"}
 
     def _set_up(self, history: LoopHistory) -> None:
         self._history = history
-        self._answers = Answers(history, self._keep_answers)
+        self._answers = Answers(history, self.keep_answers)
         self.shared = False
         self.seconds = 0.0
         self._newest: Result | None = None
@@ -443,9 +460,18 @@ class MainLoop(WindowedLoop):
             "checkpointLocation": checkpointLocation, "deltas": deltas, "trigger": trigger,
         }  # fmt: skip
         started = start_stream(self, stream, options)
-        self._streams.append(started)
+        self.own(started)
         self.shared = True
         return started
+
+    def own(self, stream: Stream) -> None:
+        """Stop a stream when this loop is closed."""
+        self._streams.append(stream)
+
+    def stop_streams(self) -> None:
+        """Stop the streams that this loop owns."""
+        for stream in self._streams:
+            stream.stop()
 
     def _approximation(self) -> Budget | None:
         return None if self.from_init is not None else self.budget
@@ -731,8 +757,7 @@ class MainLoop(WindowedLoop):
         """Stop the streams, and free the graph's memory; the loop stays in the store."""
         for server in self._servers:
             server.close()
-        for stream in self._streams:
-            stream.stop()
+        self.stop_streams()
         with self._reading:
             if self._newest is not None:
                 self._newest.close()
