@@ -152,3 +152,25 @@ def replay(
         time[row] = times[i]
         state[row] = REMOVED if kinds[i] == _REMOVE else PRESENT
     return rows
+
+
+@njit
+def forget(
+    rows: Longs, times: Floats, time: Floats, state: NDArray[np.int8], present: Longs
+) -> int:
+    """Forget the rows that still have these times; return how many of them were present.
+
+    Args:
+        rows, times: of length k; a row may come more than once.
+        time, state: of all rows.
+        present: room for k; the rows that were present.
+    """
+    n = 0
+    for k in range(len(rows)):
+        row = rows[k]
+        if time[row] == times[k]:
+            if state[row] == PRESENT:
+                present[n] = row
+                n += 1
+            state[row] = FORGOTTEN
+    return n

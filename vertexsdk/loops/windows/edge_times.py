@@ -27,14 +27,13 @@ from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, attribute_types, l
 from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops.windows._time_kernels import (
     EXPIRED,
-    FORGOTTEN,
     LATE,
     OVERTAKEN,
-    PRESENT,
     RESULT,
     ROWS,
     fill,
     fold,
+    forget,
     replay,
 )
 from vertexsdk.state import Manifest, SegmentRef, Store
@@ -145,18 +144,18 @@ class EdgeTimes:
 
     def _expire(self, horizon: float) -> Longs:
         """Forget the edges with a time not after `horizon`; return the rows of those present."""
-        rows = [np.empty(0, np.int64)]
+        gone = [np.empty(0, np.int64)]
         while self._queue and self._queue[0][0] <= horizon:
-            _, _, times, of = heapq.heappop(self._queue)
+            _, _, times, rows = heapq.heappop(self._queue)
             cut = int(np.searchsorted(times, horizon, "right"))
-            rows.append(of[:cut][self._time[of[:cut]] == times[:cut]])
+            present = np.empty(cut, np.int64)
+            n = forget(rows[:cut], times[:cut], self._time, self._state, present)
+            gone.append(present[:n])
             if cut < len(times):
-                self._put(times[cut:], of[cut:])
-        gone = np.unique(np.concatenate(rows))
-        present: Longs = gone[self._state[gone] == PRESENT]
-        self._state[gone] = FORGOTTEN
-        order = np.argsort(self._time[present], kind="stable")
-        return np.asarray(present[order])
+                self._put(times[cut:], rows[cut:])
+        rows = np.concatenate(gone)
+        order = np.argsort(self._time[rows], kind="stable")
+        return np.asarray(rows[order])
 
     def _push(self, rows: Longs) -> None:
         """Have rows expire at their time."""
@@ -170,7 +169,7 @@ class EdgeTimes:
         heapq.heappush(self._queue, (float(times[0]), self._pushed, times, rows))
 
     def _allocate(self, rows: int) -> None:
-        room = max(_LEAST, 1 << (2 * rows).bit_length())
+        room = max(_LEAST, 1 << (rows + rows // 2).bit_length())
         self._table = np.full(2 * room, -1, np.int64)
         self._source, self._target = np.empty(room, np.int64), np.empty(room, np.int64)
         self._time, self._state = np.empty(room), np.zeros(room, np.int8)
