@@ -343,6 +343,21 @@ def test_as_of_any_time(rng: np.random.Generator) -> None:
         assert len(main._history.store.loops()) == loops
 
 
+def test_as_of_a_time_between_events_and_to_come() -> None:
+    with open_loop("memory://windows-between") as main:
+        main.ingest([("+", 1, 2), ("+", 2, 3), ("~", 2, 3, 5), ("+", 4, 5)], time=[0, 3, 4, 15])
+        for time, wanted in [
+            (2.5, {1: 1, 2: 1}), (9, {1: 1, 2: 1, 3: 1}), (11, {2: 2, 3: 2}), (13.5, {2: 2, 3: 2}),
+            (16, {4: 4, 5: 4}),
+        ]:  # fmt: skip
+            with main.at(time=time) as then:
+                assert then.to_dict() == wanted
+                assert then.statistics["event_time"] == time
+        with pytest.raises(InputError, match="no edge"):
+            main.at(time=14.5)
+        assert answer(main) == {4: 4, 5: 4}
+
+
 def test_as_of_a_version_and_a_moment() -> None:
     graph = Graph.from_arrays([1], [2])
     with MainLoop(ConnectedComponents, graph, backend="memory://as-of", compiled=False) as main:
