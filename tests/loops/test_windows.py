@@ -17,6 +17,8 @@ from pyspark.sql import SparkSession
 
 from vertexsdk import Changes, Graph, InputError, MainLoop, StateInputError
 from vertexsdk.algorithms import ALGORITHMS, ConnectedComponents
+from vertexsdk.graph.changes.line import LineFormat
+from vertexsdk.graph.changes.table import read_rows
 from vertexsdk.testing.oracles import disagreements, expected
 
 PARAMS: dict[str, dict[str, Any]] = {"sssp": {"origin": 0}, "pagerank": {"epsilon": 1e-13}}
@@ -271,6 +273,23 @@ def test_forms_of_times(time: Any) -> None:
     with open_loop("memory://windows-forms", timedelta(days=2), replace=True) as main:
         counts = main.ingest([("+", 1, 2), ("+", 3, 4)], time=time)
         assert (counts["added"], counts["expired"], main.event_time) == (2, 1, 3 * DAY)
+
+
+def test_timestamps_of_a_table_are_seconds() -> None:
+    columns = {"kind": ["+", "+", "+"], "source": [1, 2, 3], "target": [2, 3, 4]}
+    columns["at"] = pa.array([DAY * 10**6, None, 10**6 // 2], pa.timestamp("us"))
+    read = read_rows(pa.table(columns), LineFormat(integers=True), "the changes", "at")
+    assert (read[2].tolist(), len(read[1])) == ([DAY, 0.5], 1)
+
+
+def test_a_dataframe(spark: SparkSession) -> None:
+    rows = [("+", 1, 2, datetime(2026, 1, 1)), ("+", 2, 3, datetime(2026, 1, 3))]
+    frame = spark.createDataFrame(rows, "kind string, source long, target long, at timestamp")
+    with open_loop("memory://windows-frame", "1d") as main:
+        counts = main.ingest(frame.coalesce(1), time="at")
+        assert (counts["added"], counts["expired"]) == (2, 1)
+        with pytest.raises(InputError, match="name of a column"):
+            main.ingest(frame, time=3)
 
 
 def test_mistakes() -> None:

@@ -220,11 +220,17 @@ class LoopHistory:
     def _worker_seconds(self) -> float:
         return 0.0 if isinstance(self._engine, _LazyFork) else self._engine.worker_seconds
 
-    def cast(self, changes: Changes | DataFrame | Iterable[Sequence[Any]]) -> Changes:
-        """Return changes with the ids, values and edge direction of this loop's graph."""
+    def cast(
+        self, changes: Changes | DataFrame | Iterable[Sequence[Any]], time: str | None = None
+    ) -> Changes:
+        """Return changes with the ids, values and edge direction of this loop's graph.
+
+        Args:
+            time: the column of a DataFrame with the times.
+        """
         undirected = self.ledger.undirected
         return cast_changes(
-            changes, integers=self.integers, value=self.value, undirected=undirected
+            changes, integers=self.integers, value=self.value, undirected=undirected, time=time
         )
 
     def result(

@@ -6,9 +6,8 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from datetime import timedelta
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
@@ -31,12 +30,11 @@ from vertexsdk.loops.branch_loop import (
     require_state,
 )
 from vertexsdk.loops.result import Result
-from vertexsdk.loops.windows.durations import seconds_of
 from vertexsdk.loops.windows.window import (
     ingest_events,
+    timed,
     untimed,
     window_counts,
-    with_times,
 )
 from vertexsdk.loops.windows.windowed_loop import WindowedLoop
 from vertexsdk.program.program import Program
@@ -326,7 +324,8 @@ class MainLoop(WindowedLoop):
                 `(sign, source, target[, value])` tuples. An edge that is added without a value, or
                 with None or null, keeps the value it has; that of a new edge is 1.
             time: for a loop with a `window`, when each change happened: numbers, in seconds, or
-                times (datetime64, datetime, ISO 8601), as an array of shape (k,), or one for all.
+                times (datetime64, datetime, ISO 8601), as an array of shape (k,), or one for all;
+                of a DataFrame the name of a column.
             source: the name of their source.
             offset: the source's position after them: an int that grows, or any JSON value. It is
                 committed with them; a batch whose offset was committed before is skipped.
@@ -344,7 +343,7 @@ class MainLoop(WindowedLoop):
         """
         began = perf_counter()
         history = self._history
-        batch = with_times(changes, history.cast(changes), time)
+        batch = timed(history, changes, time)
         if not len(batch) and source is None and not bad:
             return dict.fromkeys(COUNTS, 0)
         with history.config.turns.ingest(), history.lock, history.counters.doing("ingest"):
@@ -367,51 +366,6 @@ class MainLoop(WindowedLoop):
         if self.strict and out.absent:
             raise InputError(_absent(batch, out.absent[0], history.ledger.undirected))
         return {**out.counts, **windowed}
-
-    def rolling(
-        self,
-        step: str | float | timedelta,
-        changes: Any,
-        *,
-        time: Any = None,
-        time_column: int | None = None,
-    ) -> Iterator[tuple[float, Result | None]]:
-        """Ingest changes with times, and iterate over the exact answers after each step of time.
-
-        Answers are of the multiples of `step` (with "1d": midnight, UTC), up to the step in which
-        the changes end; each is of the changes up to and including its time. A change that comes
-        after the answer of its step counts from the next one on.
-
-        Args:
-            step: "1d", "6h", "10s", a timedelta, or a number in the unit of the times.
-            changes: change files, directories or globs; a batch as `ingest` takes it, but no
-                DataFrame; or an iterator of `Changes` that have times.
-            time: those of a batch, as for `ingest`.
-            time_column: of files, the number of the field with the time, from 1.
-
-        Yields:
-            The time, in seconds, and the answer, for the caller to close; None where the graph has
-            no edge.
-
-        Raises:
-            InputError: changes without times, or see `ingest`.
-
-        Example:
-            >>> from vertexsdk import Graph
-            >>> from vertexsdk.algorithms import ConnectedComponents
-            >>> options = {"backend": "memory://rolling", "loop": "rolling"}
-            >>> main = MainLoop(ConnectedComponents, Graph.empty(), **options).window(2)
-            >>> changes = [("+", 1, 2), ("+", 2, 3), ("+", 5, 6)]
-            >>> for time, answer in main.rolling(1, changes, time=[1, 2, 3]):
-            ...     print(time, answer.to_dict())
-            1.0 {1: 1, 2: 1}
-            2.0 {1: 1, 2: 1, 3: 1}
-            3.0 {2: 2, 3: 2, 5: 5, 6: 5}
-            >>> main.close()
-        """
-        from vertexsdk.loops.windows.rolling import rolling_answers
-
-        return rolling_answers(self, seconds_of(step), changes, time, time_column)
 
     def start(
         self,

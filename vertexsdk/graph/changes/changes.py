@@ -141,29 +141,32 @@ class Changes:
         return cls(kinds, sources, targets, values, (), when)
 
     @classmethod
-    def from_dataframe(cls, frame: DataFrame, value: str | None = None) -> Changes:
+    def from_dataframe(
+        cls, frame: DataFrame, value: str | None = None, time: str | None = None
+    ) -> Changes:
         """Make changes from a Spark DataFrame, in the order of its rows.
 
         Args:
             frame: columns `kind,source,target[,value]`; `kind` is "+", "-", "~" or "add",
                 "remove", "change".
             value: the types of several edge attributes, see `edge_attributes`; they are columns.
+            time: the column with the time of each change: a timestamp, or a number of seconds.
 
         Raises:
             InputError: a column is missing, or a row is no change; the message has its number.
 
         >>> changes = Changes.from_dataframe(frame)  # doctest: +SKIP
         """
-        check_columns(frame.columns, None)
+        check_columns(frame.columns, time)
         table: Any = frame.toArrow()
         whole = [n for n in table.column_names if pa.types.is_integer(table[n].type)]
         integers = "source" in whole and "target" in whole
         single = "int64" if "value" in whole else "float64"
         form = LineFormat(integers, value if attribute_types(value) else single)
-        columns, bad, _ = read_rows(table, form, "the changes")
+        columns, bad, times = read_rows(table, form, "the changes", time)
         if len(bad):
             raise InputError(str(bad.first[0]))
-        return cls(*columns)
+        return cls(*columns, times)
 
     def strings(self) -> tuple[Any, Any]:
         """The ids as Arrow arrays of strings."""

@@ -21,29 +21,26 @@ from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.windows.durations import times_of
 from vertexsdk.loops.windows.edge_times import EdgeTimes, WindowedChanges, require_times
+from vertexsdk.transport.transport import is_dataframe
 
 COUNTS = ("expired", "late", "overtaken")
 
 
-def with_times(changes: Any, batch: Changes, time: Any) -> Changes:
-    """Return a batch with its times.
+def timed(history: LoopHistory, changes: Any, time: Any) -> Changes:
+    """Return a batch with the ids and values of a loop's graph, and with its times.
 
     Args:
-        changes: what the batch was made from.
-        batch: the same, as `LoopHistory.cast` returns it.
-        time: see `MainLoop.ingest`; None for those that the batch has.
+        changes, time: as for `MainLoop.ingest`; None leaves the times that the batch has.
 
     Raises:
-        InputError: another number of times, or no times.
+        InputError: changes of another form, another number of times, or one that is no time.
     """
-    if time is None:
-        return batch
-    if isinstance(time, str) and hasattr(changes, "columns"):
-        raise InputError(
-            f"time={time!r} names a column of a DataFrame, whose rows Spark may return in another "
-            "order: use start(stream, time_column=...), or give arrays"
-        )
-    return replace(batch, time=times_of(time, len(batch.kind)))
+    if is_dataframe(changes):
+        if not isinstance(time, str | None):
+            raise InputError(f"time is {time!r}; of a DataFrame it must be the name of a column")
+        return history.cast(changes, time)
+    batch = history.cast(changes)
+    return batch if time is None else replace(batch, time=times_of(time, len(batch.kind)))
 
 
 def untimed(batch: Changes) -> Changes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Self
+from typing import Any, Self
 
 from vertexsdk.loops._diff import ReadableLoop
 from vertexsdk.loops._history import LoopHistory
@@ -11,6 +12,7 @@ from vertexsdk.loops.branch_loop import OpenBranches
 from vertexsdk.loops.result import Result
 from vertexsdk.loops.windows.as_of import answer_at_time, answer_at_version, require_one
 from vertexsdk.loops.windows.durations import seconds_of, time_of
+from vertexsdk.loops.windows.rolling import RollingLoop, rolling_answers
 from vertexsdk.loops.windows.window import advance, set_window
 
 
@@ -118,3 +120,46 @@ class WindowedLoop(ReadableLoop):
                 return answer_at_version(self._history, self._branches, version)
             assert time is not None
             return answer_at_time(self._history, self._branches, time_of(time))
+
+    def rolling(
+        self: RollingLoop,
+        step: str | float | timedelta,
+        changes: Any,
+        *,
+        time: Any = None,
+        time_column: int | None = None,
+    ) -> Iterator[tuple[float, Result | None]]:
+        """Ingest changes with times, and iterate over the exact answers after each step of time.
+
+        Answers are of the multiples of `step` (with "1d": midnight, UTC), up to the step in which
+        the changes end; each is of the changes up to and including its time. A change that comes
+        after the answer of its step counts from the next one on.
+
+        Args:
+            step: "1d", "6h", "10s", a timedelta, or a number in the unit of the times.
+            changes: change files, directories or globs; a batch as `ingest` takes it, but no
+                DataFrame; or an iterator of `Changes` that have times.
+            time: those of a batch, as for `ingest`.
+            time_column: of files, the number of the field with the time, from 1.
+
+        Yields:
+            The time, in seconds, and the answer, for the caller to close; None where the graph has
+            no edge.
+
+        Raises:
+            InputError: changes without times, or see `ingest`.
+
+        Example:
+            >>> from vertexsdk import Graph, MainLoop
+            >>> from vertexsdk.algorithms import ConnectedComponents
+            >>> options = {"backend": "memory://rolling", "loop": "rolling"}
+            >>> main = MainLoop(ConnectedComponents, Graph.empty(), **options).window(2)
+            >>> changes = [("+", 1, 2), ("+", 2, 3), ("+", 5, 6)]
+            >>> for time, answer in main.rolling(1, changes, time=[1, 2, 3]):
+            ...     print(time, answer.to_dict())
+            1.0 {1: 1, 2: 1}
+            2.0 {1: 1, 2: 1, 3: 1}
+            3.0 {2: 2, 3: 2, 5: 5, 6: 5}
+            >>> main.close()
+        """
+        return rolling_answers(self, seconds_of(step), changes, time, time_column)
