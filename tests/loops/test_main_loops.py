@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from vertexsdk import Graph, InputError, MainLoops, Sum, Vertex, state
+from vertexsdk import Graph, InputError, MainLoop, MainLoops, ProgramError, Sum, Vertex, state
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.testing.oracles import disagreements, expected
 
@@ -208,6 +208,10 @@ def test_the_log_is_stored_once(tmp_path: Path) -> None:
 
 
 def test_mistakes() -> None:
+    with pytest.raises(
+        ProgramError, match=r"a list is no program: MainLoops\(programs, graph\) runs"
+    ):
+        MainLoop(["wcc", "bfs"], Graph.empty())
     url = "memory://main-loops-mistakes"
     for programs, options, text in [
         ([], {}, "takes a list of programs"),

@@ -235,6 +235,20 @@ def test_a_removal_is_not_undone_by_an_older_event() -> None:
             assert main.ingest([("+", 1, 2)], time=4)["added"] == 1
 
 
+def test_a_merge_does_not_turn_the_clock_back() -> None:
+    with open_loop("memory://windows-merge") as main:
+        main.ingest([("+", 1, 2), ("+", 2, 3)], time=[0, 5])
+        with main.fork() as branch:
+            branch.apply([("-", 1, 2)])
+            branch.result(timeout=60).close()
+            main.advance(9)  # nothing expires, so nothing is lost by the merge
+            branch.merge()
+        assert main.event_time == 9
+        assert answer(main) == {2: 2, 3: 2}
+        assert main.advance(10) == 0  # the branch removed what would expire
+        assert main.advance(15) == 1
+
+
 def test_batches_do_not_matter(rng: np.random.Generator) -> None:
     events = events_of(rng, int, 60, 0.0)
     answers = []

@@ -685,6 +685,7 @@ class LoopHistory:
                 queries=max(self.ledger.queries, branch.ledger.queries),
                 bad=self.ledger.bad,
                 repeated=self.ledger.repeated,
+                window=self.ledger.window,
             )
             self.statistics, self.aggregates = branch.statistics, branch.aggregates
             bound = int(branch.statistics.get("delay_bound") or 1)
