@@ -391,6 +391,28 @@ def test_as_of_a_time_between_events_and_to_come() -> None:
         assert answer(main) == {4: 4, 5: 4}
 
 
+def test_as_of_a_time_in_which_nothing_came() -> None:
+    with open_loop("memory://windows-silence") as main:
+        main.ingest([("+", 1, 2), ("+", 2, 3)], time=[0, 5])
+        main._history.checkpoint()
+        main.advance(8)
+        main.advance(12)
+        for time, wanted in [(7, {1, 2, 3}), (8, {1, 2, 3}), (11, {2, 3}), (12, {2, 3})]:
+            with main.at(time=time) as then:
+                assert set(then.to_dict()) == wanted
+
+
+def test_as_of_a_time_where_the_window_came_later() -> None:
+    graph = Graph.from_arrays([1], [2])
+    with MainLoop(ConnectedComponents, graph, backend="memory://later", compiled=False) as main:
+        main.ingest([("+", 2, 3)])
+        main.query().close()
+        main.window(10).ingest([("+", 8, 9), ("+", 3, 4)], time=[5, 20])
+        for time, wanted in [(1, {1, 2, 3}), (5, {1, 2, 3, 8, 9}), (21, {1, 2, 3, 4})]:
+            with main.at(time=time) as then:
+                assert set(then.to_dict()) == wanted
+
+
 def test_as_of_a_version_and_a_moment() -> None:
     graph = Graph.from_arrays([1], [2])
     with MainLoop(ConnectedComponents, graph, backend="memory://as-of", compiled=False) as main:

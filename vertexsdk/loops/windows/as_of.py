@@ -32,6 +32,8 @@ def answer_at_time(history: LoopHistory, branches: OpenBranches, time: float) ->
         history.settle()
         store, loop = history.store, history.loop
         versions = [store.version(loop, number) for number in store.versions(loop)]
+    if Ledger.read(versions[-1]).window is not None:  # those before it have no event time
+        versions = [v for v in versions if Ledger.read(v).window is not None]
     moments = [_moment(manifest) for manifest in versions]
     place = int(np.searchsorted(moments, time, "right")) - 1
     if place < 0:
@@ -90,7 +92,7 @@ def _changes_until(
     batches = []
     if following is not None:
         events = _events_until(history, version, following, time)
-        if len(events):
+        if events is not None and len(events):
             windowed = times.take(events, clock, window["length"])
             batches.append(windowed.changes)
             clock = windowed.clock
@@ -100,12 +102,15 @@ def _changes_until(
 
 def _events_until(
     history: LoopHistory, version: Manifest, following: Manifest, time: float
-) -> Changes:
-    """The events of the batch that made the following version, up to a time."""
+) -> Changes | None:
+    """The events of the batch that made the following version, up to a time; None without one."""
     undirected = Ledger.read(version).undirected
     skipped = ChangeLog.of(history.store, version, sent=False, undirected=undirected).size
     logged = ChangeLog.replay(history.store, following, sent=False, undirected=undirected)
-    batch = concatenate([*logged])
+    batches = [*logged]
+    if sum(map(len, batches)) == skipped:  # time went on, and no edge expired
+        return None
+    batch = concatenate(batches)
     kind, times = batch.kind[skipped:], batch.time[skipped:]
     # Without a time of their own: values of edges without one, and expired edges, which recur.
     newest = np.maximum.accumulate(np.where(np.isnan(times), -np.inf, times))
