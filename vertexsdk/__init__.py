@@ -58,6 +58,7 @@ __all__ = [
     "InputError",
     "Latest",
     "MainLoop",
+    "MainLoops",
     "Max",
     "Min",
     "Program",
@@ -92,6 +93,7 @@ _LATER = {
     "Graph": "vertexsdk.graph.graph",
     "Ingester": "vertexsdk.graph.changes.ingester",
     "MainLoop": "vertexsdk.loops.main_loop",
+    "MainLoops": "vertexsdk.loops.main_loops",
     "Result": "vertexsdk.loops.result",
     "explain": "vertexsdk.loops.explain",
     "read": "vertexsdk.loops.result",
@@ -108,6 +110,7 @@ if TYPE_CHECKING:
     from vertexsdk.loops.branch_loop import BranchLoop
     from vertexsdk.loops.explain import explain
     from vertexsdk.loops.main_loop import MainLoop
+    from vertexsdk.loops.main_loops import MainLoops
     from vertexsdk.loops.result import Result, read
     from vertexsdk.loops.run import run
     from vertexsdk.transport.session import session

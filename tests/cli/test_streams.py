@@ -313,3 +313,22 @@ def test_a_metrics_port_in_use(vertexsdk: Call, base: str, state: str) -> None:
         "another port, or 0 for any free one"
     ]
     assert not Path("state").exists()
+
+
+def test_a_window(vertexsdk: Call, base: str) -> None:
+    Path("t.txt").write_text("0 + 50 51\n86400 + 51 52\n604800 + 60 61\n1000 + 70 71\n5 + 51 52\n")
+    stream = ("stream", "wcc", "--edges", base, "--changes", "t.txt", "--window", "7d")
+    done = vertexsdk(*stream)
+    assert (done.status, len(done.lines)) == (2, 1)
+    assert "--window needs the time of each change: add --time-column K" in done.err
+    stream = (*stream, "--time-column", 1, "--query-every", 2, "--stats", "s.json")
+    done = vertexsdk(*stream)
+    assert done.status == 0, done.err
+    assert done.lines[-1].endswith(", 1 overtaken by newer changes of their edges, 1 expired")
+    statistics = json.loads(Path("s.json").read_text())
+    assert [s["changes"] for s in statistics["queries"]] == [2, 4, 5]
+    assert vertexsdk("query", "wcc-2", "--vertex", 52).out == "52 component=51\n"
+    Path("u.txt").write_text("700000 + 60 62\n")
+    done = vertexsdk(*stream[:5], "u.txt", *stream[5:], "--resume")
+    assert done.status == 0, done.err
+    assert json.loads(Path("s.json").read_text())["expired"] == 2

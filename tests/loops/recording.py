@@ -22,6 +22,7 @@ class RecordingLoop:
     """
 
     value = "float64"
+    windowed = False
 
     def __init__(
         self,

@@ -129,7 +129,7 @@ class Pair:
 
     def lose(self) -> None:
         """A processor is lost: the loop is restored from its newest version."""
-        self.other._history._stale = True
+        self.other._history.stale = True
         self.anew()
 
     def checkpoint(self) -> None:

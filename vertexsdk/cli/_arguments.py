@@ -166,6 +166,9 @@ def _stream_arguments(command: argparse.ArgumentParser) -> None:
         "(default: 127.0.0.1)")  # fmt: skip
     add("--time-column", type=_at_least(1), metavar="K", default=0,
         help="field K of a line is its time; count changes whose time runs backwards")  # fmt: skip
+    add("--window", metavar="LENGTH",
+        help="edges expire when no change with a younger time names them; 7d, 12h, 30m, or a "
+        "number in the unit of the times; needs --time-column")  # fmt: skip
     add("--strict", action="store_true",
         help="refuse bad lines, changes of absent edges, times that run backwards")  # fmt: skip
     add("--keep-answers", type=_number_or("all", None), default=100, metavar="N",

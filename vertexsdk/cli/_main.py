@@ -279,11 +279,14 @@ def _stream(args: argparse.Namespace) -> int:
     )  # fmt: skip
     if args.idle is not None and not args.follow:
         raise InputError("--idle needs --follow, which it ends: add --follow")
+    length = _window_length(args)
     with (
         _metrics(args) as metrics,
         _started(args, program.name) as spark,
         _main_loop(args, spark, program, params) as main,
     ):
+        if length is not None:
+            main.window(length)
         main.serve_queries(args.listen)
         if metrics is not None:
             metrics.add(main.progress)
@@ -299,6 +302,17 @@ def _stream(args: argparse.Namespace) -> int:
         print(args.dropped, file=sys.stderr)
     print(stream.last_line(), file=sys.stderr)
     return 0
+
+
+def _window_length(args: argparse.Namespace) -> float | None:
+    """The length of `--window`, in seconds."""
+    if args.window is None:
+        return None
+    from vertexsdk.loops.windows.durations import seconds_of
+
+    if not args.time_column:
+        raise InputError("--window needs the time of each change: add --time-column K")
+    return seconds_of(args.window)
 
 
 @contextlib.contextmanager

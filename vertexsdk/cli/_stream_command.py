@@ -19,6 +19,7 @@ from vertexsdk.loops.main_loop import MainLoop
 from vertexsdk.loops.result import Result
 from vertexsdk.loops.streams.file_stream import ReadAhead
 from vertexsdk.loops.streams.intake import StreamIntake
+from vertexsdk.loops.windows.window import COUNTS as WINDOW_COUNTS
 
 _SUMS = ("iterations", "hops", "updates", "prepares", "acknowledges", "messages", "bytes")
 
@@ -50,7 +51,7 @@ class StreamSession:
     statistics: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._counts = dict.fromkeys((*COUNTS, "repeated"), 0)
+        self._counts = dict.fromkeys((*COUNTS, "repeated", *WINDOW_COUNTS), 0)
         self._answers: list[dict[str, Any]] = []
         self._shown = 0.0
 
@@ -131,7 +132,7 @@ class StreamSession:
             "changes_per_second": self.changes / seconds if seconds else 0.0,
             **self._counts,
             "bad_lines": intake.bad,
-            "late": intake.late,
+            "late": self._counts["late"] if main.windowed else intake.late,
             "total_changes": main.changes,
             "queries": self._answers,
         }
@@ -155,6 +156,8 @@ class StreamSession:
             ("absent", "of absent edges"),
             ("repeated", "skipped, as they were ingested before"),
             ("late", "late"),
+            ("overtaken", "overtaken by newer changes of their edges"),
+            ("expired", "expired"),
             ("bad_lines", "bad lines skipped"),
         ):
             if s[name]:

@@ -12,6 +12,7 @@ __all__ = [
     "explain",
     "find_program",
     "main_loop",
+    "main_loops",
     "metrics",
     "networkx_backend",
     "output",
@@ -20,4 +21,5 @@ __all__ = [
     "run",
     "streams",
     "upgrade",
+    "windows",
 ]

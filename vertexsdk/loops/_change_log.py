@@ -113,6 +113,7 @@ def concatenate(batches: Sequence[Changes]) -> Changes:
         source,
         target,
         np.concatenate([b.value for b in batches]),
+        time=_times(batches),
     )
     sent, rows = list[Sent](), 0
     for b in batches:
@@ -120,6 +121,15 @@ def concatenate(batches: Sequence[Changes]) -> Changes:
             sent += [replace(s, at=s.at + rows) for s in b.sent]
         rows += len(b.kind)
     return replace(Deltas.of_changes(whole), sent=tuple(sent)) if sent else whole
+
+
+def _times(batches: Sequence[Changes]) -> NDArray[np.float64]:
+    """The times of all changes; NaN where a batch has none beside others that do."""
+    if not any(len(b.time) for b in batches):
+        return np.empty(0)
+    return np.concatenate(
+        [b.time if len(b.time) else np.full(len(b.kind), np.nan) for b in batches]
+    )
 
 
 def _whole(chunks: pa.ChunkedArray) -> pa.Array:
@@ -135,6 +145,8 @@ def _columns(batch: Changes) -> dict[str, NDArray[Any]]:
             columns[name] = np.asarray(ids)
         else:
             columns[f"{name}.offsets"], columns[f"{name}.bytes"] = pack_arrow(ids)
+    if len(batch.time):
+        columns["time"] = batch.time
     if isinstance(batch, Deltas) and batch.sent:
         columns |= batch.columns()
     return columns
@@ -147,6 +159,7 @@ def _changes(columns: dict[str, NDArray[Any]], sent: bool, undirected: bool) -> 
             ends.append(pa.array(columns[name], pa.int64()))
         else:
             ends.append(unpack_arrow(columns[f"{name}.offsets"], columns[f"{name}.bytes"]))
-    changes = Changes(columns["kind"], ends[0], ends[1], columns["value"])
+    time = columns.get("time", np.empty(0))
+    changes = Changes(columns["kind"], ends[0], ends[1], columns["value"], time=time)
     changes = changes.canonical() if undirected else changes
     return Deltas.with_sent(changes, columns) if sent and "sent" in columns else changes

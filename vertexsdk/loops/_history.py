@@ -43,6 +43,7 @@ from vertexsdk.loops._counters import LoopCounters
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._turns import Turns
 from vertexsdk.loops.result import Result
+from vertexsdk.loops.windows.edge_times import EdgeTimes
 from vertexsdk.program.program import Program
 from vertexsdk.state import EncodedSegment, FencedError, Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
@@ -149,6 +150,9 @@ class LoopHistory:
         integers, value: see `LoopEngine`.
         spent: seconds by phase, without those of the engine.
         counters: what this loop does and has done in this process.
+        stale: the engine is to be restored from the newest version before it is used.
+        on_changes: called with the changes of each version, after it is committed.
+        catch_up: of a loop that follows another one: commits what that has committed.
     """
 
     def __init__(
@@ -171,12 +175,16 @@ class LoopHistory:
         self.counters = LoopCounters()
         self._iteration = 0  # of the engine
         self._behind_since = time.monotonic() if current[1].behind else None
-        self._stale = False
+        self.stale = False
+        self.on_changes: list[Callable[[Changes], None]] = []
+        self.catch_up: Callable[[], None] | None = None
         self._branch = False
         self._closed_by: Exception | None = None
         self._commits, self._prune = 0, _PRUNE
         self._writes = WriteBehind(store.backend.location)
         self._unwritten: _Unwritten | None = None
+        # With the number of received changes after which they hold.
+        self._edge_times: tuple[int, EdgeTimes] | None = None
         # Changes in the log for a checkpoint.
         self._checkpoint_at = config.checkpoint_every or _LOGGED
 
@@ -213,11 +221,17 @@ class LoopHistory:
     def _worker_seconds(self) -> float:
         return 0.0 if isinstance(self._engine, _LazyFork) else self._engine.worker_seconds
 
-    def cast(self, changes: Changes | DataFrame | Iterable[Sequence[Any]]) -> Changes:
-        """Return changes with the ids, values and edge direction of this loop's graph."""
+    def cast(
+        self, changes: Changes | DataFrame | Iterable[Sequence[Any]], time: str | None = None
+    ) -> Changes:
+        """Return changes with the ids, values and edge direction of this loop's graph.
+
+        Args:
+            time: the column of a DataFrame with the times.
+        """
         undirected = self.ledger.undirected
         return cast_changes(
-            changes, integers=self.integers, value=self.value, undirected=undirected
+            changes, integers=self.integers, value=self.value, undirected=undirected, time=time
         )
 
     def result(
@@ -235,7 +249,7 @@ class LoopHistory:
             parent = unwritten.before[0][0]
             store.expect(manifest, unwritten.refs, unwritten.segments)
         statistics = {
-            **statistics, "changes": ledger.received, "version": manifest.iteration,
+            **statistics, "changes": ledger.ingested, "version": manifest.iteration,
             "behind": ledger.behind, "residual": ledger.residual,
         }  # fmt: skip
         return Result(
@@ -248,7 +262,7 @@ class LoopHistory:
         manifest, ledger = self.current
         vertices, edges = self._engine.size
         return {
-            "loop": self.loop, "version": manifest.iteration, "changes": ledger.received,
+            "loop": self.loop, "version": manifest.iteration, "changes": ledger.ingested,
             "changes_per_second": self.counters.rate.per_second(), "behind": ledger.behind,
             "behind_seconds": self._behind_seconds(),
             "vertices": int(vertices), "edges": int(edges), **self.counters.numbers(),
@@ -267,6 +281,7 @@ class LoopHistory:
         strict: bool = False,
         budget: Budget | None = None,
         offsets: Mapping[str, Any] | None = None,
+        window: dict[str, Any] | None = None,
         **counters: int,
     ) -> CommandResult:
         """Have the engine apply changes and iterate, and commit the outcome as a version.
@@ -276,6 +291,7 @@ class LoopHistory:
             strict: apply none of them if one removes or changes an absent edge.
             budget: of the iterations after the changes; None for no iterations.
             offsets: the offset of each source, committed with the version.
+            window: the ledger's, from this version on; None leaves it as it is.
             counters: amounts to add to counters of the ledger, by name.
 
         Raises:
@@ -286,6 +302,8 @@ class LoopHistory:
             self.recover()
             changes = None if changes is None else edges_only(self.config.program, changes)
             batch = changes if changes is not None and len(changes) else None
+            if batch is not None or window is not None:
+                self._refuse_to_follow()
             if batch is not None:
                 await_memory(self.loop, self.engine)
             (ref, log), log_write = (None, self.log), None
@@ -301,7 +319,7 @@ class LoopHistory:
                 out = self._outcome(batch, log_write, strict, budget)
             except BaseException:
                 # An engine is unchanged after it has refused changes, but not after iterations.
-                self._stale = self._stale or budget is not None
+                self.stale = self.stale or budget is not None
                 self._discard(log_write)
                 raise
             if strict and out.absent:
@@ -311,7 +329,7 @@ class LoopHistory:
                 ref, log = self._wait_for_log(log_write)
             ledger = self.ledger.after(out, len(batch or ()), iterated=budget is not None)
             more = {name: getattr(ledger, name) + n for name, n in counters.items()}
-            ledger = replace(ledger, **more)
+            ledger = replace(ledger, window=window or ledger.window, **more)
             if budget is None:
                 self.counters.add_sent(out.work.bytes)
             if budget is not None and out.work.quiet:
@@ -329,6 +347,9 @@ class LoopHistory:
                     segments, log, ledger, out.iteration, offsets,
                     unwritten=[*unwritten, *out.unwritten], behind=answer,
                 )  # fmt: skip
+            if batch is not None:
+                for hear in self.on_changes:
+                    hear(batch)
             self._checkpoint_at = self.config.checkpoint_every or max(_LOGGED, out.num_edges // 4)
             if self.log.size > self._checkpoint_at:
                 try:
@@ -336,6 +357,13 @@ class LoopHistory:
                 except (RunError, StateError) as error:  # the log has the changes
                     _log.warning("%s: no checkpoint was written: %s", self.loop, error)
             return out
+
+    def _refuse_to_follow(self) -> None:
+        if self.catch_up is not None:
+            raise InputError(
+                f"loop {self.loop!r} follows another one: ingest into the MainLoops that it is of, "
+                "or apply changes to a fork"
+            )
 
     def _outcome(
         self,
@@ -364,7 +392,7 @@ class LoopHistory:
             with self.spent.timed("commit"):
                 return write.result()
         except BaseException:
-            self._stale = True  # the engine may have taken it in
+            self.stale = True  # the engine may have taken it in
             raise
 
     def write_behind(self, work: Callable[[], _T]) -> Future[_T]:
@@ -385,7 +413,7 @@ class LoopHistory:
             manifest = unwritten.published.result()
         except BaseException as error:
             self.current, self.log = unwritten.before
-            self._stale = True
+            self.stale = True
             if isinstance(error, FencedError):
                 self._closed_by = error
             raise
@@ -446,7 +474,7 @@ class LoopHistory:
                 if not behind:
                     manifest = write()
         except BaseException as error:
-            self._stale = True
+            self.stale = True
             if isinstance(error, FencedError):
                 self._closed_by = error
             raise
@@ -496,7 +524,9 @@ class LoopHistory:
         """Restore the engine from the newest version if something failed; the lock is held."""
         if self._closed_by is not None:
             raise self._closed_by
-        if self._stale:
+        if self.catch_up is not None:
+            self.catch_up()
+        if self.stale:
             self.settle()
             self._close_engine()
             newest = self.store.version(self.loop)
@@ -505,7 +535,7 @@ class LoopHistory:
             with self.counters.doing("restore"):
                 self._engine = self.config.restore(self.store, self.manifest)
             self.counters.restarts += 1
-            self._iteration, self._stale = 0, False
+            self._iteration, self.stale = 0, False
             self._enter()
 
     def _close_engine(self) -> None:
@@ -521,7 +551,7 @@ class LoopHistory:
             except InputError:
                 raise
             except BaseException as error:
-                self._stale = True
+                self.stale = True
                 if not retries or not isinstance(error, LostError):
                     raise
                 _log.warning("%s: %s; restoring from the store", self.loop, first_line(error))
@@ -533,7 +563,36 @@ class LoopHistory:
         with self.lock, self.counters.doing("checkpoint"):
             self.recover()
             segments = self._on_engine(lambda engine: engine.checkpoint())
+            if self.ledger.window is not None:
+                times = self.edge_times()
+                segments.append(times.put(self.store, self.loop, self.manifest.iteration + 1))
             self._commit(segments, ChangeLog(), self.ledger)
+
+    def follow(
+        self,
+        segments: list[SegmentRef],
+        log: ChangeLog,
+        ledger: Ledger,
+        offsets: Mapping[str, Any],
+    ) -> None:
+        """Commit a version with another loop's checkpoint and log; the engine has its changes."""
+        with self.lock:
+            self._commit(segments, log, ledger, offsets=offsets)
+
+    def edge_times(self) -> EdgeTimes:
+        """The event times of the newest version's edges, of a loop with a window."""
+        if self._edge_times is None or self._edge_times[0] != self.ledger.received:
+            self.settle()
+            times = EdgeTimes.of_version(
+                self.store, self.manifest, integers=self.integers, value=self.value,
+                undirected=self.ledger.undirected,
+            )  # fmt: skip
+            self._edge_times = self.ledger.received, times
+        return self._edge_times[1]
+
+    def keep_edge_times(self, times: EdgeTimes | None, received: int = 0) -> None:
+        """Use event times once so many changes were received; None reads them anew."""
+        self._edge_times = None if times is None else (received, times)
 
     def fork(self, name: str, at: int | None = None) -> LoopHistory:
         """Fork the newest version, or version `at`, as a new loop.
@@ -634,6 +693,8 @@ class LoopHistory:
             self.recover()
             branch.recover()
             branch.settle()
+            if branch.ledger.received != received:
+                self._refuse_to_follow()
             self.refuse_merge(branch.loop, received)
             ledger = replace(
                 branch.ledger,
@@ -641,19 +702,20 @@ class LoopHistory:
                 queries=max(self.ledger.queries, branch.ledger.queries),
                 bad=self.ledger.bad,
                 repeated=self.ledger.repeated,
+                window=self.ledger.window,
             )
             self.statistics, self.aggregates = branch.statistics, branch.aggregates
             bound = int(branch.statistics.get("delay_bound") or 1)
             later = self._iteration + bound
             if isinstance(branch._engine, _LazyFork):  # its state is this one's
                 self._commit([], self.log, ledger, later)
-                self._iteration, branch._stale = branch._iteration, True
+                self._iteration, branch.stale = branch._iteration, True
             else:
                 self._commit([], branch.log, ledger, later, content=branch.manifest)
-                self._stale = branch._stale = True
+                self.stale = branch.stale = True
                 with contextlib.suppress(LostError):  # then this is restored from the new version
                     self.engine.adopt(branch._engine)
-                    self._stale, self._iteration = False, branch._iteration
+                    self.stale, self._iteration = False, branch._iteration
             branch._closed_by = InputError(
                 f"{branch.loop!r} was merged into {self.loop!r}: fork again; its result can be read"
             )
@@ -665,7 +727,7 @@ class LoopHistory:
             tidy: first commit a checkpoint if replaying the log would take long.
         """
         with self.lock:
-            usable = self._closed_by is None and not self._stale
+            usable = self._closed_by is None and not self.stale
             if tidy and usable and self.log.size > self._checkpoint_at // _LONG:
                 with contextlib.suppress(RunError, StateError):
                     self.checkpoint()

@@ -33,6 +33,8 @@ class Ledger:
         canonical: of an undirected graph: every change that a checkpoint holds came with one
             spelling of its edge. Loops written before that was so lack it.
         branch_of: the main loop of which this version's loop is a branch; None if it is none.
+        window: its `length` and `clock` in seconds, and how many events were `late` or `overtaken`
+            and edges `expired`; None for a loop without one.
     """
 
     params: dict[str, Any]
@@ -49,6 +51,7 @@ class Ledger:
     residual: float | None = None
     canonical: bool = False
     branch_of: str | None = None
+    window: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, manifest: Manifest) -> Ledger | None:
@@ -79,6 +82,12 @@ class Ledger:
     def behind(self) -> int:
         """How many received changes the state does not reflect yet."""
         return self.received - self.reflected
+
+    @property
+    def ingested(self) -> int:
+        """How many changes were received from outside, also those that a window ignored."""
+        w = self.window
+        return self.received + (w["late"] + w["overtaken"] - w["expired"] if w else 0)
 
     def after(self, out: CommandResult, changes: int, *, iterated: bool) -> Ledger:
         """The ledger after an engine has applied `changes` changes, and perhaps iterated."""

@@ -25,6 +25,7 @@ from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.make_engine import engine_for
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.errors import InputError, LostError, StateError, first_line
+from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.checkpoint import put_vertices, stored_graph
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._change_log import ChangeLog
@@ -109,7 +110,7 @@ def open_main_loop(
             ids="int" if engine.integers else "str",
         )
         undo.pop_all()
-    restore = _restorer(graph.spark, program, checked, loop)
+    restore = restorer(graph.spark, program, checked, loop)
     config = HistoryConfig(
         program, graph.spark, backend, address, restore, checkpoint_every, retain, trusted,
         turns,
@@ -154,7 +155,7 @@ def resume_main_loop(
         store.claim(loop)
         manifest = store.version(loop)  # its owner may have committed since
         ledger = Ledger.read(manifest)
-        restore = _restorer(spark, program, checked, loop)
+        restore = restorer(spark, program, checked, loop)
         engine = restore(store, manifest)
         undo.callback(engine.close)
         if migrate is not None:
@@ -282,7 +283,7 @@ def _despite_losses(loop: str, work: Callable[[], _T]) -> _T:
     raise AssertionError("unreachable")
 
 
-def _restorer(
+def restorer(
     spark: SparkSession | None, program: Program, options: RunOptions, loop: str
 ) -> Callable[[Store, Manifest], LoopEngine]:
     """Return `HistoryConfig.restore`."""
@@ -323,11 +324,18 @@ def _restore_engine(
         sent = program.algebra is None
         log = ChangeLog.replay(store, manifest, sent=sent, undirected=ledger.undirected)
         for changes in log:
+            if program.value_dtype is None:
+                changes = without_values(changes)
             engine.execute(Command(changes))
     except BaseException:
         engine.close()
         raise
     return engine
+
+
+def without_values(changes: Changes) -> Changes:
+    """Return changes as a program takes them that reads no edge values."""
+    return replace(changes, value=np.ones(len(changes.kind)))
 
 
 def _migrate_state(

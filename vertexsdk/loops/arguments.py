@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from vertexsdk.engine.run_options import RunOptions
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, ProgramError
 from vertexsdk.loops.find_program import load_program
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
@@ -30,6 +30,11 @@ def as_program(program: type[Vertex] | Program | str) -> Program:
     """
     if isinstance(program, str):
         return load_program(program)
+    if isinstance(program, (list, tuple)):
+        raise ProgramError(
+            f"a {type(program).__name__} is no program: MainLoops(programs, graph) runs several on "
+            "one graph that changes"
+        )
     return program if isinstance(program, Program) else Program(program)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -19,7 +19,6 @@ from vertexsdk.errors import InputError, first_line, shorten
 from vertexsdk.graph.changes.changes import COUNTS, Changes
 from vertexsdk.graph.conversions import as_graph
 from vertexsdk.loops._answers import KEEP, Answers
-from vertexsdk.loops._diff import ReadableLoop
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._open_loop import Migrate, open_main_loop, resume_main_loop
@@ -34,6 +33,13 @@ from vertexsdk.loops.branch_loop import (
     require_state,
 )
 from vertexsdk.loops.result import Result
+from vertexsdk.loops.windows.window import (
+    ingest_events,
+    timed,
+    untimed,
+    window_counts,
+)
+from vertexsdk.loops.windows.windowed_loop import WindowedLoop
 from vertexsdk.notebook.card import card, seconds_text, summary_line
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
@@ -50,7 +56,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("vertexsdk")
 
 
-class MainLoop(ReadableLoop):
+class MainLoop(WindowedLoop):
     """A program on a graph that changes.
 
     `ingest` adds changes; `query` returns the exact answer for the graph at that instant, which
@@ -205,6 +211,23 @@ class MainLoop(ReadableLoop):
         self._set_up(history)
         return self
 
+    @classmethod
+    def of_history(
+        cls,
+        program: Program,
+        history: LoopHistory,
+        options: dict[str, Any],
+        backend: Address,
+        keep_answers: int | None,
+        branches: OpenBranches,
+    ) -> MainLoop:
+        """Return a loop that reads and answers, while another one has its input."""
+        self = cls.__new__(cls)
+        self._branches = branches
+        self._set_options(program, backend, history.loop, False, None, keep_answers, options)
+        self._set_up(history)
+        return self
+
     def _set_options(
         self,
         program: Program,
@@ -220,12 +243,12 @@ class MainLoop(ReadableLoop):
         self.program = program
         self.backend = address_or_default(backend)
         self.loop = loop or program.name
-        self.strict, self.budget, self._keep_answers = strict, budget, keep_answers
+        self.strict, self.budget, self.keep_answers = strict, budget, keep_answers
         self.options = {k: v for k, v in options.items() if k != "commit_every"}
 
     def _set_up(self, history: LoopHistory) -> None:
         self._history = history
-        self._answers = Answers(history, self._keep_answers)
+        self._answers = Answers(history, self.keep_answers)
         self.shared = False
         self.seconds = 0.0
         self._newest: Result | None = None
@@ -255,13 +278,18 @@ class MainLoop(ReadableLoop):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many edges were added, removed, changed, left unchanged, or were absent."""
-        return dict(self._history.ledger.counts)
+        """How many edges were added, removed, changed, left unchanged, or were absent.
+
+        With a `window`, also how many of the removed `expired`, and how many changes were `late` or
+        `overtaken`.
+        """
+        ledger = self._history.ledger
+        return {**ledger.counts, **window_counts(ledger)}
 
     @property
     def changes(self) -> int:
         """How many changes were ingested."""
-        return self._history.ledger.received
+        return self._history.ledger.ingested
 
     @property
     def queries(self) -> int:
@@ -288,6 +316,7 @@ class MainLoop(ReadableLoop):
         self,
         changes: Changes | DataFrame | Iterable[Sequence[Any]],
         *,
+        time: Any = None,
         source: str | None = None,
         offset: Any = None,
         bad: int = 0,
@@ -298,6 +327,9 @@ class MainLoop(ReadableLoop):
             changes: a `Changes` batch, a DataFrame with columns `kind,source,target[,value]`, or
                 `(sign, source, target[, value])` tuples. An edge that is added without a value, or
                 with None or null, keeps the value it has; that of a new edge is 1.
+            time: for a loop with a `window`, when each change happened: numbers, in seconds, or
+                times (datetime64, datetime, ISO 8601), as an array of shape (k,), or one for all;
+                of a DataFrame the name of a column.
             source: the name of their source.
             offset: the source's position after them: an int that grows, or any JSON value. It is
                 committed with them; a batch whose offset was committed before is skipped.
@@ -305,15 +337,17 @@ class MainLoop(ReadableLoop):
 
         Returns:
             How many edges were `added`, `removed`, `changed` or left `unchanged`, and how many
-            changes named an `absent` edge. For a skipped batch, how many changes were `repeated`.
+            changes named an `absent` edge. With a window, also how many of the removed edges
+            `expired`, and how many changes were `late` or `overtaken`. For a skipped batch, how
+            many changes were `repeated`.
 
         Raises:
             InputError: changes of another form; or, with `strict`, one that names an absent edge.
             RunError, StateError: nothing was applied.
         """
-        began = time.perf_counter()
-        batch = self._history.cast(changes)
+        began = perf_counter()
         history = self._history
+        batch = timed(history, changes, time)
         if not len(batch) and source is None and not bad:
             return dict.fromkeys(COUNTS, 0)
         with history.config.turns.ingest(), history.lock, history.counters.doing("ingest"):
@@ -322,13 +356,20 @@ class MainLoop(ReadableLoop):
                 history.execute(repeated=len(batch))
                 return {**dict.fromkeys(COUNTS, 0), "repeated": len(batch)}
             offsets = {} if source is None else {source: offset}
-            out = history.execute(
-                batch, strict=self.strict, budget=self._approximation(), offsets=offsets, bad=bad
-            )
-            self.seconds += time.perf_counter() - began
+            options: dict[str, Any] = {
+                "strict": self.strict, "budget": self._approximation(), "offsets": offsets,
+                "bad": bad,
+            }  # fmt: skip
+            windowed: dict[str, int] = {}
+            if history.ledger.window is None:
+                batch = untimed(batch)
+                out = history.execute(batch, **options)
+            else:
+                out, batch, windowed = ingest_events(history, batch, **options)
+            self.seconds += perf_counter() - began
         if self.strict and out.absent:
             raise InputError(_absent(batch, out.absent[0], history.ledger.undirected))
-        return dict(out.counts)
+        return {**out.counts, **windowed}
 
     def start(
         self,
@@ -377,9 +418,18 @@ class MainLoop(ReadableLoop):
             "checkpointLocation": checkpointLocation, "deltas": deltas, "trigger": trigger,
         }  # fmt: skip
         started = start_stream(self, stream, options)
-        self._streams.append(started)
+        self.own(started)
         self.shared = True
         return started
+
+    def own(self, stream: Stream) -> None:
+        """Stop a stream when this loop is closed."""
+        self._streams.append(stream)
+
+    def stop_streams(self) -> None:
+        """Stop the streams that this loop owns."""
+        for stream in self._streams:
+            stream.stop()
 
     def _approximation(self) -> Budget | None:
         return None if self.from_init is not None else self.budget
@@ -725,8 +775,7 @@ class MainLoop(ReadableLoop):
         """Stop the streams, and free the graph's memory; the loop stays in the store."""
         for server in self._servers:
             server.close()
-        for stream in self._streams:
-            stream.stop()
+        self.stop_streams()
         with self._reading:
             if self._newest is not None:
                 self._newest.close()

@@ -96,7 +96,7 @@ def parse_block(data: bytes, path: str, first: int, form: LineFormat) -> ParsedB
         raw.keep(good)
     places = Places(f"{path}, line ", first + raw.line.astype(np.int64))
     value = raw.whole if form.value == "int64" else raw.value
-    changes = Changes(raw.kind, ids[0], ids[1], value, places)
+    changes = Changes(raw.kind, ids[0], ids[1], value, places, raw.time)
     lines = ends + (not data.endswith(b"\n") and len(data) > 0)
     return ParsedBlock(changes, raw.stop.astype(np.int64), raw.time, bad, lines)
 

@@ -31,6 +31,7 @@ def cast_changes(
     integers: bool,
     value: str | None,
     undirected: bool,
+    time: str | None = None,
 ) -> Changes:
     """Return changes with the id type, value type and edge direction of a graph.
 
@@ -42,13 +43,14 @@ def cast_changes(
         integers: the graph's ids are int64; else they are strings.
         value: dtype of the edge values that the program reads, or None.
         undirected: edges have no direction.
+        time: the column of a DataFrame with the times.
 
     Raises:
         InputError: changes of another form, string ids where the graph's are integers, or a value
             which the dtype cannot hold.
     """
     if is_dataframe(changes):
-        changes = Changes.from_dataframe(changes, value)
+        changes = Changes.from_dataframe(changes, value, time)
     if changes is None or not isinstance(changes, (Changes, Iterable)):
         raise InputError(
             f"{type(changes).__name__} is no batch of changes; give Changes, a DataFrame with "
@@ -63,7 +65,7 @@ def cast_changes(
     if not integers:
         source, target = batch.strings()
     values = _values(batch.value, value)
-    fitted = Changes(batch.kind, source, target, values, batch.places)
+    fitted = Changes(batch.kind, source, target, values, batch.places, batch.time)
     fitted = fitted.canonical() if undirected else fitted
     if not isinstance(batch, Deltas) or not batch.sent:
         return fitted

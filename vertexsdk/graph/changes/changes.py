@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +41,7 @@ class Changes:
             several attributes per edge, objects as `of` takes them, or int64[k, a]; see
             `edge_attributes`.
         places: where each change was read, for error messages; or empty.
+        time: float64[k], when each change happened, in seconds; or of length 0.
 
     Example:
         >>> Changes.of([("+", 1, 2), ("~", 1, 2, 0.5), ("-", 1, 2)]).kind.tolist()
@@ -52,6 +53,7 @@ class Changes:
     target: Any
     value: NDArray[Any]
     places: Sequence[str] = ()
+    time: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -106,6 +108,7 @@ class Changes:
         source: ArrayLike,
         target: ArrayLike,
         value: ArrayLike | Sequence[float | None] | None = None,
+        time: ArrayLike | None = None,
     ) -> Changes:
         """Make changes from arrays of shape (k,).
 
@@ -114,6 +117,7 @@ class Changes:
             source: ids of the sources, integers or strings.
             target: ids of the targets.
             value: numbers, or None where a change has no value; the default is none at all.
+            time: when each change happened, in seconds.
 
         Raises:
             InputError: lengths differ, an unknown kind, a NaN, a `CHANGE` without a value, or an
@@ -127,38 +131,42 @@ class Changes:
             raise InputError("the kind of a change is ADD, REMOVE or CHANGE (0, 1 or 2)")
         kinds = kinds.astype(np.uint8)
         values, none = _values(value, len(kinds))
-        if len({len(kinds), len(sources), len(targets), len(values)}) > 1:
+        when = np.empty(0) if time is None else np.asarray(time, np.float64)
+        if {len(kinds)} != {len(sources), len(targets), len(values), len(when) or len(kinds)}:
             raise InputError(
                 "the arrays of changes differ in length; each change needs all of them"
             )
         if (kinds[none] == CHANGE).any():
             raise InputError("a change of a value needs one")
-        return cls(kinds, sources, targets, values)
+        return cls(kinds, sources, targets, values, (), when)
 
     @classmethod
-    def from_dataframe(cls, frame: DataFrame, value: str | None = None) -> Changes:
+    def from_dataframe(
+        cls, frame: DataFrame, value: str | None = None, time: str | None = None
+    ) -> Changes:
         """Make changes from a Spark DataFrame, in the order of its rows.
 
         Args:
             frame: columns `kind,source,target[,value]`; `kind` is "+", "-", "~" or "add",
                 "remove", "change".
             value: the types of several edge attributes, see `edge_attributes`; they are columns.
+            time: the column with the time of each change: a timestamp, or a number of seconds.
 
         Raises:
             InputError: a column is missing, or a row is no change; the message has its number.
 
         >>> changes = Changes.from_dataframe(frame)  # doctest: +SKIP
         """
-        check_columns(frame.columns, None)
+        check_columns(frame.columns, time)
         table: Any = frame.toArrow()
         whole = [n for n in table.column_names if pa.types.is_integer(table[n].type)]
         integers = "source" in whole and "target" in whole
         single = "int64" if "value" in whole else "float64"
         form = LineFormat(integers, value if attribute_types(value) else single)
-        columns, bad, _ = read_rows(table, form, "the changes")
+        columns, bad, times = read_rows(table, form, "the changes", time)
         if len(bad):
             raise InputError(str(bad.first[0]))
-        return cls(*columns)
+        return cls(*columns, times)
 
     def strings(self) -> tuple[Any, Any]:
         """The ids as Arrow arrays of strings."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,6 +46,7 @@ class Deltas(Changes):
         target: ids of the targets, of the same type.
         value: float64[k] or int64[k], the values of the edges.
         places: where each change was read, for error messages; or empty.
+        time: float64[k], when each change happened, in seconds; or of length 0.
         sent: the deltas for chosen vertices, ascending by `at`: how many edge changes of the batch
             precede each.
 
@@ -89,7 +90,7 @@ class Deltas(Changes):
             named = pc.cast(named, pa.large_string())
         ids = named.to_pylist()
         deltas = tuple(Sent(s.at, i, s.kind, s.value) for s, i in zip(sent, ids, strict=True))
-        return cls(changes.kind, source, target, changes.value, (), deltas)
+        return cls(changes.kind, source, target, changes.value, (), sent=deltas)
 
     @classmethod
     def of_changes(cls, changes: Changes) -> Deltas:
@@ -114,14 +115,14 @@ class Deltas(Changes):
         steps = list(self.steps())[part]
         numbers = [k for k, _ in steps if k is not None]
         low, high = (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
-        changes = Changes(self.kind, self.source, self.target, self.value, self.places)[low:high]
+        changes = Changes(**{f.name: getattr(self, f.name) for f in fields(Changes)})[low:high]
         c, sent, done = changes, [], 0
         for k, s in steps:
             if k is not None:
                 done += 1
             elif s is not None:
                 sent.append(Sent(done, s.vertex, s.kind, s.value))
-        return Deltas(c.kind, c.source, c.target, c.value, c.places, tuple(sent))
+        return Deltas(**vars(c), sent=tuple(sent))
 
     def sending(self, sent: Sequence[Sent], *, integers: bool) -> Deltas:
         """Return the same changes with other deltas among them.

@@ -170,7 +170,10 @@ def _time(fields: list[str], number: int) -> float:
     """Take the time out of a line's fields."""
     if len(fields) < number:
         raise ValueError(f"{len(fields)} fields; field {number} should be the time")
-    return _number(fields.pop(number - 1), "time")
+    time = _number(fields.pop(number - 1), "time")
+    if math.isinf(time):
+        raise ValueError("the time is not finite")
+    return time
 
 
 def _number(field: str, what: str) -> float:

@@ -176,9 +176,10 @@ def unfit_values(numbers: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.bool
 
 def _times(column: pa.Array, checks: Checks) -> NDArray[np.float64]:
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("us")).cast(pa.int64())
+        micros = column.cast(pa.timestamp("us")).cast(pa.int64())
+        column = pc.divide(micros.cast(pa.float64(), safe=False), 1e6)
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise InputError(f"the changes: the time is {column.type}; make it a time or a number")
     time = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy()
-    checks.append((np.isnan(time), lambda _: "the time is null"))
+    checks.append((~np.isfinite(time), lambda _: "the time is null, or not finite"))
     return np.asarray(time)

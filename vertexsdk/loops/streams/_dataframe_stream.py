@@ -124,7 +124,7 @@ class DataFrameStream(Stream):
             return ChangeBatch(made, source, number, _NO_STOPS)
         table = self._table(frame, number)
         columns, bad, time = read_rows(table, self._form, f"batch {number}", self._time_column)
-        changes = Changes(*columns)
+        changes = Changes(*columns, time)
         newest = np.maximum.accumulate(np.concatenate([[self._clock], time]))
         self._clock = newest[-1]
         late = np.flatnonzero(time < newest[:-1])

@@ -1,0 +1,313 @@
+"""Several programs on one graph that changes: one input, one change log, an answer per program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import fields
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+from vertexsdk.engine.run_options import RunOptions
+from vertexsdk.errors import InputError
+from vertexsdk.graph.changes.changes import Changes
+from vertexsdk.graph.edge_attributes import attribute_types
+from vertexsdk.loops._followers import follow
+from vertexsdk.loops.arguments import as_program
+from vertexsdk.loops.main_loop import MainLoop
+from vertexsdk.loops.result import Result
+from vertexsdk.loops.streams.file_stream import start_stream
+from vertexsdk.program.program import Program
+from vertexsdk.program.vertex import Vertex
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from vertexsdk.loops.streams.intake import Stream
+
+AnyProgram = type[Vertex] | Program | str
+
+
+class MainLoops(Mapping[str, MainLoop]):
+    """Several programs on one graph that changes.
+
+    Changes are ingested once, into one change log: when `ingest` returns, they are in the graph of
+    every program, however the process ends. Each program has its answers, by its name.
+
+    The programs share the stored graph and the log. In memory each has a graph of its own, so
+    memory and the time to edit the graph grow with their number. While a query runs, `ingest`
+    waits.
+
+    Args:
+        programs: those to run, with different names; each declares its messages.
+        graph: as for `MainLoop`.
+        params: for each program that needs some, by its name, its parameters.
+        loop: the name of the loop that has the log, and beginning of those of the others; by
+            default the programs' names, joined by "+".
+        options: those of `MainLoop`, for all programs.
+
+    Attributes:
+        loop: the name of the loop that has the log.
+        names: those of the programs.
+        strict: refuse a batch with a change that removes or changes an absent edge.
+
+    Raises:
+        InputError: programs that do not fit each other, or see `MainLoop`.
+
+    Example:
+        >>> from vertexsdk import Graph
+        >>> options = {"backend": "memory://several", "params": {"bfs": {"origin": 1}}}
+        >>> with MainLoops(["wcc", "bfs"], Graph.from_arrays([1], [2]), **options) as loops:
+        ...     counts = loops.ingest([("+", 2, 3)])
+        ...     {name: answer.to_dict() for name, answer in loops.query().items()}
+        {'wcc': {1: 1, 2: 1, 3: 1}, 'bfs': {1: 0, 2: 1, 3: 2}}
+    """
+
+    def __init__(
+        self,
+        programs: Sequence[AnyProgram],
+        graph: Any,
+        *,
+        params: Mapping[str, Mapping[str, Any]] | None = None,
+        loop: str | None = None,
+        **options: Any,
+    ) -> None:
+        self._open(programs, params, loop, options)
+        leader = self._programs[0]
+        with ExitStack() as undo:
+            self._leader = MainLoop(
+                leader, graph, params=self._params.get(leader.name), loop=self.loop, **options
+            )
+            undo.callback(self._leader.close)
+            self._follow(options, undo)
+            undo.pop_all()
+
+    @classmethod
+    def resume(
+        cls,
+        spark: SparkSession | None,
+        programs: Sequence[AnyProgram],
+        *,
+        params: Mapping[str, Mapping[str, Any]] | None = None,
+        loop: str | None = None,
+        **options: Any,
+    ) -> MainLoops:
+        """Continue loops from the store, in any process; the next answers start from `init`.
+
+        Args:
+            spark: as for `MainLoop.resume`.
+            programs, params, loop, options: as when they were opened. With the same `loop` there
+                may be other programs, but for the one that has the log: the first that reads edge
+                values, or else the first of all.
+
+        Raises:
+            StateInputError: there is no such loop.
+            InputError: as for `MainLoops`.
+        """
+        self = cls.__new__(cls)
+        self._open(programs, params, loop, options)
+        leader = self._programs[0]
+        with ExitStack() as undo:
+            self._leader = MainLoop.resume(
+                spark, leader, params=self._params.get(leader.name), loop=self.loop, **options
+            )
+            undo.callback(self._leader.close)
+            self._follow(options, undo)
+            undo.pop_all()
+        return self
+
+    def _open(
+        self,
+        programs: Sequence[AnyProgram],
+        params: Mapping[str, Mapping[str, Any]] | None,
+        loop: str | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        if isinstance(programs, str) or not isinstance(programs, Sequence) or not programs:
+            raise InputError("MainLoops takes a list of programs; MainLoop takes a single one")
+        checked = [as_program(program) for program in programs]
+        self.names = [program.name for program in checked]
+        self._params = dict(params or {})
+        _require_fit(checked, self._params)
+        for name in ("budget", "migrate"):
+            if options.get(name) is not None:
+                raise InputError(f"{name} is only for a MainLoop of one program: leave it out")
+        self.loop = loop or "+".join(self.names)
+        # The log has the values that the leader reads, so it leads that reads some.
+        self._programs = sorted(checked, key=lambda p: p.value_dtype is None)
+
+    def _follow(self, options: Mapping[str, Any], undo: ExitStack) -> None:
+        """Open the other programs' loops."""
+        leader = self._leader._history
+        self.strict = self._leader.strict
+        if leader.engine.reads_loop:
+            raise _reads_loop(self._programs[0])
+        known = {field.name for field in fields(RunOptions)} - {"commit_every"}
+        own = {name: x for name, x in options.items() if name in known}
+        self._loops = {self._programs[0].name: self._leader}
+        with leader.lock:
+            for program in self._programs[1:]:
+                params, loop = self._params.get(program.name, {}), f"{self.loop}/{program.name}"
+                follower = follow(leader, program, params, loop, own)
+                main = MainLoop.of_history(
+                    program, follower.history, own, self._leader.backend,
+                    self._leader.keep_answers, self._leader._branches,
+                )  # fmt: skip
+                undo.callback(main.close)
+                if follower.history.engine.reads_loop:
+                    raise _reads_loop(program)
+                leader.on_changes.append(follower.apply)
+                self._loops[program.name] = main
+
+    def __getitem__(self, program: AnyProgram) -> MainLoop:
+        """The loop of a program, to be read, looked up in and forked; it ingests nothing itself.
+
+        Raises:
+            KeyError: there is none of that program.
+        """
+        name = program if isinstance(program, str) else as_program(program).name
+        self._catch_up()
+        return self._loops[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def integers(self) -> bool:
+        """Whether ids are int64; else they are strings."""
+        return self._leader.integers
+
+    @property
+    def value(self) -> str | None:
+        """The dtype of the edge values which the programs read, or None."""
+        return self._leader.value
+
+    @property
+    def windowed(self) -> bool:
+        """Whether the loops have a `window`."""
+        return self._leader.windowed
+
+    @property
+    def event_time(self) -> float | None:
+        """See `MainLoop.event_time`."""
+        return self._leader.event_time
+
+    @property
+    def offsets(self) -> dict[str, Any]:
+        """The offset that was committed last, by source."""
+        return self._leader.offsets
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """See `MainLoop.counts`."""
+        return self._leader.counts
+
+    def ingest(
+        self,
+        changes: Changes | DataFrame | Iterable[Sequence[Any]],
+        *,
+        time: Any = None,
+        source: str | None = None,
+        offset: Any = None,
+        bad: int = 0,
+    ) -> dict[str, int]:
+        """Apply changes to the graph of all programs; see `MainLoop.ingest`."""
+        return self._leader.ingest(changes, time=time, source=source, offset=offset, bad=bad)
+
+    def window(self, length: str | float | timedelta) -> Self:
+        """Have edges expire; see `MainLoop.window`."""
+        self._leader.window(length)
+        return self
+
+    def advance(self, time: str | float | datetime) -> int:
+        """Move event time on; see `MainLoop.advance`."""
+        return self._leader.advance(time)
+
+    def start(
+        self,
+        stream: DataFrame | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        **options: Any,
+    ) -> Stream:
+        """Start to ingest a stream in the background; see `MainLoop.start`."""
+        started = start_stream(self, stream, options)
+        self._leader.own(started)
+        return started
+
+    def query(
+        self, *, timeout: float | None = None, max_iterations: int | None = None
+    ) -> dict[str, Result]:
+        """Return the exact answer of every program, all for the same instant.
+
+        Args:
+            timeout: seconds after which the iterations of each program are stopped.
+            max_iterations: number of iterations after which they are stopped.
+
+        Returns:
+            The answers by the programs' names, for the caller to close.
+
+        Raises:
+            InputError, RunError: as `MainLoop.query`; no answer is left open.
+        """
+        answers: dict[str, Result] = {}
+        with ExitStack() as undo, self._leader._history.lock:
+            self._catch_up()
+            for name in self.names:
+                loop = self._loops[name]
+                loop.shared = False  # in place: a branch would wait for the lock
+                answers[name] = loop.query(timeout=timeout, max_iterations=max_iterations)
+                undo.callback(answers[name].close)
+            undo.pop_all()
+        return answers
+
+    def progress(self) -> dict[str, dict[str, Any]]:
+        """Return what `MainLoop.progress` does, by program."""
+        return {name: self._loops[name].progress() for name in self.names}
+
+    def _catch_up(self) -> None:
+        with self._leader._history.lock:
+            for name in self.names:
+                self._loops[name]._history.recover()
+
+    def close(self) -> None:
+        """Stop the streams, and free the memory; the loops stay in the store."""
+        self._leader.stop_streams()
+        for name in reversed(self._programs):
+            self._loops[name.name].close()
+
+
+def _require_fit(programs: Sequence[Program], params: Mapping[str, Any]) -> None:
+    """Raise InputError unless the programs can have one log."""
+    names = [program.name for program in programs]
+    for program in programs:
+        if names.count(program.name) > 1:
+            raise InputError(f"{program.name} is named twice; each program has one answer")
+        if program.algebra is None:
+            raise InputError(
+                f"{program.name} declares no messages, and takes other input than edges: give it "
+                "a MainLoop of its own"
+            )
+    unknown = sorted(params.keys() - set(names))
+    if unknown:
+        raise InputError(f"params name {unknown[0]!r}; give them by program: {', '.join(names)}")
+    values = {p.value_dtype: p for p in programs if p.value_dtype is not None}
+    if len(values) > 1:
+        (one, a), (other, b) = [*values.items()][:2]
+        shown = [", ".join(attribute_types(v)) or v for v in (one, other)]
+        raise InputError(
+            f"{a.name} reads edges as {shown[0]}, {b.name} as {shown[1]}: a log has values of one "
+            "kind; give each its MainLoop"
+        )
+
+
+def _reads_loop(program: Program) -> InputError:
+    return InputError(f"{program.name} reads in which loop it runs: give it a MainLoop of its own")
