@@ -83,7 +83,11 @@ class Watch:
             u = int(s.t.ids[k])
             where = (f"vertex {u} in iteration {at}", f"partition {p}, frontier {told}")
             _must(told <= at <= told + self.bound - 1, "commits are within the bound", *where)
-            _must(self.blocks or at <= self.allowed, "commits are in iterations that are allowed", *where)
+            _must(
+                self.blocks or at <= self.allowed,
+                "commits are in iterations that are allowed",
+                *where,
+            )
             _must(at >= self.frontier, "an iteration that terminated is over", *where)
             _must(held == 0, "a vertex that is held does not commit", *where)
             for c in self.consumers[u]:
