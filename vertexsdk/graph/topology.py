@@ -28,7 +28,7 @@ class Topology:
     Rows of `start`/`target` are ascending by (target id, reverse). The transposed adjacency
     `in_start`/`in_source` has a row per slot: local sources ascending, one entry per edge,
     then n + j for each inbound ghost j. Ghosts are one per remote target, or one per remote edge:
-    then `producers`, `in_order` and `inbound_order` are there.
+    then `producers`, `in_order` and `inbound_order` are there, until a program changes the graph.
     """
 
     partition: int
