@@ -13,6 +13,7 @@ from tests.support.topologies import Edge, check, expected
 from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._blocks import edge_blocks, join_rows, read_edges, row_blocks
 from vertexsdk.graph.load.build_topology import (
+    NO_GHOSTS,
     Variant,
     VertexTable,
     build_topology,
@@ -68,8 +69,7 @@ def build(
         own = sort_edges(chunks_of(edges, variant, size), variant, extra=[named.ids], **options)
         counts = own.rows.duplicates, own.rows.self_loops
         assert own.rows.edges_read == len(edges)
-        inbound_ids = [np.empty(0, np.int64)]
-        return [build_topology(own, inbound_ids, variant, vertices=named, threads=threads)], *counts
+        return [build_topology(own, [NO_GHOSTS], variant, vertices=named, threads=threads)], *counts
     mode = edge_mode(variant.direction, undirected)
     table, placement = placement, placement or Placement(partitions)
     half = len(edges) // 2
@@ -91,12 +91,12 @@ def build(
     assert read == len(edges)
     parts = []
     for p in range(partitions):
-        own, inbound_ids, _ = join_rows(rows[p], partitions)
+        own, ghosts, _ = join_rows(rows[p], partitions)
         mine = named.owned_by(p, placement)
         parts.append(
             build_topology(
                 own,
-                inbound_ids,
+                ghosts,
                 variant,
                 partition=p,
                 placement=table,

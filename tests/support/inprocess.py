@@ -40,6 +40,7 @@ from vertexsdk.engine.loop._loop_task import LoopTask
 from vertexsdk.engine.loop._loop_task import forget as forget_partitions
 from vertexsdk.engine.loop._run_partition import RunPartition
 from vertexsdk.errors import RunError
+from vertexsdk.graph.load.transpose import order_producers
 from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 from vertexsdk.program.analysis.delay_bound import by_blocks
@@ -90,25 +91,33 @@ def topologies(
             into[slot].append(index[p][u])
         for j, v in enumerate(v for q in inbound for v in q):
             into[index[p][v]].append(len(mine) + j)
+        behind = [
+            local[q][u] for q in range(partitions) for owner, _, u, _ in ghosts[q] if owner == p
+        ]
         counts = np.bincount([owners[v] for v in ghost_ids], minlength=partitions)
-        made.append(
-            Topology(
-                partition=p,
-                partitions=partitions,
-                ids=np.array(mine, np.int64),
-                start=_starts([len(rows[u]) for u in mine]),
-                target=np.array(target, np.int32),
-                ghost_ids=np.array(ghost_ids, np.int64),
-                ghost_start=_starts(counts.tolist()),
-                inbound=np.array([index[p][v] for q in inbound for v in q], np.int32),
-                inbound_start=_starts([len(q) for q in inbound]),
-                in_start=_starts([len(row) for row in into]),
-                in_source=np.array([u for row in into for u in row], np.int32),
-                value=np.array([e.value for _, e in edges_]),
-                reverse=np.array([e.reverse for _, e in edges_], np.bool_),
-                placement=placement,
-            )
+        t = Topology(
+            partition=p,
+            partitions=partitions,
+            ids=np.array(mine, np.int64),
+            start=_starts([len(rows[u]) for u in mine]),
+            target=np.array(target, np.int32),
+            ghost_ids=np.array(ghost_ids, np.int64),
+            ghost_start=_starts(counts.tolist()),
+            inbound=np.array([index[p][v] for q in inbound for v in q], np.int32),
+            inbound_start=_starts([len(q) for q in inbound]),
+            in_start=_starts([len(row) for row in into]),
+            in_source=np.array([u for row in into for u in row], np.int32),
+            value=np.array([e.value for _, e in edges_]),
+            reverse=np.array([e.reverse for _, e in edges_], np.bool_),
+            placement=placement,
         )
+        if each:
+            producers = np.array(behind, np.int64)
+            in_order, inbound_order = order_producers(
+                t.ids, t.in_start, t.in_source, producers, t.inbound_start
+            )
+            t = replace(t, producers=producers, in_order=in_order, inbound_order=inbound_order)
+        made.append(t)
     return made
 
 

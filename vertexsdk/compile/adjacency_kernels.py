@@ -73,29 +73,6 @@ def edge_index(
     return out
 
 
-@njit
-def order_rows(in_start, in_source, in_index, ids, producers):  # type: ignore[no-untyped-def]
-    """Order every row of the transposed adjacency by its producers' ids, in place.
-
-    `in_source` names local vertices, then inbound ghosts, whose producers' ids are given.
-    """
-    n = ids.shape[0]
-    for s in range(in_start.shape[0] - 1):
-        lo, hi = in_start[s], in_start[s + 1]
-        if hi - lo < 2 or in_source[hi - 1] < n:
-            continue  # local producers alone are in order
-        key = np.empty(hi - lo, np.int64)
-        for k in range(lo, hi):
-            u = in_source[k]
-            key[k - lo] = ids[u] if u < n else producers[u - n]
-        order = np.argsort(key, kind="mergesort")
-        sources = in_source[lo:hi].copy()
-        places = in_index[lo:hi].copy()
-        for k in range(hi - lo):
-            in_source[lo + k] = sources[order[k]]
-            in_index[lo + k] = places[order[k]]
-
-
 def entries_of(
     rows: NDArray[Any], start: NDArray[Any], stop: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:

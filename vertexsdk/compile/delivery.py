@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.threads import run_all, spread
-from vertexsdk.compile.adjacency_kernels import edge_count, edge_index, marked, order_rows
+from vertexsdk.compile.adjacency_kernels import edge_count, edge_index, marked
+from vertexsdk.graph.load.transpose import order_rows
 from vertexsdk.graph.topology import Topology
 from vertexsdk.program.algebra import Algebra
 
@@ -71,7 +72,11 @@ class Delivery:
         # a region per thread, then one for changes which are applied directly
         self.list: Array = np.empty(2 * slots, np.int32)
         self.counts: Array = np.zeros((self.threads + 1) * LINE, np.int64)[::LINE]
-        self._in_index: Array | None = topology.in_source if shape == "uniform" else None
+        self._in_index: Array | None = None
+        if shape == "uniform":
+            self._in_index = topology.in_source if topology.in_order is None else topology.in_order
+        elif topology.producers is not None:
+            self.order(topology.producers)
         none = self._buckets(1, 0)
         self._small, self._large = none, none
         self._capacity = 0

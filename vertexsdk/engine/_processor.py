@@ -26,6 +26,7 @@ from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._mutation import GraphMutations, restructure
+from vertexsdk.engine._producer_messages import ProducerMessages
 from vertexsdk.engine.bounded._boundary import Boundary
 from vertexsdk.errors import LostError, ProgramError, RunError
 from vertexsdk.graph.id_codec import IdCodec
@@ -59,8 +60,11 @@ class Processor:
         self.methods = methods_of(plan, num_vertices, self.names)
         self.delivery = self._delivery(topology)
         self.v = VertexArrays.fresh(topology, plan)
+        self.by_producer: ProducerMessages | None = None
         if plan.each:
-            self.v.producers = np.zeros(len(topology.inbound), np.int64)
+            self.v.producers = topology.producers
+            if plan.resident and plan.shape == "uniform" and topology.producers is not None:
+                self.by_producer = ProducerMessages(topology)
         if plan.compares:
             self.v.gathered = self.v.agg.copy()
         self.boundary: Boundary | None = None  # where the delay bound is above 1
@@ -99,8 +103,6 @@ class Processor:
         self.partial = {k: a.identity for k, a in self.plan.program.aggregators.items()}
         progress = IterationStats()
         if iteration == 0:
-            if self.plan.each:
-                self._introductions()
             senders = self._begin(read)
         else:
             senders = self._gather(iteration, read, progress)
@@ -291,7 +293,6 @@ class Processor:
         """Take in what other partitions sent in the last hop."""
         parts = [(p, *decode(b, trusted=True)) for p, b in blocks]
         changes = GraphMutations()
-        self._introduce(parts)
         for p, columns, _ in parts:
             if "register" in columns:
                 changes.registered[p] = columns["register"]
@@ -305,6 +306,10 @@ class Processor:
         for p, columns, _ in parts:
             if "index" in columns:
                 self.delivery.inbound(p, columns["index"], columns["value"], self.v.msg, self.v.agg)
+            if "producer" in columns:
+                assert self.by_producer is not None
+                index, value = self.by_producer.incoming(p, columns["producer"], columns["value"])
+                self.delivery.inbound(p, index, value, self.v.msg, self.v.agg)
             if "once.id" in columns:
                 for target, value in zip(
                     columns["once.id"].tolist(), list(columns["once.value"]), strict=True
@@ -313,30 +318,14 @@ class Processor:
         changed = self.delivery.finish(self.v.msg, self.v.agg)
         self._schedule(changed[changed < self.v.topology.n])
 
-    def _introduce(self, parts: Sequence[tuple[int, dict[str, Array], Any]]) -> None:
-        """Learn who is behind each inbound ghost, so that rows ascend by producer id."""
-        known, starts = self.v.producers, self.v.topology.inbound_start
-        first = [(p, c["introduce"]) for p, c, _ in parts if "introduce" in c]
-        if known is None or not first:
-            return
-        for p, ids in first:
-            known[int(starts[p]) : int(starts[p]) + len(ids)] = ids
-        self.delivery.order(known)
-
-    def _introductions(self) -> None:
-        """Tell every partition whose edges its ghosts of ours are; once, in iteration 0."""
-        t = self.v.topology
-        sources = t.ids[t.in_source[t.in_start[t.n : t.n + t.ghosts]]]
-        for p in range(t.partitions):
-            lo, hi = int(t.ghost_start[p]), int(t.ghost_start[p + 1])
-            if lo < hi:
-                self.outgoing.setdefault(p, {})["introduce"] = sources[lo:hi]
-
     def _send(self, slots: Array) -> int:
         """Queue the new aggregate of every changed ghost for its owner."""
-        for p, index, values in self.ghost_values(slots):
+        name, sent = "index", self.ghost_values(slots)
+        if self.by_producer is not None and self.v.topology.producers is not None:
+            name, sent = "producer", self.by_producer.outgoing(slots, self.v.msg)
+        for p, index, values in sent:
             block = self.outgoing.setdefault(p, {})
-            block["index"], block["value"] = index, values
+            block[name], block["value"] = index, values
         return len(slots)
 
     def ghost_values(self, slots: Array) -> Iterator[tuple[int, Array, Array]]:
@@ -408,7 +397,7 @@ class Processor:
             topology = load_topology(self.topology_key, self.partition)
             self.delivery = self._delivery(topology)
         self.v = VertexArrays.from_columns(self.delivery.topology, columns, meta)
-        if self.v.producers is not None:
+        if self.v.producers is not None and self.delivery.topology.producers is None:
             self.delivery.order(self.v.producers)
         if "boundary" in meta:
             head = "boundary."

@@ -27,7 +27,8 @@ class Topology:
 
     Rows of `start`/`target` are ascending by (target id, reverse). The transposed adjacency
     `in_start`/`in_source` has a row per slot: local sources ascending, one entry per edge,
-    then n + j for each inbound ghost j.
+    then n + j for each inbound ghost j. Ghosts are one per remote target, or one per remote edge:
+    then `producers`, `in_order` and `inbound_order` are there, until a program changes the graph.
     """
 
     partition: int
@@ -45,6 +46,9 @@ class Topology:
     value: NDArray[Any] | None = None  # [m] edge values
     reverse: NDArray[np.bool_] | None = None  # [m] followed against its direction
     names: tuple[NDArray[np.int64], NDArray[np.uint8]] | None = None  # string ids
+    producers: NDArray[np.int64] | None = None  # [b] ids behind inbound ghosts, if one per edge
+    in_order: NDArray[np.int32] | None = None  # [m + b] in_source, its rows by producers' ids
+    inbound_order: NDArray[np.int32] | None = None  # [b] ghosts by other partition, producer's id
     placement: Placement | None = None  # None: every vertex is where the hash of its id says
 
     def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:

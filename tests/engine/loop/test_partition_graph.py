@@ -14,7 +14,13 @@ from vertexsdk.engine.loop._new_partition import NewPartition
 from vertexsdk.engine.loop._partition_graph import PartitionGraph
 from vertexsdk.graph.changes.changes import ADD, CHANGE, COUNTS, REMOVE
 from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, no_values, pack
-from vertexsdk.graph.load.build_topology import Chunk, Variant, build_topology, sort_edges
+from vertexsdk.graph.load.build_topology import (
+    NO_GHOSTS,
+    Chunk,
+    Variant,
+    build_topology,
+    sort_edges,
+)
 
 END = st.integers(0, 4)
 CHANGE_ = st.tuples(st.sampled_from([ADD, REMOVE, CHANGE]), END, END, st.integers(0, 3))
@@ -34,7 +40,7 @@ def created(edges: dict[tuple[int, int], int], value: str) -> PartitionGraph:
     source, target = (np.array([pair[k] for pair in edges], np.int64) for k in (0, 1))
     chunk = Chunk(source, target, values([min(x, 2) for x in edges.values()], value))
     variant = Variant("out", value)
-    topology = build_topology(sort_edges([chunk], variant), [source[:0]], variant)
+    topology = build_topology(sort_edges([chunk], variant), [NO_GHOSTS], variant)
     if topology.value is None:
         topology = replace(topology, value=no_values(topology.m, value))
     named = np.zeros(topology.n, np.bool_)

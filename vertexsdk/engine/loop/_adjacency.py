@@ -30,7 +30,7 @@ class RowTopology:
     """The arrays of an adjacency as methods and messages take them; see `Topology`."""
 
     partition, partitions, ghosts = 0, 1, 0
-    kind = reverse = names = None
+    kind = reverse = names = producers = in_order = None
     ghost_ids = np.zeros(0, np.int64)
     inbound = np.zeros(0, np.int32)
 

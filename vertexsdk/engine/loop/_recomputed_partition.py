@@ -18,7 +18,7 @@ from vertexsdk.engine.loop._arena_partition import ArenaPartition
 from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
 from vertexsdk.engine.loop._new_partition import NewPartition
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
-from vertexsdk.graph.load.build_topology import NO_KIND, Variant, build_topology
+from vertexsdk.graph.load.build_topology import NO_GHOSTS, NO_KIND, Inbound, Variant, build_topology
 from vertexsdk.graph.topology import Topology
 
 Array = NDArray[Any]
@@ -122,22 +122,22 @@ class RecomputedPartition(ArenaPartition):
     def _topology(self) -> Steps[tuple[Topology, int]]:
         """The graph as a run takes it, and how many vertices all partitions have."""
         plan, graph, program = self.plan, self.graph, self.plan.program
-        partition, ids = graph.partition, self.arena["ids"]
+        partition = graph.partition
         placement = graph.mirrors.placement
         ghosts = "each" if plan.each else "combined"
         variant = Variant(program.direction, program.value_dtype, ghosts)
         rows = graph.local_rows(program.direction, each=plan.each)
         blocks = [
-            (p, encode_bytes({"id": rows.ghosts_of(p)}))
+            (p, encode_bytes(rows.ghosts_of(p).to_columns()))
             for p in range(len(plan.topologies))
             if p != partition
         ]
         self.sent += sum(len(block) for _, block in blocks)
         end = SuperstepEnd(vertices=graph.vertices)
         received, ends = yield from end_superstep(blocks, end)
-        inbound = [ids[:0]] * len(plan.topologies)
+        inbound = [NO_GHOSTS] * len(plan.topologies)
         for p, block in received:
-            inbound[p] = decode(block, trusted=True)[0]["id"]
+            inbound[p] = Inbound.from_columns(decode(block, trusted=True)[0])
         topology = build_topology(
             rows, inbound, variant, partition=partition, placement=placement, threads=plan.threads
         )

@@ -18,7 +18,7 @@ from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.errors import InputError
 from vertexsdk.graph.load._adjacency_rows import BACKWARD, FORWARD, AdjacencyRows, Chunk
 from vertexsdk.graph.load._lines import NotIntegers
-from vertexsdk.graph.load.build_topology import LocalRows
+from vertexsdk.graph.load.build_topology import NO_GHOSTS, Inbound, LocalRows
 from vertexsdk.graph.placement import Placement
 from vertexsdk.transport.transport import Block
 
@@ -165,29 +165,27 @@ def row_blocks(partition: int, own: LocalRows, partitions: int, valued: int) -> 
             yield partition, encode_bytes({"array": array[a : a + step]}, meta)
     for p in range(partitions):
         if p != partition:
-            yield p, encode_bytes({"ghosts": own.ghosts_of(p)}, {"from": partition})
+            yield p, encode_bytes(own.ghosts_of(p).to_columns(), {"from": partition})
 
 
-def join_rows(
-    blocks: Iterable[bytes], partitions: int
-) -> tuple[LocalRows, list[NDArray[np.int64]], int]:
+def join_rows(blocks: Iterable[bytes], partitions: int) -> tuple[LocalRows, list[Inbound], int]:
     """Join the blocks of `row_blocks` that a partition received.
 
     Returns:
-        The partition's rows; for each partition the ids of its ghosts that this one owns; and how
+        The partition's rows; for each partition those of its ghosts that this one owns; and how
         many lines had a value.
 
     Raises:
         Fault: bad input that another partition reported.
     """
     pieces: dict[str, list[tuple[int, NDArray[Any]]]] = {}
-    inbound_ids = [np.empty(0, np.int64) for _ in range(partitions)]
+    ghosts = [NO_GHOSTS] * partitions
     counts = [0, 0, 0, 0]
     for block in blocks:
         columns, meta = decode(block)
         _raise_fault(meta)
         if "from" in meta:
-            inbound_ids[meta["from"]] = columns["ghosts"]
+            ghosts[meta["from"]] = Inbound.from_columns(columns)
         else:
             counts = meta["counts"]
             pieces.setdefault(meta["column"], []).append((meta["piece"], columns["array"]))
@@ -199,4 +197,4 @@ def join_rows(
     *read, valued = counts
     rows = AdjacencyRows(*map(joined, ("start", "target", "value", "reverse")), *read)
     own = LocalRows(joined("ids"), rows, joined("ghost"), joined("ghost_start"))
-    return own, inbound_ids, valued
+    return own, ghosts, valued

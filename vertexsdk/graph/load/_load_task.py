@@ -37,6 +37,8 @@ from vertexsdk.graph.load._blocks import (
 from vertexsdk.graph.load._lines import Codes, DistinctIds, LineError, Split, parse_chunk
 from vertexsdk.graph.load.arrow import batch_chunk
 from vertexsdk.graph.load.build_topology import (
+    NO_GHOSTS,
+    Inbound,
     LocalRows,
     Variant,
     VertexTable,
@@ -308,12 +310,12 @@ class LoadTask:
         table: VertexTable | None = None if self.vertices is None else self.vertices.value
         if spec.partitions == 1:
             chunks, valued = read_edges(blocks) if self.alone is None else self._read_alone()
-            inbound = [np.empty(0, np.int64)]
+            ghosts = [NO_GHOSTS]
             own = self._sorted(chunks, 0, [] if table is None else [table.ids])
         else:
-            own, inbound, valued = join_rows(blocks, spec.partitions)
+            own, ghosts, valued = join_rows(blocks, spec.partitions)
             table = table and table.owned_by(partition, spec.placement)
-        return self._store(partition, own, inbound, table, valued)
+        return self._store(partition, own, ghosts, table, valued)
 
     def _read_alone(self) -> tuple[list[Chunk], int]:
         assert self.alone is not None
@@ -332,7 +334,7 @@ class LoadTask:
         self,
         partition: int,
         own: LocalRows,
-        inbound_ids: Sequence[NDArray[np.int64]],
+        ghosts: Sequence[Inbound],
         vertices: VertexTable | None,
         valued: int,
     ) -> bytes:
@@ -340,7 +342,7 @@ class LoadTask:
         counts = (rows.edges_read, rows.duplicates, rows.self_loops)  # building uses up the rows
         placement = None if spec.table_key is None else spec.placement.keep(spec.table_key)
         topology = build_topology(
-            own, inbound_ids, spec.variant, partition=partition, placement=placement,
+            own, ghosts, spec.variant, partition=partition, placement=placement,
             vertices=vertices, threads=self.threads,
         )  # fmt: skip
         if self.names is not None:

@@ -7,8 +7,9 @@ of its own that are ghosts elsewhere. With one partition nothing is sent between
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +27,13 @@ from vertexsdk.graph.load._adjacency_rows import (
     Chunk,
     arrange,
 )
-from vertexsdk.graph.load.transpose import transpose
+from vertexsdk.graph.load.transpose import order_producers, transpose
 from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.topology import Topology
 
 __all__ = [
-    "NO_KIND", "AdjacencyRows", "Chunk", "LocalRows", "Variant", "VertexTable", "build_topology",
-    "edge_mode", "sort_edges", "with_ghosts",
+    "NO_GHOSTS", "NO_KIND", "AdjacencyRows", "Chunk", "Inbound", "LocalRows", "Variant",
+    "VertexTable", "build_topology", "edge_mode", "sort_edges", "with_ghosts",
 ]  # fmt: skip
 
 NO_KIND = 255  # the class code of a vertex for which the vertex file names no class
@@ -89,6 +90,30 @@ def edge_mode(direction: str, undirected: bool) -> int:
     return {"out": FORWARD, "in": BACKWARD, "both": BOTH, "undirected": SYMMETRIC}[direction]
 
 
+class Inbound(NamedTuple):
+    """Ghosts of another partition whose vertices this one owns.
+
+    Attributes:
+        ids: int64[k], the vertices.
+        producers: int64[k], the source of the edge of each, where there is one per edge.
+    """
+
+    ids: NDArray[np.int64]
+    producers: NDArray[np.int64] | None = None
+
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name, for `from_columns`."""
+        return {name: array for name, array in self._asdict().items() if array is not None}
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, NDArray[Any]]) -> Inbound:
+        """Build it from what `to_columns` returned."""
+        return cls(columns["ids"], columns.get("producers"))
+
+
+NO_GHOSTS = Inbound(np.empty(0, np.int64))
+
+
 @dataclass(slots=True)
 class LocalRows:
     """The adjacency rows of a partition, over the ids of its edges.
@@ -99,17 +124,20 @@ class LocalRows:
         ghost: positions in `ids` of the targets that other partitions own, by owner, then id (one
             per remote edge if ghosts are "each").
         ghost_start: int64[partitions + 1], the bounds of each owner's ghosts.
+        producer: positions in `ids` of the sources, if ghosts are "each".
     """
 
     ids: NDArray[np.int64]
     rows: AdjacencyRows
     ghost: NDArray[np.int32]
     ghost_start: NDArray[np.int64]
+    producer: NDArray[np.int32] | None = None
 
-    def ghosts_of(self, partition: int) -> NDArray[np.int64]:
-        """Return the ids of the ghosts that `partition` owns, in order."""
+    def ghosts_of(self, partition: int) -> Inbound:
+        """Return the ghosts that `partition` owns, in order."""
         a, z = self.ghost_start[partition], self.ghost_start[partition + 1]
-        return self.ids[self.ghost[a:z]]
+        producers = None if self.producer is None else self.ids[self.producer[a:z]]
+        return Inbound(self.ids[self.ghost[a:z]], producers)
 
 
 def sort_edges(
@@ -200,16 +228,19 @@ def with_ghosts(
         owners: int32[n], the partition that owns each id.
         each_edge: a ghost per remote edge.
     """
-    remote = np.flatnonzero(owners != partition).astype(np.int32)
+    remote, producer = np.flatnonzero(owners != partition).astype(np.int32), None
     if each_edge:
-        ghost = rows.target[_remote_edges(rows, owners, partition)]
+        edges = _remote_edges(rows, owners, partition)
+        ghost = rows.target[edges]
+        producer = (np.searchsorted(rows.start, edges, side="right") - 1).astype(np.int32)
     else:
         used = np.zeros(len(ids), np.bool_)
         used[rows.target] = True
         remote = remote[used[remote]]
         ghost = remote[np.argsort(owners[remote], kind="stable")]
     sizes = np.bincount(owners[ghost], minlength=partitions)
-    return LocalRows(ids, rows, ghost, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return LocalRows(ids, rows, ghost, starts, producer)
 
 
 def _remote_edges(
@@ -229,7 +260,7 @@ def _to_slots(target: NDArray[np.int32], slot_of: NDArray[np.int32]) -> None:
 
 def build_topology(
     own: LocalRows,
-    inbound_ids: Sequence[NDArray[np.int64]],
+    ghosts: Sequence[Inbound],
     variant: Variant,
     *,
     partition: int = 0,
@@ -241,15 +272,15 @@ def build_topology(
 
     Args:
         own: this partition's rows.
-        inbound_ids: for each partition the ids of its ghosts that this partition owns.
+        ghosts: for each partition those of its ghosts that this partition owns.
         variant: the part of the graph to build.
         partition: the number of this partition.
         placement: the owner of each vertex; None is by the hash of its id.
         vertices: those of the vertex file that this partition owns.
         threads: the result does not depend on it.
     """
-    partitions, rows = len(inbound_ids), own.rows
-    ids, start = own.ids, rows.start
+    partitions, rows = len(ghosts), own.rows
+    ids, start, inbound_ids = own.ids, rows.start, [g.ids for g in ghosts]
     if partitions > 1:
         owners = (placement or Placement(partitions)).of(own.ids)
         ids, start = _to_local(own, inbound_ids, variant, partition, owners, vertices)
@@ -260,6 +291,13 @@ def build_topology(
     all_inbound = np.concatenate(inbound)
     slots = len(ids) + len(own.ghost)
     in_start, in_source = transpose(start, rows.target, slots, all_inbound, threads)
+    inbound_start = np.concatenate([[0], np.cumsum([len(i) for i in inbound])]).astype(np.int64)
+    producers = in_order = inbound_order = None
+    if variant.ghosts == "each" and partitions > 1:
+        producers = np.concatenate([NO_GHOSTS.ids, *(g.producers for g in ghosts if len(g.ids))])
+        in_order, inbound_order = order_producers(
+            ids, in_start, in_source, producers, inbound_start
+        )
     return Topology(
         partition=partition,
         partitions=partitions,
@@ -269,9 +307,12 @@ def build_topology(
         ghost_ids=own.ids[own.ghost],
         ghost_start=own.ghost_start,
         inbound=all_inbound,
-        inbound_start=np.concatenate([[0], np.cumsum([len(i) for i in inbound])]).astype(np.int64),
+        inbound_start=inbound_start,
         in_start=in_start,
         in_source=in_source,
+        producers=producers,
+        in_order=in_order,
+        inbound_order=inbound_order,
         kind=None if vertices is None else vertices.kinds_of(ids),
         value=value,
         reverse=rows.reverse,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -115,3 +118,54 @@ def transpose(
     list(map_threaded(sort, range(len(first) - 1), threads))
     np.cumsum(in_start, out=in_start)
     return in_start, row
+
+
+@njit
+def order_rows(in_start, in_source, in_index, ids, producers):  # type: ignore[no-untyped-def]
+    """Order every row of the transposed adjacency by its producers' ids, in place.
+
+    `in_source` names local vertices, then inbound ghosts, whose producers' ids are given.
+    """
+    n = ids.shape[0]
+    for s in range(in_start.shape[0] - 1):
+        lo, hi = in_start[s], in_start[s + 1]
+        if hi - lo < 2 or in_source[hi - 1] < n:
+            continue  # local producers alone are in order
+        key = np.empty(hi - lo, np.int64)
+        for k in range(lo, hi):
+            u = in_source[k]
+            key[k - lo] = ids[u] if u < n else producers[u - n]
+        order = np.argsort(key, kind="mergesort")
+        sources = in_source[lo:hi].copy()
+        places = in_index[lo:hi].copy()
+        for k in range(hi - lo):
+            in_source[lo + k] = sources[order[k]]
+            in_index[lo + k] = places[order[k]]
+
+
+def order_producers(
+    ids: NDArray[np.int64],
+    in_start: NDArray[np.int64],
+    in_source: NDArray[np.int32],
+    producers: NDArray[np.int64],
+    inbound_start: NDArray[np.int64],
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Order by producers' ids what a ghost per edge brings; see `Topology`.
+
+    Args:
+        ids: of the partition's vertices.
+        in_start, in_source: the transposed adjacency.
+        producers: the ids behind inbound ghosts.
+        inbound_start: the bounds of each other partition's ghosts.
+
+    Returns:
+        `in_source` with the rows ordered, and the ghosts of each other partition ordered.
+    """
+    ordered = in_source.copy()
+    reorder: Any = order_rows
+    reorder(in_start, in_source.copy(), ordered, ids, producers)
+    by_producer = [
+        first + np.argsort(producers[first:end], kind="stable")
+        for first, end in itertools.pairwise(inbound_start.tolist())
+    ]
+    return ordered, np.concatenate([np.empty(0, np.int32), *by_producer]).astype(np.int32)
