@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("attributes", "changing-graphs", "delay-bound", "processors")
+PAGES = ("attributes", "changing-graphs", "coming-from", "delay-bound", "processors")
 # One process for all pages, as it starts a JVM: each is a main program with names of its own.
 RUN = "import runpy, sys\nfor page in sys.argv[1:]: runpy.run_path(page, run_name='__main__')\n"
 
