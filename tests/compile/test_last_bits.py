@@ -1,4 +1,4 @@
-"""What the README says is the same compiled and interpreted, is; to the last bit."""
+"""What the guide says is the same compiled and interpreted, is; to the last bit."""
 
 from __future__ import annotations
 

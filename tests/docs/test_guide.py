@@ -77,6 +77,16 @@ def test_colouring(guide: Any, graph: nx.Graph) -> None:
     assert answers(guide.Colouring, graph, "colour") == wanted
 
 
+def test_random_walks(guide: Any, graph: nx.Graph) -> None:
+    directed = graph.to_directed()
+    directed.add_edges_from((v, (v + 1) % len(graph)) for v in graph)  # nobody gets stuck
+    options = {"params": {"origin": 0, "walkers": 50}, "seed": random.randrange(1 << 30)}
+    after = [answers(guide.Walkers, directed, "here", max_iterations=k, **options) for k in (6, 7)]
+    assert [sum(here.values()) for here in after] == [50, 50]
+    come_from = {w for v in directed if after[0][v] for w in directed[v]}
+    assert {v for v in directed if after[1][v]} <= come_from
+
+
 def test_heat(guide: Any, graph: nx.Graph) -> None:
     start = np.random.default_rng(1).random(len(graph))
     nx.set_node_attributes(graph, dict(zip(graph, start.tolist(), strict=True)), "heat")

@@ -1,4 +1,4 @@
-"""What the README shows is what runs: its program, its commands, its Python."""
+"""What the README and the pages that go on from it show is what runs: program, commands, Python."""
 
 from __future__ import annotations
 
@@ -18,9 +18,14 @@ from vertexsdk.cli import main
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-PROGRAM, WITHOUT_SPARK, ON_SPARK, CHANGING, STREAM = re.findall(
-    r"^```python\n(.*?)^```", README, re.M | re.S
-)
+
+
+def blocks(text: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+
+
+PROGRAM, WITHOUT_SPARK, ON_SPARK, CHANGING = blocks((ROOT / "docs" / "start.md").read_text())
+(STREAM,) = blocks((ROOT / "docs" / "streams.md").read_text())
 COMMANDS = re.findall(r"^vertexsdk (run examples/.*|query distance .*)$", README, re.M)
 
 
@@ -47,6 +52,11 @@ def distances(edges: Path, origin: str) -> dict[str, float]:
 
 def test_the_program_is_the_example() -> None:
     assert (ROOT / "examples" / "distance.py").read_text() == PROGRAM
+
+
+def test_the_readme_shows_the_same() -> None:
+    assert blocks(README) == [PROGRAM, WITHOUT_SPARK]
+    assert len(README.splitlines()) < 150
 
 
 def test_the_program_has_ten_lines() -> None:
@@ -81,8 +91,7 @@ def test_from_python(checkout: Path) -> None:
     inbox = checkout / "examples" / "inbox"
     inbox.mkdir()
     (inbox / "1.csv").write_text("+,json,re\n-,asyncio,asyncio.events\n")
-    on_spark = ON_SPARK.replace("spark.stop()", CHANGING + STREAM + "spark.stop()")
-    script.write_text(WITHOUT_SPARK + on_spark)
+    script.write_text(WITHOUT_SPARK + ON_SPARK + CHANGING + STREAM + "spark.stop()\n")
     printed = python(script, cwd=checkout / "examples")
     expected = distances(ROOT / "examples" / "data" / "stdlib-imports.txt", "asyncio")
     assert str(expected["sys"]) in printed

@@ -84,3 +84,23 @@ def test_a_master_is_for_the_tests_of_the_engine(
         ("--master", "standalone", "tests/engine", "tests/loops", "tests/graph", "tests/cluster"),
         ("--master=local[2]", "tests/graph", "-x"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("page", "loads"),
+    [
+        ('<script src="https://cdn.org/a.js"></script>', True),
+        ('<link rel="stylesheet" href="//fonts.org/b.css">', True),
+        ("<style>@font-face {src: url(https://fonts.org/c.woff)}</style>", True),
+        ('<pre class="mermaid"><code>a --> b</code></pre>', True),
+        ('<a href="https://spark.apache.org">Spark</a>', False),
+        ('<link href="https://docs.org/page/" rel="canonical">', False),
+        ('<script src="../assets/bundle.js"></script>', False),
+    ],
+)
+def test_pages_that_load_from_another_host(
+    dev: ModuleType, tmp_path: Path, page: str, loads: bool
+) -> None:
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "index.html").write_text(page)
+    assert bool(dev.loads_from_elsewhere(tmp_path)) == loads

@@ -36,6 +36,7 @@ REFUSED = {
     "gather: return delta.value": ("gather", r"P\.gather returns a value, .* self\.NAME = "),
     "gather: return float(delta.value)": ("gather", r"P\.gather returns a value"),
     "gather: self.x = float(source)": ("gather", r"'source' is no vertex, .* combined by Sum"),
+    "gather: self.x = delta.values[0]": ("gather", r"combined by Sum\(float\): read delta\.value$"),
     "scatter: yield 1.0": ("scatter", r"P\.scatter has a yield .* never run: .*self\.emit"),
 }
 WARNED = {

@@ -158,6 +158,21 @@ def _check_method(cls: type[Vertex], method: Method) -> None:
                 f"{method.arguments[2]!r} is no vertex, as messages are combined by {cls.messages} "
                 "before gather: send the id in the message, or leave messages = ... out"
             )
+        _check_delta(cls, method)
+
+
+def _check_delta(cls: type[Vertex], method: Method) -> None:
+    """Raise ProgramError if gather reads `value` of messages that are kept apart, or `values`."""
+    apart = cls.messages is not None and cls.messages.kind == "latest"
+    wrong, right = ("value", "values") if apart else ("values", "value")
+    for node in method.nodes():
+        if isinstance(node, ast.Attribute) and node.attr == wrong:
+            if method.reads_argument(node.value, 3):
+                are = "kept apart" if apart else "combined"
+                raise ProgramError(
+                    f"{method.file}:{node.lineno}: {cls.__name__}.gather: messages are {are} "
+                    f"by {cls.messages}: read {method.arguments[3]}.{right}"
+                )
 
 
 def _check_targets_are_kept(cls: type[Vertex], methods: Mapping[str, Method]) -> None:
