@@ -92,5 +92,5 @@ def run(
     version, store = execution.go()
     return Result(
         execution.backend, execution.loop, version, execution.statistics, graph.spark,
-        trusted, program.schema(), store=store,
+        trusted, program.schema(), store=store, run_on=(graph, params.get("origin")),
     )  # fmt: skip
