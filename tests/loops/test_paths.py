@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.random_changes import Edges, random_rows, seed
 from vertexsdk import Graph, InputError, MainLoop, read, run
+from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.testing.oracles import graph_of
 
 VERTICES = [*range(15)]
@@ -43,6 +44,7 @@ def test_paths_follow_changes(program: str, tmp_path: Path) -> None:
     undirected, strings = rng.random() < 0.5, rng.random() < 0.5
     options: Any = {"compiled": rng.choice([True, False]), "backend": f"lmdb://{tmp_path}/state"}
     weight = "weight" if program == "sssp" else None
+    algorithm: Any = rng.choice([program, ALGORITHMS[program]])
     edges: Edges = {}
     random_rows(rng, edges, 30, undirected=undirected, vertices=VERTICES)
     for edge in edges:
@@ -62,12 +64,12 @@ def test_paths_follow_changes(program: str, tmp_path: Path) -> None:
         undirected=undirected, partitions=rng.choice([1, 2, 3]),
     )  # fmt: skip
     origin = name(0, strings=strings)
-    with run(program, graph, origin=origin, loop="once", **options) as result:
+    with run(algorithm, graph, origin=origin, loop="once", **options) as result:
         check(result, now(), origin, weight)
     again = read(options["backend"], "once")
     with again, pytest.raises(InputError, match="give path\\(\\) the graph"):
         again.path(origin)
-    with MainLoop(program, graph, origin=origin, loop=program, **options) as main:
+    with MainLoop(algorithm, graph, origin=origin, loop=program, **options) as main:
         for turn in range(3):
             before, earlier = now(), main.query()
             changes = random_rows(rng, edges, 8, undirected=undirected, vertices=VERTICES)

@@ -90,6 +90,11 @@ class Plan:
         return not all(s.facts.repeatable for s in self.program.classes)
 
     @property
+    def reaches(self) -> bool:
+        """Whether methods read the targets of targets, see `TargetRows`."""
+        return any(s.facts.reads_target_rows for s in self.program.classes)
+
+    @property
     def always(self) -> bool:
         """Whether every vertex gathers in every iteration."""
         return any(s.facts.always for s in self.program.classes)

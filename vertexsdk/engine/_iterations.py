@@ -38,7 +38,9 @@ def make_master(plan: Plan, num_vertices: int) -> Master:
             ) from error
 
     algebras: dict[str, Algebra] = dict(plan.program.aggregators)
-    return Master(algebras, plan.always, plan.max_iterations, converged)
+    # Before iteration 0 partitions send each other the rows that methods read.
+    first = -1 if plan.reaches and len(plan.topologies) > 1 else 0
+    return Master(algebras, plan.always, plan.max_iterations, converged, first)
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ from vertexsdk.engine._mutation import GraphMutations, restructure
 from vertexsdk.engine.bounded._boundary import Boundary
 from vertexsdk.errors import LostError, ProgramError, RunError
 from vertexsdk.graph.id_codec import IdCodec
+from vertexsdk.graph.target_rows import TargetRows, rows_for
 from vertexsdk.graph.topology import Topology
 
 Array = NDArray[Any]
@@ -96,6 +97,10 @@ class Processor:
         self.outgoing = {}
         self.partial = {k: a.identity for k, a in self.plan.program.aggregators.items()}
         progress = IterationStats()
+        if iteration < 0:
+            self._send_rows()
+            progress.pending, progress.aggregates = self.v.topology.n, self.partial
+            return progress
         if iteration == 0:
             if self.plan.each:
                 self._introductions()
@@ -254,6 +259,12 @@ class Processor:
         self._schedule(np.array([k], np.int32))
 
     def _restructure(self, changes: GraphMutations) -> None:
+        if self.plan.reaches:
+            raise ProgramError(
+                f"{self.plan.program.name} reads the targets of its targets, which are those of "
+                "the graph as the run began: it cannot change the graph, nor send to ids that are "
+                "no vertex"
+            )
         pulled = self.delivery.finish(self.v.msg, self.v.agg)
         old = self.v.topology
         senders = self.v.extra.pop("senders", None)
@@ -288,6 +299,10 @@ class Processor:
     def receive(self, blocks: Sequence[tuple[int, bytes]]) -> None:
         """Take in what other partitions sent in the last hop."""
         parts = [(p, *decode(b, trusted=True)) for p, b in blocks]
+        if any("rows.id" in columns for _, columns, _ in parts):
+            rows = {p: columns for p, columns, _ in parts}
+            self.v.reach = TargetRows.joined(self.v.topology, rows)
+            return
         changes = GraphMutations()
         self._introduce(parts)
         for p, columns, _ in parts:
@@ -329,6 +344,13 @@ class Processor:
             lo, hi = int(t.ghost_start[p]), int(t.ghost_start[p + 1])
             if lo < hi:
                 self.outgoing.setdefault(p, {})["introduce"] = sources[lo:hi]
+
+    def _send_rows(self) -> None:
+        """Send the rows of vertices to the partitions from which edges lead to them."""
+        t = self.v.topology
+        for p in range(t.partitions):
+            if p != self.partition:
+                self.outgoing[p] = rows_for(t, p)
 
     def _send(self, slots: Array) -> int:
         """Queue the new aggregate of every changed ghost for its owner."""

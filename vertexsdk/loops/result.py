@@ -35,7 +35,7 @@ Array = NDArray[Any]
 
 # Programs whose result is a distance, and whether an edge counts by its value.
 _DISTANCES = {"bfs": False, "khop": False, "sssp": True}
-_DISTANCES |= {"BreadthFirstSearch": False, "KHop": False, "ShortestPaths": True}
+_DISTANCES |= {"breadthfirstsearch": False, "shortestpaths": True}
 
 
 class Result:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar, overload
 
 from vertexsdk.errors import ProgramError
@@ -142,6 +142,7 @@ class Target:
             named values a dict of them, each of which is an attribute of the target too.
         reverse: whether the edge is followed against its direction (`direction = "both"` only).
         edge: the edge's number in the partition, for the engine.
+        rows: returns the targets of this one, for the engine.
 
     >>> Target(7, 0.5).value
     0.5
@@ -151,6 +152,21 @@ class Target:
     value: Any = None
     reverse: bool = False
     edge: int = -1
+    rows: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def targets(self) -> list[Target]:
+        """The targets of this vertex, ascending by id; of each only `id` is known.
+
+        They are those of the graph as the run began. A compiled method can loop over them and take
+        their `len`.
+        """
+        if self.rows is None:
+            raise ProgramError(
+                "target.targets is there for the targets of self, in a class with messages"
+            )
+        targets: list[Target] = self.rows(self)
+        return targets
 
     def __getattr__(self, name: str) -> Any:
         if isinstance(self.value, dict) and name in self.value:
@@ -341,6 +357,29 @@ class Vertex:
         """Consumers that are unchanged since the last scatter (events level)."""
         targets: list[Target] = self._runtime.retained_targets()
         return targets
+
+    def edges_to(self, target: Target) -> int:
+        """Return how many of this vertex's targets are that one, in constant time.
+
+        It is 0 or 1, and with `direction = "both"` up to 2. So the common neighbours of a vertex
+        and its target are found in the time that it takes to go through the targets of one.
+
+        Args:
+            target: one of `self.targets`, or of the `targets` of one of them.
+
+        Example: triangles that contain the edge to each target.
+
+        >>> class Common(Vertex, abstract=True):
+        ...     messages = Sum(int)
+        ...     def scatter(self, iteration):
+        ...         for target in self.targets:
+        ...             count = 0
+        ...             for third in target.targets:
+        ...                 count += self.edges_to(third)
+        ...             self.emit(target, count)
+        """
+        count: int = self._runtime.edges_to(target)
+        return count
 
     def random(self) -> float:
         """Return a random float in [0, 1).
