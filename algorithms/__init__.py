@@ -3,22 +3,27 @@
 from vertexsdk import Vertex
 from vertexsdk.algorithms.betweenness import BetweennessCentrality
 from vertexsdk.algorithms.bfs import BreadthFirstSearch
+from vertexsdk.algorithms.bridges import Bridges
 from vertexsdk.algorithms.cdlp import LabelPropagation
 from vertexsdk.algorithms.closeness import ClosenessCentrality
 from vertexsdk.algorithms.colouring import GreedyColouring
 from vertexsdk.algorithms.degree import Degree
 from vertexsdk.algorithms.eigenvector import EigenvectorCentrality
+from vertexsdk.algorithms.forest import SpanningForest
 from vertexsdk.algorithms.hits import HubsAndAuthorities
 from vertexsdk.algorithms.katz import KatzCentrality
 from vertexsdk.algorithms.kcore import Coreness
 from vertexsdk.algorithms.khop import KHop
 from vertexsdk.algorithms.lcc import ClusteringCoefficient
+from vertexsdk.algorithms.leiden import Leiden
+from vertexsdk.algorithms.louvain import Louvain
 from vertexsdk.algorithms.matching import MaximalMatching
 from vertexsdk.algorithms.mis import MaximalIndependentSet
 from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.algorithms.ppr import PersonalisedPageRank
 from vertexsdk.algorithms.scc import StronglyConnectedComponents
 from vertexsdk.algorithms.similarity import Similarity
+from vertexsdk.algorithms.squares import SquareCount
 from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.algorithms.triangles import TriangleCount
 from vertexsdk.algorithms.walks import RandomWalks
@@ -28,6 +33,7 @@ __all__ = [
     "ALGORITHMS",
     "BetweennessCentrality",
     "BreadthFirstSearch",
+    "Bridges",
     "ClosenessCentrality",
     "ClusteringCoefficient",
     "ConnectedComponents",
@@ -39,6 +45,8 @@ __all__ = [
     "KHop",
     "KatzCentrality",
     "LabelPropagation",
+    "Leiden",
+    "Louvain",
     "MaximalIndependentSet",
     "MaximalMatching",
     "PageRank",
@@ -46,6 +54,8 @@ __all__ = [
     "RandomWalks",
     "ShortestPaths",
     "Similarity",
+    "SpanningForest",
+    "SquareCount",
     "StronglyConnectedComponents",
     "TriangleCount",
 ]
@@ -53,22 +63,27 @@ __all__ = [
 ALGORITHMS: dict[str, type[Vertex]] = {
     "betweenness": BetweennessCentrality,
     "bfs": BreadthFirstSearch,
+    "bridges": Bridges,
     "cdlp": LabelPropagation,
     "closeness": ClosenessCentrality,
     "colouring": GreedyColouring,
     "degree": Degree,
     "eigenvector": EigenvectorCentrality,
+    "forest": SpanningForest,
     "hits": HubsAndAuthorities,
     "katz": KatzCentrality,
     "kcore": Coreness,
     "khop": KHop,
     "lcc": ClusteringCoefficient,
+    "leiden": Leiden,
+    "louvain": Louvain,
     "matching": MaximalMatching,
     "mis": MaximalIndependentSet,
     "pagerank": PageRank,
     "ppr": PersonalisedPageRank,
     "scc": StronglyConnectedComponents,
     "similarity": Similarity,
+    "squares": SquareCount,
     "sssp": ShortestPaths,
     "triangles": TriangleCount,
     "walks": RandomWalks,

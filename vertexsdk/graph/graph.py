@@ -733,12 +733,13 @@ class Graph:
                 self._held_by_jobs._by_jobs = True
             return self._held_by_jobs
 
-    def with_attributes(self, vertices: Mapping[str, ArrayLike]) -> Graph:
+    def with_attributes(self, vertices: Mapping[str, ArrayLike], *, replace: bool = False) -> Graph:
         """Return a graph of the same edges whose vertices have attributes too.
 
         Args:
             vertices: arrays by name: `id`, and attributes; see `from_arrays`. A vertex that is not
                 among them has none. The graph has no attributes or classes of vertices yet.
+            replace: leave out those that it has.
 
         Raises:
             InputError: there is no column `id`, lengths differ, or the graph has attributes.
@@ -748,7 +749,7 @@ class Graph:
             >>> graph = graph.with_attributes({"id": ["a"], "jump": [1.0]})
         """
         old = self.vertex_input
-        if old is not None and not (old.kinds is None and old.attributes is None):
+        if not (replace or old is None or (old.kinds is None and old.attributes is None)):
             raise InputError(
                 "the graph has attributes or classes of vertices: make it with all of them"
             )

@@ -8,7 +8,7 @@ smallest; so edges of length 0 make no circles.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,14 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.jit import njit
 from vertexsdk.errors import InputError, shorten
 from vertexsdk.graph.changes.changes import ADD, CHANGE, Changes
-from vertexsdk.graph.checkpoint import stored_edges
+from vertexsdk.graph.checkpoint import stored_edges, stored_graph
 from vertexsdk.graph.conversions import as_graph
 from vertexsdk.graph.edge_attributes import is_left_out
+from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.program.algebra import INT_MAX
 from vertexsdk.state import Manifest, Store
-
-if TYPE_CHECKING:
-    from vertexsdk.graph.graph import Graph
 
 Array = NDArray[Any]
 Edges = tuple[Array, Array, Array]  # sources, targets, values; one way each
@@ -53,9 +51,31 @@ def tree_of(
     if run_on is not None:
         edges, origin = edges_of_graph(as_graph(run_on[0])), run_on[1]
     else:
-        edges = edges_of_version(store, manifest)
-        origin = Ledger.read(manifest).params.get("origin")
+        if Ledger.of(manifest) is None:
+            raise InputError(
+                f"loop {manifest.loop!r} was written by a run, which stores no graph: give path() "
+                "the graph, as graph="
+            )
+        ledger = Ledger.read(manifest)
+        edges = _both_ways(*edges_of_version(store, manifest), undirected=ledger.undirected)
+        origin = ledger.params.get("origin")
     return ShortestPathTree(*distances, edges, origin, weighted=weighted)
+
+
+def graph_of_version(spark: Any, store: Store, manifest: Manifest) -> Graph:
+    """The graph of a main loop's version.
+
+    Raises:
+        InputError: the version is of a run, which stores no graph.
+    """
+    undirected, partitions = Ledger.read(manifest).undirected, manifest.partitions
+    stored = stored_graph(spark, store, manifest, undirected=undirected, partitions=partitions)
+    graph = Graph.from_arrays(
+        *edges_of_version(store, manifest), spark=spark, undirected=undirected,
+        partitions=partitions,
+    )  # fmt: skip
+    graph.may_be_empty = True
+    return graph if stored.vertex_input is None else graph.with_vertices(stored.vertex_input)
 
 
 def edges_of_graph(graph: Graph) -> Edges:
@@ -68,14 +88,8 @@ def edges_of_graph(graph: Graph) -> Edges:
 def edges_of_version(store: Store, manifest: Manifest) -> Edges:
     """The edges of a main loop's version: those of its checkpoint, and the changes since.
 
-    Raises:
-        InputError: the version is of a run, which stores no graph.
+    Those without direction are there once.
     """
-    if Ledger.of(manifest) is None:
-        raise InputError(
-            f"loop {manifest.loop!r} was written by a run, which stores no graph: give path() the "
-            "graph, as graph="
-        )
     ledger = Ledger.read(manifest)
     source, target, value = stored_edges(store, manifest)
     batches = [*ChangeLog.replay(store, manifest, sent=False, undirected=ledger.undirected)]
@@ -104,7 +118,7 @@ def edges_of_version(store: Store, manifest: Manifest) -> Edges:
             for old, more in zip((source, target), ends_of, strict=True)
         )
         value = np.concatenate([value[kept], np.array([e[2] for e in new], np.float64)])
-    return _both_ways(source, target, value, undirected=ledger.undirected)
+    return source, target, value
 
 
 def _named_in(batches: list[Changes], source: Array, target: Array) -> dict[tuple[Any, Any], int]:

@@ -363,6 +363,24 @@ class Result:
             )  # fmt: skip
         return self._tree.path(to)
 
+    def graph(self) -> Graph:
+        """Return the graph of a main loop's answer, as it was at that instant.
+
+        Raises:
+            InputError: the result is of a run, which stores no graph.
+
+        Example:
+            >>> from vertexsdk import Graph, MainLoop
+            >>> graph = Graph.from_arrays([1, 2], [2, 3])
+            >>> with MainLoop("wcc", graph, backend="memory://docs") as main:
+            ...     _ = main.ingest([("+", 3, 4)])
+            ...     main.query().graph().num_edges
+            3
+        """
+        from vertexsdk.loops._paths import graph_of_version  # imports a compiler
+
+        return graph_of_version(self._spark, self._store, self.manifest)
+
     def check_field(self, field: str) -> None:
         """Raise InputError if there is no such field."""
         self._fields.find(field)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from vertexsdk.engine.batch_run import Run
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.graph.conversions import as_graph
+from vertexsdk.graph.graph import Graph
 from vertexsdk.loops.arguments import as_program, parameters_of
 from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
@@ -83,14 +85,37 @@ def run(
     """
     program, graph = as_program(program), as_graph(graph)
     params = parameters_of(program, params, parameters)
+    given = graph
     options = RunOptions.checked(
         program, params, max_iterations=max_iterations, tolerance=tolerance,
         commit_every=commit_every, compiled=compiled, threads=threads, exchange=exchange,
         delay_bound=delay_bound, progress=progress, seed=seed,
     )  # fmt: skip
+    graph = _prepared(program, graph, params, options)
     execution = Run(program, graph, options, params=params, backend=backend, loop=loop)
     version, store = execution.go()
     return Result(
         execution.backend, execution.loop, version, execution.statistics, graph.spark,
-        trusted, program.schema(), store=store, run_on=(graph, params.get("origin")),
+        trusted, program.schema(), store=store, run_on=(given, params.get("origin")),
     )  # fmt: skip
+
+
+def _prepared(
+    program: Program, graph: Graph, params: Mapping[str, Any], options: RunOptions
+) -> Graph:
+    """Return the graph with the attributes that a class prepares, or as it is."""
+    if not program.prepares:
+        return graph
+
+    def inner(what: type[Vertex] | str, on: Graph, **own: Any) -> Result:
+        program = as_program(what)
+        loop = f"{program.name}-{threading.get_ident()}"
+        return run(
+            program, on, params=own, backend="memory://prepare", loop=loop, progress=False,
+            compiled=options.compiled, threads=options.threads, exchange=options.exchange,
+            seed=options.seed,
+        )  # fmt: skip
+
+    cls = program.classes[0].cls
+    columns = cls.prepare(graph, program.bind(params), inner, options.seed)
+    return graph if columns is None else graph.with_attributes(columns, replace=True)

@@ -293,6 +293,28 @@ class Vertex:
 
     # What a user writes. ------------------------------------------------------------------
 
+    @classmethod
+    def prepare(
+        cls, graph: Any, params: Mapping[str, Any], run: Callable[..., Any], seed: int
+    ) -> Mapping[str, Any] | None:
+        """Compute attributes of vertices on the driver, before a run: by other programs, say.
+
+        So an algorithm of several programs is run as one. Main loops refuse a class with this
+        method, as their graphs change: run it on the `graph()` of an answer.
+
+        Args:
+            graph: a `Graph`.
+            params: the value of every parameter.
+            run: `run(program, graph, **params)` runs a program in memory, as `vertexsdk.run` does,
+                with the options of this run; close what it returns.
+            seed: of the run.
+
+        Returns:
+            Arrays by name, `id` and state fields, which replace all attributes of the graph's
+            vertices; None leaves these as they are.
+        """
+        return None
+
     def init(self) -> None:
         """Set the state of a new vertex; without this method fields have their defaults."""
 
