@@ -70,8 +70,10 @@ class Bridges(Vertex):
     @classmethod
     def prepare(
         cls, graph: Any, params: Mapping[str, Any], run: Callable[..., Any], seed: int
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, Any] | None:
         """Find a spanning forest; see `Vertex.prepare`."""
+        if not graph.num_edges:
+            return None
         with run(ConnectedComponents, graph) as result:
             ids, component = result.values()
         table = graph.to_arrow()

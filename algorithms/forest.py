@@ -82,8 +82,10 @@ class SpanningForest(Vertex):
     @classmethod
     def prepare(
         cls, graph: Any, params: Mapping[str, Any], run: Callable[..., Any], seed: int
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, Any] | None:
         """Find the forest; see `Vertex.prepare`."""
+        if not graph.num_edges:
+            return None
         table = graph.to_arrow()
         ends = [np.asarray(table[name].to_pylist()) for name in ("source", "target")]
         ids, numbers = np.unique(np.concatenate(ends), return_inverse=True)
@@ -99,7 +101,8 @@ class SpanningForest(Vertex):
             low[first], high[first], weight[first], vertices=np.arange(n), undirected=True,
             spark=graph.spark, partitions=graph.partitions,
         )  # fmt: skip
-        edges = _forest(simple, n, run) if n else np.zeros((0, 3))
+        simple.may_be_empty = True  # where all edges are self-loops
+        edges = _forest(simple, n, run)
         parent, value, root = _rooted(n, edges)
         return {
             "id": ids, "parent": ids[parent], "value": value, "root": ids[root],

@@ -56,8 +56,10 @@ class Leiden(Vertex):
     @classmethod
     def prepare(
         cls, graph: Any, params: Mapping[str, Any], run: Callable[..., Any], seed: int
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, Any] | None:
         """Find the communities; see `Vertex.prepare`."""
+        if not graph.num_edges:
+            return None
         resolution = float(params["resolution"])
         level, ids = Level.of(graph)
         group = np.arange(len(ids))  # the vertex of the level, for each of the graph

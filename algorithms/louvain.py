@@ -147,10 +147,12 @@ class Level:
 
     def loaded(self, graph: Any) -> Any:
         """The level as a graph like another one."""
-        return type(graph).from_arrays(
+        loaded = type(graph).from_arrays(
             self.source, self.target, self.weight, vertices=np.arange(len(self.inner)),
             undirected=True, spark=graph.spark, partitions=graph.partitions,
         )  # fmt: skip
+        loaded.may_be_empty = True  # where all edges are self-loops
+        return loaded
 
 
 def numbered(community: Array) -> tuple[Array, int]:
@@ -240,8 +242,10 @@ class Louvain(Vertex):
     @classmethod
     def prepare(
         cls, graph: Any, params: Mapping[str, Any], run: Callable[..., Any], seed: int
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, Any] | None:
         """Find the communities; see `Vertex.prepare`."""
+        if not graph.num_edges:
+            return None
         resolution = float(params["resolution"])
         level, ids = Level.of(graph)
         community = np.arange(len(ids))

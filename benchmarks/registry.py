@@ -43,6 +43,7 @@ SUITES = {
     suite.name: suite
     for suite in (
         Suite("batch", "benchmarks.suites.batch", FILES),
+        Suite("catalogue", "benchmarks.suites.catalogue", SIZE),
         Suite("evolving", "benchmarks.suites.evolving", ("--scale", "--edges", "--changes")),
         Suite("state", "benchmarks.suites.state", SIZE),
         Suite("asynchrony", "benchmarks.suites.asynchrony", SIZE),

@@ -114,6 +114,16 @@ def test_communities_follow_from_the_seed_alone(name: str) -> None:
     assert many > few
 
 
+@pytest.mark.parametrize("name", [*EXACT, *COMMUNITIES])
+def test_graphs_of_self_loops_and_without_edges(name: str) -> None:
+    loops = Graph.from_arrays([1, 2], [1, 2], vertices=[1, 2, 3])
+    empty = Graph.from_arrays(np.empty(0, np.int64), np.empty(0, np.int64), vertices=[1, 2, 3])
+    empty.may_be_empty = True
+    for graph in (loops, empty):
+        field = "parent" if name in EXACT else "community"
+        assert {v: row[field] for v, row in rows_of(name, graph).items()} == {1: 1, 2: 2, 3: 3}
+
+
 def test_weights_that_are_negative_are_refused() -> None:
     with pytest.raises(InputError, match="not negative"):
         rows_of("louvain", Graph.from_arrays([1], [2], [-1.0]))
