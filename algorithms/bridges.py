@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk import INT_MAX, Latest, Vertex, VertexId, state
+from vertexsdk.algorithms._edge_arrays import edge_arrays
 from vertexsdk.algorithms.khop import KHop
 from vertexsdk.algorithms.wcc import ConnectedComponents
 from vertexsdk.program.vertex import Delta
@@ -76,8 +77,7 @@ class Bridges(Vertex):
             return None
         with run(ConnectedComponents, graph) as result:
             ids, component = result.values()
-        table = graph.to_arrow()
-        both = [np.asarray(table[name].to_pylist()) for name in ("source", "target")]
+        both = edge_arrays(graph)[:2]
         ends = np.concatenate(both), np.concatenate(both[::-1])
         undirected = type(graph).from_arrays(
             *both, undirected=True, spark=graph.spark, partitions=graph.partitions, vertices=ids

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk import Sum, Vertex, VertexId, inf, param, state
+from vertexsdk.algorithms._edge_arrays import edge_arrays, numbered_ends
 from vertexsdk.program.vertex import Delta
 
 Array = NDArray[Any]
@@ -86,12 +87,9 @@ class SpanningForest(Vertex):
         """Find the forest; see `Vertex.prepare`."""
         if not graph.num_edges:
             return None
-        table = graph.to_arrow()
-        ends = [np.asarray(table[name].to_pylist()) for name in ("source", "target")]
-        ids, numbers = np.unique(np.concatenate(ends), return_inverse=True)
-        source, target = numbers.reshape(2, -1)
-        low, high = np.minimum(source, target), np.maximum(source, target)
-        weight, n = table["value"].to_numpy(), len(ids)
+        source, target, weight = edge_arrays(graph)
+        ids, source, target = numbered_ends(source, target)
+        low, high, n = np.minimum(source, target), np.maximum(source, target), len(ids)
         order = np.lexsort((weight, high, low))
         low, high, weight = low[order], high[order], weight[order]
         first = np.ones(len(low), np.bool_)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk import InputError, Sum, Vertex, VertexId, param, state
+from vertexsdk.algorithms._edge_arrays import edge_arrays, numbered_ends
 from vertexsdk.program.vertex import Delta
 
 ROUNDS, LEVELS = 60, 40  # at most
@@ -111,13 +112,10 @@ class Level:
         Raises:
             InputError: an edge value is negative or no finite number.
         """
-        table = graph.to_arrow()
-        ends = [np.asarray(table[name].to_pylist()) for name in ("source", "target")]
-        value = table["value"].to_numpy()
+        source, target, value = edge_arrays(graph)
         if not (np.isfinite(value) & (value >= 0)).all():
             raise InputError("communities need edge values that are finite and not negative")
-        ids, numbers = np.unique(np.concatenate(ends), return_inverse=True)
-        source, target = numbers.reshape(2, -1)
+        ids, source, target = numbered_ends(source, target)
         return cls._combined(source, target, value, np.zeros(len(ids))), ids
 
     @classmethod

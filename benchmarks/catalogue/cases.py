@@ -255,7 +255,8 @@ CASES: dict[str, Case] = {
         NK: lambda g: g.nk.distance.Dijkstra(
             g.weighted, g.origin, storePaths=False).run().getDistances(),
         IG: lambda g: g.igraph.distances(g.origin, weights="weight")[0],
-        NX: lambda g: _reached(g, g.networkx.single_source_dijkstra_path_length(g.nx_weighted, g.origin)),
+        NX: lambda g: _reached(
+            g, g.networkx.single_source_dijkstra_path_length(g.nx_weighted, g.origin)),
     }, {"origin": ...}, weighted=True),
     "triangles": Case(equal(), {
         NX: lambda g: _values(g.networkx.triangles(g.nx)),

@@ -202,7 +202,7 @@ class Run:
         self.spent.add("compile", self.seconds["compile"])
         if info.string_ids and any(k is None for k in plan.kernels):
             plan = replace(plan, names=self.graph.string_broadcast)
-        return replace(plan, program=shippable(self.program))
+        return replace(plan, program=shippable(self.program, plan.kernels))
 
     def _iterate(self, plan: Plan, info: VariantInfo, store: Store) -> None:
         began = time.perf_counter()

@@ -1,0 +1,28 @@
+"""The edges of a graph as arrays, for algorithms that make another graph of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def edge_arrays(graph: Any) -> tuple[Array, Array, Array]:
+    """Return the sources and targets (int64[m] or str[m]) of a graph's edges, and their values."""
+    table = graph.to_arrow()
+    ends = [table[name].to_numpy() for name in ("source", "target")]
+    source, target = (x if x.dtype.kind == "i" else x.astype(str) for x in ends)
+    return source, target, np.asarray(table["value"].to_numpy())
+
+
+def numbered_ends(source: Array, target: Array) -> tuple[Array, Array, Array]:
+    """Return the ids among the ends of edges, ascending, and the ends as places among them.
+
+    >>> [x.tolist() for x in numbered_ends(np.array([5, 9]), np.array([9, 7]))]
+    [[5, 7, 9], [0, 2], [2, 1]]
+    """
+    ids, places = np.unique(np.concatenate([source, target]), return_inverse=True)
+    return ids, *places.reshape(2, -1)
