@@ -8,6 +8,7 @@ from vertexsdk.algorithms.cdlp import LabelPropagation
 from vertexsdk.algorithms.closeness import ClosenessCentrality
 from vertexsdk.algorithms.colouring import GreedyColouring
 from vertexsdk.algorithms.degree import Degree
+from vertexsdk.algorithms.edge_similarity import EdgeSimilarity
 from vertexsdk.algorithms.eigenvector import EigenvectorCentrality
 from vertexsdk.algorithms.forest import SpanningForest
 from vertexsdk.algorithms.hits import HubsAndAuthorities
@@ -26,6 +27,7 @@ from vertexsdk.algorithms.similarity import Similarity
 from vertexsdk.algorithms.squares import SquareCount
 from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.algorithms.triangles import TriangleCount
+from vertexsdk.algorithms.truss import Truss
 from vertexsdk.algorithms.walks import RandomWalks
 from vertexsdk.algorithms.wcc import ConnectedComponents
 
@@ -39,6 +41,7 @@ __all__ = [
     "ConnectedComponents",
     "Coreness",
     "Degree",
+    "EdgeSimilarity",
     "EigenvectorCentrality",
     "GreedyColouring",
     "HubsAndAuthorities",
@@ -58,6 +61,7 @@ __all__ = [
     "SquareCount",
     "StronglyConnectedComponents",
     "TriangleCount",
+    "Truss",
 ]
 
 ALGORITHMS: dict[str, type[Vertex]] = {
@@ -68,6 +72,7 @@ ALGORITHMS: dict[str, type[Vertex]] = {
     "closeness": ClosenessCentrality,
     "colouring": GreedyColouring,
     "degree": Degree,
+    "edge_similarity": EdgeSimilarity,
     "eigenvector": EigenvectorCentrality,
     "forest": SpanningForest,
     "hits": HubsAndAuthorities,
@@ -86,6 +91,7 @@ ALGORITHMS: dict[str, type[Vertex]] = {
     "squares": SquareCount,
     "sssp": ShortestPaths,
     "triangles": TriangleCount,
+    "truss": Truss,
     "walks": RandomWalks,
     "wcc": ConnectedComponents,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -26,3 +27,19 @@ def numbered_ends(source: Array, target: Array) -> tuple[Array, Array, Array]:
     """
     ids, places = np.unique(np.concatenate([source, target]), return_inverse=True)
     return ids, *places.reshape(2, -1)
+
+
+def edge_table(ids: Array, parent: Array, **columns: Array) -> pa.Table:
+    """Return the edges to those vertices that are not their own parents, as a table.
+
+    Args:
+        ids: of vertices, ascending.
+        parent: the place of each one's parent among the ids.
+        columns: further ones, by vertex.
+
+    >>> edge_table(np.array([4, 7]), np.array([0, 0])).to_pylist()
+    [{'source': 4, 'target': 7}]
+    """
+    below = parent != np.arange(len(ids))
+    more = {name: column[below] for name, column in columns.items()}
+    return pa.table({"source": ids[parent[below]], "target": ids[below], **more})

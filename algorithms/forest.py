@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk import Sum, Vertex, VertexId, inf, param, state
-from vertexsdk.algorithms._edge_arrays import edge_arrays, numbered_ends
+from vertexsdk.algorithms._edge_arrays import edge_arrays, edge_table, numbered_ends
 from vertexsdk.program.vertex import Delta
 
 Array = NDArray[Any]
@@ -57,7 +57,7 @@ class SpanningForest(Vertex):
         there is one such forest. Edges are taken both ways; of two between the same vertices the
         smaller value counts. Each tree has its root in the smallest id: `parent` is the neighbour
         on the way there, and the root itself; `value` is that of the edge, 0 at the root; `root`
-        is the component.
+        is the component. `Result.edges` has the edges of the forest.
     How: every component takes its first edge to another one, until none leads to another.
     Converges to: that, after at most log₂ n rounds.
     Cost: O(m) for each round; all edges pass through the driver.
@@ -100,11 +100,10 @@ class SpanningForest(Vertex):
             spark=graph.spark, partitions=graph.partitions,
         )  # fmt: skip
         simple.may_be_empty = True  # where all edges are self-loops
-        edges = _forest(simple, n, run)
-        parent, value, root = _rooted(n, edges)
+        parent, value, root = _rooted(n, _forest(simple, n, run))
         return {
             "id": ids, "parent": ids[parent], "value": value, "root": ids[root],
-            "found": np.ones(n, np.bool_),
+            "found": np.ones(n, np.bool_), "edges": edge_table(ids, parent, value=value),
         }  # fmt: skip
 
     def init(self) -> None:

@@ -26,6 +26,7 @@ TOLERANCE = 1e-6
 PARAMS: dict[str, dict[str, Any]] = {
     "betweenness": {},
     "closeness": {},
+    "edge_similarity": {},
     "eigenvector": {"epsilon": 1e-11},
     "hits": {"epsilon": 1e-12},
     "katz": {"alpha": 0.04, "epsilon": 1e-11},
@@ -203,6 +204,6 @@ def test_on_spark(spark: SparkSession) -> None:
 
 
 def test_every_algorithm_is_tested() -> None:
-    others = {"bridges", "forest", "leiden", "louvain"}  # in test_standing_graphs.py
+    others = {"bridges", "forest", "leiden", "louvain", "truss"}  # in test_standing_graphs.py
     others |= {"bfs", "cdlp", "degree", "kcore", "pagerank", "scc", "sssp", "wcc"}
     assert {*PARAMS, *CHECKS, "walks", "khop", "ppr"} == {*ALGORITHMS} - others

@@ -25,6 +25,7 @@ class TwoSteps(Vertex, abstract=True):
     parallel: int = state(0)
     told: int = state(0)
     first: int = state(0)
+    degrees: int = state(0)
 
     messages = Sum(int)
 
@@ -41,6 +42,7 @@ class TwoSteps(Vertex, abstract=True):
                 for other in target.targets:
                     self.ends = (31 * self.ends + other.id) % 1000003
                     self.shortcuts += self.edges_to(other)
+                    self.degrees += len(other.targets)
                     if other.id == self.id or other.id == target.id:
                         self.returns += 1
 

@@ -34,7 +34,10 @@ class Node:
         return [Target(e.id, e.value, e.reverse, k, self._row_of) for k, e in enumerate(self.edges)]
 
     def _row_of(self, target: Target) -> list[Target]:
-        return [Target(e.id) for e in self.nodes[target.id].edges]
+        return [Target(e.id, rows=self._common_row) for e in self.nodes[target.id].edges]
+
+    def _common_row(self, target: Target) -> list[Target]:
+        return self._row_of(target) if self.edges_to(target) else []
 
     def edges_to(self, target: Target) -> int:
         return sum(e.id == target.id for e in self.edges)

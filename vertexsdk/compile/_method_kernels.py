@@ -90,6 +90,11 @@ def _mark_row(i, X_start, X_stop, X_target, M_count, M_of):
 
 
 @_jit(inline='always')
+def _row_length(number, X_start, X_stop, M_count):
+    return X_stop[number] - X_start[number] if M_count[number] > 0 else np.int64(0)
+
+
+@_jit(inline='always')
 def _edges_to(number, i, X_start, X_stop, X_target, M_count, M_of):
     _mark_row(i, X_start, X_stop, X_target, M_count, M_of)
     return np.int64(M_count[number])

@@ -284,7 +284,10 @@ class _Rewriter(CompiledArithmetic):
                 if node.attr == "id" and isinstance(node.ctx, ast.Load):
                     edge = self.reached[base.id]
                     return self.expr(f"_target_id({edge}, X_target, G_ids, X_ids)")
-                raise self.fail(node, f"of a target's target only id is known, not {node.attr}")
+                raise self.fail(
+                    node,
+                    f"of a target's target only id and len(x.targets) compile, not {node.attr}",
+                )
             if base.id == self.delta and self.delta:
                 if node.attr not in ("value", "values"):
                     raise self.fail(node, f"delta.{node.attr} with a declared algebra")
@@ -460,6 +463,13 @@ class _Rewriter(CompiledArithmetic):
                 return f"G_target[{self.loops[node.value.id]}]"
         return None
 
+    def _reached_row(self, node: ast.AST) -> str | None:
+        """The number of x where a node is `x.targets`, of a target's target x."""
+        if isinstance(node, ast.Attribute) and node.attr == "targets":
+            if isinstance(node.value, ast.Name) and node.value.id in self.reached:
+                return f"X_target[{self.reached[node.value.id]}]"
+        return None
+
     def _reach(self, node: ast.For, slot: str) -> ast.stmt:
         """A loop over the targets of a target; before it, those of the vertex are marked."""
         if not isinstance(node.target, ast.Name):
@@ -539,6 +549,9 @@ class _Rewriter(CompiledArithmetic):
         length = isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1
         if length and method.is_self(node.args[0], "targets"):
             return self.expr("(G_stop[_i] - G_start[_i])")
+        if length and (number := self._reached_row(node.args[0])) is not None:
+            self.marks = True
+            return self.expr(f"_row_length({number}, X_start, X_stop, M_count)")
         if length and (slot := self._row_of(node.args[0])) is not None:
             return self.expr(f"(X_stop[{slot}] - X_start[{slot}])")
         if method.is_call(node, "edges_to"):

@@ -112,7 +112,12 @@ class Cursor:
         ids = np.concatenate([own, rows.other_ids])[entries].tolist()
         if self.names is not None:
             ids = [self.names.decode(i) for i in ids]
-        return [Target(i) for i in ids]
+        return [Target(i, rows=self._common_row) for i in ids]
+
+    def _common_row(self, target: Target) -> list[Target]:
+        """The targets of a target's target, where that is a target of the current vertex too."""
+        own = next((t for t in self.targets() if t.id == target.id), None)
+        return [] if own is None else self._row_of(own)
 
     def edges_to(self, target: Target) -> int:
         """How many of the current vertex's targets are the same vertex."""

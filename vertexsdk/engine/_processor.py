@@ -438,6 +438,19 @@ class Processor:
     def _key(self, version: int) -> str:
         return f"{self.plan.run}/p{self.partition}-v{version}"
 
+    def messages_along_edges(self) -> tuple[Array, Array, Array]:
+        """The last message of each edge that carries one: ids of both ends, and messages."""
+        t, msg = self.v.topology, self.v.msg
+        sources = np.repeat(t.ids, t.stop - t.start[: t.n])
+        targets = np.concatenate([t.ids, t.ghost_ids])[t.target]
+        if self.plan.shape == "uniform":
+            messages = np.repeat(msg[: t.n], t.stop - t.start[: t.n], axis=0)
+        else:
+            messages = msg[: t.m]
+        sent = messages != self.algebra.identity
+        sent = sent if sent.ndim == 1 else sent.any(axis=1)
+        return sources[sent], targets[sent], messages[sent]
+
     def result(self) -> dict[str, Array]:
         """Return the state as a base segment's columns: id, fields, and names of string ids."""
         t = self.v.topology

@@ -619,6 +619,22 @@ class Graph:
         columns = {name: self._named(codes[order]) for name, codes in ends.items()}
         return pa.table({**columns, "value": value[order]})
 
+    def edge_table(
+        self, parts: Sequence[tuple[NDArray[Any], ...]], names: Sequence[str]
+    ) -> pa.Table:
+        """Return numbers along edges as a table `source,target` and a column for each number.
+
+        Args:
+            parts: of each partition the codes of both ends (int64[k]), and the numbers, (k,) or
+                (k, len(names)).
+            names: of the columns.
+        """
+        source, target, numbers = map(np.concatenate, zip(*parts, strict=True))
+        order = np.lexsort((target, source))
+        columns = numbers.reshape(len(source), len(names))[order].T
+        ends = {"source": self._named(source[order]), "target": self._named(target[order])}
+        return pa.table({**ends, **dict(zip(names, columns, strict=True))})
+
     def _collected(self, variant: Variant, *, degrees_only: bool = False) -> list[NDArray[Any]]:
         keys = self.materialise(variant).keys
         return collect(self.workers, EdgesOf(keys, degrees_only))

@@ -58,6 +58,7 @@ class Result:
         lease: see `Store.hold`.
         parent: of the version, if this may not be in the store; this process keeps it too.
         run_on: the graph of a run, and the parameter `origin`, for `path`.
+        edges: what `edges` returns.
 
     Attributes:
         backend: the store's URL, which `read` takes; its text contains no password.
@@ -108,6 +109,7 @@ class Result:
         lease: bool = True,
         parent: Manifest | None = None,
         run_on: tuple[Graph, Any] | None = None,
+        edges: pa.Table | None = None,
     ) -> None:
         self._store, self.backend = store or open_store(backend, create=False), Address(backend)
         self.loop, self._spark, self._trusted = loop, spark, trusted
@@ -133,6 +135,7 @@ class Result:
         self._names: dict[int, str] | None = None
         self._run_on = run_on if self.manifest.program in _DISTANCES else None
         self._tree: ShortestPathTree | None = None
+        self._edges = edges
 
     def _hold(self, at: int | Manifest | None, lease: bool) -> Pin:
         """Pin the version, in other processes too if this user may write to the store."""
@@ -362,6 +365,30 @@ class Result:
                 self._run_on if graph is None else (graph, given), weighted=_DISTANCES[program],
             )  # fmt: skip
         return self._tree.path(to)
+
+    def edges(self) -> pa.Table:
+        """Return the numbers along edges as a table `source,target` and a column for each.
+
+        A run has them whose class names them, as `edge_values` or in `prepare`. They are not
+        stored. Edges without a message have no row.
+
+        Raises:
+            InputError: there are none.
+
+        Example:
+            >>> from vertexsdk import Graph, run
+            >>> graph = Graph.from_arrays([1, 2, 3], [2, 3, 1])
+            >>> with run("edge_similarity", graph, backend="memory://docs") as result:
+            ...     result.edges().slice(0, 1).select(["source", "target", "jaccard"]).to_pylist()
+            [{'source': 2, 'target': 1, 'jaccard': 0.3333333333333333}]
+        """
+        if self._edges is None:
+            raise InputError(
+                f"{self.manifest.program} keeps no numbers along edges, or this result was read "
+                "from a store, or is of a main loop; run edge_similarity, forest or bridges, or a "
+                "class with edge_values"
+            )
+        return self._edges
 
     def graph(self) -> Graph:
         """Return the graph of a main loop's answer, as it was at that instant.

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from vertexsdk.engine.batch_run import Run
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.graph.conversions import as_graph
@@ -85,27 +87,30 @@ def run(
     """
     program, graph = as_program(program), as_graph(graph)
     params = parameters_of(program, params, parameters)
-    given = graph
+    given, edges = graph, None
     options = RunOptions.checked(
         program, params, max_iterations=max_iterations, tolerance=tolerance,
         commit_every=commit_every, compiled=compiled, threads=threads, exchange=exchange,
         delay_bound=delay_bound, progress=progress, seed=seed,
     )  # fmt: skip
-    graph = _prepared(program, graph, params, options)
+    if program.prepares:
+        graph, edges = _prepared(program, graph, params, options)
     execution = Run(program, graph, options, params=params, backend=backend, loop=loop)
     version, store = execution.go()
+    names = program.classes[0].cls.edge_values
+    if names:
+        edges = graph.edge_table(execution.messages, names)
     return Result(
         execution.backend, execution.loop, version, execution.statistics, graph.spark,
         trusted, program.schema(), store=store, run_on=(given, params.get("origin")),
+        edges=edges,
     )  # fmt: skip
 
 
 def _prepared(
     program: Program, graph: Graph, params: Mapping[str, Any], options: RunOptions
-) -> Graph:
-    """Return the graph with the attributes that a class prepares, or as it is."""
-    if not program.prepares:
-        return graph
+) -> tuple[Graph, pa.Table | None]:
+    """Return the graph with the attributes that a class prepares, and edges if it has those."""
 
     def inner(what: type[Vertex] | str, on: Graph, **own: Any) -> Result:
         program = as_program(what)
@@ -118,4 +123,7 @@ def _prepared(
 
     cls = program.classes[0].cls
     columns = cls.prepare(graph, program.bind(params), inner, options.seed)
-    return graph if columns is None else graph.with_attributes(columns, replace=True)
+    if columns is None:
+        return graph, None
+    attributes = {name: column for name, column in columns.items() if name != "edges"}
+    return graph.with_attributes(attributes, replace=True), columns.get("edges")

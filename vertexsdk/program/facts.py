@@ -146,6 +146,7 @@ def read_facts(
             shape == "edge"
             and not volatile
             and not target_rows
+            and not cls.edge_values
             and of_class["scalar_messages"]
             and of_class["message_kind"] in ("min", "max")
             and all(f.size is None for f in states.values())

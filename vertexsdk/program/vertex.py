@@ -159,7 +159,8 @@ class Target:
         """The targets of this vertex, ascending by id; of each only `id` is known.
 
         They are those of the graph as the run began. A compiled method can loop over them and take
-        their `len`.
+        their `len`. A vertex sees no farther: of a target's target, `targets` is empty unless
+        that is a target of its own too.
         """
         if self.rows is None:
             raise ProgramError(
@@ -253,6 +254,8 @@ class Vertex:
             derives that from the algebra of the messages. With False, each answer of a main loop
             starts from `init` too.
         result: the state field written as `value`; the first one by default.
+        edge_values: names of the numbers in a message; of a run, `Result.edges` has the last
+            message of each edge under these names then.
 
     Raises:
         ProgramError: when the class is defined, if it cannot run as written.
@@ -277,6 +280,7 @@ class Vertex:
     max_iterations: ClassVar[int | None] = None
     asynchronous: ClassVar[bool | None] = None
     result: ClassVar[str | None] = None
+    edge_values: ClassVar[tuple[str, ...]] = ()
 
     id: Any
     loop: str  # MAIN_LOOP, or the name of a branch or run; compiled if compared with a string
@@ -311,7 +315,8 @@ class Vertex:
 
         Returns:
             Arrays by name, `id` and state fields, which replace all attributes of the graph's
-            vertices; None leaves these as they are.
+            vertices; None leaves these as they are. An Arrow table `edges` is what the result's
+            `edges()` returns.
         """
         return None
 

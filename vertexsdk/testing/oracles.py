@@ -294,6 +294,25 @@ def squares(graph: Any) -> Values:
     return {"squares": dict(zip(simple, counts, strict=True))}
 
 
+def edge_similarity(graph: Any) -> Values:
+    """The mean Jaccard similarity to a vertex's neighbours, by NetworkX."""
+    import networkx as nx
+
+    simple, similarity = _simple(graph), {}
+    for v in simple:
+        found = [x for *_, x in nx.jaccard_coefficient(simple, [(v, u) for u in simple.adj[v]])]
+        similarity[v] = math.fsum(found) / len(found) if found else 0.0
+    return {"similarity": similarity}
+
+
+def truss(graph: Any, k: int = 4) -> Values:
+    """Degrees in the k-truss by NetworkX."""
+    import networkx as nx
+
+    found = nx.k_truss(_simple(graph), k)
+    return {"degree": {v: found.degree[v] if v in found else 0 for v in graph}}
+
+
 def forest(graph: Any) -> Values:
     """Kruskal's method; of edges with equal values that with the smaller ids comes first."""
     import networkx as nx
@@ -351,7 +370,7 @@ def _matrix(graph: Any) -> Any:
 ORACLES: dict[str, Callable[..., Values]] = {
     oracle.__name__: oracle
     for oracle in (
-        bfs, betweenness, bridges, cdlp, closeness, degree, eigenvector, forest, hits, katz, kcore,
-        lcc, pagerank, scc, similarity, squares, sssp, triangles, wcc,
+        bfs, betweenness, bridges, cdlp, closeness, degree, edge_similarity, eigenvector, forest,
+        hits, katz, kcore, lcc, pagerank, scc, similarity, squares, sssp, triangles, truss, wcc,
     )
 }  # fmt: skip
