@@ -20,6 +20,7 @@ from vertexsdk.algorithms.leiden import Leiden
 from vertexsdk.algorithms.louvain import Louvain
 from vertexsdk.algorithms.matching import MaximalMatching
 from vertexsdk.algorithms.mis import MaximalIndependentSet
+from vertexsdk.algorithms.node2vec import NodeToVec
 from vertexsdk.algorithms.pagerank import PageRank
 from vertexsdk.algorithms.ppr import PersonalisedPageRank
 from vertexsdk.algorithms.scc import StronglyConnectedComponents
@@ -52,6 +53,7 @@ __all__ = [
     "Louvain",
     "MaximalIndependentSet",
     "MaximalMatching",
+    "NodeToVec",
     "PageRank",
     "PersonalisedPageRank",
     "RandomWalks",
@@ -84,6 +86,7 @@ ALGORITHMS: dict[str, type[Vertex]] = {
     "louvain": Louvain,
     "matching": MaximalMatching,
     "mis": MaximalIndependentSet,
+    "node2vec": NodeToVec,
     "pagerank": PageRank,
     "ppr": PersonalisedPageRank,
     "scc": StronglyConnectedComponents,

@@ -204,6 +204,13 @@ def test_on_spark(spark: SparkSession) -> None:
 
 
 def test_every_algorithm_is_tested() -> None:
-    others = {"bridges", "forest", "leiden", "louvain", "truss"}  # in test_standing_graphs.py
+    others = {
+        "bridges",
+        "forest",
+        "leiden",
+        "louvain",
+        "node2vec",
+        "truss",
+    }  # in test_standing_graphs.py
     others |= {"bfs", "cdlp", "degree", "kcore", "pagerank", "scc", "sssp", "wcc"}
     assert {*PARAMS, *CHECKS, "walks", "khop", "ppr"} == {*ALGORITHMS} - others

@@ -385,8 +385,8 @@ class Result:
         if self._edges is None:
             raise InputError(
                 f"{self.manifest.program} keeps no numbers along edges, or this result was read "
-                "from a store, or is of a main loop; run edge_similarity, forest or bridges, or a "
-                "class with edge_values"
+                "from a store, or is of a main loop; run edge_similarity, forest, node2vec, truss "
+                "or a class with edge_values"
             )
         return self._edges
 

@@ -112,13 +112,13 @@ def _prepared(
 ) -> tuple[Graph, pa.Table | None]:
     """Return the graph with the attributes that a class prepares, and edges if it has those."""
 
-    def inner(what: type[Vertex] | str, on: Graph, **own: Any) -> Result:
+    def inner(what: type[Vertex] | str, on: Graph, seed: int | None = None, **own: Any) -> Result:
         program = as_program(what)
         loop = f"{program.name}-{threading.get_ident()}"
         return run(
             program, on, params=own, backend="memory://prepare", loop=loop, progress=False,
             compiled=options.compiled, threads=options.threads, exchange=options.exchange,
-            seed=options.seed,
+            seed=options.seed if seed is None else seed,
         )  # fmt: skip
 
     cls = program.classes[0].cls
