@@ -19,6 +19,19 @@ def edge_arrays(graph: Any) -> tuple[Array, Array, Array]:
     return source, target, np.asarray(table["value"].to_numpy())
 
 
+def local_graph(
+    graph: Any, source: Array, target: Array, value: Array | None = None, **options: Any
+) -> Any:
+    """Return a graph of these edges, without direction, in this process; of the same class.
+
+    What was taken out of a graph for that is in the driver already, and one partition with all of
+    its threads is the fastest there.
+    """
+    local = type(graph).from_arrays(source, target, value, undirected=True, partitions=1, **options)
+    local.may_be_empty = True  # where all edges are self-loops
+    return local
+
+
 def numbered_ends(source: Array, target: Array) -> tuple[Array, Array, Array]:
     """Return the ids among the ends of edges, ascending, and the ends as places among them.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk import INT_MAX, Latest, Vertex, VertexId, state
-from vertexsdk.algorithms._edge_arrays import edge_arrays
+from vertexsdk.algorithms._edge_arrays import edge_arrays, local_graph
 from vertexsdk.algorithms.khop import KHop
 from vertexsdk.algorithms.wcc import ConnectedComponents
 from vertexsdk.program.vertex import Delta
@@ -75,13 +75,11 @@ class Bridges(Vertex):
         """Find a spanning forest; see `Vertex.prepare`."""
         if not graph.num_edges:
             return None
-        with run(ConnectedComponents, graph) as result:
-            ids, component = result.values()
         both = edge_arrays(graph)[:2]
         ends = np.concatenate(both), np.concatenate(both[::-1])
-        undirected = type(graph).from_arrays(
-            *both, undirected=True, spark=graph.spark, partitions=graph.partitions, vertices=ids
-        )
+        undirected = local_graph(graph, *both)
+        with run(ConnectedComponents, undirected) as result:
+            component = result.values()[1]
         roots = np.unique(component)
         sources = {"id": roots, "source": np.ones(len(roots), np.int64)}
         with run(KHop, undirected.with_attributes(sources, replace=True), k=INT_MAX - 1) as result:

@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk import Sum, Vertex, VertexId, inf, param, state
-from vertexsdk.algorithms._edge_arrays import edge_arrays, edge_table, numbered_ends
+from vertexsdk.algorithms._edge_arrays import (
+    edge_arrays,
+    edge_table,
+    local_graph,
+    numbered_ends,
+)
 from vertexsdk.program.vertex import Delta
 
 Array = NDArray[Any]
@@ -60,7 +65,7 @@ class SpanningForest(Vertex):
         is the component. `Result.edges` has the edges of the forest.
     How: every component takes its first edge to another one, until none leads to another.
     Converges to: that, after at most log₂ n rounds.
-    Cost: O(m) for each round; all edges pass through the driver.
+    Cost: O(m) for each round, on the driver.
     Source: Borůvka, "O jistém problému minimálním", 1926; in rounds, Chung and Condon, "Parallel
         implementation of Borůvka's minimum spanning tree algorithm", IPPS 1996.
 
@@ -95,11 +100,8 @@ class SpanningForest(Vertex):
         first = np.ones(len(low), np.bool_)
         first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
         first &= low != high
-        simple = type(graph).from_arrays(
-            low[first], high[first], weight[first], vertices=np.arange(n), undirected=True,
-            spark=graph.spark, partitions=graph.partitions,
-        )  # fmt: skip
-        simple.may_be_empty = True  # where all edges are self-loops
+        lightest = low[first], high[first], weight[first]
+        simple = local_graph(graph, *lightest, vertices=np.arange(n))
         parent, value, root = _rooted(n, _forest(simple, n, run))
         return {
             "id": ids, "parent": ids[parent], "value": value, "root": ids[root],

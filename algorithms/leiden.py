@@ -34,7 +34,7 @@ class Leiden(Vertex):
         in each round, drawn at random, so that nobody joins one that leaves.
     Converges to: communities that are connected, and which no single vertex, at any level, could
         improve by much. Of the guarantees of the sequential method this is the one that holds.
-    Cost: some twenty rounds of O(m) for each of a few levels; all edges pass through the driver.
+    Cost: some twenty rounds of O(m) for each of a few levels, on the driver.
     Source: Traag, Waltman and van Eck, "From Louvain to Leiden: guaranteeing well-connected
         communities", Scientific Reports 9, 5233, 2019.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk import InputError, Sum, Vertex, VertexId, param, state
-from vertexsdk.algorithms._edge_arrays import edge_arrays, numbered_ends
+from vertexsdk.algorithms._edge_arrays import edge_arrays, local_graph, numbered_ends
 from vertexsdk.program.vertex import Delta
 
 ROUNDS, LEVELS = 60, 40  # at most
@@ -144,13 +144,9 @@ class Level:
         return float(within / all_degrees - resolution * np.square(total / all_degrees).sum())
 
     def loaded(self, graph: Any) -> Any:
-        """The level as a graph like another one."""
-        loaded = type(graph).from_arrays(
-            self.source, self.target, self.weight, vertices=np.arange(len(self.inner)),
-            undirected=True, spark=graph.spark, partitions=graph.partitions,
-        )  # fmt: skip
-        loaded.may_be_empty = True  # where all edges are self-loops
-        return loaded
+        """The level as a graph of the same class as another one."""
+        vertices = np.arange(len(self.inner))
+        return local_graph(graph, self.source, self.target, self.weight, vertices=vertices)
 
 
 def numbered(community: Array) -> tuple[Array, int]:
@@ -217,7 +213,7 @@ class Louvain(Vertex):
         from the run's seed: so the answer is the same for any number of partitions.
     Converges to: communities which no single vertex, at any level, could improve by much. The
         largest modularity is not found; sequential methods come to within a few percent of this.
-    Cost: some ten rounds of O(m) for each of a few levels; all edges pass through the driver.
+    Cost: some ten rounds of O(m) for each of a few levels, on the driver.
     Source: Blondel, Guillaume, Lambiotte and Lefebvre, "Fast unfolding of communities in large
         networks", J. Stat. Mech. P10008, 2008; in rounds, Lu, Halappanavar and Kalyanaraman,
         "Parallel heuristics for scalable community detection", Parallel Computing 47, 2015.

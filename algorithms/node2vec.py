@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vertexsdk import InputError, Sum, Vertex, param, state
-from vertexsdk.algorithms._edge_arrays import edge_arrays, numbered_ends
+from vertexsdk.algorithms._edge_arrays import edge_arrays, local_graph, numbered_ends
 from vertexsdk.program.vertex import Delta
 
 LONGEST = 64  # vertices of a walk
@@ -88,8 +88,7 @@ class NodeToVec(Vertex):
     Parameters: `walks`, `length` (at most 64), `window`, `p`, `q`.
     How: candidates are drawn alike, and accepted with a chance that makes up for it.
     Converges to: that; the walks follow from the run's seed.
-    Cost: O(length) random numbers and binary searches for each walk, and the pairs. All edges go to
-        every processor, and the walks pass through the driver.
+    Cost: O(length) random numbers and binary searches for each walk, and the pairs, on the driver.
     Source: Grover and Leskovec, "node2vec: scalable feature learning for networks", KDD 2016;
         drawn as in Yang et al., "KnightKing: a fast distributed graph random walk engine", SOSP
         2019.
@@ -131,10 +130,7 @@ class NodeToVec(Vertex):
         order = np.lexsort((target, source))
         source, target = source[order], target[order]
         rows = {"start": np.searchsorted(source, np.arange(len(ids) + 1)), "target": target}
-        vertices = type(graph).from_arrays(
-            source[:1], target[:1], vertices=np.arange(len(ids)), spark=graph.spark,
-            partitions=graph.partitions,
-        )  # fmt: skip
+        vertices = local_graph(graph, source[:1], target[:1], vertices=np.arange(len(ids)))
         shared = {name: params[name] for name in ("length", "p", "q")}
         visits = np.zeros(len(ids), np.int64)
         pairs, counts = np.empty(0, np.int64), np.empty(0, np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from vertexsdk import Sum, Vertex, param, state
-from vertexsdk.algorithms._edge_arrays import edge_arrays, numbered_ends
+from vertexsdk.algorithms._edge_arrays import edge_arrays, local_graph, numbered_ends
 from vertexsdk.algorithms.triangles import TriangleCount
 from vertexsdk.program.vertex import Delta
 
@@ -32,8 +32,8 @@ class Truss(Vertex):
         `Result.edges` has its edges, each once.
     How: edges in too few triangles are removed, until none is.
     Converges to: that.
-    Cost: that of `TriangleCount` for each round, of which there are some tens on real graphs; all
-        edges pass through the driver.
+    Cost: that of `TriangleCount` for each round, of which there are some tens on real graphs, on
+        the driver.
     Source: Cohen, "Trusses: cohesive subgraphs for social network analysis", National Security
         Agency, 2008.
 
@@ -62,10 +62,7 @@ class Truss(Vertex):
         low, high = np.minimum(source, target), np.maximum(source, target)
         keys = np.unique((low * len(ids) + high)[low != high])
         while len(keys):
-            left = type(graph).from_arrays(
-                *np.divmod(keys, len(ids)), undirected=True, spark=graph.spark,
-                partitions=graph.partitions,
-            )  # fmt: skip
+            left = local_graph(graph, *np.divmod(keys, len(ids)))
             with run(EdgeTriangles, left) as result:
                 found = result.edges()
             ends = [found[name].to_numpy() for name in ("source", "target")]

@@ -94,7 +94,7 @@ def run(
         delay_bound=delay_bound, progress=progress, seed=seed,
     )  # fmt: skip
     if program.prepares:
-        graph, edges = _prepared(program, graph, params, options)
+        graph, edges = _prepared(program, graph, params, options, backend)
     execution = Run(program, graph, options, params=params, backend=backend, loop=loop)
     version, store = execution.go()
     names = program.classes[0].cls.edge_values
@@ -108,15 +108,19 @@ def run(
 
 
 def _prepared(
-    program: Program, graph: Graph, params: Mapping[str, Any], options: RunOptions
+    program: Program,
+    graph: Graph,
+    params: Mapping[str, Any],
+    options: RunOptions,
+    backend: str | Address | None,
 ) -> tuple[Graph, pa.Table | None]:
     """Return the graph with the attributes that a class prepares, and edges if it has those."""
 
     def inner(what: type[Vertex] | str, on: Graph, seed: int | None = None, **own: Any) -> Result:
         program = as_program(what)
-        loop = f"{program.name}-{threading.get_ident()}"
         return run(
-            program, on, params=own, backend="memory://prepare", loop=loop, progress=False,
+            program, on, params=own, loop=f"{program.name}-prepare-{threading.get_ident()}",
+            backend="memory://prepare" if on.spark is None else backend, progress=False,
             compiled=options.compiled, threads=options.threads, exchange=options.exchange,
             seed=options.seed if seed is None else seed,
         )  # fmt: skip

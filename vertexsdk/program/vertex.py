@@ -309,8 +309,8 @@ class Vertex:
         Args:
             graph: a `Graph`.
             params: the value of every parameter.
-            run: `run(program, graph, seed=seed, **params)` runs a program in memory, as
-                `vertexsdk.run` does, with the options of this run; close what it returns.
+            run: `run(program, graph, seed=seed, **params)` is `vertexsdk.run` with the options of
+                this run, in memory where the graph is in this process; close what it returns.
             seed: of the run.
 
         Returns:
