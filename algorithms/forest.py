@@ -83,7 +83,6 @@ class SpanningForest(Vertex):
     found: bool = state(False)  # else the vertex has no edges
 
     messages = Sum(int)
-    max_iterations = 0
 
     @classmethod
     def prepare(

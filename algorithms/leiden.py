@@ -51,7 +51,6 @@ class Leiden(Vertex):
     found: bool = state(False)  # else the vertex has no edges
 
     messages = Sum(int)
-    max_iterations = 0
 
     @classmethod
     def prepare(

@@ -231,7 +231,6 @@ class Louvain(Vertex):
     found: bool = state(False)  # else the vertex has no edges
 
     messages = Sum(int)
-    max_iterations = 0
 
     @classmethod
     def prepare(

@@ -109,7 +109,6 @@ class NodeToVec(Vertex):
     visits: int = state(0)
 
     messages = Sum(int)
-    max_iterations = 0
 
     @classmethod
     def prepare(

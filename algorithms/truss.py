@@ -49,7 +49,6 @@ class Truss(Vertex):
     degree: int = state(0)
 
     messages = Sum(int)
-    max_iterations = 0
 
     @classmethod
     def prepare(
