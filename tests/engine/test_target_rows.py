@@ -11,7 +11,7 @@ from tests.support.graphs import random_graph
 from tests.support.inprocess import InProcess
 from tests.support.random_changes import seed
 from tests.support.reference import reference
-from vertexsdk import Graph, InputError, Min, ProgramError, Sum, Vertex, run, state
+from vertexsdk import Graph, InputError, Latest, Min, ProgramError, Sum, Vertex, run, state
 from vertexsdk.program.program import Program
 
 
@@ -86,7 +86,28 @@ class Nearest(Vertex):
                 self.emit(target, other.id)
 
 
-@pytest.mark.parametrize("program", [Out, In, Both, Undirected, Nearest])
+class Listed(Vertex):
+    """With messages that are not combined, a vertex of another partition has several ghosts."""
+
+    shortcuts: int = state(0)
+    same: int = state(0)
+    messages = Latest(int)
+    direction = "both"
+
+    def gather(self, iteration, source, delta):
+        self.shortcuts = 0
+        self.same = 0
+        for target in self.targets:
+            for other in target.targets:
+                self.shortcuts += self.edges_to(other) * (1 + len(other.targets))
+                if other.id == target.id:
+                    self.same += len(delta.values)
+
+    def scatter(self, iteration):
+        self.emitAll(1)
+
+
+@pytest.mark.parametrize("program", [Out, In, Both, Undirected, Nearest, Listed])
 def test_agrees_with_the_reference(program: type[Vertex]) -> None:
     rng = random.Random(seed())
     for turn in range(6):
