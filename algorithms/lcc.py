@@ -3,13 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk import Latest, Vertex, aggregate, state
-from vertexsdk.algorithms.triangles import place_of
-from vertexsdk.program.vertex import Aggregates, Delta
-
-# A message: in its first number the sender's degree, 15 bits of which names are joined in both
-# directions, and 4 bits for how many names follow.
-NAMES, BITS = 15, 19
+from vertexsdk import Sum, Vertex, aggregate, state
+from vertexsdk.program.vertex import Delta
 
 
 class ClusteringCoefficient(Vertex):
@@ -20,10 +15,9 @@ class ClusteringCoefficient(Vertex):
         |N(v)| < 2; an undirected edge counts in both directions. `triangles` is the number of
         pairs in N(v) that are joined in either direction: every triangle counts once at each of
         its corners.
-    How: as `TriangleCount`; each name comes with whether it is joined in both directions.
-    Converges to: that, after 2 + max h(v) / 15 iterations, where h(v) is the number of v's
-        neighbours of higher degree, at most √(2m).
-    Cost: Σ h(v)·d(v) look-ups for degrees d, O(m·√m) at worst; each iteration looks at all edges.
+    How: as `TriangleCount`; a third vertex comes with the edges that join it to the two others.
+    Converges to: that, after two iterations.
+    Cost: Σ over edges of the smaller of the two degrees, O(m·√m) at worst.
     Source: Watts and Strogatz (1998); LCC of LDBC Graphalytics.
 
     Example:
@@ -35,74 +29,59 @@ class ClusteringCoefficient(Vertex):
 
     coefficient: float = state(0.0)
     triangles: int = state(0)
-    edges: int = state(0)  # among the neighbours, of those triangles; at most one each way
-    position: int = state(0)  # among the targets, of the next one that is to be named
-    names: NDArray[np.int64] = state(0, size=16)
+    counted: int = state(0)  # triangles of its edges that it counted itself
+    edges: int = state(0)  # between the other corners of these
+    neighbours: int = state(0)
+    note: NDArray[np.int64] = state(0, size=2)  # what a neighbour is told: triangles, and edges
 
-    messages = Latest(int, size=16)
+    messages = Sum(int, size=2)
     direction = "both"
-    always = True
-    naming = aggregate(any)
+    max_iterations = 2
     directed = aggregate(any)
 
     def init(self) -> None:
-        self.names[0] = len(self.targets) << BITS
-        self.naming.contribute(True)
         for target in self.targets:
             self.directed.contribute(target.reverse)
 
     def gather(self, iteration: int, source: int, delta: Delta) -> None:
-        me = self.id
-        degree = len(self.targets)
-        size = 2
-        while size < 2 * degree:
-            size *= 2
-        table = np.full(size, me)  # which is no neighbour, so it marks a free place
-        k, count, both, neighbours = 0, 0, 0, 0
-        last = me
-        for target in self.targets:
-            if target.id != me:
-                # One who is joined in both directions comes twice, one after the other.
-                if target.id != last:
-                    neighbours += 1
-                    table[place_of(table, target.id, me)] = target.id
-                if k >= self.position:
-                    other = delta.values[k, 0] >> BITS
-                    higher = other > degree or (other == degree and target.id > me)
-                    if count > 0 and target.id == self.names[count]:
-                        both |= 1 << (count - 1)
-                    elif higher and count < NAMES:
-                        count += 1
-                        self.names[count] = target.id
-                last = target.id
-            if k >= self.position and (count < NAMES or target.id == self.names[count]):
-                self.position = k + 1
-            k += 1
-        self.names[0] = (degree << BITS) + (both << 4) + count
-        self.naming.contribute(count > 0)
-        self.count(delta.values, table)
-        edges = self.edges if self.directed.value else 2 * self.triangles
-        possible = neighbours * (neighbours - 1)
+        if iteration == 1:
+            self.directed.contribute(self.directed.value)
+            return
+        self.triangles = (self.counted + int(delta.value[0])) // 2
+        # Each edge was counted with both of its ends; one without direction leads both ways.
+        edges = (self.edges + int(delta.value[1])) // 2 * (1 if self.directed.value else 2)
+        possible = self.neighbours * (self.neighbours - 1)
         self.coefficient = edges / possible if possible > 0 else 0.0
 
-    def count(self, values: NDArray[np.int64], table: NDArray[np.int64]) -> None:
-        """Count those names which are neighbours."""
-        me = self.id
-        k = 0
-        last = me
-        for target in self.targets:
-            self.directed.contribute(target.reverse)
-            if target.id != me and target.id != last:
-                for j in range(values[k, 0] & NAMES):
-                    name = values[k, j + 1]
-                    if name != me and table[place_of(table, name, me)] == name:
-                        self.triangles += 1
-                        self.edges += 1 + ((values[k, 0] >> (4 + j)) & 1)
-                last = target.id
-            k += 1
-
     def scatter(self, iteration: int) -> None:
-        self.emitAll(self.names)
-
-    def converged(self, iteration: int, aggregates: Aggregates) -> bool:
-        return not aggregates.naming
+        if iteration == 1:
+            degree = len(self.targets)
+            last = self.id
+            for target in self.targets:
+                # One who is joined in both directions comes twice, one after the other.
+                if target.id != self.id and target.id != last:
+                    self.neighbours += 1
+                    other = len(target.targets)
+                    if other < degree or (other == degree and target.id < self.id):
+                        count, mine, theirs = 0, 0, 0
+                        if self.directed.value:
+                            before = self.id
+                            for third in target.targets:
+                                links = self.edges_to(third)
+                                if links > 0 and third.id != self.id and third.id != target.id:
+                                    mine += 1
+                                    if third.id != before:
+                                        count += 1
+                                        theirs += links
+                                    before = third.id
+                        else:
+                            for third in target.targets:
+                                if third.id != self.id and third.id != target.id:
+                                    count += self.edges_to(third)
+                            mine, theirs = count, count
+                        self.counted += count
+                        self.edges += mine
+                        self.note[0] = count
+                        self.note[1] = theirs
+                        self.emit(target, self.note)
+                last = target.id

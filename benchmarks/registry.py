@@ -39,10 +39,16 @@ def _growing(scale: int) -> list[str]:
     return ["--scales", f"{min(scale, max(8, scale - 6))}..{scale}", "--scale", str(less)]
 
 
+def _at_most_16(scale: int) -> list[str]:
+    """What takes NetworkX minutes for each algorithm on larger graphs."""
+    return ["--scale", str(min(scale, 16))]
+
+
 SUITES = {
     suite.name: suite
     for suite in (
         Suite("batch", "benchmarks.suites.batch", FILES),
+        Suite("catalogue", "benchmarks.suites.catalogue", SIZE, scaled=_at_most_16),
         Suite("evolving", "benchmarks.suites.evolving", ("--scale", "--edges", "--changes")),
         Suite("state", "benchmarks.suites.state", SIZE),
         Suite("asynchrony", "benchmarks.suites.asynchrony", SIZE),

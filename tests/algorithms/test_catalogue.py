@@ -26,11 +26,13 @@ TOLERANCE = 1e-6
 PARAMS: dict[str, dict[str, Any]] = {
     "betweenness": {},
     "closeness": {},
+    "edge_similarity": {},
     "eigenvector": {"epsilon": 1e-11},
     "hits": {"epsilon": 1e-12},
     "katz": {"alpha": 0.04, "epsilon": 1e-11},
     "lcc": {},
     "similarity": {"origin": 3},
+    "squares": {},
     "triangles": {},
 }
 GO_ON = {"katz"}  # from the answer before; the others start from init
@@ -202,5 +204,13 @@ def test_on_spark(spark: SparkSession) -> None:
 
 
 def test_every_algorithm_is_tested() -> None:
-    others = {"bfs", "cdlp", "degree", "kcore", "pagerank", "scc", "sssp", "wcc"}
+    others = {
+        "bridges",
+        "forest",
+        "leiden",
+        "louvain",
+        "node2vec",
+        "truss",
+    }  # in test_standing_graphs.py
+    others |= {"bfs", "cdlp", "degree", "kcore", "pagerank", "scc", "sssp", "wcc"}
     assert {*PARAMS, *CHECKS, "walks", "khop", "ppr"} == {*ALGORITHMS} - others

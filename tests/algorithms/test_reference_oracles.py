@@ -38,8 +38,8 @@ def test_reference_agrees_with_the_oracle(
     name: str, params: dict[str, Any], seed: int, size: int, strings: bool
 ) -> None:
     rng = random.Random(seed)
-    # scc takes complements of ids, lcc sends several in a message: compiled they are codes.
-    strings = strings and name not in ("lcc", "scc")
+    # scc takes complements of ids, which are codes when it is compiled.
+    strings = strings and name != "scc"
     graph = random_graph(rng, vertices=size, edges=4 * size, strings=strings)
     bound = {k: rng.choice(graph.ids) if v is ... else v for k, v in params.items()}
     wanted = expected(name, graph.edges, graph.vertices, bound, undirected=graph.undirected)

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 # paths in `shortest_paths.tests.test_unweighted`, pass too, and take as long as all of these.
 TESTS = [
     "link_analysis.tests.test_pagerank",
+    "tests.test_bridges",
     "tests.test_core",
     "components.tests.test_connected",
     "components.tests.test_strongly_connected",
@@ -72,9 +73,11 @@ def test_dispatched_by_networkx(plugged: dict[str, str], tmp_path: Path) -> None
 
 FUNCTIONS: dict[str, dict[str, Any]] = {
     "betweenness_centrality": {"normalized": False},
+    "bridges": {},
     "closeness_centrality": {},
     "clustering": {},
     "core_number": {},
+    "has_bridges": {},
     "harmonic_centrality": {"nbunch": ["a", (1, 2)]},
     "katz_centrality": {"alpha": 0.05, "tol": 1e-12},
     "pagerank": {"weight": None, "tol": 1e-12},
@@ -96,6 +99,8 @@ def test_nodes_of_any_kind(name: str) -> None:
     assert backend.can_run(name, (converted,), keywords) is True
     ours = getattr(backend, name)(converted, **keywords)
     theirs = getattr(nx, name)(graph, **keywords)
+    if name == "bridges":
+        ours, theirs = ({frozenset(edge) for edge in edges} for edges in (ours, theirs))
     assert near(ours, {**theirs} if isinstance(theirs, dict) else theirs, 1e-9)
     if name.startswith("single"):
         assert [*ours.values()] == sorted(ours.values())

@@ -25,8 +25,7 @@ NAMES = ["bfs", "cdlp", "degree", "kcore", "lcc", "pagerank", "scc", "sssp", "wc
 def test_the_number_of_partitions_changes_no_answer(name: str, tmp_path: Path) -> None:
     rng = random.Random(seed())
     strings, undirected = rng.random() < 0.5, rng.random() < 0.5
-    # lcc sends ids as numbers, which strings are in compiled programs only.
-    compiled: Any = "require" if (name == "lcc" and strings) or rng.random() < 0.5 else False
+    compiled: Any = "require" if rng.random() < 0.5 else False
     ids: list[Any] = [f"n{k * 7 % 20}" if strings else k * 7 for k in range(20)]
     params = {"origin": ids[0]} if name in ("bfs", "sssp") else {}
     edges: Edges = {}

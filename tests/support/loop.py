@@ -41,6 +41,7 @@ class Loop:
         """Make a vertex; at the events level its targets are announced to it instead."""
         vertex = object.__new__(spec.cls)
         node = self.nodes[vertex_id] = Node(vertex, spec, row, self.program.value_dtype is not None)
+        node.nodes = self.nodes
         if spec.algebra is None:
             node.edges = []
             self.once += [(vertex_id, (vertex_id, ADD_TARGET, e)) for e in row]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,10 +27,20 @@ class Node:
     moved: bool = True  # targets have changed since the last scatter
     scattered: dict[str, Any] = field(default_factory=dict)  # the state after the last scatter
     before: dict[Any, Target] = field(default_factory=dict)  # the targets after the last scatter
+    nodes: Mapping[Any, Node] = field(default_factory=dict)  # all vertices
     event: Edge | None = None  # the edge whose ADD_TARGET is being gathered
 
     def targets(self) -> list[Target]:
-        return [Target(e.id, e.value, e.reverse, k) for k, e in enumerate(self.edges)]
+        return [Target(e.id, e.value, e.reverse, k, self._row_of) for k, e in enumerate(self.edges)]
+
+    def _row_of(self, target: Target) -> list[Target]:
+        return [Target(e.id, rows=self._common_row) for e in self.nodes[target.id].edges]
+
+    def _common_row(self, target: Target) -> list[Target]:
+        return self._row_of(target) if self.edges_to(target) else []
+
+    def edges_to(self, target: Target) -> int:
+        return sum(e.id == target.id for e in self.edges)
 
     def added_targets(self) -> list[Target]:
         return [t for t in self.targets() if not self._was(t)]

@@ -76,6 +76,31 @@ def _emit_id(i, vertex, x, start, stop, target, ids, ghost_ids, SX, SH, LK, LV, 
 """
 
 
+# How often each number of `TargetRows` is among the targets of the vertex M_of[0]; of others 0.
+_MARKS = """
+@_jit
+def _mark_row(i, X_start, X_stop, X_target, M_count, M_of):
+    if M_of[0] != i:
+        if M_of[0] >= 0:
+            for e in range(X_start[M_of[0]], X_stop[M_of[0]]):
+                M_count[X_target[e]] = 0
+        for e in range(X_start[i], X_stop[i]):
+            M_count[X_target[e]] += 1
+        M_of[0] = i
+
+
+@_jit(inline='always')
+def _row_length(number, X_start, X_stop, M_count):
+    return X_stop[number] - X_start[number] if M_count[number] > 0 else np.int64(0)
+
+
+@_jit(inline='always')
+def _edges_to(number, i, X_start, X_stop, X_target, M_count, M_of):
+    _mark_row(i, X_start, X_stop, X_target, M_count, M_of)
+    return np.int64(M_count[number])
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class KernelText:
     """The generated module of one class."""
@@ -113,6 +138,8 @@ def kernel_text(
 
     base = ["G_ids", "G_start", "G_stop", "G_target", "G_ghost_ids", "G_value", "G_reverse"]
     base += ["G_vertices"]
+    if spec.facts.reads_target_rows:
+        base += ["X_start", "X_stop", "X_target", "X_ids", "M_count", "M_of"]
     base += ["G_loops"] if spec.facts.reads_loop else []
     base += ["G_forked"] if spec.facts.adapts else []
     base += ["G_seed", "G_keys", "G_step", "G_calls"] if spec.facts.draws else []
@@ -149,6 +176,7 @@ def kernel_text(
         deliver_source(spec.algebra),
         globals_.text(),
         _emission(shape, spec.algebra),
+        _MARKS if spec.facts.reads_target_rows else "",
         *texts,
         _init(plain, own["init"], own["adapt"] if spec.facts.adapts else None),
         _gather(spec, plain, own["gather"], logs, tolerance),

@@ -258,6 +258,8 @@ class _Rewriter(CompiledArithmetic):
         self.globals = globals_
         self.me = method.self_name
         self.loops: dict[str, str] = {}
+        self.reached: dict[str, str] = {}  # loops over the targets of a target
+        self.marks = False  # an expression needs the marks of `edges_to`
         self.count = 0
         self.logs = False
         self.messages: list[tuple[str, str]] = []  # (edge, message at the last scatter)
@@ -278,6 +280,14 @@ class _Rewriter(CompiledArithmetic):
                 return self._self(node)
             if base.id in self.loops:
                 return self._target(node, self.loops[base.id])
+            if base.id in self.reached:
+                if node.attr == "id" and isinstance(node.ctx, ast.Load):
+                    edge = self.reached[base.id]
+                    return self.expr(f"_target_id({edge}, X_target, G_ids, X_ids)")
+                raise self.fail(
+                    node,
+                    f"of a target's target only id and len(x.targets) compile, not {node.attr}",
+                )
             if base.id == self.delta and self.delta:
                 if node.attr not in ("value", "values"):
                     raise self.fail(node, f"delta.{node.attr} with a declared algebra")
@@ -337,6 +347,11 @@ class _Rewriter(CompiledArithmetic):
     def visit_Compare(self, node: ast.Compare) -> Any:
         """Replace `self.loop == "name"` by an element of `G_loops`, which says whether it is."""
         sides = [node.left, *node.comparators]
+        if len(sides) == 2 and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            numbers = self._numbers(*sides)
+            if numbers is not None:
+                sign = "==" if isinstance(node.ops[0], ast.Eq) else "!="
+                return self.expr(f"({numbers[0]} {sign} {numbers[1]})")
         if len(sides) != 2 or not any(self.method.is_self(x, "loop") for x in sides):
             return self.generic_visit(node)
         other = sides[1] if self.method.is_self(sides[0], "loop") else sides[0]
@@ -348,6 +363,26 @@ class _Rewriter(CompiledArithmetic):
             self.globals.loops.append(name)
         text = f"G_loops[{self.globals.loops.index(name)}]"
         return self.expr(text if isinstance(node.ops[0], ast.Eq) else f"(not {text})")
+
+    def _numbers(self, a: ast.expr, b: ast.expr) -> tuple[str, str] | None:
+        """What two ids are compared by, without looking them up: numbers of `TargetRows`."""
+        kinds, numbers = [], []
+        for side in (a, b):
+            name = side.value if isinstance(side, ast.Attribute) and side.attr == "id" else None
+            if not isinstance(name, ast.Name):
+                return None
+            if name.id == self.me:
+                kinds.append("self")
+                numbers.append("_i")
+            elif name.id in self.reached:
+                kinds.append("reached")
+                numbers.append(f"X_target[{self.reached[name.id]}]")
+            elif name.id in self.loops and self.spec.facts.reads_target_rows:
+                kinds.append("target")
+                numbers.append(f"X_target[X_start[_i] + {self.loops[name.id]} - G_start[_i]]")
+            else:
+                return None
+        return None if set(kinds) == {"self"} else (numbers[0], numbers[1])
 
     def _check_opaque(self, node: ast.AST) -> None:
         parent = self.parents.get(id(node))
@@ -375,6 +410,12 @@ class _Rewriter(CompiledArithmetic):
             return self.expr(f"(G_reverse.shape[0] > 0 and G_reverse[{edge}])")
         if node.attr == "id":
             return self.expr(f"_target_id({edge}, G_target, G_ids, G_ghost_ids)")
+        if node.attr == "targets":
+            raise self.fail(
+                node,
+                "target.targets compiles in `for other in target.targets:` and "
+                "len(target.targets) only",
+            )
         raise self.fail(node, f"a target has no {node.attr}")
 
     def visit_Assign(self, node: ast.Assign) -> Any:
@@ -415,7 +456,46 @@ class _Rewriter(CompiledArithmetic):
         name = self._state_name(node)
         return name if name is not None and self.spec.states[name].size is not None else None
 
+    def _row_of(self, node: ast.AST) -> str | None:
+        """The slot of x where a node is `x.targets`, of a target x."""
+        if isinstance(node, ast.Attribute) and node.attr == "targets":
+            if isinstance(node.value, ast.Name) and node.value.id in self.loops:
+                return f"G_target[{self.loops[node.value.id]}]"
+        return None
+
+    def _reached_row(self, node: ast.AST) -> str | None:
+        """The number of x where a node is `x.targets`, of a target's target x."""
+        if isinstance(node, ast.Attribute) and node.attr == "targets":
+            if isinstance(node.value, ast.Name) and node.value.id in self.reached:
+                return f"X_target[{self.reached[node.value.id]}]"
+        return None
+
+    def _reach(self, node: ast.For, slot: str) -> ast.stmt:
+        """A loop over the targets of a target; before it, those of the vertex are marked."""
+        if not isinstance(node.target, ast.Name):
+            raise self.fail(node, "unpacking targets")
+        edge = f"_e{self.count}"
+        self.count += 1
+        outer, marks = self.reached, self.marks
+        self.reached, self.marks = {**outer, node.target.id: edge}, False
+        body = [self.visit(s) for s in node.body]
+        self.reached, needed = outer, self.marks
+        self.marks = marks
+        text = f"for {edge} in range(X_start[{slot}], X_stop[{slot}]):\n    pass"
+        loop = ast.parse(text).body[0]
+        assert isinstance(loop, ast.For)
+        loop.body, loop.orelse = body, [self.visit(s) for s in node.orelse]
+        ast.copy_location(loop, node)
+        if not needed:
+            return loop
+        mark = ast.parse("_mark_row(_i, X_start, X_stop, X_target, M_count, M_of)").body[0]
+        both = ast.If(ast.Constant(True), [ast.copy_location(mark, node), loop], [])
+        return ast.copy_location(both, node)
+
     def visit_For(self, node: ast.For) -> Any:
+        slot = self._row_of(node.iter)
+        if slot is not None:
+            return self._reach(node, slot)
         if not self.method.is_self(node.iter, "targets"):
             return self.generic_visit(node)
         if not isinstance(node.target, ast.Name):
@@ -469,6 +549,13 @@ class _Rewriter(CompiledArithmetic):
         length = isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1
         if length and method.is_self(node.args[0], "targets"):
             return self.expr("(G_stop[_i] - G_start[_i])")
+        if length and (number := self._reached_row(node.args[0])) is not None:
+            self.marks = True
+            return self.expr(f"_row_length({number}, X_start, X_stop, M_count)")
+        if length and (slot := self._row_of(node.args[0])) is not None:
+            return self.expr(f"(X_stop[{slot}] - X_start[{slot}])")
+        if method.is_call(node, "edges_to"):
+            return self._edges_to(node)
         if method.is_call(node, "emit"):
             if len(node.args) != 2 or node.keywords:
                 raise self.fail(node, "emit takes a target and a value")
@@ -504,6 +591,17 @@ class _Rewriter(CompiledArithmetic):
             return self.expr(f"_{self.root}_{name}({prefix}_i, _b, ARGS_{name})")
         return super().visit_Call(node)
 
+    def _edges_to(self, node: ast.Call) -> ast.AST:
+        name = node.args[0] if len(node.args) == 1 and not node.keywords else None
+        if isinstance(name, ast.Name) and name.id in self.reached:
+            self.marks = True
+            return self.expr(f"np.int64(M_count[X_target[{self.reached[name.id]}]])")
+        if isinstance(name, ast.Name) and name.id in self.loops:
+            edge = f"X_start[_i] + {self.loops[name.id]} - G_start[_i]"
+            rows = "X_start, X_stop, X_target, M_count, M_of"
+            return self.expr(f"_edges_to(X_target[{edge}], _i, {rows})")
+        raise self.fail(node, "edges_to takes a target, or a target's target")
+
     def _change(self, node: ast.Call) -> ast.AST:
         self.logs = True
         assert isinstance(node.func, ast.Attribute)
@@ -521,7 +619,7 @@ class _Rewriter(CompiledArithmetic):
         return self.expr(f"_log_change(_i, 1, {vertex}, {x}, LOG_ARGS)")
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        if node.id in self.loops:
+        if node.id in self.loops or node.id in self.reached:
             raise self.fail(
                 node,
                 f"the target {node.id!r} is used as a value: use {node.id}.id or {node.id}.value",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections import Counter
 from collections.abc import Callable, Collection
 from copy import deepcopy
 from dataclasses import replace
@@ -35,6 +36,7 @@ from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.errors import ProgramError, RunError, VertexError
 from vertexsdk.graph.edge_attributes import attribute_types, records
 from vertexsdk.graph.id_codec import IdCodec
+from vertexsdk.graph.target_rows import TargetRows
 from vertexsdk.program.algebra import Algebra, VertexId
 from vertexsdk.program.program import ClassSpec, constant_of
 from vertexsdk.program.vertex import Aggregator, Delta, Target, Vertex
@@ -58,6 +60,7 @@ class Cursor:
         self.attributes = [*attribute_types(value)]
         self.value = None if t.value is None else records(t.value, value)
         self.reverse = t.reverse
+        self._ghosts = len(t.ghost_ids)
         self.slot_ids = np.concatenate([t.ids, t.ghost_ids]) if len(t.ghost_ids) else t.ids
         self.names = names
         self.log = log
@@ -68,12 +71,14 @@ class Cursor:
         self.combine: Callable[[Any, Any], Any] | None = None
         self.uniform = False
         self._targets: list[Target] | None = None
+        self.reach: TargetRows | None = None
+        self._counts: Counter[Any] | None = None  # of the ids of the current vertex's targets
         self.seed, self.step, self.calls = 0, 0, 0  # of random numbers
 
     def move(self, index: int) -> None:
         """Make the vertex with this local index the current one."""
         self.index, self.calls = index, 0
-        self._targets = None
+        self._targets = self._counts = None
 
     def random(self, vertex_id: Any) -> float:
         """Return the next random number of the current vertex."""
@@ -95,8 +100,34 @@ class Cursor:
             back = [False] * (hi - lo)
             if self.reverse is not None:
                 back = self.reverse[lo:hi].tolist()
-            self._targets = [Target(*x) for x in zip(ids, values, back, range(lo, hi), strict=True)]
+            rows = self._row_of
+            edges = range(lo, hi)
+            self._targets = [Target(*x, rows) for x in zip(ids, values, back, edges, strict=True)]
         return self._targets
+
+    def _row_of(self, target: Target) -> list[Target]:
+        """The targets of a target of the current vertex."""
+        rows = self.reach
+        if rows is None:
+            raise ProgramError("the source of a method that reads target.targets cannot be read")
+        slot = self.target[target.edge]
+        entries = rows.target[rows.start[slot] : rows.stop[slot]].astype(np.int64)
+        own = self.slot_ids[: len(self.slot_ids) - self._ghosts]
+        ids = np.concatenate([own, rows.other_ids])[entries].tolist()
+        if self.names is not None:
+            ids = [self.names.decode(i) for i in ids]
+        return [Target(i, rows=self._common_row) for i in ids]
+
+    def _common_row(self, target: Target) -> list[Target]:
+        """The targets of a target's target, where that is a target of the current vertex too."""
+        own = next((t for t in self.targets() if t.id == target.id), None)
+        return [] if own is None else self._row_of(own)
+
+    def edges_to(self, target: Target) -> int:
+        """How many of the current vertex's targets are the same vertex."""
+        if self._counts is None:
+            self._counts = Counter(t.id for t in self.targets())
+        return self._counts[target.id]
 
     def _code(self, vertex: Any) -> int:
         if isinstance(vertex, Target):
@@ -121,6 +152,8 @@ class Cursor:
     def _edge(self, edge: int, value: Any) -> None:
         if self.uniform and edge != self.start[self.index]:
             return  # one message per vertex is kept, so one edge speaks for all
+        if isinstance(value, (np.ndarray, list)):
+            value = value.copy()  # the method may go on to change it
         if self.sent is not None:
             if edge in self.sent and self.combine is not None:
                 value = self.combine(self.sent[edge], value)
@@ -162,7 +195,10 @@ class InterpretedMethods(Methods):
         self.vertex = new_cursor(self.spec, plan.params, num_vertices, plan.sees, names)
 
     def _cursor(self, v: VertexArrays, log: MutationLog) -> Cursor:
-        return Cursor(v, self.names, log, self.spec.value_dtype)
+        cursor = Cursor(v, self.names, log, self.spec.value_dtype)
+        if self.spec.facts.reads_target_rows:
+            cursor.reach = v.reach or TargetRows.alone(v.topology)
+        return cursor
 
     def _visit(
         self,

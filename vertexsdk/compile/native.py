@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.buffers import ScratchBuffers
 from vertexsdk.arrays.packed_strings import unpack_strings
-from vertexsdk.arrays.threads import run_all
+from vertexsdk.arrays.threads import spread
 from vertexsdk.compile._intrinsics import random_key, random_step
 from vertexsdk.compile._method_kernels import BLOCK, KernelText
 from vertexsdk.compile.delivery import Delivery, filled
@@ -23,12 +23,15 @@ from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.graph.edge_attributes import no_values, records
+from vertexsdk.graph.target_rows import TargetRows
 from vertexsdk.program.program import compiled_params
 
 Array = NDArray[Any]
 Values = dict[str, Any]
 _APART = 128  # elements, so that what threads write lies in different cache lines
 _INDEX = np.dtype(np.int32)
+SMALL = 256  # vertices at least that a thread takes at once
+PARTS = 32  # for each thread, where vertices differ in work
 PARALLEL = 4 * BLOCK  # vertices below which one thread is quicker
 
 
@@ -56,6 +59,13 @@ def _visited(
         if lo < hi:
             log.grow()
     return put
+
+
+def _reach(v: VertexArrays) -> tuple[Array, ...]:
+    """The rows of targets, and room for marks, which only one thread may use."""
+    rows = v.reach or TargetRows.alone(v.topology)
+    marks = np.zeros(v.topology.n + rows.size, np.uint8)
+    return rows.start, rows.stop, rows.target, rows.other_ids, marks, np.full(1, -1, np.int64)
 
 
 class NativeMethods(Methods):
@@ -87,6 +97,7 @@ class NativeMethods(Methods):
             self._no_values if along is None else records(along, spec.value_dtype),
             t.reverse if t.reverse is not None else NO_BOOLS,
             self.num_vertices,
+            *(_reach(v) if spec.facts.reads_target_rows else ()),
             *([self.loops] if spec.facts.reads_loop else []),
             *([self.plan.forked] if spec.facts.adapts else []),
         ]  # fmt: skip
@@ -129,10 +140,19 @@ class NativeMethods(Methods):
 
     def _in_parts(self, count: int, part: Callable[[int, int], Any]) -> list[Any]:
         """Call part(lo, hi) on ranges of whole blocks that cover 0..count, side by side."""
-        threads = self.threads if count > PARALLEL else 1
-        step = -(-count // (threads * BLOCK)) * BLOCK or BLOCK
+        uneven = self.spec.facts.reads_target_rows  # some vertices are a thousand times the work
+        threads = self.threads if uneven or count > PARALLEL else 1
+        unit = BLOCK if self.spec.aggregators else SMALL
+        step = -(-count // (threads * (PARTS if uneven else 1) * unit)) * unit or unit
         cuts = [*range(0, count or 1, step), count]
-        return run_all([partial(part, a, b) for a, b in itertools.pairwise(cuts)])
+        parts = list(itertools.pairwise(cuts))
+        results: list[Any] = [None] * len(parts)
+
+        def call(k: int) -> None:
+            results[k] = part(*parts[k])
+
+        spread([partial(call, k) for k in range(len(parts))], threads)
+        return results
 
     def init(self, scope: Scope, todo: Array) -> None:
         """See `Methods`."""

@@ -90,17 +90,29 @@ class Plan:
         return not all(s.facts.repeatable for s in self.program.classes)
 
     @property
+    def reaches(self) -> bool:
+        """Whether methods read the targets of targets, see `TargetRows`."""
+        return any(s.facts.reads_target_rows for s in self.program.classes)
+
+    @property
     def always(self) -> bool:
         """Whether every vertex gathers in every iteration."""
         return any(s.facts.always for s in self.program.classes)
 
 
-def shippable(program: Program) -> Program:
-    """Return the program without syntax trees and sources, but with code to interpret."""
+def shippable(program: Program, kernels: Sequence[KernelText | None] = ()) -> Program:
+    """Return the program without syntax trees and sources, but with code to interpret.
+
+    Args:
+        kernels: of the classes; one that has its kernels is not interpreted.
+    """
     light = object.__new__(Program)
     light.__dict__.update(program.__dict__)
-    classes = tuple(replace(s, methods={}, code=interpreted_code(s)) for s in program.classes)
-    light.__dict__["classes"] = classes
+    compiled = [*(k is not None for k in kernels)] or [False] * len(program.classes)
+    light.__dict__["classes"] = tuple(
+        replace(s, methods={}, code={} if native else interpreted_code(s))
+        for s, native in zip(program.classes, compiled, strict=True)
+    )
     return light
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.compile.delivery import filled, message_count
 from vertexsdk.compile.plan import Plan
+from vertexsdk.graph.target_rows import TargetRows
 from vertexsdk.graph.topology import Topology
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.fields import StateField
@@ -49,6 +50,7 @@ class VertexArrays:
     producers: Array | None = None  # Latest: ids behind inbound ghosts
     gathered: Array | None = None  # per slot, the aggregate last gathered, or sent by a ghost
     level: Array | None = None  # int32: where values are trimmed, when each last changed
+    reach: TargetRows | None = None  # where methods read them, and the graph is divided
 
     @classmethod
     def fresh(cls, topology: Topology, plan: Plan) -> VertexArrays:
@@ -76,6 +78,8 @@ class VertexArrays:
         columns = {f"state.{k}": v for k, v in self.states.items()}
         columns |= {f"tracked.{k}": v for k, v in self.tracked.items()}
         columns |= {k: x for k in _ARRAYS if (x := getattr(self, k)) is not None}
+        if self.reach is not None:
+            columns |= {f"reach.{k}": x for k, x in self.reach.to_columns().items()}
         if self.once and algebra is not None:
             columns["once.vertex"] = np.array(list(self.once), np.int32)
             values = filled(len(self.once), algebra)
@@ -100,9 +104,15 @@ class VertexArrays:
         if "once.vertex" in columns:
             values = columns["once.value"]
             once = {int(v): values[k] for k, v in enumerate(columns["once.vertex"])}
+        reach = None
+        if "reach.start" in columns:
+            reach = TargetRows.frozen(
+                **{k.removeprefix("reach."): v for k, v in columns.items() if k[:6] == "reach."}
+            )
         return cls(
             topology,
             part["state"],
+            reach=reach,
             tracked=part["tracked"],
             once=once,
             all_pending=bool(meta["all_pending"]),

@@ -42,7 +42,9 @@ def make_master(plan: Plan, num_vertices: int) -> Master:
             raise user_error(plan.program.classes[0], "converged", error) from error
 
     algebras: dict[str, Algebra] = dict(plan.program.aggregators)
-    return Master(algebras, plan.always, plan.max_iterations, converged)
+    # Before iteration 0 partitions send each other the rows that methods read.
+    first = -1 if plan.reaches and len(plan.topologies) > 1 else 0
+    return Master(algebras, plan.always, plan.max_iterations, converged, first)
 
 
 @contextlib.contextmanager
@@ -172,7 +174,7 @@ class Iterations:
         master, until = self.master, time.monotonic() + seconds
         last = None if most is None else self.iterations + most
         while master.reason is None and (last is None or master.iteration <= last):
-            if self.choice.bound == 1 or master.iteration == 0:
+            if self.choice.bound == 1 or master.iteration <= 0:
                 end = yield from self._superstep(work, until)
             elif by_blocks(self.plan.program):
                 end = yield from self._block(work, until)

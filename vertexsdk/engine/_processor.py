@@ -30,6 +30,7 @@ from vertexsdk.engine._producer_messages import ProducerMessages
 from vertexsdk.engine.bounded._boundary import Boundary
 from vertexsdk.errors import LostError, ProgramError, RunError
 from vertexsdk.graph.id_codec import IdCodec
+from vertexsdk.graph.target_rows import TargetRows, rows_for
 from vertexsdk.graph.topology import Topology
 
 Array = NDArray[Any]
@@ -102,6 +103,10 @@ class Processor:
         self.outgoing = {}
         self.partial = {k: a.identity for k, a in self.plan.program.aggregators.items()}
         progress = IterationStats()
+        if iteration < 0:
+            self._send_rows()
+            progress.pending, progress.aggregates = self.v.topology.n, self.partial
+            return progress
         if iteration == 0:
             senders = self._begin(read)
         else:
@@ -258,6 +263,12 @@ class Processor:
         self._schedule(np.array([k], np.int32))
 
     def _restructure(self, changes: GraphMutations) -> None:
+        if self.plan.reaches:
+            raise ProgramError(
+                f"{self.plan.program.name} reads the targets of its targets, which are those of "
+                "the graph as the run began: it cannot change the graph, nor send to ids that are "
+                "no vertex"
+            )
         pulled = self.delivery.finish(self.v.msg, self.v.agg)
         old = self.v.topology
         senders = self.v.extra.pop("senders", None)
@@ -292,6 +303,10 @@ class Processor:
     def receive(self, blocks: Sequence[tuple[int, bytes]]) -> None:
         """Take in what other partitions sent in the last hop."""
         parts = [(p, *decode(b, trusted=True)) for p, b in blocks]
+        if any("rows.id" in columns for _, columns, _ in parts):
+            rows = {p: columns for p, columns, _ in parts}
+            self.v.reach = TargetRows.joined(self.v.topology, rows)
+            return
         changes = GraphMutations()
         for p, columns, _ in parts:
             if "register" in columns:
@@ -317,6 +332,13 @@ class Processor:
                     self._receive_once(target, value)
         changed = self.delivery.finish(self.v.msg, self.v.agg)
         self._schedule(changed[changed < self.v.topology.n])
+
+    def _send_rows(self) -> None:
+        """Send the rows of vertices to the partitions from which edges lead to them."""
+        t = self.v.topology
+        for p in range(t.partitions):
+            if p != self.partition:
+                self.outgoing[p] = rows_for(t, p)
 
     def _send(self, slots: Array) -> int:
         """Queue the new aggregate of every changed ghost for its owner."""
@@ -406,6 +428,19 @@ class Processor:
 
     def _key(self, version: int) -> str:
         return f"{self.plan.run}/p{self.partition}-v{version}"
+
+    def messages_along_edges(self) -> tuple[Array, Array, Array]:
+        """The last message of each edge that carries one: ids of both ends, and messages."""
+        t, msg = self.v.topology, self.v.msg
+        sources = np.repeat(t.ids, t.stop - t.start[: t.n])
+        targets = np.concatenate([t.ids, t.ghost_ids])[t.target]
+        if self.plan.shape == "uniform":
+            messages = np.repeat(msg[: t.n], t.stop - t.start[: t.n], axis=0)
+        else:
+            messages = msg[: t.m]
+        sent = messages != self.algebra.identity
+        sent = sent if sent.ndim == 1 else sent.any(axis=1)
+        return sources[sent], targets[sent], messages[sent]
 
     def result(self) -> dict[str, Array]:
         """Return the state as a base segment's columns: id, fields, and names of string ids."""

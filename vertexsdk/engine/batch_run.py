@@ -16,7 +16,7 @@ from vertexsdk.compile.plan import Plan, class_numbers, shape_of, shippable
 from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine.answer_checks import check_answer, endless, warn_of_strangers
 from vertexsdk.engine.bounded._auto_bound import BoundChoice, as_given, choose
-from vertexsdk.engine.engine import Budget, Command, Version, Versions, WorkDone
+from vertexsdk.engine.engine import Budget, Command, EdgeColumns, Version, Versions, WorkDone
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.engine.progress import ProgressBar
@@ -70,6 +70,7 @@ class Run:
         self.statistics: dict[str, Any] = {}
         self.committed: Manifest | None = None  # by this run, and so by a try that was lost too
         self.sees = self.loop
+        self.messages: list[EdgeColumns] = []  # along edges, where the class names them
 
     def go(self) -> tuple[Manifest, Store]:
         """Load, compile, iterate, commit.
@@ -202,7 +203,7 @@ class Run:
         self.spent.add("compile", self.seconds["compile"])
         if info.string_ids and any(k is None for k in plan.kernels):
             plan = replace(plan, names=self.graph.string_broadcast)
-        return replace(plan, program=shippable(self.program))
+        return replace(plan, program=shippable(self.program, plan.kernels))
 
     def _iterate(self, plan: Plan, info: VariantInfo, store: Store) -> None:
         began = time.perf_counter()
@@ -235,6 +236,7 @@ class Run:
                 done = engine.execute(Command(budget=Budget(report=self._show), versions=versions))
                 if done.work.reason == "default_limit":
                     raise RunError(endless(self.program.classes[0], done.work.iterations))
+                self.messages = done.messages
                 with self.spent.timed("commit"):
                     commits[-1].result()
         finally:

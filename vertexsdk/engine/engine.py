@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine.run_options import RunOptions
@@ -21,6 +22,9 @@ from vertexsdk.graph.graph import Graph
 from vertexsdk.program.program import Program
 from vertexsdk.state import EncodedSegment, SegmentRef
 from vertexsdk.state.address import Address
+
+# Of one partition: codes of sources and targets (int64[k]), and messages (k,) or (k, size).
+EdgeColumns = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +198,7 @@ class CommandResult:
         aggregates: what the program's aggregators read last.
         not_finite: how many values of the state that was written are NaN and infinite, by column.
         statistics: what else is to be said: `hops`, `bytes`, seconds per phase, ...
+        messages: of a run of a class with `edge_values`, the last messages of each partition.
     """
 
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
@@ -210,6 +215,7 @@ class CommandResult:
     aggregates: dict[str, Any] = field(default_factory=dict)
     not_finite: dict[str, tuple[int, int]] = field(default_factory=dict)
     statistics: dict[str, Any] = field(default_factory=dict)
+    messages: list[EdgeColumns] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,7 @@ class LoopEngine:
         assert first is not None
         assert last is not None
         outcome = self._outcome(report, work, segments)
-        outcome.not_finite = report.not_finite
+        outcome.not_finite, outcome.messages = report.not_finite, report.messages
         outcome.unwritten = [s for s in unwritten if s.ref in segments]
         work.quiet = last.work.quiet
         work.reason = last.work.reason if work.quiet else ended

@@ -16,6 +16,7 @@ __all__ = [
     "partitioners",
     "placement",
     "string_ids",
+    "target_rows",
     "topology",
     "variant_info",
     "vertex_file",

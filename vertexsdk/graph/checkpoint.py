@@ -108,6 +108,23 @@ def stored_graph(
     return graph
 
 
+def stored_edges(
+    store: Store, manifest: Manifest
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    """The edges of a version's checkpoint: sources, targets (int64, or objects), and values."""
+    refs = [ref for ref in store.segments(manifest) if ref.kind == "topology"]
+    names = next((ref for ref in refs if ref.group == "names"), None)
+    chunks = [c for ref in refs if not ref.group for c in _chunks(store, ref, names, valued=True)]
+    none = np.empty(0, np.int64)
+    ends = [np.concatenate([none, *(getattr(c, n) for c in chunks)]) for n in ("source", "target")]
+    value = [np.ones(len(c.source)) if c.value is None else c.value for c in chunks]
+    if names is not None:
+        columns = store.segment(names)
+        strings = unpack_arrow(columns["names.offsets"], columns["names.bytes"])
+        ends = [np.array(strings.take(pa.array(e)).to_pylist(), object) for e in ends]
+    return ends[0], ends[1], np.concatenate([np.empty(0), *value])
+
+
 def _vertices(columns: dict[str, NDArray[Any]]) -> VertexInput:
     kinds = None
     if "classed" in columns:

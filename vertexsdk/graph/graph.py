@@ -622,6 +622,22 @@ class Graph:
         columns = {name: self._named(codes[order]) for name, codes in ends.items()}
         return pa.table({**columns, "value": value[order]})
 
+    def edge_table(
+        self, parts: Sequence[tuple[NDArray[Any], ...]], names: Sequence[str]
+    ) -> pa.Table:
+        """Return numbers along edges as a table `source,target` and a column for each number.
+
+        Args:
+            parts: of each partition the codes of both ends (int64[k]), and the numbers, (k,) or
+                (k, len(names)).
+            names: of the columns.
+        """
+        source, target, numbers = map(np.concatenate, zip(*parts, strict=True))
+        order = np.lexsort((target, source))
+        columns = numbers.reshape(len(source), len(names))[order].T
+        ends = {"source": self._named(source[order]), "target": self._named(target[order])}
+        return pa.table({**ends, **dict(zip(names, columns, strict=True))})
+
     def _collected(self, variant: Variant, *, degrees_only: bool = False) -> list[NDArray[Any]]:
         keys = self.materialise(variant).keys
         return collect(self.workers, EdgesOf(keys, degrees_only))
@@ -807,12 +823,13 @@ class Graph:
                 self._held_by_jobs._by_jobs = True
             return self._held_by_jobs
 
-    def with_attributes(self, vertices: Mapping[str, ArrayLike]) -> Graph:
+    def with_attributes(self, vertices: Mapping[str, ArrayLike], *, replace: bool = False) -> Graph:
         """Return a graph of the same edges whose vertices have attributes too.
 
         Args:
             vertices: arrays by name: `id`, and attributes; see `from_arrays`. A vertex that is not
                 among them has none. The graph has no attributes or classes of vertices yet.
+            replace: leave out those that it has.
 
         Raises:
             InputError: there is no column `id`, lengths differ, or the graph has attributes.
@@ -822,7 +839,7 @@ class Graph:
             >>> graph = graph.with_attributes({"id": ["a"], "jump": [1.0]})
         """
         old = self.vertex_input
-        if old is not None and not (old.kinds is None and old.attributes is None):
+        if not (replace or old is None or (old.kinds is None and old.attributes is None)):
             raise InputError(
                 "the graph has attributes or classes of vertices: make it with all of them"
             )

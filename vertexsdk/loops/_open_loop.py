@@ -71,6 +71,11 @@ def open_main_loop(
         InputError: arguments that do not fit each other; nothing was run.
     """
     program.bind(params)
+    if program.prepares:
+        raise InputError(
+            f"{program.name} runs on a graph that stands still, and its main loop would not: run "
+            "it on an answer of another loop, run(..., main.query().graph())"
+        )
     checked = RunOptions.checked(program, params, **options).on(graph.transport)
     if graph.multi:  # a change would not say which edge it means
         raise InputError("a graph with parallel edges cannot be changed; leave out multi")

@@ -25,6 +25,7 @@ from vertexsdk.loops.run import run
 __all__ = [
     "BackendGraph",
     "betweenness_centrality",
+    "bridges",
     "can_run",
     "closeness_centrality",
     "clustering",
@@ -34,6 +35,7 @@ __all__ = [
     "core_number",
     "get_info",
     "harmonic_centrality",
+    "has_bridges",
     "katz_centrality",
     "on_start_tests",
     "pagerank",
@@ -265,6 +267,20 @@ def core_number(G: Any) -> dict[Any, int]:
     return G.by_node(G.run("kcore")["core"])  # type: ignore[no-any-return]
 
 
+def bridges(G: Any, root: Any = None) -> Iterator[tuple[Any, Any]]:
+    """See `networkx.bridges`."""
+    if G.is_directed():
+        raise nx.NetworkXNotImplemented("not implemented for directed type")
+    columns = G.run("bridges")
+    rows = zip(G.nodes, columns["bridge"], columns["parent"], strict=True)
+    return iter([(G.nodes[parent], node) for node, bridge, parent in rows if bridge])
+
+
+def has_bridges(G: Any, root: Any = None) -> bool:
+    """See `networkx.has_bridges`."""
+    return next(bridges(G), None) is not None
+
+
 def triangles(G: Any, nodes: Any = None) -> Any:
     """See `networkx.triangles`."""
     if G.is_directed():
@@ -326,6 +342,8 @@ def katz_centrality(
 
 
 _ONLY: dict[str, dict[str, tuple[Any, ...]]] = {
+    "bridges": {"root": (None,)},
+    "has_bridges": {"root": (None,)},
     "pagerank": {"personalization": (None,), "dangling": (None,)},
     "closeness_centrality": {"distance": (None,), "wf_improved": (True,)},
     "harmonic_centrality": {"distance": (None,), "sources": (None,)},
@@ -335,8 +353,8 @@ _WEIGHTED = ("single_source_dijkstra_path_length",)
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
-        betweenness_centrality, closeness_centrality, clustering, connected_components,
-        core_number, harmonic_centrality, katz_centrality, pagerank,
+        betweenness_centrality, bridges, closeness_centrality, clustering, connected_components,
+        core_number, harmonic_centrality, has_bridges, katz_centrality, pagerank,
         single_source_dijkstra_path_length, single_source_shortest_path_length,
         strongly_connected_components, triangles, weakly_connected_components,
     )

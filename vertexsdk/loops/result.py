@@ -30,7 +30,14 @@ from vertexsdk.state.reading import ascending, find_ids, name_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from vertexsdk.graph.graph import Graph
+    from vertexsdk.loops._paths import ShortestPathTree
+
 Array = NDArray[Any]
+
+# Programs whose result is a distance, and whether an edge counts by its value.
+_DISTANCES = {"bfs": False, "khop": False, "sssp": True}
+_DISTANCES |= {"breadthfirstsearch": False, "shortestpaths": True}
 
 
 class Result:
@@ -52,6 +59,8 @@ class Result:
         store: the open store of `backend`; `close` closes it.
         lease: see `Store.hold`.
         parent: of the version, if this may not be in the store; this process keeps it too.
+        run_on: the graph of a run, and the parameter `origin`, for `path`.
+        edges: what `edges` returns.
 
     Attributes:
         backend: the store's URL, which `read` takes; its text contains no password.
@@ -103,6 +112,8 @@ class Result:
         store: Store | None = None,
         lease: bool = True,
         parent: Manifest | None = None,
+        run_on: tuple[Graph, Any] | None = None,
+        edges: pa.Table | None = None,
     ) -> None:
         self._store, self.backend = store or open_store(backend, create=False), Address(backend)
         self.loop, self._spark, self._trusted = loop, spark, trusted
@@ -126,6 +137,9 @@ class Result:
         results = (c.result for c in self._fields.classes.values() if c.result)
         self.result_field = next(results, "")
         self._names: dict[int, str] | None = None
+        self._run_on = run_on if self.manifest.program in _DISTANCES else None
+        self._tree: ShortestPathTree | None = None
+        self._edges = edges
 
     def _hold(self, at: int | Manifest | None, lease: bool) -> Pin:
         """Pin the version, in other processes too if this user may write to the store."""
@@ -318,6 +332,85 @@ class Result:
         """
         ids, values = self.values(field)
         return dict(zip(ids.tolist(), values.tolist(), strict=True))
+
+    def path(self, to: Any, graph: Any = None) -> list[Any]:
+        """Return the vertices of a shortest path, from where distances are 0 to `to`.
+
+        Of several paths it is one with the fewest edges; of these, going back from `to`, the one
+        by the smallest id each time. The first call reads all distances and edges; further ones
+        take as long as the path.
+
+        Args:
+            to: the id of the vertex in which the path ends.
+            graph: what the distances were computed on. By default the graph of the run or, of the
+                answer of a main loop, the edges at that instant; a run that was opened with `read`
+                needs it.
+
+        Raises:
+            InputError: there is no such vertex or no path, or the program is none of shortest
+                paths.
+
+        Example:
+            >>> from vertexsdk import Graph, run
+            >>> graph = Graph.from_arrays(["a", "b", "a"], ["b", "c", "c"], [1.0, 1.0, 5.0])
+            >>> with run("sssp", graph, origin="a", backend="memory://docs") as result:
+            ...     result.path("c")
+            ['a', 'b', 'c']
+        """
+        program = str(self.manifest.program)
+        if program not in _DISTANCES:
+            raise InputError(f"{program} finds no paths: bfs, khop and sssp do")
+        if self._tree is None or graph is not None:
+            from vertexsdk.loops._paths import tree_of  # imports a compiler
+
+            given = self._run_on and self._run_on[1]
+            self._tree = tree_of(
+                self.values(), self._store, self.manifest,
+                self._run_on if graph is None else (graph, given), weighted=_DISTANCES[program],
+            )  # fmt: skip
+        return self._tree.path(to)
+
+    def edges(self) -> pa.Table:
+        """Return the numbers along edges as a table `source,target` and a column for each.
+
+        A run has them whose class names them, as `edge_values` or in `prepare`. They are not
+        stored. Edges without a message have no row.
+
+        Raises:
+            InputError: there are none.
+
+        Example:
+            >>> from vertexsdk import Graph, run
+            >>> graph = Graph.from_arrays([1, 2, 3], [2, 3, 1])
+            >>> with run("edge_similarity", graph, backend="memory://docs") as result:
+            ...     result.edges().slice(0, 1).select(["source", "target", "jaccard"]).to_pylist()
+            [{'source': 2, 'target': 1, 'jaccard': 0.3333333333333333}]
+        """
+        if self._edges is None:
+            raise InputError(
+                f"{self.manifest.program} keeps no numbers along edges, or this result was read "
+                "from a store, or is of a main loop; run edge_similarity, forest, node2vec, truss "
+                "or a class with edge_values"
+            )
+        return self._edges
+
+    def graph(self) -> Graph:
+        """Return the graph of a main loop's answer, as it was at that instant.
+
+        Raises:
+            InputError: the result is of a run, which stores no graph.
+
+        Example:
+            >>> from vertexsdk import Graph, MainLoop
+            >>> graph = Graph.from_arrays([1, 2], [2, 3])
+            >>> with MainLoop("wcc", graph, backend="memory://docs") as main:
+            ...     _ = main.ingest([("+", 3, 4)])
+            ...     main.query().graph().num_edges
+            3
+        """
+        from vertexsdk.loops._paths import graph_of_version  # imports a compiler
+
+        return graph_of_version(self._spark, self._store, self.manifest)
 
     def check_field(self, field: str) -> None:
         """Raise InputError if there is no such field."""

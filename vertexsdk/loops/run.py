@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any, Literal
+
+import pyarrow as pa
 
 from vertexsdk.engine.batch_run import Run
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.graph.conversions import as_graph
+from vertexsdk.graph.graph import Graph
 from vertexsdk.loops.arguments import as_program, parameters_of
 from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
@@ -83,14 +87,47 @@ def run(
     """
     program, graph = as_program(program), as_graph(graph)
     params = parameters_of(program, params, parameters)
+    given, edges = graph, None
     options = RunOptions.checked(
         program, params, max_iterations=max_iterations, tolerance=tolerance,
         commit_every=commit_every, compiled=compiled, threads=threads, exchange=exchange,
         delay_bound=delay_bound, progress=progress, seed=seed,
     )  # fmt: skip
+    if program.prepares:
+        graph, edges = _prepared(program, graph, params, options, backend)
     execution = Run(program, graph, options, params=params, backend=backend, loop=loop)
     version, store = execution.go()
+    names = program.classes[0].cls.edge_values
+    if names:
+        edges = graph.edge_table(execution.messages, names)
     return Result(
         execution.backend, execution.loop, version, execution.statistics, graph.spark,
-        trusted, program.schema(), store=store,
+        trusted, program.schema(), store=store, run_on=(given, params.get("origin")),
+        edges=edges,
     )  # fmt: skip
+
+
+def _prepared(
+    program: Program,
+    graph: Graph,
+    params: Mapping[str, Any],
+    options: RunOptions,
+    backend: str | Address | None,
+) -> tuple[Graph, pa.Table | None]:
+    """Return the graph with the attributes that a class prepares, and edges if it has those."""
+
+    def inner(what: type[Vertex] | str, on: Graph, seed: int | None = None, **own: Any) -> Result:
+        program = as_program(what)
+        return run(
+            program, on, params=own, loop=f"{program.name}-prepare-{threading.get_ident()}",
+            backend="memory://prepare" if on.spark is None else backend, progress=False,
+            compiled=options.compiled, threads=options.threads, exchange=options.exchange,
+            seed=options.seed if seed is None else seed,
+        )  # fmt: skip
+
+    cls = program.classes[0].cls
+    columns = cls.prepare(graph, program.bind(params), inner, options.seed)
+    if columns is None:
+        return graph, None
+    attributes = {name: column for name, column in columns.items() if name != "edges"}
+    return graph.with_attributes(attributes, replace=True), columns.get("edges")

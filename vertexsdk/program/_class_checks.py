@@ -24,7 +24,7 @@ from vertexsdk.program.warn import warn_at
 ROOTS = ("init", "adapt", "gather", "scatter", "converged")
 _OPTIONS = (
     "messages", "direction", "edge", "tolerance", "always", "max_iterations", "asynchronous",
-    "result",
+    "result", "edge_values",
 )  # fmt: skip
 _FUNCTIONS = (FunctionType, staticmethod, classmethod, property)
 
@@ -84,6 +84,12 @@ def _check_options(cls: type[Vertex], at: Any) -> None:
         "tolerance": (_is_number(cls.tolerance, (int, float)), "a number from 0"),
         "asynchronous": (cls.asynchronous in (None, True, False), "True, False or None"),
         "edge": (isinstance(cls.edge, (type, Mapping)), "int, float, or a dict of names and types"),
+        "edge_values": (
+            isinstance(cls.edge_values, tuple)
+            and all(isinstance(name, str) for name in cls.edge_values)
+            and len(cls.edge_values) in (0, getattr(cls.messages, "size", None) or 1),
+            "a tuple of a name for each number in a message",
+        ),
         "result": (cls.result is None or isinstance(cls.result, str), "the name of a field"),
     }
     for name, (fits, takes) in options.items():

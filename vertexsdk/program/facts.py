@@ -47,6 +47,7 @@ class Facts:
         reads_iteration: the first of gather and scatter that reads the iteration.
         reads_num_vertices: which of init, gather and scatter read `self.num_vertices`.
         reads_targets: a method uses targets otherwise than to send each its message.
+        reads_target_rows: a method reads the targets of a target.
         scatter_reads_state: messages depend on state.
         gather_reads: a state field that gather reads before it sets it.
         gather_leaves: a state field that gather does not set on every path.
@@ -74,6 +75,7 @@ class Facts:
     reads_iteration: str | None = "gather"
     reads_num_vertices: frozenset[str] = frozenset(METHODS)
     reads_targets: bool = True
+    reads_target_rows: bool = False  # or the class is refused where it does
     scatter_reads_state: bool = True
     gather_reads: str | None = None
     gather_leaves: str | None = None
@@ -129,6 +131,10 @@ def read_facts(
     )
     constants = _constants(states, methods)
     changing = {name: f for name, f in states.items() if name not in constants}
+    target_rows = "edges_to" in anywhere or any(
+        isinstance(n, ast.Attribute) and n.attr == "targets" and not m.is_self(n)
+        for m, n in every_node
+    )
     changes_graph = algebra is None or bool(anywhere & set(GRAPH_CHANGES))
     shape = "many" if changes_graph else _message_shape(reachable(methods, "scatter"))
     gather_reads = next(
@@ -139,6 +145,8 @@ def read_facts(
         derivable=(
             shape == "edge"
             and not volatile
+            and not target_rows
+            and not cls.edge_values
             and of_class["scalar_messages"]
             and of_class["message_kind"] in ("min", "max")
             and all(f.size is None for f in states.values())
@@ -163,6 +171,7 @@ def read_facts(
         reads_targets=any(
             _reads_targets(m, root) for root in METHODS for m in reachable(methods, root)
         ),
+        reads_target_rows=target_rows,
         scatter_reads_state=bool(attributes["scatter"] & states.keys()),
         gather_reads=gather_reads,
         gather_leaves=_left_unset(methods.get("gather"), changing),

@@ -139,6 +139,13 @@ class Program:
         return Latest(object) if self.mixed else self.classes[0].algebra
 
     @property
+    def prepares(self) -> bool:
+        """Whether the first class has a method `prepare`, for which the graph must stand still."""
+        own: Any = self.classes[0].cls.prepare
+        plain: Any = Vertex.prepare
+        return own.__func__ is not plain.__func__
+
+    @property
     def mixed(self) -> bool:
         """Whether the classes gather different kinds of message."""
         return len({repr(s.algebra) for s in self.classes}) > 1

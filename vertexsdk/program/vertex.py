@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar, overload
 
 from vertexsdk.errors import ProgramError
@@ -142,6 +142,7 @@ class Target:
             named values a dict of them, each of which is an attribute of the target too.
         reverse: whether the edge is followed against its direction (`direction = "both"` only).
         edge: the edge's number in the partition, for the engine.
+        rows: returns the targets of this one, for the engine.
 
     >>> Target(7, 0.5).value
     0.5
@@ -151,6 +152,22 @@ class Target:
     value: Any = None
     reverse: bool = False
     edge: int = -1
+    rows: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def targets(self) -> list[Target]:
+        """The targets of this vertex, ascending by id; of each only `id` is known.
+
+        They are those of the graph as the run began. A compiled method can loop over them and take
+        their `len`. A vertex sees no farther: of a target's target, `targets` is empty unless
+        that is a target of its own too.
+        """
+        if self.rows is None:
+            raise ProgramError(
+                "target.targets is there for the targets of self, in a class with messages"
+            )
+        targets: list[Target] = self.rows(self)
+        return targets
 
     def __getattr__(self, name: str) -> Any:
         if isinstance(self.value, dict) and name in self.value:
@@ -237,6 +254,8 @@ class Vertex:
             derives that from the algebra of the messages. With False, each answer of a main loop
             starts from `init` too.
         result: the state field written as `value`; the first one by default.
+        edge_values: names of the numbers in a message; of a run, `Result.edges` has the last
+            message of each edge under these names then.
 
     Raises:
         ProgramError: when the class is defined, if it cannot run as written.
@@ -261,6 +280,7 @@ class Vertex:
     max_iterations: ClassVar[int | None] = None
     asynchronous: ClassVar[bool | None] = None
     result: ClassVar[str | None] = None
+    edge_values: ClassVar[tuple[str, ...]] = ()
 
     id: Any
     loop: str  # MAIN_LOOP, or the name of a branch or run; compiled if compared with a string
@@ -276,6 +296,29 @@ class Vertex:
                 check(cls)
 
     # What a user writes. ------------------------------------------------------------------
+
+    @classmethod
+    def prepare(
+        cls, graph: Any, params: Mapping[str, Any], run: Callable[..., Any], seed: int
+    ) -> Mapping[str, Any] | None:
+        """Compute attributes of vertices on the driver, before a run: by other programs, say.
+
+        So an algorithm of several programs is run as one. Main loops refuse a class with this
+        method, as their graphs change: run it on the `graph()` of an answer.
+
+        Args:
+            graph: a `Graph`.
+            params: the value of every parameter.
+            run: `run(program, graph, seed=seed, **params)` is `vertexsdk.run` with the options of
+                this run, in memory where the graph is in this process; close what it returns.
+            seed: of the run.
+
+        Returns:
+            Arrays by name, `id` and state fields, which replace all attributes of the graph's
+            vertices; None leaves these as they are. An Arrow table `edges` is what the result's
+            `edges()` returns.
+        """
+        return None
 
     def init(self) -> None:
         """Set the state of a new vertex; without this method fields have their defaults."""
@@ -341,6 +384,29 @@ class Vertex:
         """Consumers that are unchanged since the last scatter (events level)."""
         targets: list[Target] = self._runtime.retained_targets()
         return targets
+
+    def edges_to(self, target: Target) -> int:
+        """Return how many of this vertex's targets are that one, in constant time.
+
+        It is 0 or 1, and with `direction = "both"` up to 2. So the common neighbours of a vertex
+        and its target are found in the time that it takes to go through the targets of one.
+
+        Args:
+            target: one of `self.targets`, or of the `targets` of one of them.
+
+        Example: triangles that contain the edge to each target.
+
+        >>> class Common(Vertex, abstract=True):
+        ...     messages = Sum(int)
+        ...     def scatter(self, iteration):
+        ...         for target in self.targets:
+        ...             count = 0
+        ...             for third in target.targets:
+        ...                 count += self.edges_to(third)
+        ...             self.emit(target, count)
+        """
+        count: int = self._runtime.edges_to(target)
+        return count
 
     def random(self) -> float:
         """Return a random float in [0, 1).

@@ -285,6 +285,74 @@ def similarity(graph: Any, origin: Any) -> Values:
     }  # fmt: skip
 
 
+def squares(graph: Any) -> Values:
+    """Cycles of length four, by the square of the adjacency matrix."""
+    simple = _simple(graph)
+    ways = _matrix(simple) @ _matrix(simple)
+    np.fill_diagonal(ways, 0)
+    counts = (ways * (ways - 1) / 2).sum(axis=1).astype(int).tolist()
+    return {"squares": dict(zip(simple, counts, strict=True))}
+
+
+def edge_similarity(graph: Any) -> Values:
+    """The mean Jaccard similarity to a vertex's neighbours, by NetworkX."""
+    import networkx as nx
+
+    simple, similarity = _simple(graph), {}
+    for v in simple:
+        found = [x for *_, x in nx.jaccard_coefficient(simple, [(v, u) for u in simple.adj[v]])]
+        similarity[v] = math.fsum(found) / len(found) if found else 0.0
+    return {"similarity": similarity}
+
+
+def truss(graph: Any, k: int = 4) -> Values:
+    """Degrees in the k-truss by NetworkX."""
+    import networkx as nx
+
+    found = nx.k_truss(_simple(graph), k)
+    return {"degree": {v: found.degree[v] if v in found else 0 for v in graph}}
+
+
+def forest(graph: Any) -> Values:
+    """Kruskal's method; of edges with equal values that with the smaller ids comes first."""
+    import networkx as nx
+
+    lightest: dict[tuple[Any, Any], float] = {}
+    for a, b, x in graph.edges(data="weight", default=1):
+        if a != b:
+            edge = (min(a, b), max(a, b))
+            lightest[edge] = min(float(x), lightest.get(edge, math.inf))
+    tree = nx.Graph()
+    tree.add_nodes_from(graph)
+    sets = nx.utils.UnionFind(graph)
+    for (a, b), x in sorted(lightest.items(), key=lambda item: (item[1], item[0])):
+        if sets[a] != sets[b]:
+            sets.union(a, b)
+            tree.add_edge(a, b, value=x)
+    parent: dict[Any, Any] = {}
+    root: dict[Any, Any] = {}
+    for part in nx.connected_components(tree):
+        first = min(part)
+        parent |= {first: first, **{v: u for u, v in nx.bfs_edges(tree, first)}}
+        root |= dict.fromkeys(part, first)
+    value = {v: 0.0 if u == v else tree[u][v]["value"] for v, u in parent.items()}
+    return {"parent": parent, "value": value, "root": root}
+
+
+def bridges(graph: Any) -> Values:
+    """Bridges by NetworkX, and the smallest neighbour on a shortest path to the smallest id."""
+    import networkx as nx
+
+    simple, parent = _simple(graph), {}
+    for part in nx.connected_components(simple):
+        depth = nx.single_source_shortest_path_length(simple, min(part))
+        for v in part:
+            nearer = [u for u in simple.adj[v] if depth[u] < depth[v]]
+            parent[v] = min(nearer, default=v)
+    found = {frozenset(edge) for edge in nx.bridges(simple)}
+    return {"bridge": {v: {v, u} in found for v, u in parent.items()}, "parent": parent}
+
+
 def _simple(graph: Any) -> Any:
     import networkx as nx
 
@@ -302,7 +370,7 @@ def _matrix(graph: Any) -> Any:
 ORACLES: dict[str, Callable[..., Values]] = {
     oracle.__name__: oracle
     for oracle in (
-        bfs, betweenness, cdlp, closeness, degree, eigenvector, hits, katz, kcore, lcc, pagerank,
-        scc, similarity, sssp, triangles, wcc,
+        bfs, betweenness, bridges, cdlp, closeness, degree, edge_similarity, eigenvector, forest,
+        hits, katz, kcore, lcc, pagerank, scc, similarity, squares, sssp, triangles, truss, wcc,
     )
 }  # fmt: skip

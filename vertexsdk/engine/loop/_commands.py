@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.engine.answer_checks import Counts, add_counts
-from vertexsdk.engine.engine import Version, WorkDone
+from vertexsdk.engine.engine import EdgeColumns, Version, WorkDone
 from vertexsdk.engine.supersteps import RunPosition
 from vertexsdk.errors import VertexError
 from vertexsdk.graph.changes.changes import COUNTS
@@ -91,6 +91,7 @@ class LoopReport:
     versions: list[Version] = field(default_factory=list)  # of a run, that were written
     position: RunPosition | None = None  # of a run, where tasks do not stay
     not_finite: Counts = field(default_factory=dict)  # of the state that was written
+    messages: list[EdgeColumns] = field(default_factory=list)  # of a run that has edge values
 
     @classmethod
     def total(cls, reports: Sequence[LoopReport]) -> LoopReport:
@@ -112,6 +113,7 @@ class LoopReport:
             total.memory = max(total.memory, report.memory)
             total.used_memory = max(total.used_memory, report.used_memory)
             total.names += report.names
+            total.messages += report.messages
             total.not_finite = add_counts(total.not_finite, report.not_finite)
             if total.ranks is not None and report.ranks is not None:
                 total.ranks = np.concatenate([total.ranks, report.ranks])

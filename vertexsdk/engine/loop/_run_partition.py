@@ -82,6 +82,8 @@ class RunPartition:
             if master.reason is not None:
                 versions.write_last()
                 report.not_finite = versions.not_finite
+                if plan.program.classes[0].cls.edge_values:
+                    report.messages = [self.processor.messages_along_edges()]
             report.versions = versions.finish()
             report.seconds["commit"] = time.perf_counter() - clock
         work.iterations = run.iterations - before

@@ -92,6 +92,7 @@ def _of_class(spec: ClassSpec, params: Mapping[str, Any]) -> str | None:
         (facts.source_missing, f"{facts.source_missing}"),
         (facts.changes_graph, f"{name} changes the graph itself"),
         (facts.draws - {"init"}, f"{name} draws random numbers, which follow from the iteration"),
+        (facts.reads_target_rows, f"{name} reads the targets of its targets"),
         (facts.reads_iteration, f"{name}.{facts.reads_iteration} reads the iteration"),
     )
     if reason is None and (ends_by_rule or spec.cls.max_iterations is not None):

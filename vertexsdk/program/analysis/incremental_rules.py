@@ -63,6 +63,7 @@ def why_from_init(
             facts.draws - {"init"},
             f"{name} draws random numbers, which follow from the iteration",
         ),
+        (facts.reads_target_rows, f"{name} reads the targets of its targets"),
         (facts.adapts, f"{name}.adapt changes the state when a branch forks"),
         (facts.reads_loop, f"{name} reads self.loop, so a branch may do other work"),
         (tolerance > 0, f"{name} stops short of its fixed point, by its tolerance"),
