@@ -91,6 +91,9 @@ class NoNumber(Base):
 class Tuples(Base):
     messages = Latest(tuple)  # here: messages are Latest(tuple), no numbers
 
+    def gather(self, iteration, source, delta):
+        self.x = float(len(delta.values))
+
 
 class Contributes(Base):  # here: total.contribute: a float is assigned to int; use int(...)
     total = aggregate(Sum(int))

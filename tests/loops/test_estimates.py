@@ -23,11 +23,12 @@ from vertexsdk.loops import estimate
 
 # Prints the most memory that a process had which ran a program, in bytes.
 CHILD = """
-import resource, sys
+import sys
 from vertexsdk import Graph, run
 graph = Graph.read(sys.argv[1])
 run(sys.argv[2], graph, backend="memory://", **eval(sys.argv[3])).close()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+status = open("/proc/self/status").read()
+print(int(status.partition("VmHWM:")[2].split()[0]) * 1024)
 """
 
 

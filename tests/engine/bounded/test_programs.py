@@ -148,6 +148,9 @@ def test_a_message_to_a_vertex_which_is_no_target() -> None:
 class Newest(Nearest):
     messages = Latest(float)  # type: ignore[assignment]
 
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.length = min(delta.values)
+
 
 class Refusing(Nearest):
     asynchronous = False
