@@ -40,7 +40,11 @@ def _targets() -> Iterator[Target[Results]]:
     for what, bound in (("hops", 5), ("seconds", 3)):
         find = partial(_ratio, "b-grid-structure", f"B=1 {what}", f"auto {what}")
         yield Target(f"{what} on the grid by structure, B=1 / auto", find, bound, at_least=True)
+    find = partial(Results.median, case="b-grid-structure", name="auto seconds")
+    yield Target("the grid by structure, auto", find, 2.0, "s")
     yield Target("one slow / none slow on the grid, auto over B=1", _slowed, 0.6)
+    find = partial(_ratio, "b-rmat-hash", "B=256 seconds", "B=1 seconds")
+    yield Target("seconds on R-MAT by hash, B=256 / B=1", find, 2.0)
     for case, said in (("hash", "by hash"), ("structure", "by structure")):
         find = partial(_ratio, f"b-rmat-{case}", "auto seconds", "B=1 seconds")
         yield Target(f"seconds on R-MAT {said}, auto / B=1", find, 1.05)

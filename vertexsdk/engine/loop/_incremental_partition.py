@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.json_values import to_scalars
+from vertexsdk.compile.adjacency_kernels import entries_of
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.methods import Methods, Scope
 from vertexsdk.compile.mutation_log import MutationLog
@@ -258,8 +259,23 @@ class IncrementalPartition(ArenaPartition):
                 column[places] = updates[f"state.{name}"]
             for iteration, some in ((0, places[~has_value]), (1, places[has_value & changed])):
                 self._scatter(some, iteration)
+            self._forget_earlier_states(places[~has_value])
         if not delivery.due:
             self._schedule(delivery.finish(v.msg, v.agg))
+
+    def _forget_earlier_states(self, mirrors: Array) -> None:
+        """Repair what was computed from the states of mirrors before they had their values again.
+
+        A mirror that had no target is not told what becomes of its vertex. If it has one again,
+        an edge that goes in the same batch may have had the aggregate read its earlier state.
+        """
+        if self.delivery.derived is None or not len(mirrors):
+            return
+        t = self.v.topology
+        at, _ = entries_of(mirrors, t.start, t.stop)
+        targets = self.mirrors.local(distinct(t.target[at], self.index.n))
+        self.delivery.derived(targets)
+        self._schedule(targets)
 
     def waiting(self) -> Steps[bool]:
         """Whether a vertex of any partition is to gather."""

@@ -91,7 +91,7 @@ def _changes_until(
     clock = -math.inf if window["clock"] is None else window["clock"]
     batches = []
     if following is not None:
-        events = _events_until(history, version, following, time)
+        events = _events_until(history, version, following, time, times)
         if events is not None and len(events):
             windowed = times.take(events, clock, window["length"])
             batches.append(windowed.changes)
@@ -101,9 +101,13 @@ def _changes_until(
 
 
 def _events_until(
-    history: LoopHistory, version: Manifest, following: Manifest, time: float
+    history: LoopHistory, version: Manifest, following: Manifest, time: float, known: EdgeTimes
 ) -> Changes | None:
-    """The events of the batch that made the following version, up to a time; None without one."""
+    """The events of the batch that made the following version, up to a time; None without one.
+
+    Args:
+        known: the edges which had a time at the version before.
+    """
     undirected = Ledger.read(version).undirected
     skipped = ChangeLog.of(history.store, version, sent=False, undirected=undirected).size
     logged = ChangeLog.replay(history.store, following, sent=False, undirected=undirected)
@@ -117,6 +121,13 @@ def _events_until(
     kept = np.where(np.isnan(times), kind == CHANGE, True) & (
         np.where(np.isnan(times), newest, times) <= time
     )
+    edges = batch.source.to_pylist()[skipped:], batch.target.to_pylist()[skipped:]
+    had_time = known.pairs(*edges)
+    for k, edge in enumerate(zip(*edges, strict=True)):
+        if not np.isnan(times[k]):
+            had_time.add(edge)
+        elif edge in had_time:  # a value for an edge that had expired
+            kept[k] = False
     at = skipped + np.flatnonzero(kept)
     rows = pa.array(at)
     return Changes(

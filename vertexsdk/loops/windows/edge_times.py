@@ -97,6 +97,13 @@ class EdgeTimes:
         queue = sum(times.nbytes + rows.nbytes for _, _, times, rows in self._queue)
         return sum(column.nbytes for column in columns) + queue
 
+    def pairs(self, sources: Sequence[Any], targets: Sequence[Any]) -> set[tuple[Any, Any]]:
+        """Those of some edges that have a time."""
+        rows = np.flatnonzero(self._state[: self._rows])
+        known = self._ids(self._source[rows]), self._ids(self._target[rows])
+        wanted = set(zip(sources, targets, strict=True))
+        return wanted & set(zip(*(ids.to_pylist() for ids in known), strict=True))
+
     def take(self, events: Changes, clock: float, length: float) -> WindowedChanges:
         """Take in events in order, and move the window to the newest time.
 
@@ -231,16 +238,17 @@ class EdgeTimes:
                 self._allocate(len(columns["time"]))
                 self._load(source, target, columns["time"], columns["state"])
         for changes in ChangeLog.replay(store, manifest, sent=False, undirected=undirected):
-            if len(changes.time):
+            if len(changes.time) or self._rows:  # a branch may have removed edges, without a time
                 self._replay(changes)
         return self
 
     def _replay(self, changes: Changes) -> None:
         sources, targets = self._codes(changes.source), self._codes(changes.target)
         self._reserve(len(changes.kind))
+        times = changes.time if len(changes.time) else np.full(len(changes.kind), np.nan)
         self._rows = replay(
             self._table, self._source, self._target, self._time, self._state, sources, targets,
-            changes.time, changes.kind, self._rows,
+            times, changes.kind, self._rows,
         )  # fmt: skip
         self._queue.clear()
         self._push(np.flatnonzero(self._state[: self._rows]))
