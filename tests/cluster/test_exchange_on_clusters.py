@@ -45,6 +45,7 @@ def count(
 
 
 def hops(spark: SparkSession, partitions: int) -> list[list[tuple[int, list[int], int]]]:
+    await_executors(spark)  # a test before this one may have killed one
     with closing(ShuffleWorkers(spark, partitions).exchange(count)) as exchange:
         return [
             [pickle.loads(report) for report in exchange.hop((partitions, "", False))]
