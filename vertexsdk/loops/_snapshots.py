@@ -16,20 +16,23 @@ import logging
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
+from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
 from vertexsdk.errors import RunError, StateError
+from vertexsdk.loops._change_log import ChangeLog
+from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.snapshot_policy import SnapshotPolicy
-from vertexsdk.state import SegmentRef
+from vertexsdk.loops.windows.edge_times import EdgeTimes
+from vertexsdk.state import Manifest, SegmentRef, Store
 from vertexsdk.state.version_writer import MAX_DELTAS
-
-if TYPE_CHECKING:
-    from vertexsdk.loops._history import LoopHistory
 
 _log = logging.getLogger("vertexsdk")
 
+_T = TypeVar("_T")
 _LOGGED = 1 << 20  # changes in the log, at least, for a snapshot where none is asked for
 _LONG = 8  # when a loop is closed, this fraction of them makes one
 _LOOK_SECONDS = 0.02  # between looks at whether a snapshot is stored
@@ -52,6 +55,44 @@ class _Cut:
     began: float
 
 
+class SnapshotLoop(Protocol):
+    """What snapshots need of a `LoopHistory`; see there."""
+
+    loop: str
+    lock: threading.RLock
+    store: Store
+    stale: bool
+    log: ChangeLog
+
+    @property
+    def engine(self) -> LoopEngine:
+        """The engine."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The counters of the newest version."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """The newest version."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether the engine has the state of the newest version."""
+
+    def settle(self) -> None:
+        """Wait until everything is in the store."""
+
+    def edge_times(self) -> EdgeTimes:
+        """The event times of the newest version's edges."""
+
+    def on_engine(self, work: Callable[[LoopEngine], _T]) -> _T:
+        """Call `work` with the engine, again after a loss."""
+
+    def commit_snapshot(self, segments: list[SegmentRef], log: ChangeLog, ledger: Ledger) -> None:
+        """Commit a version that refers to a snapshot."""
+
+
 class Snapshots:
     """The snapshots of one loop.
 
@@ -66,7 +107,7 @@ class Snapshots:
         last: what the newest came to, for `MainLoop.progress`.
     """
 
-    def __init__(self, history: LoopHistory, policy: SnapshotPolicy) -> None:
+    def __init__(self, history: SnapshotLoop, policy: SnapshotPolicy) -> None:
         self._history = weakref.ref(history)
         self.policy = policy
         self.number = 0
@@ -84,7 +125,7 @@ class Snapshots:
             self._start()
 
     @property
-    def _loop(self) -> LoopHistory:
+    def _loop(self) -> SnapshotLoop:
         history = self._history()
         assert history is not None
         return history
@@ -292,7 +333,7 @@ class SnapshotNumbers:
 
 def _watch(
     snapshots: weakref.ref[Snapshots],
-    history: weakref.ref[LoopHistory],
+    history: weakref.ref[SnapshotLoop],
     closed: threading.Event,
 ) -> None:
     """Look after the snapshots of a loop until it is closed or forgotten."""
