@@ -114,6 +114,7 @@ class Snapshots:
         self.last = SnapshotNumbers()
         self._begun = 0
         self._cut: _Cut | None = None
+        self._failure: str | None = None  # of the newest
         self._whole = True  # nothing to lay changes over
         self._names = 0  # segments of names since the last whole snapshot
         self._received = history.ledger.received  # at the last cut
@@ -169,6 +170,8 @@ class Snapshots:
         self.drop()
         received = self._loop.ledger.received
         self._loop.on_engine(lambda _: self._begin(received, waits=True, graph=True))
+        if self._failure is not None:
+            raise StateError(self._failure)
 
     def drop(self) -> None:
         """Let go of a snapshot that is being stored; the next one is whole."""
@@ -199,9 +202,8 @@ class Snapshots:
             stored = [ref.key for part in parts for ref in part.segments]
             with contextlib.suppress(StateError):
                 history.store.backend.delete_unreferenced(stored)
+            self._failure = failures[0]
             _log.warning("%s: a snapshot was dropped: %s", history.loop, failures[0])
-            if cut.request.waits:
-                raise StateError(failures[0])
             return
         self._commit(cut, parts)
 
@@ -270,7 +272,7 @@ class Snapshots:
             times = history.edge_times()
             segments.append(times.put(history.store, history.loop, history.manifest.iteration + 1))
         engine.snapshot(request)
-        self._cut = _Cut(request, received, segments, began)
+        self._cut, self._failure = _Cut(request, received, segments, began), None
         self._received, self._time = received, began
         self._version = history.manifest.name
         if request.waits:
