@@ -770,7 +770,6 @@ class LoopHistory:
             if branch.ledger.received != received:
                 self._refuse_to_follow()
             self.refuse_merge(branch.loop, received)
-            self.snapshots.drop()  # it is of a graph and state that are replaced
             ledger = replace(
                 branch.ledger,
                 branch_of=self.ledger.branch_of,

@@ -15,6 +15,7 @@ import contextlib
 import logging
 import threading
 import time
+import uuid
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -211,6 +212,9 @@ class Snapshots:
         history, graph = self._loop, cut.request.graph
         history.settle()
         ledger = history.ledger
+        if (ledger.graph or 0) > cut.received:  # a branch that was merged has stored later edges
+            self.drop()
+            return
         names: list[SegmentRef] = []
         if all(part.state for part in parts):
             ledger = replace(ledger, snapshot=cut.received)
@@ -263,6 +267,7 @@ class Snapshots:
         self._begun += 1
         request = SnapshotRequest(
             self._begun,
+            uuid.uuid4().hex[:12],
             graph=graph or engine.saves_with_graph or self._graph_due(received),
             whole=self._whole or self._names >= MAX_DELTAS,
             waits=self.policy.waits if waits is None else waits,
