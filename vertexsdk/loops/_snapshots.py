@@ -123,8 +123,6 @@ class Snapshots:
         self._time = time.monotonic()  # of the last cut
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
-        if policy.seconds is not None:
-            self._start()
 
     @property
     def _loop(self) -> SnapshotLoop:
@@ -283,9 +281,9 @@ class Snapshots:
         if request.waits:
             self.collect()
         else:
-            self._start()
+            self.start()
 
-    def _start(self) -> None:
+    def start(self) -> None:
         """Have a thread look at what is due, or stored, while nobody uses the loop."""
         if self._thread is None:
             self._thread = threading.Thread(
