@@ -278,6 +278,8 @@ class Snapshots:
         self._cut, self._failure = _Cut(request, received, segments, began), None
         self._received, self._time = received, began
         self._version = history.manifest.name
+        if received != history.ledger.received:
+            return  # changes are to be acknowledged first
         if request.waits:
             self.collect()
         else:
