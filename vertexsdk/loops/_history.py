@@ -807,7 +807,7 @@ class LoopHistory:
         """
         with self.lock:
             self.snapshots.close()
-            if tidy and self.usable and self.snapshots.worthwhile:
+            if tidy and self.usable and self.snapshots.worth_taking:
                 with contextlib.suppress(RunError, StateError):
                     self.take_snapshot()
             if not isinstance(self._closed_by, _Closed):

@@ -36,7 +36,7 @@ _log = logging.getLogger("vertexsdk")
 _T = TypeVar("_T")
 _LOGGED = 1 << 20  # changes in the log, at least, for a snapshot where none is asked for
 _LONG = 8  # when a loop is closed, this fraction of them makes one
-_LOOK_SECONDS = 0.02  # between looks at whether a snapshot is stored
+_POLL_SECONDS = 0.02  # between looks at whether a snapshot is stored
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Snapshots:
             self._begin(received)
 
     @property
-    def worthwhile(self) -> bool:
+    def worth_taking(self) -> bool:
         """Whether who resumes the loop would replay many changes without another snapshot."""
         history = self._loop
         if self.policy.by_default:
@@ -176,11 +176,11 @@ class Snapshots:
         """Let go of a snapshot that is being stored; the next one is whole."""
         self._cut, self._whole = None, True
 
-    def collect(self, *, look: bool = False) -> None:
+    def collect(self, *, poll: bool = False) -> None:
         """Commit the snapshot if it is stored by all partitions.
 
         Args:
-            look: ask them; else only what they have said is known.
+            poll: ask them; else only what they have said is known.
         """
         history, cut = self._loop, self._cut
         if cut is None:
@@ -190,7 +190,7 @@ class Snapshots:
             look
             and len(engine.snapshot_parts.get(cut.request.number, ())) < engine.graph.partitions
         ):
-            engine.look()
+            engine.poll()
         parts = engine.snapshot_parts.get(cut.request.number, [])
         if len(parts) < engine.graph.partitions:
             return
@@ -298,15 +298,15 @@ class Snapshots:
     def pause(self) -> float | None:
         """Seconds until something may be to do; None while nothing is, before other calls."""
         if self._cut is not None:
-            return _LOOK_SECONDS
+            return _POLL_SECONDS
         if self.policy.seconds is None:
             return None
-        return max(self._time + self.policy.seconds - time.monotonic(), _LOOK_SECONDS)
+        return max(self._time + self.policy.seconds - time.monotonic(), _POLL_SECONDS)
 
     def work(self) -> None:
         """Do what is to do: called by the thread."""
         try:
-            self.collect(look=True)
+            self.collect(poll=True)
             self.begin_if_due()
         except (RunError, StateError):  # the next command says it
             self._loop.stale = True
@@ -351,7 +351,7 @@ def _watch(
         if own is None or loop is None:
             return
         pause = own.pause
-        if pause is not None and pause <= _LOOK_SECONDS:
+        if pause is not None and pause <= _POLL_SECONDS:
             with loop.lock:
                 if not closed.is_set() and loop.usable:
                     own.work()
