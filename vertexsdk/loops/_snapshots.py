@@ -3,7 +3,7 @@
 A snapshot is of an instant between two supersteps, its *cut*. The partitions store it while the
 loop goes on; when all have, a version is committed which refers to it, so that who restores the
 loop reads the snapshot and the changes that came after its cut. One that fails, or is not complete
-when the engine is lost, is dropped: what it has stored is garbage that the next collection sweeps.
+when the engine is lost, is dropped: what it has stored is garbage that a later collection sweeps.
 
 The state is stored more often than the edges, which are in the store with the change log: they are
 stored anew when the log has a quarter as many changes as there are edges.
@@ -186,15 +186,13 @@ class Snapshots:
         if cut is None:
             return
         engine = history.engine
-        if (
-            look
-            and len(engine.snapshot_parts.get(cut.request.number, ())) < engine.graph.partitions
-        ):
+        number, partitions = cut.request.number, engine.graph.partitions
+        if poll and len(engine.snapshot_parts.get(number, ())) < partitions:
             engine.poll()
-        parts = engine.snapshot_parts.get(cut.request.number, [])
-        if len(parts) < engine.graph.partitions:
+        parts = engine.snapshot_parts.get(number, [])
+        if len(parts) < partitions:
             return
-        del engine.snapshot_parts[cut.request.number]
+        del engine.snapshot_parts[number]
         failures = [part.failure for part in parts if part.failure]
         if failures:
             self.drop()
