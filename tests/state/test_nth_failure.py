@@ -60,7 +60,7 @@ def test_every_method_of_a_backend_can_fail(ability: type) -> None:
     assert public_methods(ability) <= METHODS
     for name in public_methods(ability) - {"close"}:
         faults = NthFault("before", 1)
-        inner: Any = type("Inner", (ability,), {name: None for name in public_methods(ability)})()
+        inner: Any = type("Inner", (ability,), dict.fromkeys(public_methods(ability)))()
         backend: Any = wrapped(inner, faults)
         with pytest.raises(StateError, match=f"lost the store in {name}"):
             getattr(backend, name)()

@@ -74,16 +74,17 @@ class Acknowledged:
         self.possible = [first]
         self.ever = {first}
 
-    def acknowledge(self, rows: Rows, offset: int | None = None) -> None:
-        """A batch is there."""
-        self.possible = self._after(rows, offset)
+    def acknowledge(self, rows: Rows) -> None:
+        """A batch without an offset is there."""
+        self.possible = self._after(rows, None)
 
     def doubt(self, rows: Rows, offset: int | None = None) -> None:
         """A batch is there, or it is not."""
         self.possible = [*dict.fromkeys([*self.possible, *self._after(rows, offset)])]
 
     def _after(self, rows: Rows, offset: int | None) -> list[GraphState]:
-        after = [state.after(rows, offset) for state in self.possible]
+        before = [s for s in self.possible if offset is None or s.offset != offset]
+        after = [state.after(rows, offset) for state in before]
         self.ever.update(after)
         return after
 
@@ -189,20 +190,16 @@ class Client:
 
         def work() -> None:
             assert self.main is not None
+            self.model.doubt(rows, offset)
             self.main.ingest(rows, source="s", offset=offset)
 
-        error = self._attempt(work)
-        if error is None:
-            self._acknowledge(rows, offset)
-            return
-        self.model.doubt(rows, offset)
-        what = "resume" if self.main is None else self.chance.choice(["again", "again", "resume"])
-        if what == "resume":
-            self.resume()
-        else:
+        if self._attempt(work) is not None:
+            if self.main is None or self.chance.random() < 0.3:
+                self.resume()
+                return
             self._until_it_succeeds(work)
-            self.observe()
-            assert all(state.offset == offset for state in self.model.possible)
+        self.observe(durable=True)
+        assert all(state.offset == offset for state in self.model.possible)
 
     def query(self, *, persist: bool = False) -> None:
         """Ask for the answer."""
@@ -242,7 +239,8 @@ class Client:
                     except BaseException:
                         self.model.doubt(rows)
                         raise
-                    self._acknowledge(rows)
+                    self.model.acknowledge(rows)
+                    self.observe(durable=True)
             except DriverKilled:
                 abandon(branch)
                 raise
@@ -286,7 +284,7 @@ class Client:
         self.drivers += 1
         self.resume()
         rows = self.rows(2)
-        newest = self.chance.choice(["ingest", "query", "snapshot", "branch"])
+        newest = self.chance.choice(["ingest", "query", "snapshot"])
         with self.faults.paused():
             if newest == "ingest":
                 _fenced(lambda: old.ingest(rows))
@@ -295,7 +293,7 @@ class Client:
             elif newest == "snapshot":
                 _fenced(lambda: take_snapshot(old))
             _fenced(lambda: old.ingest(rows))
-            with contextlib.suppress(StateError):
+            with contextlib.suppress(StateError, DriverKilled):
                 old.close()
         abandon(old)
         self.query()
@@ -313,10 +311,6 @@ class Client:
         if durable:
             assert self.main.iteration >= self.newest
             self.newest = self.main.iteration
-
-    def _acknowledge(self, rows: Rows, offset: int | None = None) -> None:
-        self.model.acknowledge(rows, offset)
-        self.observe(durable=True)
 
     def _compare(self, answer: Result, state: GraphState | None = None) -> None:
         with contextlib.closing(answer):
@@ -444,7 +438,7 @@ def _fenced(work: Callable[[], object]) -> None:
     for _ in range(2):
         try:
             work()
-        except FencedError:
+        except (FencedError, DriverKilled):  # a write behind may have killed it
             return
         except StateError as error:
             if "injected" not in str(error):  # of an answer that could not be written, before

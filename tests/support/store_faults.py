@@ -82,7 +82,7 @@ class StoreFaults:
     Attributes:
         calls: to the store, by method.
         fired: the faults so far, as "kind method".
-        late: seconds by which the store's clock is ahead.
+        ahead: seconds by which the store's clock is.
         tell: is told of each fault.
     """
 
@@ -97,6 +97,10 @@ class StoreFaults:
         self._dead: set[int] = set()
         self._driver = 0
         self._lock = threading.RLock()
+
+    def delay(self) -> int:
+        """After how many more calls something late takes effect."""
+        return self.chance.randint(1, 12)
 
     def draw(self, method: str) -> str | None:
         """What goes wrong with a call: one of `KINDS` that applies to the method, or None."""
@@ -174,7 +178,7 @@ class StoreFaults:
             _do_partly(backend.inner, method, args)
         elif what == "late":
             effect = partial(work, *_owned(method, args))
-            self._waiting.append((self.chance.randint(1, 12), effect))
+            self._waiting.append((self.delay(), effect))
         if kind.startswith("killed"):
             self.kill(backend.driver, backend.location)
             raise DriverKilled
@@ -192,11 +196,17 @@ class NthFault(StoreFaults):
         methods: of which calls; None for all.
     """
 
+    DELAY = 8  # calls, by which a client has begun to do something else
+
     def __init__(self, kind: str, number: int, methods: set[str] | None = None) -> None:
         super().__init__(number)
         self.kind, self.number = kind, number
         self._methods = KINDS[kind] if methods is None else KINDS[kind] & methods
         self._seen = 0
+
+    def delay(self) -> int:
+        """See `StoreFaults`."""
+        return self.DELAY
 
     def draw(self, method: str) -> str | None:
         """See `StoreFaults`."""

@@ -14,16 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.store_faults import DriverKilled, NthFault, StoreFaults
+from tests.support.store_faults import DrawnFaults, DriverKilled, NthFault, StoreFaults
 from vertexsdk.errors import StateError
-from vertexsdk.state import FencedError, Manifest, SegmentRef, Store, open_store
+from vertexsdk.state import (
+    FencedError,
+    Manifest,
+    MissingError,
+    SegmentRef,
+    StateInputError,
+    Store,
+    open_store,
+)
 from vertexsdk.state.manifests import EncodedSegment
 
-__all__ = ["StoreClient", "nth_store_failure", "store_steps"]
+__all__ = ["StoreClient", "nth_store_failure", "random_steps", "simulate_session", "store_steps"]
 
-ROWS = 6
-_TRIES = 8
+ROWS = 12
+_TRIES = 25
 _LEASE = 3600.0  # seconds
+_LATE = 1e6  # seconds, more than a clock jumps and a lease lasts
 Content = dict[int, float]
 
 
@@ -36,6 +45,7 @@ class StoreClient:
         seed: what it draws.
 
     Attributes:
+        wide: each row is a partition of its own, so a manifest does not list all segments.
         newest: the content of each loop's newest version, and its iteration.
         allowed: the contents that a version of a loop and iteration may have.
     """
@@ -44,6 +54,7 @@ class StoreClient:
         self.url, self.faults, self.chance = url, faults, Random(seed)
         self.newest: dict[str, tuple[int, Content]] = {}
         self.allowed: dict[tuple[str, int], list[Content]] = defaultdict(list)
+        self.wide = self.chance.random() < 0.3
         self._driver, self._value = 0, 0.0
         self._store: Store | None = None
 
@@ -62,9 +73,10 @@ class StoreClient:
         except DriverKilled:
             self._driver, self._store = self._driver + 1, None
             return False
-        except StateError:
+        except StateError as error:
             late = any(fault.startswith("late") for fault in self.faults.fired)
-            if len(self.faults.fired) == before and not late:
+            collected = isinstance(error, MissingError) and "collected before" in str(error)
+            if len(self.faults.fired) == before and not late and not collected:
                 raise
             return False
         return True
@@ -73,33 +85,60 @@ class StoreClient:
         assert any(self._attempt(work) for _ in range(_TRIES)), "it goes on failing"
 
     def commit(
-        self, loop: str, kind: Any = "delta", *, step: int = 1, deferred: bool = False
+        self,
+        loop: str,
+        kind: Any = "delta",
+        *,
+        step: int = 1,
+        deferred: bool = False,
+        collected: bool = False,
     ) -> None:
-        """Commit the next version."""
+        """Commit the next version.
+
+        Args:
+            kind: of the segment.
+            step: the iterations since the version before.
+            deferred: the segment is stored with the commit.
+            collected: garbage is collected between the two, once, as if no run was in progress.
+        """
         at, before = self.newest.get(loop, (-1, {}))
         ids = range(ROWS) if kind == "base" else self.chance.sample(range(ROWS), 2)
         self._value += 1.0
         new = {i: self._value + i / 16 for i in ids}
         content = before | new
-        self._commit(
-            loop, at + step, content, lambda: self._put(loop, at + step, kind, new, deferred)
-        )
+        collects = [collected]
+
+        def segments() -> Any:
+            put = self._put(loop, at + step, kind, new, deferred)
+            if collects.pop() if collects else False:
+                with self.faults.paused(), open_store(self.url) as other:
+                    other.collect(0, alone=True)
+            return put
+
+        self._commit(loop, at + step, content, segments)
 
     def _put(
         self, loop: str, at: int, kind: Any, rows: Content, deferred: bool
-    ) -> tuple[SegmentRef, list[EncodedSegment]]:
+    ) -> tuple[list[SegmentRef], list[EncodedSegment]]:
         put: list[EncodedSegment] = []
-        columns = {"id": np.array(sorted(rows)), "value": np.array([rows[i] for i in sorted(rows)])}
         defer = put.append if deferred else None
-        return self.store.put_segment(loop, 0, at, kind, columns, defer=defer), put
+        parts = [(i, [i]) for i in sorted(rows)] if self.wide else [(0, sorted(rows))]
+        refs = [
+            self.store.put_segment(
+                loop, partition, at, kind,
+                {"id": np.array(ids), "value": np.array([rows[i] for i in ids])}, defer=defer,
+            )
+            for partition, ids in parts
+        ]  # fmt: skip
+        return refs, put
 
     def _commit(self, loop: str, at: int, content: Content, segments: Callable[[], Any]) -> None:
         self.allowed[loop, at].append(content)
 
         def work() -> None:
-            ref, put = segments()
+            refs, put = segments()
             parent = self.store.head(loop) if loop in self.newest else None
-            self.store.commit(loop, iteration=at, segments=[ref], parent=parent, put=put)
+            self.store.commit(loop, iteration=at, segments=refs, parent=parent, put=put)
 
         self._conclude(loop, at, content, work)
 
@@ -185,14 +224,28 @@ class StoreClient:
         self._until(lambda: self.store.claim(loop))
         with self.faults.paused(), open_store(self.url) as other:
             parent = self.store.head(loop)
+            assert parent is not None
             other.claim(loop)
-            ref, _ = self._put(loop, at + 1, "delta", {0: -1.0}, False)
+            refs, _ = self._put(loop, at + 1, "delta", {0: -1.0}, False)
             try:
-                self.store.commit(loop, iteration=at + 1, segments=[ref], parent=parent)
+                self.store.commit(loop, iteration=at + 1, segments=refs, parent=parent)
             except FencedError:
                 pass
             else:
                 raise AssertionError("a driver that was fenced wrote to the store")
+        self._until(lambda: self.store.claim(loop))
+
+    def stranger(self, loop: str) -> None:
+        """Try to merge a branch into a loop that went on since."""
+        with self.faults.paused(), open_store(self.url) as other:
+            other.fork(loop, "stranger")
+            self.commit(loop)
+            refused = True
+            with suppress(StateInputError):
+                other.merge("stranger", loop)
+                refused = False
+            assert refused, "what came meanwhile was lost"
+            other.delete("stranger")
         self._until(lambda: self.store.claim(loop))
 
     def check(self, *, collected: bool = False) -> None:
@@ -219,7 +272,7 @@ class StoreClient:
         """Check everything; delete everything, which leaves nothing."""
         with self.faults.paused():
             self.faults.deliver()
-            self.faults.ahead += 2 * _LEASE  # those of clients that were killed end
+            self.faults.ahead = _LATE  # leases of clients that were killed have ended
             self.check(collected=True)
             store = self.store
             for loop in store.backend.list_heads():
@@ -257,6 +310,72 @@ def store_steps(client: StoreClient) -> Iterator[None]:
     yield client.maintain("collect", "a")
     yield client.maintain("prune", "c")
     yield client.second_driver("a")
+
+
+def random_steps(client: StoreClient, steps: int) -> Iterator[None]:
+    """Draw what to do."""
+    chance = client.chance
+    yield client.commit("a", "base")
+    forked: dict[str, str] = {}  # of loops that did not go on since
+    for _ in range(steps):
+        loop = chance.choice(sorted(client.newest))
+        what = chance.choice(_STEPS)
+        if what == "commit":
+            kind = chance.choice(["base", "delta", "delta"])
+            deferred = chance.random() < 0.5
+            step, collected = chance.choice([0, 1, 1, 3]), chance.random() < 0.2
+            client.commit(loop, kind, step=step, deferred=deferred, collected=collected)
+            forked = {branch: of for branch, of in forked.items() if of != loop}
+        elif what == "fork" and len(client.newest) < 4:
+            forked[client.fork(loop, f"f{len(client.allowed)}-")] = loop
+        elif what == "merge" and forked:
+            branch = chance.choice(sorted(forked))
+            into = forked[branch]
+            client.merge(branch, into)
+            forked = {some: of for some, of in forked.items() if of != into and some != into}
+        elif what == "copy" and len(client.newest) < 4:
+            client.copy(loop, f"c{len(client.allowed)}")
+        elif what == "delete" and len(client.newest) > 1:
+            client.maintain(what, loop)
+            forked = {some: of for some, of in forked.items() if loop not in (some, of)}
+        elif what in ("compact", "prune", "collect"):
+            client.maintain(what, loop)
+            if what != "collect":
+                forked = {some: of for some, of in forked.items() if loop not in (some, of)}
+        elif what == "pin":
+            client.pinned_while_pruned(loop)
+            forked = {branch: of for branch, of in forked.items() if of != loop}
+        elif what == "second_driver":
+            client.second_driver(loop)
+        elif what == "stranger":
+            client.stranger(loop)
+            forked = {branch: of for branch, of in forked.items() if of != loop}
+        elif what == "clock":
+            client.faults.ahead += chance.choice([-7200.0, -60.0, 60.0, 7200.0])
+        yield
+
+
+_STEPS = ["commit"] * 6 + ["fork"] * 3 + ["merge"] * 2 + ["compact", "prune", "collect"] * 2
+_STEPS += ["copy", "delete", "pin", "second_driver", "stranger", "clock"]
+RATES = {
+    "before": 0.01, "after": 0.02, "late": 0.02, "torn": 0.02, "full": 0.01,
+    "killed before": 0.004, "killed after": 0.01, "killed torn": 0.01,
+}  # fmt: skip
+
+
+def simulate_session(seed: int, url: str, steps: int = 12) -> StoreFaults:
+    """Have what a seed stands for happen in an empty store, which is empty again afterwards.
+
+    Raises:
+        AssertionError: something was lost, doubled or wrong.
+    """
+    faults = DrawnFaults(seed, RATES)
+    with faults.installed():
+        client = StoreClient(url, faults, seed)
+        for _ in random_steps(client, steps):
+            client.check()
+        client.close()
+    return faults
 
 
 def nth_store_failure(
