@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tests.support.store_clients import Client
-from tests.support.store_faults import NthFault
+from tests.support.store_faults import KINDS, NthFault
+from tests.support.store_sessions import nth_store_failure
 
-__all__ = ["count_calls", "loop_steps", "nth_failure"]
+__all__ = ["loop_steps", "nth_failure", "soak_faults"]
 
 OPTIONS = {"retain": 4, "keep_answers": 2}
 
@@ -72,6 +73,30 @@ def nth_failure(
     return faults
 
 
-def count_calls(url: str, kind: str, steps: Callable[[Client], Iterator[None]] = loop_steps) -> int:
-    """How many calls of the steps can fail in a way."""
-    return nth_failure(url, kind, 0, steps)._seen
+def soak_faults(url: str) -> str:
+    """Have each call of `store_sessions.store_steps` and of `loop_steps` fail in each way.
+
+    Args:
+        url: of an empty store.
+
+    Returns:
+        How many did, in words.
+
+    Raises:
+        AssertionError: something was lost, doubled or wrong.
+    """
+    counts = []
+    for scenario in (nth_store_failure, nth_failure):
+        counts.append(0)
+        for kind in KINDS:
+            number = 1
+            while True:
+                try:
+                    if not scenario(url, kind, number).fired:
+                        break
+                except BaseException:
+                    print(f"{scenario.__name__}({url!r}, {kind!r}, {number}) fails")
+                    raise
+                number += 1
+            counts[-1] += number - 1
+    return f"{counts[0]} faults in sessions, {counts[1]} in main loops; nothing was lost"
