@@ -7,7 +7,9 @@ driver is that of a real run on Spark: see `soak_runs`. `./dev soak stream` kill
 in changes: see `soak_stream`; with `--runs` they are on Spark. `./dev soak protocol` kills nothing:
 it makes random runs of the protocol of bounded asynchrony; see `protocol_simulator`. `./dev soak
 simulate` makes runs and main loops of which processors, connections and messages are lost in one
-process; see `simulated_histories`.
+process, see `simulated_histories`, and those whose store fails too, see `simulated_stores`. `./dev
+soak faults` has every call of a session and of a main loop with a store fail in every way, one
+after the other; see `store_scenarios`.
 """
 
 from __future__ import annotations
@@ -31,8 +33,10 @@ import numpy as np
 from tests.support.protocol_simulator import soak_protocol
 from tests.support.servers import PostgresServer, RedisServer
 from tests.support.simulated_histories import soak_simulated
+from tests.support.simulated_stores import soak_stores
 from tests.support.soak_runs import opened, soak_runs
 from tests.support.soak_stream import soak_stream
+from tests.support.store_scenarios import soak_faults
 from vertexsdk.state import Store, open_store
 
 __all__ = ["main", "soak"]
@@ -44,7 +48,7 @@ _KEPT = 50
 def main(arguments: list[str] | None = None) -> int:
     """Soak each backend; exit status 1 if a commit was lost or a wrong version read."""
     parser = argparse.ArgumentParser(prog="soak", description=__doc__)
-    parser.add_argument("what", choices=["state", "stream", "protocol", "simulate"])
+    parser.add_argument("what", choices=["state", "stream", "protocol", "simulate", "faults"])
     parser.add_argument("--kills", type=int, default=200, help="of each backend; default 200")
     parser.add_argument("--worlds", type=int, default=20_000, help="of the protocol; default 20000")
     parser.add_argument("--histories", type=int, default=1000, help="simulated; default 1000")
@@ -59,11 +63,14 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if options.what == "simulate":
         print(soak_simulated(options.histories, options.seed), flush=True)
+        print(soak_stores(options.histories, options.seed), flush=True)
         return 0
     for name in options.backends.split(","):
         with _started(name) as (url, server):
             chance = random.Random(options.seed)
-            if options.what == "stream":
+            if options.what == "faults":
+                said = soak_faults(url)
+            elif options.what == "stream":
                 said = soak_stream(url, options.kills, chance, spark=options.runs)
             elif options.runs:
                 said = soak_runs(url, server, options.kills, chance, options.master)

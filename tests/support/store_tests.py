@@ -17,6 +17,7 @@ from vertexsdk.state import (
     FencedError,
     MissingError,
     SegmentRef,
+    StateError,
     StateInputError,
     Store,
     garbage,
@@ -219,6 +220,74 @@ class StoreTests:
         assert newest is not None
         assert newest.segments == (refs[1],)
         other.close()
+
+    def test_a_loop_that_took_the_name_of_another_is_not_the_other(self, store: Store) -> None:
+        """Its head is equal, but for the epoch."""
+        parent = commit(store, "main", 0, 0.0)
+        store.fork("main", "branch")
+        store.claim("branch")
+        with open_store(store.backend.address) as other:
+            other.delete("branch")
+            other.fork("main", "branch")
+            other.claim("branch")
+            ref = put(store, "branch", 1, 1.0)
+            with pytest.raises(FencedError, match="another driver"):
+                store.commit("branch", iteration=1, segments=[ref], parent=parent)
+            assert value(other, "branch") == 0.0
+            commit(other, "branch", 1, 2.0)
+        assert value(store, "branch") == 2.0
+
+    def test_a_fenced_driver_that_read_the_newest_version(self, store: Store) -> None:
+        commit(store, "main", 0, 0.0)
+        with open_store(store.backend.address) as other:
+            commit(other, "main", 1, 1.0)
+        ref = put(store, "main", 2, 2.0)
+        with pytest.raises(FencedError, match="another driver"):
+            store.commit("main", iteration=2, segments=[ref], parent=store.head("main"))
+        store.claim("main")
+        with pytest.raises(StateInputError, match="not its newest"):
+            store.commit("main", iteration=2, segments=[], parent=store.version("main", 0))
+
+    def test_a_commit_that_was_compacted_before_its_answer_came(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The backend tries again, and is told that the head is another one; it is the same."""
+        commit(store, "main", 0, 0.0)
+        ref = put(store, "main", 1, 1.0, kind="delta")
+        swap = store.backend.swap_head
+
+        def twice(loop: str, expected: Any, head: Any, new: Any = None) -> bool:
+            monkeypatch.undo()
+            assert swap(loop, expected, head, new)
+            with open_store(store.backend.address) as other:
+                other.compact("main")
+            return swap(loop, expected, head, new)
+
+        monkeypatch.setattr(store.backend, "swap_head", twice)
+        parent = store.head("main")
+        newest = store.commit("main", iteration=1, segments=[ref], parent=parent)
+        assert newest == store.head("main")
+        assert [ref.kind for ref in store.segments(newest)] == ["base"]
+        commit(store, "main", 2, 2.0)
+        assert [value(store, "main", at) for at in store.versions("main")] == [0.0, 1.0, 2.0]
+        assert store.audit().unreferenced == []
+
+    def test_a_fork_whose_answer_is_lost_leaves_nothing(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        commit(store, "main", 0, 0.0)
+        swap = store.backend.swap_head
+
+        def lose(*args: Any) -> bool:
+            swap(*args)
+            raise StateError("the connection broke")
+
+        monkeypatch.setattr(store.backend, "swap_head", lose)
+        with pytest.raises(StateError, match="broke"):
+            store.fork("main", "branch")
+        monkeypatch.undo()
+        assert store.loops() == ["main"]
+        store.fork("main", "branch")
 
     @pytest.mark.parametrize("rows", [10, 100_000])
     def test_a_flipped_bit_is_found_and_named(self, store: Store, rows: int) -> None:

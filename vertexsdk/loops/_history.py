@@ -47,7 +47,15 @@ from vertexsdk.loops.result import Result
 from vertexsdk.loops.snapshot_policy import SnapshotPolicy
 from vertexsdk.loops.windows.edge_times import EdgeTimes
 from vertexsdk.program.program import Program
-from vertexsdk.state import EncodedSegment, FencedError, Manifest, SegmentRef, Store, open_store
+from vertexsdk.state import (
+    EncodedSegment,
+    FencedError,
+    FullError,
+    Manifest,
+    SegmentRef,
+    Store,
+    open_store,
+)
 from vertexsdk.state.address import Address
 from vertexsdk.state.write_behind import WriteBehind
 
@@ -184,6 +192,7 @@ class LoopHistory:
         self._iteration = 0  # of the engine
         self._behind_since = time.monotonic() if current[1].behind else None
         self.stale = False
+        self._in_doubt = False  # a commit failed, and may have taken effect
         self.on_changes: list[Callable[[Changes], None]] = []
         self.catch_up: Callable[[], None] | None = None
         self._branch = False
@@ -440,7 +449,7 @@ class LoopHistory:
             manifest = unwritten.published.result()
         except BaseException as error:
             self.current, self.log = unwritten.before
-            self.stale = True
+            self.stale = self._in_doubt = True
             if isinstance(error, FencedError):
                 self._closed_by = error
             raise
@@ -507,7 +516,7 @@ class LoopHistory:
                 if not behind:
                     manifest = write()
         except BaseException as error:
-            self.stale = True
+            self.stale = self._in_doubt = True
             if isinstance(error, FencedError):
                 self._closed_by = error
             raise
@@ -562,6 +571,7 @@ class LoopHistory:
         if self.stale:
             self.snapshots.drop()
             self.settle()
+            self._end_doubt()
             self._close_engine()
             newest = self.store.version(self.loop)
             if newest.name != self.manifest.name:  # the commit succeeded, what followed failed
@@ -573,6 +583,21 @@ class LoopHistory:
             self.counters.restarts += 1
             self._iteration, self.stale = 0, False
             self._enter()
+
+    def _end_doubt(self) -> None:
+        """After a commit whose outcome is unknown: it has taken effect now, or never will.
+
+        Raises:
+            FencedError: another driver has taken the loop over.
+        """
+        if self._in_doubt:
+            try:
+                with self._writes.lock, contextlib.suppress(FullError):  # nor does it have room
+                    self.store.renew_claim(self.loop)
+            except FencedError as error:
+                self._closed_by = error
+                raise
+            self._in_doubt = False
 
     def _close_engine(self) -> None:
         if not isinstance(self._engine, _LazyFork):

@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from vertexsdk.state._version_reader import VersionReader
-from vertexsdk.state.contract import Head, check_name
+from vertexsdk.state.contract import Head, check_name, new_epoch
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.pins import Lease
 
@@ -58,8 +58,9 @@ def copy_loop(
             manifest = links[link]
             target.backend.put_manifest(link, manifest.encode(), manifest.references)
         head: Head | None = None
+        epoch = new_epoch()
         for manifest in manifests:
-            new = Head(manifest.name, manifest.iteration, 1)
+            new = Head(manifest.name, manifest.iteration, epoch)
             if not manifest.publish(target.backend, name, head, new, source.segments(manifest)):
                 raise StateInputError(f"another process created loop {name!r}: choose another name")
             head = new

@@ -85,7 +85,8 @@ class Head:
     Attributes:
         manifest: name of the newest manifest, "" when the loop was claimed and has none yet.
         iteration: the iteration of that manifest, -1 when it has none.
-        epoch: raised by each driver that claims the loop; a commit needs the newest.
+        epoch: raised by each driver that claims the loop, see `new_epoch`; a commit needs the
+            newest.
 
     Example:
         >>> Head.decode(Head("m", 7, 1).encode().encode())
@@ -142,6 +143,18 @@ def new_attempt(now: float | None = None) -> str:
     """
     milliseconds = int(1000 * (time.time() if now is None else now))
     return f"{milliseconds:012x}{os.urandom(10).hex()}"
+
+
+def new_epoch(head: Head | None = None) -> int:
+    """An epoch after that of a head, or a first one; no two drivers choose the same one.
+
+    So a head tells who has set it, also where a loop was deleted and another one has its name.
+
+    Example:
+        >>> new_epoch() < new_epoch(Head("m", 7, 1 << 40))
+        True
+    """
+    return (0 if head is None else head.epoch) + 1 + int.from_bytes(os.urandom(4))
 
 
 def written_at(name: str) -> float:

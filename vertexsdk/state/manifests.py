@@ -124,6 +124,11 @@ class Manifest:
         """What must be kept as long as this is: attempts of its segments, and `below`."""
         return [*(ref.key.attempt for ref in self.segments), *filter(None, [self.below])]
 
+    def is_compacted(self, other: Manifest) -> bool:
+        """Whether this is the version `other`, compacted; both are of one loop."""
+        mine = self.parent, self.iteration, self.created
+        return mine == (other.parent, other.iteration, other.created)
+
     def encode(self) -> bytes:
         """JSON in UTF-8 after its CRC, which `decode` reads."""
         record = {name: getattr(self, name) for name in self.__slots__}

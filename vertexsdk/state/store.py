@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -28,9 +28,10 @@ from vertexsdk.state.contract import (
     SegmentKey,
     check_name,
     new_attempt,
+    new_epoch,
 )
 from vertexsdk.state.difference import Difference, compare
-from vertexsdk.state.errors import FencedError, MissingError, StateInputError
+from vertexsdk.state.errors import FencedError, MissingError, StateError, StateInputError
 from vertexsdk.state.garbage import Audit, Collected, audit, collect, sweep
 from vertexsdk.state.manifests import (
     KINDS,
@@ -103,6 +104,7 @@ class Store(VersionReader):
     def __init__(self, backend: Backend) -> None:
         super().__init__(backend)
         self._claims: dict[str, Head] = {}
+        self._epochs: dict[str, set[int]] = {}  # of the claims that this store has tried
 
     def __reduce__(self) -> tuple[Any, ...]:
         return functools.partial(open_store, create=False), (self.backend.address,)
@@ -189,10 +191,39 @@ class Store(VersionReader):
             newest = self.manifest(head.manifest) if head and head.manifest else None
             if newest is not None:
                 newest.check_owner(program, schema, self.backend.location)
-            claim = replace(head, epoch=head.epoch + 1) if head else Head("", -1, 1)
-            if self.backend.swap_head(loop, head, claim):
-                self._claims[loop] = claim
+            if self._raise_epoch(loop, head):
                 return newest
+
+    def renew_claim(self, loop: str) -> None:
+        """Claim a loop again after a commit whose outcome is unknown, as its answer was lost.
+
+        On return that commit has taken effect, or never will.
+
+        Raises:
+            FencedError: another driver claimed the loop since.
+        """
+        while loop in self._claims:
+            head = self.backend.get_head(loop)
+            if head is None or head.epoch not in self._epochs[loop]:
+                raise self._fenced(loop)
+            if self._raise_epoch(loop, head):
+                return
+
+    def _raise_epoch(self, loop: str, head: Head | None) -> bool:
+        """Claim a loop whose head is `head`; False if it has another one by now."""
+        claim = replace(head or Head("", -1, 0), epoch=new_epoch(head))
+        self._epochs.setdefault(loop, set()).add(claim.epoch)
+        if not self.backend.swap_head(loop, head, claim):
+            return False
+        self._claims[loop], self._epochs[loop] = claim, {claim.epoch}
+        return True
+
+    def _fenced(self, loop: str) -> FencedError:
+        del self._claims[loop]
+        return FencedError(
+            f"another driver took over loop {loop!r}, so this run stops: its commits are "
+            "kept, start it again to continue from the newest version"
+        )
 
     def commit(
         self,
@@ -293,8 +324,14 @@ class Store(VersionReader):
         """
         check_name(name)
         manifest = self.version(source, at)
-        head = Head(manifest.name, manifest.iteration, 1)
-        if not self.backend.swap_head(name, None, head):
+        head = Head(manifest.name, manifest.iteration, new_epoch())
+        try:
+            created = self.backend.swap_head(name, None, head)
+        except StateError:
+            with suppress(StateError):  # it may be there, and nobody would delete it
+                self.backend.drop_head(name, head)
+            raise
+        if not created:
             raise StateInputError(f"there is a loop {name!r} already: choose another name")
         retained = self.backend.floor(source, manifest.iteration)
         if retained != (manifest.iteration, manifest.name):  # a sweep may not have seen the head
@@ -590,12 +627,12 @@ class Store(VersionReader):
                 break
             current = self.backend.get_head(loop)
             if current is None or current.epoch != head.epoch:
-                del self._claims[loop]
-                raise FencedError(
-                    f"another driver took over loop {loop!r}, so this run stops: its commits are "
-                    "kept, start it again to continue from the newest version"
-                )
+                raise self._fenced(loop)
             self._claims[loop] = current  # the version was compacted: an equal one is newest
+            newest = self.manifest(current.manifest) if current.manifest else None
+            if newest is not None and newest.is_compacted(manifest):  # so it was committed
+                manifest, whole, new = newest, self.segments(newest), current
+                break
             if parent is not None:
                 parent = self.manifest(current.manifest)
                 depth = parent.depth + 1
@@ -614,7 +651,9 @@ class Store(VersionReader):
         if parent.name == head.manifest:
             return
         current = self.backend.get_head(loop)
-        if current is None or current.epoch != head.epoch or current.manifest != parent.name:
+        if current is None or current.epoch != head.epoch:
+            raise self._fenced(loop)
+        if current.manifest != parent.name:
             raise StateInputError(
                 f"version {parent.iteration} of loop {loop!r} is not its newest: commit on "
                 "store.head(loop), or fork it first"

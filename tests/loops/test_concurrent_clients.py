@@ -1,0 +1,49 @@
+"""Clients in threads on one loop see what some order of their operations explains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.client_histories import History, Operation, record
+from tests.support.random_changes import seed
+
+
+@pytest.mark.parametrize("backend", ["memory", "lmdb"])
+def test_histories_of_clients(backend: str, tmp_path: Path) -> None:
+    number = seed()
+    url = f"lmdb://{tmp_path}/store" if backend == "lmdb" else f"memory://clients-{number}"
+    history = record(url, number, steps=10, partitions=1 + number % 2)
+    history.check()
+    kinds = [op.kind for op in history.operations]
+    assert kinds.count("write") > 8
+    assert kinds.count("read") > 8
+
+
+def test_what_no_order_explains_is_noticed() -> None:
+    def write(begin: float, *batches: int, client: str = "a") -> Operation:
+        return Operation("write", client, begin, begin + 1, frozenset(batches))
+
+    def read(begin: float, *batches: int, version: int | None = None) -> Operation:
+        return Operation("read", "b", begin, begin + 1, frozenset(batches), version)
+
+    def noticed(*operations: Operation) -> bool:
+        try:
+            History([*operations]).check()
+        except AssertionError:
+            return True
+        return False
+
+    one, two, merge = write(0, 1), write(2, 2), write(0, 3, 4, client="c")
+    assert not noticed(one, two, merge, read(0.5, 1), read(4, 1, 2, 3, 4))
+    assert noticed(one, read(4))  # an acknowledged write is lost
+    assert noticed(one, two, read(0.5, 1, 2))  # read before it was written
+    assert noticed(one, read(1.5, 1, 9))  # written by nobody
+    assert noticed(merge, read(0.5, 3))  # a part of a merge
+    late = replace(two, end=9.0)
+    assert noticed(replace(one, end=9.0), late, read(4, 1), read(4, 2))  # in no order
+    assert noticed(replace(one, client="x", end=9.0), replace(late, client="x"), read(4, 2))
+    assert noticed(one, read(4, 1, version=3), read(6, 1, version=2))  # versions go back
+    assert noticed(replace(one, end=9.0), read(4, version=3), read(4, 1, version=3))

@@ -1,0 +1,34 @@
+"""Main loops whose store, processors and driver fail: what was acknowledged is there, once."""
+
+from __future__ import annotations
+
+from tests.support.random_changes import seed
+from tests.support.simulated_stores import StoreHistory, simulate_store
+from tests.support.store_sessions import simulate_session
+
+
+def test_histories_of_main_loops() -> None:
+    first = seed()
+    fired = 0
+    for number in range(first, first + 10):
+        print(number)
+        fired += len(simulate_store(number, "memory://simulated-stores").faults.fired)
+    assert fired > 10
+
+
+def test_sessions_of_a_store() -> None:
+    first = seed()
+    fired = 0
+    for number in range(first, first + 60):
+        print(number)
+        fired += len(simulate_session(number, "memory://simulated-sessions").fired)
+    assert fired > 60
+
+
+def test_the_same_seed_has_the_same_things_happen() -> None:
+    number = seed()
+    traces = []
+    for _ in range(2):
+        history = StoreHistory(number, "memory://same-store")
+        traces.append(history.run().simulator.trace)
+    assert traces[0] == traces[1]
