@@ -19,6 +19,7 @@ __all__ = [
     "query_service",
     "result",
     "run",
+    "signals",
     "streams",
     "upgrade",
     "windows",

@@ -33,6 +33,7 @@ from vertexsdk.loops.branch_loop import (
     require_state,
 )
 from vertexsdk.loops.result import Result
+from vertexsdk.loops.signals import finished_first
 from vertexsdk.loops.windows.window import (
     ingest_events,
     timed,
@@ -312,6 +313,7 @@ class MainLoop(WindowedLoop):
         """The offset that was committed last, by source."""
         return dict(self._history.manifest.offsets)
 
+    @finished_first()
     def ingest(
         self,
         changes: Changes | DataFrame | Iterable[Sequence[Any]],
@@ -434,6 +436,7 @@ class MainLoop(WindowedLoop):
     def _approximation(self) -> Budget | None:
         return None if self.from_init is not None else self.budget
 
+    @finished_first()
     def query(
         self,
         *,
@@ -771,6 +774,7 @@ class MainLoop(WindowedLoop):
         self._servers.append(server)
         return server.address
 
+    @finished_first()
     def close(self) -> None:
         """Stop the streams, and free the graph's memory; the loop stays in the store."""
         for server in self._servers:
