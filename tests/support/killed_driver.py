@@ -29,7 +29,7 @@ __all__ = ["OPTIONS", "PROGRAMS", "SOURCE", "Edges", "apply_batch", "batch"]
 
 Edges = dict[tuple[int, int], float]
 PROGRAMS: dict[str, Mapping[str, Any]] = {"sssp": {"origin": 0}, "wcc": {}, "pagerank": {}}
-OPTIONS: dict[str, Any] = {"checkpoint_every": 500, "retain": 4, "keep_answers": 3}
+OPTIONS: dict[str, Any] = {"snapshot_every": "1s", "retain": 4, "keep_answers": 3}
 SOURCE = "stream"
 _VERTICES = 60
 _QUERY_EVERY = 3  # batches

@@ -176,11 +176,24 @@ def _stream_arguments(command: argparse.ArgumentParser) -> None:
     add("--budget-iterations", type=_at_least(1), metavar="N", help="iterations after each batch")
     add("--budget-ms", type=_at_least(1), metavar="N",
         help="at most N milliseconds of iterations (default: no iterations)")  # fmt: skip
+    add("--snapshot-every", type=_snapshot_every, metavar="N",
+        help="store state and graph after N changes, or a time as 10s, so that --resume goes on "
+        "from there (default: only the changes)")  # fmt: skip
     add("--metrics-port", type=_at_least(0), metavar="PORT",
         help="serve OpenMetrics at http://HOST:PORT/metrics (0: any free port)")  # fmt: skip
     add("--metrics-host", metavar="HOST", default="127.0.0.1",
         help="the address to serve them on (default: 127.0.0.1)")  # fmt: skip
     _how(command)
+
+
+def _snapshot_every(text: str) -> str:
+    from vertexsdk.loops.snapshot_policy import SnapshotPolicy  # what it imports takes long
+
+    try:
+        SnapshotPolicy.of(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def _program_and_graph(command: argparse.ArgumentParser) -> Callable[..., object]:

@@ -316,6 +316,7 @@ def _main_loop(
     from vertexsdk.state import open_store
 
     options = {**_options(args), "strict": args.strict, "keep_answers": args.keep_answers}
+    options["snapshot_every"] = args.snapshot_every
     if args.budget_iterations is not None or args.budget_ms is not None:
         seconds = None if args.budget_ms is None else args.budget_ms / 1000
         options["budget"] = Budget(args.budget_iterations, seconds)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.engine.answer_checks import Counts, add_counts
 from vertexsdk.engine.engine import EdgeColumns, Version, WorkDone
+from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
 from vertexsdk.engine.supersteps import RunPosition
 from vertexsdk.errors import VertexError
 from vertexsdk.graph.changes.changes import COUNTS
@@ -26,6 +27,20 @@ class CreatePartition:
     code_step: int | None = None  # between the codes of names; None where ids are integers
     names: tuple[NDArray[np.int64], NDArray[np.uint8]] | None = None  # all; None: those it has
     nodes: tuple[SegmentRef, ...] = ()  # of an events loop's checkpoint, to go on from there
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreState:
+    """Have the state of a snapshot, which was taken of the same graph, before iteration 0.
+
+    Attributes:
+        segments: of kind "snapshot", of any number of partitions, oldest first.
+        codes: those which string ids had then (int64[n], ascending), and those which they have
+            now; None where ids are integers, or all codes are the same.
+    """
+
+    segments: tuple[SegmentRef, ...]
+    codes: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +70,8 @@ class LoopCommand:
     last: bool = True
     fork: str | None = None
     adopt: str | None = None  # stand where this fork stands
-    checkpoint: bool = False  # write the graph to the store
+    snapshot: SnapshotRequest | None = None
+    restore: RestoreState | None = None
     end: bool = False  # let go of the partition
     every: int | None = None
     after: int = 0
@@ -92,6 +108,7 @@ class LoopReport:
     position: RunPosition | None = None  # of a run, where tasks do not stay
     not_finite: Counts = field(default_factory=dict)  # of the state that was written
     messages: list[EdgeColumns] = field(default_factory=list)  # of a run that has edge values
+    snapshots: list[SnapshotPart] = field(default_factory=list)  # that were stored since
 
     @classmethod
     def total(cls, reports: Sequence[LoopReport]) -> LoopReport:
@@ -114,6 +131,7 @@ class LoopReport:
             total.used_memory = max(total.used_memory, report.used_memory)
             total.names += report.names
             total.messages += report.messages
+            total.snapshots += report.snapshots
             total.not_finite = add_counts(total.not_finite, report.not_finite)
             if total.ranks is not None and report.ranks is not None:
                 total.ranks = np.concatenate([total.ranks, report.ranks])
