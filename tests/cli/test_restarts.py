@@ -24,7 +24,7 @@ from vertexsdk.testing.oracles import disagreements, expected
 pytestmark = pytest.mark.processes
 
 EVERY = 7
-KILLS = 3
+KILLS = 2
 PATIENCE = 60.0
 AGAIN = f"""until {sys.executable} -m vertexsdk stream sssp --edges base.txt --changes in/*.txt \\
     --param origin=0 --query-every {EVERY} --output out.csv --stats stats.json --resume \\

@@ -111,7 +111,7 @@ def test_a_main_loop_goes_on_when_its_server_does(
     """It is not resumed by hand: the next call restores it, once the server is back."""
 
     def groups(main: MainLoop) -> dict[int, int]:
-        with main.query() as answer:
+        with main.query(persist=True) as answer:
             return dict(answer.to_dict())
 
     def ingest(edge: int) -> int:
