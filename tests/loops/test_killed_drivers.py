@@ -15,8 +15,8 @@ from tests.support.soak_kills import StreamRecord, check_answer, soak_kills
 
 
 def test_drivers(tmp_path: Path) -> None:
-    kills = soak_kills(f"lmdb://{tmp_path}/state", None, 3, random.Random(seed()))
-    assert len(kills.seconds["driver"]) == 3
+    kills = soak_kills(f"lmdb://{tmp_path}/state", None, 2, random.Random(seed()))
+    assert len(kills.seconds["driver"]) == 2
 
 
 @pytest.mark.parametrize("kind", [RedisServer, PostgresServer])
@@ -28,12 +28,13 @@ def test_servers_and_drivers(kind: type[RedisServer] | type[PostgresServer]) -> 
 
 
 @pytest.mark.cluster
-def test_workers_executors_and_drivers(tmp_path: Path) -> None:
-    kinds, chance = ["worker", "executor", "driver"], random.Random(seed())
+def test_executors_and_drivers(tmp_path: Path) -> None:
+    """Without its executor a loop has too few slots for its processors: it waits for another."""
+    kinds, chance = ["executor", "driver"], random.Random(seed())
     kills = soak_kills(
-        f"lmdb://{tmp_path}/state", None, 3, chance, master="local-cluster[2,2,1024]", kinds=kinds
+        f"lmdb://{tmp_path}/state", None, 2, chance, master="local-cluster[2,2,1024]", kinds=kinds
     )
-    assert kills.number == 3
+    assert kills.number == 2
 
 
 def test_a_wrong_answer_is_seen() -> None:

@@ -28,6 +28,9 @@ def exit_on_sigterm() -> Iterator[None]:
     take snapshots take one. A second SIGTERM does not wait for the call, a third ends the process
     at once. Does nothing outside the main thread, or if the process handles SIGTERM already.
 
+    Returns:
+        A context manager.
+
     Example:
         >>> from vertexsdk import Graph, MainLoop, exit_on_sigterm
         >>> graph = Graph.from_arrays([1], [2])
@@ -41,7 +44,7 @@ def exit_on_sigterm() -> Iterator[None]:
 @contextlib.contextmanager
 def interrupted_by_signals() -> Iterator[None]:
     """Have Ctrl-C and SIGTERM raise a KeyboardInterrupt that says which; a second ends at once."""
-    errors = {
+    errors: dict[int, BaseException] = {
         signal.SIGINT: KeyboardInterrupt("interrupted"),
         signal.SIGTERM: KeyboardInterrupt("ended by SIGTERM"),
     }
