@@ -7,6 +7,7 @@ has already done.
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import time
@@ -19,7 +20,9 @@ from vertexsdk.state.contract import Backend, SegmentKey
 from vertexsdk.state.errors import MissingError, StateError, StateInputError
 
 T = TypeVar("T")
+_log = logging.getLogger("vertexsdk")
 _FIRST, _LONGEST = 0.05, 2.0  # seconds between attempts
+_SILENT = 0.5  # seconds between attempts from which the wait is said
 _MAX_CONFLICTS = 4
 REFUSED = "refuses the user name or password: check those in --backend"
 READABLE = "what was committed before is still readable"
@@ -74,6 +77,11 @@ class Server(ABC):
                         f"lost {self.location} and could not reach it again for {self.retry:g} s "
                         f"({error}): what was committed is kept; run again when the server is back"
                     ) from None
+                if pause < _SILENT <= 2 * pause:
+                    _log.warning(
+                        "%s does not answer (%s); trying again for %g s",
+                        self.location, error, self.retry,
+                    )  # fmt: skip
                 time.sleep(pause * random.uniform(0.5, 1))
                 pause = min(2 * pause, _LONGEST)
                 if not isinstance(error, Conflict):

@@ -72,6 +72,7 @@ __all__ = [
     "VertexError",
     "VertexId",
     "aggregate",
+    "exit_on_sigterm",
     "explain",
     "inf",
     "param",
@@ -95,6 +96,7 @@ _LATER = {
     "MainLoop": "vertexsdk.loops.main_loop",
     "MainLoops": "vertexsdk.loops.main_loops",
     "Result": "vertexsdk.loops.result",
+    "exit_on_sigterm": "vertexsdk.loops.signals",
     "explain": "vertexsdk.loops.explain",
     "read": "vertexsdk.loops.result",
     "run": "vertexsdk.loops.run",
@@ -113,6 +115,7 @@ if TYPE_CHECKING:
     from vertexsdk.loops.main_loops import MainLoops
     from vertexsdk.loops.result import Result, read
     from vertexsdk.loops.run import run
+    from vertexsdk.loops.signals import exit_on_sigterm
     from vertexsdk.transport.session import session
 
 

@@ -1,15 +1,56 @@
-"""A driver killed at any instant: what it acknowledged is there, once, and another goes on."""
+"""What a main loop needs is killed: nothing is lost or doubled, and it serves again."""
 
 from __future__ import annotations
 
 import random
 from pathlib import Path
 
-from tests.support.soak_stream import soak_stream
+import numpy as np
+import pytest
+
+from tests.support.killed_driver import batch
+from tests.support.random_changes import seed
+from tests.support.servers import PostgresServer, RedisServer
+from tests.support.soak_kills import StreamRecord, check_answer, soak_kills
 
 
-def test_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")  # pytest shows it when the test fails: put it here to kill as then
-    outcome = soak_stream(f"lmdb://{tmp_path}/state", 4, random.Random(seed), spark=False)
-    assert outcome.startswith("4 drivers killed over ")
+def test_drivers(tmp_path: Path) -> None:
+    kills = soak_kills(f"lmdb://{tmp_path}/state", None, 2, random.Random(seed()))
+    assert len(kills.seconds["driver"]) == 2
+
+
+@pytest.mark.parametrize("kind", [RedisServer, PostgresServer])
+def test_servers_and_drivers(kind: type[RedisServer] | type[PostgresServer]) -> None:
+    with kind() as server:
+        chance = random.Random(seed())
+        kills = soak_kills(server.url(), server, 2, chance, kinds=["server", "driver"])
+    assert kills.number == 2
+
+
+@pytest.mark.cluster
+def test_executors_and_drivers(tmp_path: Path) -> None:
+    """Without its executor a loop has too few slots for its processors: it waits for another."""
+    kinds, chance = ["executor", "driver"], random.Random(seed())
+    kills = soak_kills(
+        f"lmdb://{tmp_path}/state", None, 2, chance, master="local-cluster[2,2,1024]", kinds=kinds
+    )
+    assert kills.number == 2
+
+
+def test_a_wrong_answer_is_seen() -> None:
+    right = {"id": np.array([0, 1]), "length": np.array([0.0, 2.0])}
+    check_answer("sssp", {(0, 1): 2.0}, right)
+    with pytest.raises(AssertionError, match="sssp"):
+        check_answer("sssp", {(0, 1): 1.0}, right)
+
+
+def test_a_lost_or_doubled_batch_is_seen() -> None:
+    stream = StreamRecord("wcc")
+    stream.acknowledged(0)
+    stream.resumed(1, len(batch(0)) + len(batch(1)))  # it was not said any more
+    with pytest.raises(AssertionError, match="batch 1 was acknowledged, the loop has 0"):
+        stream.resumed(0, len(batch(0)))
+    with pytest.raises(AssertionError, match="the loop has 3"):
+        stream.resumed(3, 0)
+    with pytest.raises(AssertionError, match="changes, not"):
+        stream.resumed(1, len(batch(0)) + 2 * len(batch(1)))

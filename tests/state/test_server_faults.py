@@ -105,6 +105,39 @@ def test_a_server_from_start_to_death(server: Server, caplog: pytest.LogCaptureF
     assert "s3cret" not in caplog.text
 
 
+def test_a_main_loop_goes_on_when_its_server_does(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is not resumed by hand: the next call restores it, once the server is back."""
+
+    def groups(main: MainLoop) -> dict[int, int]:
+        with main.query(persist=True) as answer:
+            return dict(answer.to_dict())
+
+    def ingest(edge: int) -> int:
+        counts = main.ingest([("+", edge, edge + 1)], source="s", offset=edge)
+        return counts["added"] + counts.get("repeated", 0)
+
+    graph = Graph.from_arrays([1], [2])
+    with MainLoop(ConnectedComponents, graph, backend=f"{server.url()}?retry=3") as main:
+        assert ingest(2) == 1
+        assert groups(main) == {1: 1, 2: 1, 3: 1}
+        server.kill()
+        with refused(StateError, "lost .* could not reach it again for 3 s"):
+            ingest(3)
+        (line,) = [r.getMessage() for r in caplog.records if "does not answer" in r.getMessage()]
+        assert "trying again for 3 s" in line
+        assert "\n" not in line
+        server.start()
+        assert ingest(3) == 1
+        assert groups(main) == {1: 1, 2: 1, 3: 1, 4: 1}
+        server.kill()  # and it comes back while the loop waits
+        threading.Timer(0.5, server.start).start()
+        assert ingest(4) == 1
+        assert groups(main)[5] == 1
+        assert (main.changes, main.offsets) == (3, {"s": 4})
+
+
 def test_a_swap_whose_answer_is_lost_is_done_once(
     redis_url: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,13 +3,13 @@
 A driver process commits versions whose content tells their iteration, written by two worker
 processes, and says when each commit was acknowledged. After every kill the store must have every
 version that was acknowledged, and each version that is there must be whole. With `--runs` the
-driver is that of a real run on Spark: see `soak_runs`. `./dev soak stream` kills drivers that take
-in changes: see `soak_stream`; with `--runs` they are on Spark. `./dev soak protocol` kills nothing:
-it makes random runs of the protocol of bounded asynchrony; see `protocol_simulator`. `./dev soak
-simulate` makes runs and main loops of which processors, connections and messages are lost in one
-process, see `simulated_histories`, and those whose store fails too, see `simulated_stores`. `./dev
-soak faults` has every call of a session and of a main loop with a store fail in every way, one
-after the other; see `store_scenarios`.
+driver is that of a real run on Spark: see `soak_runs`. `./dev soak kills` kills what a main loop
+needs while changes stream in, and measures how long it takes to serve again: see `soak_kills`.
+`./dev soak protocol` kills nothing: it makes random runs of the protocol of bounded asynchrony; see
+`protocol_simulator`. `./dev soak simulate` makes runs and main loops of which processors,
+connections and messages are lost in one process, see `simulated_histories`, and those whose store
+fails too, see `simulated_stores`. `./dev soak faults` has every call of a session and of a main
+loop with a store fail in every way, one after the other; see `store_scenarios`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from tests.support.protocol_simulator import soak_protocol
 from tests.support.servers import PostgresServer, RedisServer
 from tests.support.simulated_histories import soak_simulated
 from tests.support.simulated_stores import soak_stores
+from tests.support.soak_kills import soak_kills
 from tests.support.soak_runs import opened, soak_runs
-from tests.support.soak_stream import soak_stream
 from tests.support.store_scenarios import soak_faults
 from vertexsdk.state import Store, open_store
 
@@ -48,14 +48,14 @@ _KEPT = 50
 def main(arguments: list[str] | None = None) -> int:
     """Soak each backend; exit status 1 if a commit was lost or a wrong version read."""
     parser = argparse.ArgumentParser(prog="soak", description=__doc__)
-    parser.add_argument("what", choices=["state", "stream", "protocol", "simulate", "faults"])
-    parser.add_argument("--kills", type=int, default=200, help="of each backend; default 200")
+    parser.add_argument("what", choices=["state", "kills", "protocol", "simulate", "faults"])
+    parser.add_argument("--count", type=int, default=200, help="kills of each backend; default 200")
     parser.add_argument("--worlds", type=int, default=20_000, help="of the protocol; default 20000")
     parser.add_argument("--histories", type=int, default=1000, help="simulated; default 1000")
-    parser.add_argument("--backends", default="lmdb,redis,postgres", help="default: all but memory")
+    parser.add_argument("--backend", default="lmdb,redis,postgres", help="default: all but memory")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--runs", action="store_true", help="kill during real runs on Spark")
-    parser.add_argument("--master", default="local-cluster[2,1,1024]", help="of those runs")
+    parser.add_argument("--master", help="of those runs, and of `kills`; none: without Spark")
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}")
     if options.what == "protocol":
@@ -65,17 +65,21 @@ def main(arguments: list[str] | None = None) -> int:
         print(soak_simulated(options.histories, options.seed), flush=True)
         print(soak_stores(options.histories, options.seed), flush=True)
         return 0
-    for name in options.backends.split(","):
+    for name in options.backend.split(","):
         with _started(name) as (url, server):
             chance = random.Random(options.seed)
             if options.what == "faults":
                 said = soak_faults(url)
-            elif options.what == "stream":
-                said = soak_stream(url, options.kills, chance, spark=options.runs)
+            elif options.what == "kills":
+                master = options.master or "local-cluster[2,2,1024]"
+                kills = soak_kills(url, server, options.count, chance, master=master, show=True)
+                said = f"\n{kills.table()}"
             elif options.runs:
-                said = soak_runs(url, server, options.kills, chance, options.master)
+                said = soak_runs(
+                    url, server, options.count, chance, options.master or "local-cluster[2,1,1024]"
+                )
             else:
-                said = soak(url, server, options.kills, chance)
+                said = soak(url, server, options.count, chance)
         print(f"{name}: {said}", flush=True)
     return 0
 

@@ -24,7 +24,7 @@ from typing import Any
 from vertexsdk import StateError, Sum, Vertex, state
 from vertexsdk.state import Store, open_store
 
-__all__ = ["Slow", "check", "opened", "soak_runs"]
+__all__ = ["Slow", "check", "opened", "processes_of_session", "soak_runs"]
 
 ITERATIONS = 40
 _PATIENCE = 180.0  # seconds in which a driver must start, and a run must end
@@ -90,7 +90,7 @@ class _Driver:
     def victims(self, what: str) -> list[int]:
         """The process ids of the driver (Python and JVM), or of the workers (either)."""
         found = []
-        for process, text in _session(self.process.pid):
+        for process, text in processes_of_session(self.process.pid):
             executor = "CoarseGrainedExecutorBackend" in text
             python = "pyspark.daemon" in text
             kind = "worker" if executor or python else "driver"
@@ -101,7 +101,7 @@ class _Driver:
     def end(self) -> None:
         """Kill whatever is left of it."""
         for _ in range(100):
-            left = [process for process, _ in _session(self.process.pid)]
+            left = [process for process, _ in processes_of_session(self.process.pid)]
             for process in left:
                 _kill(process)
             self.process.poll()
@@ -240,7 +240,7 @@ def opened(url: str) -> Iterator[Store]:
         store.close()
 
 
-def _session(leader: int) -> list[tuple[int, str]]:
+def processes_of_session(leader: int) -> list[tuple[int, str]]:
     """The processes of a session, each with its command line."""
     found = []
     for entry in os.listdir("/proc"):

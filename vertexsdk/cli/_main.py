@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from vertexsdk.cli._arguments import parser
 from vertexsdk.cli._clock import CommandClock
 from vertexsdk.errors import InputError, RunError, VertexError, typed_line
+from vertexsdk.loops.signals import interrupted_by_signals
 from vertexsdk.state.address import Address, address_or_default, scrubbed
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     vertexsdk 0.1.0
     0
     """
-    with _messages(), _ended_by_signals():
+    with _messages(), interrupted_by_signals():
         clock = CommandClock()
         try:
             args = parser(_run, _stream, _query).parse_args(arguments)
@@ -81,31 +82,6 @@ def _fail(text: str, status: int = 1) -> int:
         traceback.print_exc()
     print(f"vertexsdk: {scrubbed(text).rstrip(': ')}", file=sys.stderr)
     return status
-
-
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Have Ctrl-C and SIGTERM end the command with one line; a second SIGTERM ends it at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    silent = logging.NullHandler()
-    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def end(number: int, _: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        logging.getLogger().addHandler(silent)  # py4j logs the call that is cut short
-        raise KeyboardInterrupt("ended by SIGTERM" if number == signal.SIGTERM else "interrupted")
-
-    for number, handler in usual.items():
-        if handler in (signal.SIG_DFL, signal.default_int_handler):
-            signal.signal(number, end)
-    try:
-        yield
-    finally:
-        logging.getLogger().removeHandler(silent)
-        for number, handler in usual.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

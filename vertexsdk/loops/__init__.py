@@ -20,6 +20,7 @@ __all__ = [
     "rescale",
     "result",
     "run",
+    "signals",
     "snapshot_policy",
     "streams",
     "upgrade",

@@ -33,6 +33,7 @@ from vertexsdk.loops.branch_loop import (
     require_state,
 )
 from vertexsdk.loops.result import Result
+from vertexsdk.loops.signals import finished_first
 from vertexsdk.loops.snapshot_policy import SnapshotEvery, SnapshotKind, SnapshotPolicy
 from vertexsdk.loops.windows.window import (
     ingest_events,
@@ -324,6 +325,7 @@ class MainLoop(WindowedLoop):
         """The offset that was committed last, by source."""
         return dict(self._history.manifest.offsets)
 
+    @finished_first()
     def ingest(
         self,
         changes: Changes | DataFrame | Iterable[Sequence[Any]],
@@ -446,6 +448,7 @@ class MainLoop(WindowedLoop):
     def _approximation(self) -> Budget | None:
         return None if self.from_init is not None else self.budget
 
+    @finished_first()
     def query(
         self,
         *,
@@ -786,6 +789,7 @@ class MainLoop(WindowedLoop):
         self._servers.append(server)
         return server.address
 
+    @finished_first()
     def snapshot(self) -> None:
         """Store the state and the graph now, and return when they are durable.
 
@@ -805,6 +809,7 @@ class MainLoop(WindowedLoop):
         """
         self._history.take_snapshot()
 
+    @finished_first()
     def rescale(self, partitions: int) -> None:
         """Go on with another number of partitions.
 
@@ -829,6 +834,7 @@ class MainLoop(WindowedLoop):
         """
         self._history.rescale(partitions)
 
+    @finished_first()
     def close(self) -> None:
         """Stop the streams, and free the graph's memory; the loop stays in the store."""
         for server in self._servers:

@@ -48,6 +48,7 @@ _POLL_MS = 100  # between looks at whether the stage has failed
 _LOOK_SECONDS = 0.5  # between looks at whether a processor is lost, while loader tasks run
 _LOST = "a processor was lost with its partition"
 _launches: weakref.WeakSet[Launch] = weakref.WeakSet()
+lost_at: dict[str, float] = {}  # by application, when it lost a processor last; monotonic
 _by_value = contextvars.ContextVar("_by_value", default=False)
 
 
@@ -212,7 +213,10 @@ class Launch:
             idle = time.monotonic() - self._answered >= IDLE_SECONDS
             reason = f"it had no command for {IDLE_SECONDS:.0f} s" if idle else "it was cut off"
         self._end(wait=0.0)
-        return LostError(f"{_LOST}: {reason}") if self._routes else RunError(reason)
+        if not self._routes:
+            return RunError(reason)
+        lost_at[self.application] = time.monotonic()
+        return LostError(f"{_LOST}: {reason}")
 
     def ask(self, kind: bytes, *parts: bytes) -> list[tuple[Any, bytes]]:
         """Send a message to every processor; return the stamp and the report of each.

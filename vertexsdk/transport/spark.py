@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
@@ -35,6 +36,9 @@ _KILL_IDLE = "spark.python.worker.killOnIdleTimeout"
 _IDLE_TIMEOUT = "spark.python.worker.idleTimeoutSeconds"
 _log = logging.getLogger("vertexsdk")
 _told: set[tuple[str, str | None]] = set()  # by application, why it has no processors
+_slots_before: dict[str, int] = {}  # by application, when processors started last
+RETURN_SECONDS = 60.0  # for an executor to be replaced that was lost with a processor
+_LOOK_SECONDS = 0.1  # between looks whether it is
 _starting = threading.RLock()  # free slots are counted, and a launch starts, one at a time
 
 
@@ -74,29 +78,60 @@ class SparkWorkers:
     def _launched(self) -> Launch | None:
         """Start processors, or say why every hop is a job."""
         application = self.sc.applicationId
-        taken = sum(
-            x.partitions for x in resident._launches if x.application == application and x.alive
-        )
-        reason = self._why_none(self._slots() - taken)
-        if reason is not None:
-            quiet = self._local and self.partitions == 1  # it has nothing to exchange
-            quiet |= (application, reason) in _told
-            _told.add((application, reason))
-            _log.log(
-                logging.INFO if quiet else logging.WARNING,
-                "no processors hold the graph (%s): a run takes a Spark job per iteration, a main "
-                "loop stays in the driver's process", reason,
-            )  # fmt: skip
-            return None
-        try:
-            launch = Launch(self.sc, self.partitions)
-        except RunError as error:
-            _log.warning("processors did not start, so each iteration is a Spark job: %s", error)
-            return None
-        if taken + self.partitions + 1 <= self._slots():
-            return launch
-        launch.close()  # an executor has gone
-        return None
+        while True:
+            taken = self._await_slots(application)
+            reason = self._why_none(self._slots() - taken)
+            if reason is not None:
+                quiet = self._local and self.partitions == 1  # it has nothing to exchange
+                quiet |= (application, reason) in _told
+                _told.add((application, reason))
+                _log.log(
+                    logging.INFO if quiet else logging.WARNING,
+                    "no processors hold the graph (%s): a run takes a Spark job per iteration, a "
+                    "main loop stays in the driver's process", reason,
+                )  # fmt: skip
+                return None
+            try:
+                launch = Launch(self.sc, self.partitions)
+            except RunError as error:
+                _log.warning(
+                    "processors did not start, so each iteration is a Spark job: %s", error
+                )
+                return None
+            slots = self._slots()
+            if taken + self.partitions + 1 <= slots:
+                _slots_before[application] = slots
+                return launch
+            launch.close()  # an executor has gone
+            if not self._may_return(application):
+                return None
+
+    def _await_slots(self, application: str) -> int:
+        """Wait for the executor that was lost, if there are too few slots without it.
+
+        Returns:
+            How many slots other graphs have taken.
+        """
+        said = False
+        while True:
+            taken = sum(
+                x.partitions for x in resident._launches if x.application == application and x.alive
+            )
+            enough = self._slots() - taken > self.partitions
+            if enough or not self._may_return(application):
+                return taken
+            if not said:
+                said = True
+                _log.warning(
+                    "an executor was lost; waiting up to %.0f s for another", RETURN_SECONDS
+                )
+            time.sleep(_LOOK_SECONDS)
+
+    def _may_return(self, application: str) -> bool:
+        """Whether an executor was lost a short time ago, and Spark may replace it."""
+        lost = resident.lost_at.get(application, float("-inf"))
+        recent = time.monotonic() < lost + RETURN_SECONDS
+        return recent and self._slots() < _slots_before.get(application, 0)
 
     def _why_none(self, free: int) -> str | None:
         """Why the cluster, with as many free slots, can keep no processors; None if it can."""

@@ -77,8 +77,10 @@ class _Mapping:
     One of the module `mmap` has a descriptor, before Python 3.13, and a partition has many arrays.
     """
 
+    address = 0  # also if a signal cuts `__init__` short
+
     def __init__(self, descriptor: int, size: int, *, private: bool) -> None:
-        self.address, self._size, self._unmap = 0, max(size, 1), _libc.munmap
+        self._size, self._unmap = max(size, 1), _libc.munmap
         flags = mmap.MAP_PRIVATE if private else mmap.MAP_SHARED
         protection = mmap.PROT_READ | mmap.PROT_WRITE
         address = _libc.mmap(None, self._size, protection, flags, descriptor, 0)
@@ -94,8 +96,10 @@ class _Mapping:
 class _File:
     """A file without a name, mapped as a whole."""
 
+    descriptor = -1  # also if a signal cuts `__init__` short
+
     def __init__(self, size: int) -> None:
-        self.descriptor, self._close = -1, os.close
+        self._close = os.close
         self.descriptor = _with_descriptors(_new_file)
         self.grow(size)
 
