@@ -18,5 +18,6 @@ __all__ = [
     "phases",
     "progress",
     "run_options",
+    "snapshots",
     "supersteps",
 ]

@@ -22,7 +22,7 @@ from vertexsdk.arrays.corruption import CorruptError, damaged
 from vertexsdk.state.contract import Backend, Head, NewManifest, SegmentKey
 from vertexsdk.state.errors import OwnerError
 
-Kind: TypeAlias = Literal["base", "delta", "topology", "changes"]
+Kind: TypeAlias = Literal["base", "delta", "topology", "changes", "snapshot"]
 KINDS: tuple[str, ...] = get_args(Kind)
 MAX_CHAIN = 16
 
@@ -32,7 +32,7 @@ class SegmentRef:
     """A reference to a stored segment: what `Store.put_segment` returns and a manifest lists.
 
     Attributes:
-        kind: "base", "delta", "topology" or "changes".
+        kind: "base", "delta", "topology", "changes" or "snapshot".
         group: distinguishes segments of one partition and kind, such as the states of two vertex
             classes; "" when there is only one.
         rows: length of the "id" column, or of the first.

@@ -133,7 +133,7 @@ class Store(VersionReader):
         Args:
             loop, partition, iteration: what the segment belongs to.
             kind: "base" (every vertex of the partition), "delta" (whole rows of those that changed
-                since the version it will be committed on), "topology", or "changes".
+                since the version it will be committed on), "topology", "changes", or "snapshot".
             columns: of a base or delta, "id" (int64[n], different) and one row per vertex in
                 every other column, shape (n,) or (n, k), in any order: rows are stored in that
                 of their key groups. Two columns "x.offsets" and "x.bytes" are strings.

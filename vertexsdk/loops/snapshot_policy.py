@@ -1,0 +1,60 @@
+"""When a main loop takes snapshots, as users say it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, TypeAlias, get_args
+
+from vertexsdk.errors import InputError, excerpt
+from vertexsdk.loops.windows.durations import seconds_of
+
+SnapshotKind: TypeAlias = Literal["asynchronous", "synchronous"]
+SnapshotEvery: TypeAlias = int | str | timedelta
+
+
+@dataclass(frozen=True)
+class SnapshotPolicy:
+    """When a snapshot is due.
+
+    Attributes:
+        changes: after so many changes; None: not because of their number.
+        seconds: so long after the one before, if anything happened; None: not because of time.
+        waits: the loop stops until it is stored.
+
+    >>> SnapshotPolicy.of("10s", "asynchronous")
+    SnapshotPolicy(changes=None, seconds=10.0, waits=False)
+    """
+
+    changes: int | None = None
+    seconds: float | None = None
+    waits: bool = False
+
+    @classmethod
+    def of(cls, every: SnapshotEvery | None, kind: str = "asynchronous") -> SnapshotPolicy:
+        """The policy of `MainLoop`'s arguments `snapshot_every` and `snapshots`.
+
+        Raises:
+            InputError: they are none.
+        """
+        if kind not in get_args(SnapshotKind):
+            raise InputError(f"snapshots is {excerpt(kind)}: say 'asynchronous' or 'synchronous'")
+        waits = kind == "synchronous"
+        if every is None:
+            return cls(waits=waits)
+        if isinstance(every, str) and every.strip().isdecimal():
+            every = int(every)
+        if isinstance(every, bool) or not isinstance(every, int | str | timedelta):
+            raise InputError(
+                f"snapshot_every is {excerpt(every)}: give a number of changes, or a time as '10s'"
+            )
+        if isinstance(every, int):
+            if every < 1:
+                raise InputError(f"snapshot_every is {every}: give at least one change, or '10s'")
+            return cls(changes=every, waits=waits)
+        return cls(seconds=seconds_of(every), waits=waits)
+
+    @property
+    def by_default(self) -> bool:
+        """Whether there are snapshots only to keep the change log short."""
+        return self.changes is None and self.seconds is None
