@@ -20,7 +20,7 @@ def main(url: str, *paths: str) -> None:
     """Go on with what is in the store, or begin; write the answer of query k to OUT-k.csv."""
     change_files._BLOCK = 64
     stream = StreamSession(paths, query_every=EVERY)
-    options: dict[str, Any] = {"backend": url, "checkpoint_every": 50, "retain": 4}
+    options: dict[str, Any] = {"backend": url, "snapshot_every": 50, "retain": 4}
     try:
         loop = MainLoop.resume(None, ShortestPaths, **options)
     except StateError:  # there is none yet

@@ -153,7 +153,7 @@ def test_an_earlier_version(roads: MainLoop) -> None:
     for value in (0.5, 0.25):
         roads.ingest([("+", 1, 4, value)])
         graphs[roads.iteration] = value
-    roads._history.checkpoint()
+    roads._history.take_snapshot()
     roads.ingest([("-", 1, 4)])
     graphs[roads.iteration] = 3.0
     for at, length in graphs.items():

@@ -75,10 +75,10 @@ def test_resumed_as_it_was(spark: SparkSession, url: str) -> None:
     with pytest.raises(FencedError):
         main.query()
     main.close()
-    again._history.checkpoint()
+    again._history.take_snapshot()
     assert "changes/tail" not in kinds(url, "w")
     again.ingest([("-", "x", "y"), ("-", "z", "y"), ("-", "n", "o"), ("-", "a", "o")])
-    again._history.checkpoint()  # of a graph without edges
+    again._history.take_snapshot()  # of a graph without edges
     again.close()
     with MainLoop.resume(spark, ConnectedComponents, **options) as last:
         assert components(last) == {"alone": "alone"}
@@ -88,7 +88,8 @@ def test_resumed_as_it_was(spark: SparkSession, url: str) -> None:
 
 def test_the_log_is_short(url: str) -> None:
     graph = Graph.from_arrays([1], [2])
-    options: Any = {"backend": url, "loop": "w", "checkpoint_every": 150}
+    options: Any = {"backend": url, "loop": "w", "snapshot_every": 150}
+    options["snapshots"] = "synchronous"
     with MainLoop(ConnectedComponents, graph, **options) as main:
         for k in range(100):
             main.ingest([("+", 2, k), ("-", 2, k), ("+", 2, k)][: 1 + k % 3], source="s", offset=k)

@@ -59,7 +59,7 @@ def test_vertices_placed_by_another_hash_are_restored(loop: str, kind, tmp_path:
     for _ in range(2):  # the second time what the first wrote
         with MainLoop.resume(None, Recorder, loop=loop, backend=url, trusted=True) as main:
             assert {v: row["log"] for v, row in main.query().rows()} == logs
-            main._history.checkpoint()
+            main._history.take_snapshot()
 
 
 def test_states_placed_by_another_hash_are_looked_up(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_changes_bring_attributes_and_keep_those_they_leave_out(
         check()
         if step == 1:
             main.close()  # with a log of two batches
-            main = MainLoop.resume(spark, program, **options, checkpoint_every=1)
+            main = MainLoop.resume(spark, program, **options, snapshot_every=1)
             check()
     main.close()  # with a checkpoint
     main = MainLoop.resume(spark, program, **options)

@@ -85,7 +85,7 @@ class Histories(RuleBasedStateMachine):
         self.undirected = undirected
         self.edges = made({(0, 1): 2.0}, changes, undirected) or {(0, 1): 2.0}
         self.options: Any = {"backend": URL, "loop": "main", "compiled": compiled}
-        self.options["checkpoint_every"] = 8
+        self.options["snapshot_every"] = 8
         self.options["delay_bound"] = bound
         params = PARAMS.get(self.name, {})
         columns = zip(*((a, b, x) for (a, b), x in self.edges.items()), strict=True)

@@ -53,7 +53,7 @@ class History:
         self.names = [NAMES[k] for k in rng.permutation(3)]
         self.options: Any = {
             "params": PARAMS, "loop": "main", "backend": url, "compiled": False,
-            "checkpoint_every": int(rng.choice([6, 1000])),
+            "snapshot_every": int(rng.choice([6, 1000])),
         }  # fmt: skip
         partitions = int(rng.integers(1, 4))
         print(self.names, self.undirected, partitions, self.options)

@@ -77,7 +77,7 @@ def test_paths_follow_changes(program: str, tmp_path: Path) -> None:
             check(earlier, before, origin, weight)  # of that instant
             earlier.close()
             if turn == 1:
-                main._history.checkpoint()
+                main._history.take_snapshot()
         with main.query() as result:
             check(result, now(), origin, weight)
         with read(options["backend"], f"{program}-{main.queries}") as again:

@@ -133,7 +133,7 @@ class Pair:
         self.anew()
 
     def checkpoint(self) -> None:
-        self.other._history.checkpoint()
+        self.other._history.take_snapshot()
 
     def try_out(self) -> None:
         with self.other.fork() as branch:

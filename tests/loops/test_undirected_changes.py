@@ -167,7 +167,7 @@ def older(main: MainLoop, rows: list[Row], *, checkpoint: bool) -> None:
     ):
         main.ingest(rows)
         if checkpoint:
-            main._history.checkpoint()
+            main._history.take_snapshot()
     main._history.engine.close()
     main._history.store.close()
 
@@ -188,7 +188,7 @@ def test_logs_of_older_stores_give_the_right_answer(
         with MainLoop.resume(spark, Coreness, backend=url) as main:
             state = dict(main.query().rows())
             assert {v: row["core"] for v, row in state.items()} == {1: 1, 2: 1, 3: 1}
-            main._history.checkpoint()
+            main._history.take_snapshot()
     assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
 
 

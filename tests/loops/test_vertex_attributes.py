@@ -135,7 +135,7 @@ def test_a_main_loop_its_branches_and_a_resumed_loop_keep_the_attributes(
     edges = [(named(ids, a), named(ids, b)) for a, b in EDGES]
     weights = {named(ids, v): w for v, w in WEIGHTS.items()}
     a, b, c = (named(ids, v) for v in (9, 5, 20))  # 20 is new and has the default
-    with MainLoop(program, graph, backend=backend, loop="least", checkpoint_every=1) as main:
+    with MainLoop(program, graph, backend=backend, loop="least", snapshot_every=1) as main:
         with closing(main.query()) as result:
             assert by_vertex(result, "least") == expected(edges, weights)
         main.ingest([("+", a, b), ("+", c, a)])

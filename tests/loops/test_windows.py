@@ -86,7 +86,7 @@ class History:
         undirected = bool(rng.integers(2))
         partitions = int(rng.integers(1, 4))
         self.options: Any = {"backend": url, "loop": "main", "compiled": False}
-        self.options["checkpoint_every"] = int(rng.choice([5, 40, 1000]))
+        self.options["snapshot_every"] = int(rng.choice([5, 40, 1000]))
         params = {k: self.name(0) if k == "origin" else x for k, x in self.params.items()}
         print(self.program, "strings" * self.strings, undirected, partitions, self.options)
         graph = Graph.from_arrays(
@@ -153,7 +153,7 @@ class History:
         self.main = MainLoop.resume(self.spark, ALGORITHMS[self.program], **self.options)
 
     def checkpoint(self) -> None:
-        self.main._history.checkpoint()
+        self.main._history.take_snapshot()
 
     def merge(self) -> None:
         """A branch removes an edge, which has no time any more, and checkpoints."""
@@ -163,7 +163,7 @@ class History:
         with self.main.fork() as branch:
             branch.apply([("-", *edge)])
             if self.rng.integers(2):
-                branch._history.checkpoint()
+                branch._history.take_snapshot()
             if len(self.window.edges) == 1 and self.program != "sssp":
                 return
             branch.result(timeout=60).close()
@@ -359,7 +359,7 @@ def ordered_events(rng: np.random.Generator, count: int) -> list[Any]:
 def test_as_of_any_time(rng: np.random.Generator) -> None:
     events = ordered_events(rng, 50)
     scratch = Scratch(events, 8.0)
-    with open_loop("memory://windows-as-of", 8.0, checkpoint_every=20) as main:
+    with open_loop("memory://windows-as-of", 8.0, snapshot_every=20) as main:
         for first in range(0, 50, 7):
             some = events[first : first + 7]
             main.ingest([e[:4] for e in some], time=[e[4] for e in some])
@@ -394,7 +394,7 @@ def test_as_of_a_time_between_events_and_to_come() -> None:
 def test_as_of_a_time_in_which_nothing_came() -> None:
     with open_loop("memory://windows-silence") as main:
         main.ingest([("+", 1, 2), ("+", 2, 3)], time=[0, 5])
-        main._history.checkpoint()
+        main._history.take_snapshot()
         main.advance(8)
         main.advance(12)
         for time, wanted in [(7, {1, 2, 3}), (8, {1, 2, 3}), (11, {2, 3}), (12, {2, 3})]:

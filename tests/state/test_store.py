@@ -86,9 +86,9 @@ def test_what_live_keeps() -> None:
     before = [ref("base", 0), ref("delta", 0), ref("base", 0, "Item"), ref("base", 1)]
     before += [ref("topology", 0)]
     base, topology = ref("base", 0), ref("topology", 0)
-    assert live_segments(before, []) == before
-    assert live_segments(before, [base]) == [before[2], before[3], before[4], base]
-    assert live_segments(before, [topology]) == [*before[:4], topology]
+    assert live_segments(before, [], 2) == before
+    assert live_segments(before, [base], 2) == [before[2], before[3], before[4], base]
+    assert live_segments(before, [topology], 2) == [*before[:4], topology]
 
 
 def test_fork_shares_and_diverges(store: Store) -> None:

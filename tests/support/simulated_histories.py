@@ -236,11 +236,12 @@ def simulate_loop(seed: int, url: str, faults: Faults = ROUGH) -> Simulator:
     case = draw_case(chance, loop=True)
     script = chance.randrange(2**32)
     edges = dict(case.edges)
-    with _loop(case, 1, f"{url}-plain") as main:
+    with _loop(case, 1, f"{url}-plain", None) as main:
         wanted = list(_answers(case, main, random.Random(script)))
     case.edges = edges
     simulator = Simulator(seed, faults)
-    with simulator.installed(), _loop(case, case.partitions, url) as main:
+    snapshots = random.Random(seed + 1)
+    with simulator.installed(), _loop(case, case.partitions, url, snapshots) as main:
         for number, got in enumerate(_answers(case, main, random.Random(script))):
             case.check(got, wanted[number])
     assert number == len(wanted) - 1
@@ -248,28 +249,52 @@ def simulate_loop(seed: int, url: str, faults: Faults = ROUGH) -> Simulator:
 
 
 class _Loop:
-    """A main loop that may be resumed."""
+    """A main loop that may be resumed.
 
-    def __init__(self, case: Case, partitions: int, url: str) -> None:
-        self.case, self.url = case, url
+    Args:
+        chance: draws when it takes snapshots, and with how many partitions it goes on; None for a
+            loop which does neither.
+    """
+
+    def __init__(self, case: Case, partitions: int, url: str, chance: random.Random | None) -> None:
+        self.case, self.url, self.chance = case, url, chance
         self.main = MainLoop(
             case.program, case.graph(partitions), params=case.params, backend=url, loop="m",
-            **case.options,
+            **case.options, **self._snapshots(),
         )  # fmt: skip
 
+    def _snapshots(self) -> dict[str, Any]:
+        if self.chance is None:
+            return {}
+        return {
+            "snapshot_every": self.chance.choice([None, 1, 3, 9, "1ms"]),
+            "snapshots": self.chance.choice(["asynchronous", "synchronous"]),
+        }
+
     def resume(self) -> None:
-        """Close it, and resume it from the store."""
-        self.main.close()
+        """Resume it from the store, closed or as if its process had been killed."""
+        partitions = None
+        if self.chance is None or self.chance.random() < 0.5:
+            self.main.close()
+        elif self.chance.random() < 0.5:
+            self.main.snapshot()
+        if self.chance is not None and self.chance.random() < 0.4:
+            partitions = self.chance.randint(1, 5)
         trusted = self.case.name == "events"
         self.main = MainLoop.resume(
             None, self.case.program, backend=self.url, loop="m", trusted=trusted,
-            **self.case.options,
+            partitions=partitions, **self.case.options, **self._snapshots(),
         )  # fmt: skip
+
+    def rescale(self) -> None:
+        """Now and then go on with another number of partitions."""
+        if self.chance is not None and self.chance.random() < 0.15:
+            self.main.rescale(self.chance.randint(1, 5))
 
 
 @contextlib.contextmanager
-def _loop(case: Case, partitions: int, url: str) -> Iterator[_Loop]:
-    loop = _Loop(case, partitions, url)
+def _loop(case: Case, partitions: int, url: str, chance: random.Random | None) -> Iterator[_Loop]:
+    loop = _Loop(case, partitions, url, chance)
     try:
         yield loop
     finally:
@@ -291,6 +316,7 @@ def _answers(case: Case, loop: _Loop, chance: random.Random) -> Iterator[dict[An
     for _ in range(STEPS):
         loop.main.budget = chance.choice(budgets)
         loop.main.ingest(rows(chance.randint(1, 6)))
+        loop.rescale()
         if not case.edges:
             loop.main.ingest([("+", case.id(0), case.id(1), 1.0)])
             case.edges[case.id(0), case.id(1)] = 1.0

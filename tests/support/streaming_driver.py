@@ -20,7 +20,7 @@ __all__ = ["LOOP", "OPTIONS", "batch", "edges_after"]
 
 Edges = dict[tuple[int, int], float]
 LOOP = "roads"
-OPTIONS: dict[str, Any] = {"loop": LOOP, "checkpoint_every": 40, "retain": 4}
+OPTIONS: dict[str, Any] = {"loop": LOOP, "snapshot_every": 40, "retain": 4}
 
 
 def batch(number: int) -> list[tuple[Any, ...]]:

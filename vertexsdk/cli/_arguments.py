@@ -147,6 +147,12 @@ def _results(add: Callable[..., object]) -> None:
 def _run_arguments(command: argparse.ArgumentParser) -> None:
     graph = _program_and_graph(command)
     graph("--multi", action="store_true", help="keep duplicate edges, not only the last of each")
+    add = command.add_argument_group("recovery").add_argument
+    add("--snapshot-every", type=_snapshot_every, metavar="N",
+        help="store what is needed to go on after N iterations, or a time as 30s, also of a lost "
+        "processor (default: begin again)")  # fmt: skip
+    add("--resume", action="store_true",
+        help="go on from the snapshot of an interrupted run; without one, begin")  # fmt: skip
     _how(command)
 
 
@@ -176,11 +182,24 @@ def _stream_arguments(command: argparse.ArgumentParser) -> None:
     add("--budget-iterations", type=_at_least(1), metavar="N", help="iterations after each batch")
     add("--budget-ms", type=_at_least(1), metavar="N",
         help="at most N milliseconds of iterations (default: no iterations)")  # fmt: skip
+    add("--snapshot-every", type=_snapshot_every, metavar="N",
+        help="store state and graph after N changes, or a time as 10s, so that --resume goes on "
+        "from there (default: only the changes)")  # fmt: skip
     add("--metrics-port", type=_at_least(0), metavar="PORT",
         help="serve OpenMetrics at http://HOST:PORT/metrics (0: any free port)")  # fmt: skip
     add("--metrics-host", metavar="HOST", default="127.0.0.1",
         help="the address to serve them on (default: 127.0.0.1)")  # fmt: skip
     _how(command)
+
+
+def _snapshot_every(text: str) -> str:
+    from vertexsdk.loops.snapshot_policy import SnapshotPolicy  # what it imports takes long
+
+    try:
+        SnapshotPolicy.of(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def _program_and_graph(command: argparse.ArgumentParser) -> Callable[..., object]:

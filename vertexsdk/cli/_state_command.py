@@ -1,6 +1,7 @@
-"""`vertexsdk state ls | show | fork | diff | gc | verify | copy | upgrade`: maintain a store.
+"""`vertexsdk state ls | show | fork | diff | gc | verify | copy | rescale | upgrade`.
 
-Each command prints lines for a person, or with `--json` one JSON value for a program.
+They maintain a store. Each command prints lines for a person, or with `--json` one JSON value for a
+program.
 """
 
 from __future__ import annotations
@@ -70,6 +71,9 @@ def add_commands(commands: Any) -> None:
     copy.add_argument("--to", required=True, metavar="URL", help="the other store; URL or @FILE")
     copy.add_argument("--name", help="its name there (default: the same)")
     copy.add_argument("--newest", action="store_true", help="only the newest version")
+    rescale = add("rescale", _rescale, "have a main loop go on with other partitions")
+    rescale.add_argument("loop")
+    rescale.add_argument("--partitions", type=int, required=True, metavar="N", help="how many")
     add("upgrade", _upgrade, "bring a store of an earlier format to the present one")
 
 
@@ -176,6 +180,15 @@ def _copy(store: Store, args: argparse.Namespace) -> Output:
     where = target.backend.location
     line = f"{name} in {where}: {copied.versions:,} versions; copied {copied.segments:,} segments, "
     return {**asdict(copied), "loop": name, "to": where}, [f"{line}{copied.bytes:,} bytes"]
+
+
+def _rescale(store: Store, args: argparse.Namespace) -> Output:
+    from vertexsdk.loops.rescale import rescale  # what it imports takes long
+
+    before = rescale(store, args.loop, args.partitions)
+    value = {"loop": args.loop, "partitions": args.partitions, "before": before}
+    line = f"{args.loop} had {before} partitions; who resumes it goes on with {args.partitions}"
+    return value, [line]
 
 
 def _upgrade(store: Store, args: argparse.Namespace) -> Output:

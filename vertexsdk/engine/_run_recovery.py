@@ -203,9 +203,7 @@ class RunRecovery:
         return {"run": self.run, "snapshots": self.taken, "resumed_at": self.resumed_at}
 
 
-def identity(
-    plan: Plan, graph: Graph, info: VariantInfo, options: RunOptions
-) -> dict[str, Any]:
+def identity(plan: Plan, graph: Graph, info: VariantInfo, options: RunOptions) -> dict[str, Any]:
     """What a run's state depends on, as JSON; the methods' code is not looked at."""
     names, attributes = 0, 0
     if graph.string_table is not None:

@@ -1,8 +1,8 @@
 """The state of a run's partition between two supersteps, in snapshots, and how to go on from one.
 
-A segment of kind "snapshot" has all that the next iterations depend on: the arrays of `VertexArrays`
-with the messages that came last taken in, the graph if the program has changed it, and what the
-master knows. A graph that is divided as it was then goes on bit for bit. One that is divided
+A segment of kind "snapshot" has all that the next iterations depend on: the arrays of
+`VertexArrays` with the messages that came last taken in, the graph if the program has changed it,
+and what the master knows. A graph that is divided as it was then goes on bit for bit. One that is divided
 otherwise takes the rows of its vertices from all segments, and combines their messages anew.
 """
 
@@ -187,5 +187,8 @@ def _recompute(delivery: Delivery, slots: Array, msg: Array, agg: Array) -> None
 def _equal(a: Array, b: Array) -> Array:
     """Which rows have the same values."""
     rows = min(len(a), len(b))
-    same: Array = (a[:rows] == b[:rows]) | ((a[:rows] != a[:rows]) & (b[:rows] != b[:rows]))
-    return same if same.ndim == 1 else same.all(axis=1)
+    a, b = a[:rows], b[:rows]
+    same: Array = (a == b) | ((a != a) & (b != b))
+    if same.ndim > 1:
+        same = np.logical_and.reduce(same, axis=1)
+    return same

@@ -61,7 +61,7 @@ def withdraw(
     support: Callable[[Array, Array], Array],
     dependants: Callable[[Array, Array, Array], Array],
     exchange: Callable[[Array], Generator[tuple[int, bytes], Any, Array | None]],
-) -> Generator[tuple[int, bytes], Any, tuple[Array, int]]:
+) -> Generator[tuple[int, bytes], Any, tuple[Array, Array, int]]:
     """Find the vertices whose value is not well founded, and give them the state of `init`.
 
     Args:
@@ -77,12 +77,14 @@ def withdraw(
             whose values others withdrew, or None where nobody withdrew any.
 
     Returns:
-        The vertices withdrawn (int32, ascending), which have not sent; and the number of gathers.
+        The vertices withdrawn (int32, ascending), which have not sent; those of which `seen` is
+        less now; and the number of gathers.
     """
     assert v.level is not None
     gone, mark = np.zeros(v.topology.n, np.uint8), np.zeros(v.topology.n, np.uint8)
     lesser = np.minimum if delivery.algebra.kind == "min" else np.maximum
     waves: list[Array] = []
+    lessened = [suspects[:0]]
     todo, gathers = np.sort(suspects).astype(np.int32), 0
     mark[todo] = 1
     while True:
@@ -104,6 +106,7 @@ def withdraw(
             gone[bad] = 1
             less = ~better & (gone[todo] == 0)
             seen[todo[less]] = supported[less]
+            lessened.append(todo[less])
             waves.append(bad)
             mark[bad] = 1
             todo = np.sort(dependants(bad, seen, mark))
@@ -115,4 +118,4 @@ def withdraw(
     withdrawn: Array = np.sort(np.concatenate([*waves, todo]))
     v.level[withdrawn] = level
     methods.init(Scope(v, delivery, 0, {}, {}, log), withdrawn)
-    return withdrawn, gathers
+    return withdrawn, np.concatenate(lessened), gathers

@@ -139,15 +139,18 @@ class EndWatch:
         budget: of the iterations.
         limit: the program's own limit of iterations, if it has one.
         vertices: of the graph.
+        bound: the delay bound; a vertex may commit so many iterations ahead in one step.
 
     Attributes:
         most: the default limit; None where there is another one.
     """
 
-    def __init__(self, name: str, budget: Budget | None, limit: int | None, vertices: int) -> None:
+    def __init__(
+        self, name: str, budget: Budget | None, limit: int | None, vertices: int, bound: int = 1
+    ) -> None:
         self.most: int | None = None
         if budget is not None and (limit, budget.iterations, budget.seconds) == (None, None, None):
-            self.most = MOST + vertices
+            self.most = (MOST + vertices) * bound
         self._name = name
 
     def met(self, work: WorkDone, seconds: float) -> bool:
@@ -168,7 +171,7 @@ def endless(spec: ClassSpec, iterations: int) -> str:
     """Return what to say of a loop that met the default limit of iterations."""
     text = (
         f"{spec.file}:{spec.line}: {spec.name}: no fixed point after {iterations:,} iterations, "
-        f"the default limit of {MOST:,} and one for each vertex: "
+        f"the default limit of {MOST:,} and one for each vertex, times the delay bound: "
     )
     if spec.facts.message_kind in ("min", "max"):
         less = "smaller" if spec.facts.message_kind == "min" else "larger"

@@ -22,18 +22,25 @@ from vertexsdk.engine._master import combine_aggregates
 from vertexsdk.engine.answer_checks import EndWatch
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.engine import Budget, Command, CommandResult, Versions, WorkDone
-from vertexsdk.engine.loop._commands import BeginRun, CreatePartition, LoopCommand, LoopReport
+from vertexsdk.engine.loop._commands import (
+    BeginRun,
+    CreatePartition,
+    LoopCommand,
+    LoopReport,
+    RestoreState,
+)
 from vertexsdk.engine.loop._loop_task import LoopTask, forget
 from vertexsdk.engine.loop._snapshot_schedule import SnapshotSchedule
 from vertexsdk.engine.phases import PhaseTimer
+from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
 from vertexsdk.engine.supersteps import RunPosition
-from vertexsdk.errors import InputError, LostError, VertexError
+from vertexsdk.errors import InputError, LostError, StateError, VertexError
 from vertexsdk.graph.changes.deltas import Deltas
-from vertexsdk.graph.checkpoint import put_names
+from vertexsdk.graph.checkpoint import STATE_NAMES, put_names, put_state_names, state_names
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.name_codes import NameCodes, code_step
 from vertexsdk.program.analysis.convergence import residual_of
-from vertexsdk.state import EncodedSegment, SegmentRef, open_store
+from vertexsdk.state import EncodedSegment, SegmentRef, Store, open_store
 from vertexsdk.transport.transport import Exchange
 
 MUCH_MEMORY = 0.85  # share of a worker's limit from which on changes wait
@@ -51,6 +58,7 @@ class LoopEngine:
             main loop does not.
         phases: seconds by phase, of all jobs so far.
         size: number of vertices and of edges, after the last job.
+        snapshot_parts: what partitions have stored, by the number of the snapshot.
         worker_seconds: CPU seconds of workers in other processes so far, the busiest of each job.
 
     Args:
@@ -95,6 +103,8 @@ class LoopEngine:
         weakref.finalize(self, forget, self._key, graph.partitions).atexit = False
         self._exchange = self._new_exchange()
         self.loaded: dict[str, Any] = {}  # statistics of the graph as it was loaded
+        self.snapshot_parts: dict[int, list[SnapshotPart]] = {}
+        self._names_put = 0  # names that are in the store with a state
         self._closed = False
         self.phases = phases or PhaseTimer()
         self.size, self.worker_seconds, self._used_memory = (0, 0), 0.0, 0.0
@@ -170,11 +180,13 @@ class LoopEngine:
         schedule: SnapshotSchedule | None = None
         if command.snapshots is not None:
             schedule = SnapshotSchedule(
-                command.snapshots, self.graph.partitions, work, waits=not self.plan.resident
-            )
+                command.snapshots, self.graph.partitions, self.snapshot_parts, work,
+                waits=not self.plan.resident,
+            )  # fmt: skip
         watch = EndWatch(
-            self.plan.loop, budget, self.plan.max_iterations, self._run or self.size[0]
-        )
+            self.plan.loop, budget, self.plan.max_iterations, self._run or self.size[0],
+            1 if self.choice is None else self.choice.bound,
+        )  # fmt: skip
         done = False
         while not done:
             part = replace(self._slice(job, budget, work, began), goes_on=jobs > 0)
@@ -345,15 +357,84 @@ class LoopEngine:
         self._job(LoopCommand(self._version, adopt=fork._key))
         self._told, self._untold = fork._told, fork._untold
 
+    @property
+    def saves_state(self) -> bool:
+        """Whether a snapshot has a state; an answer that begins with `init` needs none."""
+        return self.from_init is None
+
+    @property
+    def saves_with_graph(self) -> bool:
+        """Whether a state is stored with the edges only."""
+        return self.plan.program.algebra is None
+
+    @property
+    def restores_state(self) -> bool:
+        """Whether this can go on from a state of another engine's."""
+        return self.saves_state and not self.saves_with_graph
+
     def checkpoint(self) -> list[SegmentRef]:
-        """Write the graph, as segments of kind "topology"; `Store.commit` takes them."""
-        command = LoopCommand(self._version, changes=self._untold_names(), checkpoint=True)
-        report = self._job(command)
+        """Store the graph and return its segments, as `Store.commit` takes them.
+
+        Raises:
+            StateError: it cannot be stored.
+        """
+        self.snapshot(SnapshotRequest(0, graph=True, whole=True, waits=True))
+        parts = self.snapshot_parts.pop(0)
+        failure = next((part.failure for part in parts if part.failure), None)
+        if failure is not None:
+            raise StateError(failure)
+        return [*(ref for part in parts for ref in part.segments), *self.put_names()]
+
+    def snapshot(self, request: SnapshotRequest) -> None:
+        """Have all partitions take a snapshot as they stand; `snapshot_parts` says what came of it.
+
+        Raises:
+            RunError: an executor was lost with what it held.
+        """
+        command = LoopCommand(self._version, changes=self._untold_names(), snapshot=request)
+        self._job(command)
+
+    def look(self) -> None:
+        """Have the partitions report what they have stored of snapshots."""
+        self._job(LoopCommand(self._version))
+
+    def put_names(self) -> list[SegmentRef]:
+        """Store the names of string ids, if there are any, as `Store.commit` takes them."""
         if self.names is None or self.plan.store is None:
-            return report.segments
+            return []
         with open_store(self.plan.store, create=False) as store:
-            names = put_names(store, self.plan.loop, report.clock, *self.names.sorted())
-        return [*report.segments, names]
+            return [put_names(store, self.plan.loop, 0, *self.names.sorted())]
+
+    def put_state_names(self, *, whole: bool) -> list[SegmentRef]:
+        """Store the names and codes of string ids of which a snapshot has the state.
+
+        Args:
+            whole: all of them; else those that came since the last call.
+        """
+        if self.names is None or self.plan.store is None:
+            return []
+        first, self._names_put = 0 if whole else self._names_put, len(self.names)
+        if first == self._names_put:
+            return []
+        codes, names = self.names.at(np.arange(first, self._names_put))
+        with open_store(self.plan.store, create=False) as store:
+            return [put_state_names(store, self.plan.loop, codes, names)]
+
+    def restore(self, store: Store, refs: Sequence[SegmentRef]) -> None:
+        """Go on from the state of a snapshot, which was taken of the graph as it is here.
+
+        Args:
+            store: which has the segments.
+            refs: all of kind "snapshot" that the version has.
+        """
+        codes = None
+        if self.names is not None:
+            before, names = state_names(store, [ref for ref in refs if ref.group == STATE_NAMES])
+            now, order = self.names.of(names), np.argsort(before)
+            codes = None if np.array_equal(before, now) else (before[order], now[order])
+        states = tuple(ref for ref in refs if ref.group != STATE_NAMES)
+        changes = self._untold_names()
+        self._job(LoopCommand(self._version, changes=changes, restore=RestoreState(states, codes)))
 
     def close(self) -> None:
         """Free what the workers have; the graph stays until the forks are closed too."""
@@ -381,6 +462,8 @@ class LoopEngine:
         self._used_memory = report.used_memory
         if self.names is not None and report.names:
             self.names.of(pa.array(report.names, pa.large_string()))
+        for part in report.snapshots:
+            self.snapshot_parts.setdefault(part.number, []).append(part)
         if self._exchange.times is not None:
             self.worker_seconds += max(stamp.worked for stamp in self._exchange.times.stamps)
             self.phases.hop(self._exchange.times, [r.seconds for r in reports])

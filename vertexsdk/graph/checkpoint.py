@@ -7,11 +7,14 @@ String ids are codes, and the names are in a segment of group "names", in order;
 `codes`, without which, in older stores, the codes are the names' ranks. Vertices named apart from
 the edges are in one of group "vertices", and those of an events program, with all they hold, in
 group "nodes" (see `_node_segments`).
+
+The codes of names are an engine's own: a state that another engine stored has other ones, so
+segments of kind "snapshot" and group "names" say which names they stand for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +35,7 @@ from vertexsdk.state.address import Address
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+STATE_NAMES = "names"  # the group of segments with names of which snapshots have the state
 _AT_ONCE = 1 << 22  # edges in a block
 
 
@@ -62,6 +66,24 @@ def put_names(
     columns: dict[str, NDArray[Any]] = {"names.offsets": offsets, "names.bytes": data}
     columns["codes"] = codes
     return store.put_segment(loop, 0, iteration, "topology", columns, group="names")
+
+
+def put_state_names(
+    store: Store, loop: str, codes: NDArray[np.int64], names: tuple[NDArray[Any], NDArray[Any]]
+) -> SegmentRef:
+    """Write the codes of packed names, in any order, of which snapshots have the state."""
+    columns = {"codes": codes, "names.offsets": names[0], "names.bytes": names[1]}
+    return store.put_segment(loop, 0, 0, "snapshot", columns, group=STATE_NAMES)
+
+
+def state_names(
+    store: Store, refs: Sequence[SegmentRef]
+) -> tuple[NDArray[np.int64], pa.LargeStringArray]:
+    """The codes and names of several such segments."""
+    parts = [store.segment(ref) for ref in refs]
+    names = [unpack_arrow(part["names.offsets"], part["names.bytes"]) for part in parts]
+    codes = [np.zeros(0, np.int64), *(part["codes"] for part in parts)]
+    return np.concatenate(codes), pa.concat_arrays([pa.array([], pa.large_string()), *names])
 
 
 def put_vertices(store: Store, loop: str, vertices: VertexInput) -> SegmentRef:

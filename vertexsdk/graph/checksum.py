@@ -38,7 +38,7 @@ def graph_checksum(t: Topology) -> int:
 
 
 @njit
-def _mixed(x):  # type: ignore[no-untyped-def]
+def _mixed(x: Any) -> Any:
     """Splitmix64 (Steele, Lea and Flood, OOPSLA 2014)."""
     x += np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

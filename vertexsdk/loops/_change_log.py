@@ -2,7 +2,8 @@
 
 A batch is durable before it is acknowledged, so a small one is a small segment of group "tail".
 Many small ones are written again as one segment of group "", which replaces them, so the list of
-segments stays short. A checkpoint of the graph replaces the whole log.
+segments stays short. A snapshot with the edges replaces what came before its cut; a segment with
+changes from before and after it stays, and who replays the log leaves the former out.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.packed_strings import pack_arrow, unpack_arrow
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import Deltas, Sent
+from vertexsdk.loops._ledger import Ledger
 from vertexsdk.state import EncodedSegment, Manifest, SegmentRef, Store
 
 _BATCHES = 64  # small batches that are joined
@@ -27,11 +29,11 @@ _REPLAYED = 1 << 20  # changes of a batch in a replay
 
 @dataclass(frozen=True)
 class ChangeLog:
-    """The changes since the last checkpoint; a fork of the loop starts with the same log.
+    """The changes since the edges were stored; a fork of the loop starts with the same log.
 
     Attributes:
         tail: the small batches that are not joined yet.
-        size: changes since the checkpoint.
+        size: changes since then.
     """
 
     tail: tuple[Changes, ...] = ()
@@ -73,28 +75,56 @@ class ChangeLog:
             undirected: edges have no direction; an edge that older logs name in both directions
                 gets one.
         """
-        refs = [ref for ref in store.segments(manifest) if ref.kind == "changes"]
+        refs = _refs(store, manifest)
         tail = tuple(
-            _changes(store.segment(ref), sent, undirected) for ref in refs if ref.group == "tail"
+            _changes(store.segment(ref), sent, undirected) for ref, _ in refs if ref.group == "tail"
         )
-        size = sum(store.table(ref).length("kind") for ref in refs)
-        return cls(tail, size)
+        return cls(tail, sum(rows for _, rows in refs) - _before_edges(manifest, refs))
+
+    @staticmethod
+    def after(store: Store, manifest: Manifest, received: int) -> list[SegmentRef]:
+        """The segments of a version's log with changes that came after the first `received`."""
+        refs, end = _refs(store, manifest), Ledger.read(manifest).received
+        later = []
+        for ref, rows in reversed(refs):
+            if end > received:
+                later.append(ref)
+            end -= rows
+        return later[::-1]
 
     @staticmethod
     def replay(
         store: Store, manifest: Manifest, *, sent: bool, undirected: bool
     ) -> Iterator[Changes]:
-        """Yield the changes since the checkpoint in order, in large batches; see `of`."""
+        """Yield the changes since the edges were stored, in order, in large batches; see `of`."""
         batches: list[Changes] = []
-        for ref in store.segments(manifest):
-            if ref.kind != "changes":
+        refs = _refs(store, manifest)
+        skip = _before_edges(manifest, refs)
+        for ref, rows in refs:
+            if rows <= skip:
+                skip -= rows
                 continue
-            batches.append(_changes(store.segment(ref), sent, undirected))
+            batches.append(_changes(store.segment(ref), sent, undirected)[skip:])
+            skip = 0
             if sum(map(len, batches)) >= _REPLAYED:
                 yield concatenate(batches)
                 batches = []
         if batches:
             yield concatenate(batches)
+
+
+def _refs(store: Store, manifest: Manifest) -> list[tuple[SegmentRef, int]]:
+    """The segments of a log, in order, and how many changes each has."""
+    refs = [ref for ref in store.segments(manifest) if ref.kind == "changes"]
+    return [(ref, store.table(ref).length("kind")) for ref in refs]
+
+
+def _before_edges(manifest: Manifest, refs: Sequence[tuple[SegmentRef, int]]) -> int:
+    """How many of a log's first changes the stored edges have."""
+    ledger = Ledger.read(manifest)
+    if ledger.graph is None:
+        return 0
+    return ledger.graph - (ledger.received - sum(rows for _, rows in refs))
 
 
 def concatenate(batches: Sequence[Changes]) -> Changes:

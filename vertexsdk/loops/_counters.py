@@ -16,7 +16,7 @@ from typing import Any
 from vertexsdk.engine.engine import Budget, WorkDone
 
 WINDOW = 10.0  # seconds over which a rate is computed
-ACTIVITIES = ("ingest", "query", "checkpoint", "fork", "merge", "restore")
+ACTIVITIES = ("ingest", "query", "snapshot", "fork", "merge", "rescale", "restore")
 
 
 class Rate:

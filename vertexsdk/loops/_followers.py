@@ -9,7 +9,6 @@ the process ends: a follower that fails is restored from there.
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,11 +21,13 @@ from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._open_loop import restorer, without_values
+from vertexsdk.loops.snapshot_policy import SnapshotPolicy
 from vertexsdk.program.program import Program
 from vertexsdk.state import SegmentRef, Store, open_store
 from vertexsdk.transport.select import transport_for
 
 _log = logging.getLogger("vertexsdk")
+_NONE = SnapshotPolicy(changes=1 << 62)  # the leader's are enough, as answers follow from the graph
 
 
 class Follower:
@@ -69,12 +70,15 @@ class Follower:
             before, now = history.ledger, leader.ledger
             if self._applied != now.received:  # what a merged branch brought, or a failure
                 history.stale = True
-            same = {n: getattr(now, n) for n in ("received", "counts", "repeated", "bad", "window")}
-            ledger = replace(before, **same)
+            names = ("received", "counts", "repeated", "bad", "window", "graph")
+            ledger = replace(before, **{name: getattr(now, name) for name in names})
             if ledger != before:
                 ledger = replace(ledger, exact=before.exact and now.received == before.received)
                 known = {ref.key for ref in history.store.segments(history.manifest)}
-                added = [r for r in _of_graph(leader.store, leader) if r.key not in known]
+                refs = _of_graph(leader.store, leader)
+                added = [r for r in refs if r.key not in known]
+                if any(r.kind == "topology" for r in added):  # a new graph drops the log before it
+                    added = [r for r in refs if r in added or r.kind == "changes"]
                 history.follow(added, leader.log, ledger, leader.manifest.offsets)
             self._applied = now.received
 
@@ -106,7 +110,7 @@ def follow(
             leader.settle()
             ledger = replace(
                 leader.ledger, params=to_scalars(params), reflected=0, queries=0, state=False,
-                exact=False, residual=None,
+                exact=False, residual=None, snapshot=None,
             )  # fmt: skip
             if earlier is not None and (before := Ledger.of(earlier)) is not None:
                 ledger = replace(ledger, queries=before.queries)
@@ -129,7 +133,7 @@ def follow(
                     f"{program.name}: its parameters name vertices by strings, and the graph's ids "
                     "are integers: name them by integers"
                 )
-            own = replace(config, program=program, restore=restore, checkpoint_every=sys.maxsize)
+            own = replace(config, program=program, restore=restore, snapshots=_NONE)
             history = LoopHistory(own, store, loop, engine, (manifest, ledger), leader.log)
             return Follower(leader, history)
     except BaseException:

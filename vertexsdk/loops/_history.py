@@ -21,7 +21,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from vertexsdk.arrays.json_values import as_json
 from vertexsdk.engine.answer_checks import check_answer
@@ -33,7 +33,7 @@ from vertexsdk.engine.engine import (
     WorkDone,
 )
 from vertexsdk.engine.phases import PhaseTimer
-from vertexsdk.errors import InputError, LostError, RunError, StateError, first_line
+from vertexsdk.errors import InputError, LostError, RunError, StateError, excerpt, first_line
 from vertexsdk.graph.changes.cast import cast_changes
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import edges_only
@@ -41,8 +41,10 @@ from vertexsdk.loops._backpressure import await_memory, require_memory
 from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops._counters import LoopCounters
 from vertexsdk.loops._ledger import Ledger
+from vertexsdk.loops._snapshots import Snapshots
 from vertexsdk.loops._turns import Turns
 from vertexsdk.loops.result import Result
+from vertexsdk.loops.snapshot_policy import SnapshotPolicy
 from vertexsdk.loops.windows.edge_times import EdgeTimes
 from vertexsdk.program.program import Program
 from vertexsdk.state import EncodedSegment, FencedError, Manifest, SegmentRef, Store, open_store
@@ -56,15 +58,22 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("vertexsdk")
 
-_LOGGED = 1 << 20  # changes in the log that make a checkpoint, or a quarter of the edges if more
 _SHARED = 1 << 12  # changes from which a batch is stored first, and tasks read it from the store
-_LONG = 8  # when a loop is closed, this fraction of a checkpoint's changes makes one
 _PRUNE = 64  # commits, at least, between deletions of old versions
 _PRUNE_SECONDS = 1e-3  # for such deletions, per commit
 _NONE = {
     "iterations": 0, "hops": 0, "updates": 0, "prepares": 0, "acknowledges": 0, "messages": 0,
     "bytes": 0, "seconds": 0.0, "total_seconds": 0.0,
 }  # fmt: skip
+
+
+class Restore(Protocol):
+    """Makes an engine with the graph and snapshot of a version."""
+
+    def __call__(
+        self, store: Store, manifest: Manifest, partitions: int | None = None
+    ) -> LoopEngine:
+        """Return it; `partitions` is by default what the version says."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +85,8 @@ class HistoryConfig:
         spark: the session that results use, if any.
         backend: URL of the store, as the user passed it.
         address: URL of the store, as it opened.
-        restore: makes an engine with the graph of a version.
-        checkpoint_every: changes in the log after which a checkpoint is written; by default a
-            million, or a quarter of the edges where that is more.
+        restore: makes an engine with the graph and snapshot of a version.
+        snapshots: when they are taken.
         retain: newest versions that are kept.
         trusted: read fields that are Python objects.
         turns: of the loop and its forks.
@@ -88,8 +96,8 @@ class HistoryConfig:
     spark: SparkSession | None
     backend: Address
     address: Address
-    restore: Callable[[Store, Manifest], LoopEngine]
-    checkpoint_every: int | None
+    restore: Restore
+    snapshots: SnapshotPolicy
     retain: int
     trusted: bool
     turns: Turns
@@ -185,8 +193,7 @@ class LoopHistory:
         self._unwritten: _Unwritten | None = None
         # With the number of received changes after which they hold.
         self._edge_times: tuple[int, EdgeTimes] | None = None
-        # Changes in the log for a checkpoint.
-        self._checkpoint_at = config.checkpoint_every or _LOGGED
+        self.snapshots = Snapshots(self, config.snapshots)
 
     @property
     def engine(self) -> LoopEngine:
@@ -267,6 +274,7 @@ class LoopHistory:
             "behind_seconds": self._behind_seconds(),
             "vertices": int(vertices), "edges": int(edges), **self.counters.numbers(),
             "commits": self._commits, "commit_seconds": self.spent.seconds["commit"],
+            **self.snapshots.numbers(),
             **({} if self._closed_by is None else {"state": "closed"}),
         }  # fmt: skip
 
@@ -314,7 +322,8 @@ class LoopHistory:
                 ref, log = log.write(
                     self.store, self.loop, self.manifest.iteration + 1, batch, unwritten.append
                 )
-            budget = None if budget is None else self.counters.counting(budget)
+            if budget is not None:
+                budget = self._with_snapshots(self.counters.counting(budget), batch)
             try:
                 out = self._outcome(batch, log_write, strict, budget)
             except BaseException:
@@ -345,18 +354,35 @@ class LoopHistory:
                 answer = batch is None and not offsets and counters.keys() <= {"queries"}
                 self._commit(
                     segments, log, ledger, out.iteration, offsets,
-                    unwritten=[*unwritten, *out.unwritten], behind=answer,
+                    unwritten=[*unwritten, *out.unwritten], behind=answer, whole=out.whole,
                 )  # fmt: skip
             if batch is not None:
                 for hear in self.on_changes:
                     hear(batch)
-            self._checkpoint_at = self.config.checkpoint_every or max(_LOGGED, out.num_edges // 4)
-            if self.log.size > self._checkpoint_at:
+            if not isinstance(self._engine, _LazyFork):
                 try:
-                    self.checkpoint()
+                    self.snapshots.begin_if_due()
                 except (RunError, StateError) as error:  # the log has the changes
-                    _log.warning("%s: no checkpoint was written: %s", self.loop, error)
+                    self.stale = True
+                    _log.warning("%s: no snapshot was taken: %s", self.loop, first_line(error))
             return out
+
+    def _with_snapshots(self, budget: Budget, batch: Changes | None) -> Budget:
+        """Return a budget between whose slices snapshots are taken.
+
+        One that has changes which are not acknowledged yet is committed after these are.
+        """
+        if self.config.snapshots.by_default or isinstance(self._engine, _LazyFork):
+            return budget
+        report = budget.report
+        received = None if batch is None else self.ledger.received + len(batch)
+
+        def also(work: WorkDone) -> None:
+            if report is not None:
+                report(work)
+            self.snapshots.begin_if_due(received)
+
+        return replace(budget, report=also)
 
     def _refuse_to_follow(self) -> None:
         if self.catch_up is not None:
@@ -379,7 +405,7 @@ class LoopHistory:
         if ref is not None and ref.rows != len(batch or ()):  # earlier batches are in it too
             ref = None
         command = Command(batch, ref, strict, budget, write=budget is not None)
-        return self._on_engine(lambda engine: engine.execute(command))
+        return self.on_engine(lambda engine: engine.execute(command))
 
     def _write_log(self, batch: Changes) -> _LogWrite:
         """Begin to write a large batch to the log."""
@@ -443,12 +469,14 @@ class LoopHistory:
         content: Manifest | None = None,
         unwritten: Sequence[EncodedSegment] = (),
         behind: bool = False,
+        whole: bool = False,
     ) -> None:
         """Commit the engine's state as the next version.
 
         Args:
             unwritten: those of the segments that are not in the store yet.
             behind: return before it is in the store.
+            whole: the segments have bases.
         """
         began = time.perf_counter()
         self.settle()
@@ -467,6 +495,7 @@ class LoopHistory:
                     aggregates=self.aggregates,
                     statistics={**self.statistics, **ledger.statistics()},
                     offsets={**parent.offsets, **(offsets or {})},
+                    partitions=self._engine_partitions if whole else None,
                     defer=publish.append,
                 )
                 refs = self.store.segments(manifest)
@@ -527,13 +556,16 @@ class LoopHistory:
         if self.catch_up is not None:
             self.catch_up()
         if self.stale:
+            self.snapshots.drop()
             self.settle()
             self._close_engine()
             newest = self.store.version(self.loop)
             if newest.name != self.manifest.name:  # the commit succeeded, what followed failed
                 self.current, self.log = (newest, Ledger.read(newest)), self._log_of(newest)
             with self.counters.doing("restore"):
-                self._engine = self.config.restore(self.store, self.manifest)
+                self._engine = self.config.restore(
+                    self.store, self.manifest, self.ledger.partitions
+                )
             self.counters.restarts += 1
             self._iteration, self.stale = 0, False
             self._enter()
@@ -543,7 +575,13 @@ class LoopHistory:
             with contextlib.suppress(Exception):
                 self._engine.close()
 
-    def _on_engine(self, work: Callable[[LoopEngine], _T]) -> _T:
+    @property
+    def usable(self) -> bool:
+        """Whether the engine is there and has the state of the newest version."""
+        ready = self._closed_by is None and not self.stale
+        return ready and not isinstance(self._engine, _LazyFork)
+
+    def on_engine(self, work: Callable[[LoopEngine], _T]) -> _T:
         """Call `work` with the engine; restore it and try again when an executor is lost."""
         for retries in reversed(range(TRIES)):
             try:
@@ -558,15 +596,51 @@ class LoopHistory:
                 self.recover()
         raise AssertionError("unreachable")
 
-    def checkpoint(self) -> None:
-        """Commit a version with the whole graph, which replaces the changes in the log."""
-        with self.lock, self.counters.doing("checkpoint"):
+    @property
+    def _engine_partitions(self) -> int | None:
+        """The number of partitions of the engine; after a rescale the store still has another."""
+        engine = self._engine
+        return None if isinstance(engine, _LazyFork) else engine.graph.partitions
+
+    def rescale(self, partitions: int) -> None:
+        """Go on with another number of partitions, from a snapshot.
+
+        Raises:
+            InputError: no such number, or the cluster has too few slots; the loop is as before.
+        """
+        check_partitions(partitions)
+        with self.lock, self.counters.doing("rescale"):
             self.recover()
-            segments = self._on_engine(lambda engine: engine.checkpoint())
-            if self.ledger.window is not None:
-                times = self.edge_times()
-                segments.append(times.put(self.store, self.loop, self.manifest.iteration + 1))
-            self._commit(segments, ChangeLog(), self.ledger)
+            if partitions == self.engine.graph.partitions:
+                return
+            self.snapshots.take()
+            before = self.ledger
+            try:
+                self._rescaled(replace(before, partitions=partitions))
+            except (RunError, InputError):
+                self._rescaled(before)
+                raise
+            self._commit([], self.log, self.ledger)
+
+    def _rescaled(self, ledger: Ledger) -> None:
+        self.current, self.stale = (self.manifest, ledger), True
+        self.recover()
+
+    def take_snapshot(self) -> None:
+        """Take a snapshot with the edges, and return when it is committed."""
+        with self.lock, self.counters.doing("snapshot"):
+            self.recover()
+            self.snapshots.take()
+
+    def commit_snapshot(self, segments: list[SegmentRef], log: ChangeLog, ledger: Ledger) -> None:
+        """Commit a version that refers to a snapshot; the lock is held.
+
+        Args:
+            segments: of the snapshot, and of the changes since its cut if it has the edges.
+            log: the changes since the edges were stored.
+            ledger: which says where the cut was.
+        """
+        self._commit(segments, log, ledger)
 
     def follow(
         self,
@@ -645,7 +719,7 @@ class LoopHistory:
         engine = self._engine
         late = isinstance(engine, _LazyFork) or not engine.reads_loop
         if not (late and self.ledger.state and self.ledger.exact):
-            return self._on_engine(lambda engine: engine.fork())
+            return self.on_engine(lambda engine: engine.fork())
         manifest, statistics = self.manifest, self.statistics
         outcome = CommandResult(
             work=WorkDone(residual=self.ledger.residual, quiet=True, reason="quiet"),
@@ -661,7 +735,7 @@ class LoopHistory:
             with self.lock:
                 if self._closed_by is None and self.manifest.name == manifest.name:
                     self.recover()
-                    return self._on_engine(lambda engine: engine.fork())
+                    return self.on_engine(lambda engine: engine.fork())
             with open_store(self.config.address, create=False) as store:
                 return self.config.restore(store, forked)
 
@@ -696,9 +770,11 @@ class LoopHistory:
             if branch.ledger.received != received:
                 self._refuse_to_follow()
             self.refuse_merge(branch.loop, received)
+            self.snapshots.drop()  # it is of a graph and state that are replaced
             ledger = replace(
                 branch.ledger,
                 branch_of=self.ledger.branch_of,
+                partitions=self.ledger.partitions,
                 queries=max(self.ledger.queries, branch.ledger.queries),
                 bad=self.ledger.bad,
                 repeated=self.ledger.repeated,
@@ -727,10 +803,10 @@ class LoopHistory:
             tidy: first commit a checkpoint if replaying the log would take long.
         """
         with self.lock:
-            usable = self._closed_by is None and not self.stale
-            if tidy and usable and self.log.size > self._checkpoint_at // _LONG:
+            self.snapshots.close()
+            if tidy and self.usable and self.snapshots.worthwhile:
                 with contextlib.suppress(RunError, StateError):
-                    self.checkpoint()
+                    self.take_snapshot()
             if not isinstance(self._closed_by, _Closed):
                 try:
                     self.settle()
@@ -740,6 +816,17 @@ class LoopHistory:
                 self._closed_by = _Closed(f"loop {self.loop!r} was closed; resume it")
                 self._close_engine()
                 self.store.close()
+
+
+def check_partitions(partitions: int) -> int:
+    """Return a number of partitions.
+
+    Raises:
+        InputError: it is none.
+    """
+    if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
+        raise InputError(f"partitions is {excerpt(partitions)}: give an integer from 1")
+    return partitions
 
 
 class _Closed(InputError):

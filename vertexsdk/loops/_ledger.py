@@ -32,6 +32,9 @@ class Ledger:
         residual: see `WorkDone`.
         canonical: of an undirected graph: every change that a checkpoint holds came with one
             spelling of its edge. Loops written before that was so lack it.
+        graph: how many changes the stored edges have; None for all that the log does not have.
+        snapshot: how many changes the stored state had taken in; None where none is stored.
+        partitions: with how many the loop goes on; None for as many as the version has.
         branch_of: the main loop of which this version's loop is a branch; None if it is none.
         window: its `length` and `clock` in seconds, and how many events were `late` or `overtaken`
             and edges `expired`; None for a loop without one.
@@ -50,6 +53,9 @@ class Ledger:
     exact: bool = False
     residual: float | None = None
     canonical: bool = False
+    graph: int | None = None
+    snapshot: int | None = None
+    partitions: int | None = None
     branch_of: str | None = None
     window: dict[str, Any] | None = None
 

@@ -1,7 +1,8 @@
 """Open the main loop of a graph, or resume one that is in the store.
 
-To resume is to claim the loop, build its graph from the newest checkpoint and the change log, and
-start from `init`. A state with other fields goes through `migrate` first.
+To resume is to claim the loop, load its graph from the newest snapshot, and take in the change log.
+A program whose answers follow from the state before has that of the snapshot; the next answer of
+another one starts from `init`. A state with other fields goes through `migrate` first.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.checkpoint import put_vertices, stored_graph
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._change_log import ChangeLog
-from vertexsdk.loops._history import HistoryConfig, LoopHistory
+from vertexsdk.loops._history import HistoryConfig, LoopHistory, Restore, check_partitions
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._turns import Turns
+from vertexsdk.loops.snapshot_policy import SnapshotPolicy
 from vertexsdk.program.program import Program
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
@@ -59,7 +61,7 @@ def open_main_loop(
     loop: str,
     options: Mapping[str, Any],
     *,
-    checkpoint_every: int | None,
+    snapshots: SnapshotPolicy,
     retain: int,
     trusted: bool,
     turns: Turns,
@@ -117,7 +119,7 @@ def open_main_loop(
         undo.pop_all()
     restore = restorer(graph.spark, program, checked, loop)
     config = HistoryConfig(
-        program, graph.spark, backend, address, restore, checkpoint_every, retain, trusted,
+        program, graph.spark, backend, address, restore, snapshots, retain, trusted,
         turns,
     )  # fmt: skip
     return LoopHistory(config, store, loop, engine, (manifest, ledger), ChangeLog())
@@ -132,10 +134,11 @@ def resume_main_loop(
     options: Mapping[str, Any],
     migrate: Migrate | None,
     *,
-    checkpoint_every: int | None,
+    snapshots: SnapshotPolicy,
     retain: int,
     trusted: bool,
     turns: Turns,
+    partitions: int | None,
 ) -> LoopHistory:
     """Claim a main loop and restore its engine; the arguments are those of `MainLoop.resume`.
 
@@ -161,7 +164,9 @@ def resume_main_loop(
         manifest = store.version(loop)  # its owner may have committed since
         ledger = Ledger.read(manifest)
         restore = restorer(spark, program, checked, loop)
-        engine = restore(store, manifest)
+        if partitions is not None:
+            ledger = replace(ledger, partitions=check_partitions(partitions))
+        engine = restore(store, manifest, partitions)
         undo.callback(engine.close)
         if migrate is not None:
             manifest = _migrate_state(store, loop, manifest, program, migrate)
@@ -171,7 +176,7 @@ def resume_main_loop(
         store.prune(loop, retain)  # earlier owners may have ended before they did
         undo.pop_all()
     config = HistoryConfig(
-        program, spark, backend, store.backend.address, restore, checkpoint_every, retain, trusted,
+        program, spark, backend, store.backend.address, restore, snapshots, retain, trusted,
         turns,
     )  # fmt: skip
     ledger = replace(ledger, branch_of=None)  # from here on it is a main loop
@@ -290,11 +295,12 @@ def _despite_losses(loop: str, work: Callable[[], _T]) -> _T:
 
 def restorer(
     spark: SparkSession | None, program: Program, options: RunOptions, loop: str
-) -> Callable[[Store, Manifest], LoopEngine]:
+) -> Restore:
     """Return `HistoryConfig.restore`."""
 
-    def restore(store: Store, manifest: Manifest) -> LoopEngine:
-        make = partial(_restore_engine, spark, program, options, loop, store, manifest)
+    def restore(store: Store, manifest: Manifest, partitions: int | None = None) -> LoopEngine:
+        count = partitions or Ledger.read(manifest).partitions or manifest.partitions
+        make = partial(_restore_engine, spark, program, options, loop, store, manifest, count)
         return _despite_losses(loop, make)
 
     return restore
@@ -307,6 +313,7 @@ def _restore_engine(
     loop: str,
     store: Store,
     manifest: Manifest,
+    partitions: int,
 ) -> LoopEngine:
     """Return an engine with the graph of a version, whose state starts from `init`.
 
@@ -320,22 +327,44 @@ def _restore_engine(
             f"{ledger.value or 'none'}: open the loop anew from the edge file"
         )
     graph = stored_graph(
-        spark, store, manifest, undirected=ledger.undirected, partitions=manifest.partitions
+        spark, store, manifest, undirected=ledger.undirected, partitions=partitions
     )
     nodes = [ref for ref in store.segments(manifest) if ref.group == "nodes"]
     setting = Setting(program, graph, ledger.params, store.backend.address, loop, options, nodes)
     engine = engine_for(setting)
     try:
-        sent = program.algebra is None
-        log = ChangeLog.replay(store, manifest, sent=sent, undirected=ledger.undirected)
-        for changes in log:
-            if program.value_dtype is None:
-                changes = without_values(changes)
-            engine.execute(Command(changes))
+        _catch_up(engine, program, store, manifest, ledger)
     except BaseException:
         engine.close()
         raise
     return engine
+
+
+def _catch_up(
+    engine: LoopEngine, program: Program, store: Store, manifest: Manifest, ledger: Ledger
+) -> None:
+    """Have an engine with the stored edges take in the snapshot and the change log of a version."""
+    refs = [ref for ref in store.segments(manifest) if ref.kind == "snapshot"]
+    received = ledger.received if ledger.graph is None else ledger.graph
+    cut = ledger.snapshot if refs and engine.restores_state else None
+    log = ChangeLog.replay(
+        store, manifest, sent=program.algebra is None, undirected=ledger.undirected
+    )
+    if ledger.graph is None:
+        received -= ChangeLog.of(store, manifest, sent=False, undirected=ledger.undirected).size
+    for changes in log:
+        if program.value_dtype is None:
+            changes = without_values(changes)
+        before = 0 if cut is None else min(cut - received, len(changes))
+        for some in (changes[:before], changes[before:]):
+            if cut is not None and received == cut:
+                engine.restore(store, refs)
+                cut = None
+            if len(some):
+                engine.execute(Command(some))
+            received += len(some)
+    if cut is not None and received == cut:
+        engine.restore(store, refs)
 
 
 def without_values(changes: Changes) -> Changes:

@@ -33,6 +33,7 @@ from vertexsdk.loops.branch_loop import (
     require_state,
 )
 from vertexsdk.loops.result import Result
+from vertexsdk.loops.snapshot_policy import SnapshotEvery, SnapshotKind, SnapshotPolicy
 from vertexsdk.loops.windows.window import (
     ingest_events,
     timed,
@@ -81,8 +82,12 @@ class MainLoop(WindowedLoop):
         strict: refuse a batch with a change that removes or changes an absent edge.
         budget: iterations after each batch, which keep an approximate state up to date; by default
             none. A program whose every answer starts from `init` has none.
-        checkpoint_every: number of changes in the log after which the whole graph is written; by
-            default a million, or a quarter of the edges if that is more.
+        snapshot_every: how often the state and the graph are stored, so that a loop which is
+            resumed, or lost a processor, goes on from there: a number of changes, or a time as
+            "10s". By default only the graph's changes are logged, until they are a million, or a
+            quarter of the edges if that is more.
+        snapshots: "asynchronous": snapshots are written while the loop goes on; "synchronous": the
+            loop stops until each is written.
         retain: number of versions that stay in the store, for `fork(at=...)`.
         trusted: unpickle answers' fields that are Python objects. A pickle can run code, so
             whoever can write to the store must be trusted.
@@ -126,7 +131,8 @@ class MainLoop(WindowedLoop):
         loop: str | None = None,
         strict: bool = False,
         budget: Budget | None = None,
-        checkpoint_every: int | None = None,
+        snapshot_every: SnapshotEvery | None = None,
+        snapshots: SnapshotKind = "asynchronous",
         retain: int = 64,
         trusted: bool = False,
         keep_answers: int | None = KEEP,
@@ -141,8 +147,8 @@ class MainLoop(WindowedLoop):
         self._set_options(program, backend, loop, strict, budget, keep_answers, options)
         history = open_main_loop(
             program, graph, params, self.backend, self.loop, self.options,
-            checkpoint_every=checkpoint_every, retain=retain, trusted=trusted, replaces=replace,
-            turns=Turns(branch_weight),
+            snapshots=SnapshotPolicy.of(snapshot_every, snapshots), retain=retain, trusted=trusted,
+            replaces=replace, turns=Turns(branch_weight),
         )  # fmt: skip
         self._set_up(history)
 
@@ -158,7 +164,9 @@ class MainLoop(WindowedLoop):
         strict: bool = False,
         budget: Budget | None = None,
         migrate: Migrate | None = None,
-        checkpoint_every: int | None = None,
+        partitions: int | None = None,
+        snapshot_every: SnapshotEvery | None = None,
+        snapshots: SnapshotKind = "asynchronous",
         retain: int = 64,
         trusted: bool = False,
         keep_answers: int | None = KEEP,
@@ -168,14 +176,16 @@ class MainLoop(WindowedLoop):
     ) -> MainLoop:
         """Continue a main loop from the store, in any process.
 
-        If the process that ran it before is still running, its next commit fails. The next answer
-        starts from `init`.
+        If the process that ran it before is still running, its next commit fails. The loop goes on
+        from its newest snapshot, see `snapshot_every`; without one the next answer starts from
+        `init`.
 
         Args:
             spark: the session; None runs the loop in this process.
             params: None, or the parameters that the loop was opened with.
             migrate: for a program whose fields have changed: a function from the old columns of
                 the state, by name, to the new ones. Without it such a program is refused.
+            partitions: with how many to go on; by default with as many as before.
             trusted: as for `MainLoop`; a program without `messages` needs it, as the store has its
                 vertices as Python objects.
 
@@ -205,8 +215,8 @@ class MainLoop(WindowedLoop):
         self._set_options(program, backend, loop, strict, budget, keep_answers, options)
         history = resume_main_loop(
             spark, program, params, self.backend, self.loop, self.options, migrate,
-            checkpoint_every=checkpoint_every, retain=retain, trusted=trusted,
-            turns=Turns(branch_weight),
+            snapshots=SnapshotPolicy.of(snapshot_every, snapshots), retain=retain, trusted=trusted,
+            turns=Turns(branch_weight), partitions=partitions,
         )  # fmt: skip
         self._set_up(history)
         return self
@@ -721,7 +731,7 @@ class MainLoop(WindowedLoop):
             Numbers and strings, for `json.dumps`:
 
             - `loop`: its name. `state`: `idle`, `closed`, or what it does now: `ingest`, `query`,
-              `checkpoint`, `fork`, `merge`, `restore`, several joined by `+`.
+              `snapshot`, `fork`, `merge`, `rescale`, `restore`, several joined by `+`.
             - `version`: the newest one. `vertices` and `edges`: of the graph now.
             - `changes`: acknowledged, over the life of the loop. `changes_per_second`: over the
               last ten seconds. `behind`: changes that the state does not reflect yet;
@@ -731,7 +741,10 @@ class MainLoop(WindowedLoop):
               and the `last_query_seconds` (None before the first); `commits` of versions, and the
               `commit_seconds` that callers waited for them; `supersteps` and the
               `superstep_seconds` of the commands with iterations; `updates`, `messages`, `bytes`
-              sent between partitions; `restarts`, how often the engine was restored from the store.
+              sent between partitions; `restarts`, how often the engine was restored from the store;
+              `snapshots`, of the newest its `snapshot_age` (seconds since its cut, None before the
+              first), `snapshot_pause` (seconds for which a partition stood still),
+              `snapshot_seconds` (until it was stored) and `snapshot_bytes`.
 
         Example:
             >>> from vertexsdk.algorithms import ConnectedComponents
@@ -770,6 +783,49 @@ class MainLoop(WindowedLoop):
         server.add(self.progress)
         self._servers.append(server)
         return server.address
+
+    def snapshot(self) -> None:
+        """Store the state and the graph now, and return when they are durable.
+
+        A loop that is resumed goes on from there. Usually `snapshot_every` is enough.
+
+        Raises:
+            RunError, StateError: it could not be stored; the loop goes on.
+
+        Example:
+            >>> from vertexsdk.algorithms import ConnectedComponents
+            >>> from vertexsdk import Graph
+            >>> graph = Graph.from_arrays([1, 2], [2, 3])
+            >>> with MainLoop(ConnectedComponents, graph, backend="memory://snapshots") as main:
+            ...     main.snapshot()
+            ...     main.progress()["snapshots"]
+            1
+        """
+        self._history.take_snapshot()
+
+    def rescale(self, partitions: int) -> None:
+        """Go on with another number of partitions.
+
+        The loop takes a snapshot, loads it into so many partitions, and continues; changes wait
+        meanwhile, and lookups are answered from the newest version. Open branches stay as they are.
+
+        Args:
+            partitions: how many, from 1. On Spark each needs a slot, see "Where a graph is held".
+
+        Raises:
+            InputError: no such number.
+            RunError: there are no slots for them; the loop goes on as before.
+
+        Example:
+            >>> from vertexsdk.algorithms import ConnectedComponents
+            >>> from vertexsdk import Graph
+            >>> graph = Graph.from_arrays([1, 2], [2, 3])
+            >>> with MainLoop(ConnectedComponents, graph, backend="memory://rescaled") as main:
+            ...     main.rescale(2)
+            ...     main.query().to_dict()
+            {1: 1, 2: 1, 3: 1}
+        """
+        self._history.rescale(partitions)
 
     def close(self) -> None:
         """Stop the streams, and free the graph's memory; the loop stays in the store."""

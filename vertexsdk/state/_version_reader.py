@@ -193,7 +193,7 @@ class VersionReader:
         refs = self._lists.get(manifest.name)
         if refs is None:
             below = [] if manifest.below is None else self.segments(self.manifest(manifest.below))
-            refs = live_segments(below, manifest.segments)
+            refs = live_segments(below, manifest.segments, manifest.partitions)
             self._lists.put(manifest.name, refs)
         return list(refs)
 

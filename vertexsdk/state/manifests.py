@@ -5,9 +5,12 @@ following the chain of parents, at most `MAX_CHAIN` of them: the next manifest l
 (`complete`). So the commit of a small delta stays small, however many versions precede it.
 
 Which earlier segments a commit replaces follows from their kinds (`live_segments`): a base replaces
-the base and the deltas of its partition and group, and a topology the topology before it. Changes
-of the graph stay, in order, until a topology of their partition and group "" includes them; those
-of group "tail" until changes of group "" do.
+the base and the deltas of its partition and group, and a topology those of its group in all
+partitions. Changes of the graph stay, in order, until there is a topology of group "": a commit
+that adds one lists the changes that came after it. Those of group "tail" stay until changes of
+group "" include them. A snapshot of group "all" replaces all snapshots, one of group "" those of
+its partition, and one of group "delta" is laid over them; those of group "names" belong to the
+whole loop. A base of a partition that there is no longer is dropped.
 """
 
 from __future__ import annotations
@@ -186,19 +189,30 @@ class Manifest:
         return backend.swap_head(loop, expected, head, manifest)
 
 
-def live_segments(before: Iterable[SegmentRef], added: Iterable[SegmentRef]) -> list[SegmentRef]:
-    """The segments of a version that adds `added` to a version with segments `before`."""
+def live_segments(
+    before: Iterable[SegmentRef], added: Iterable[SegmentRef], partitions: int
+) -> list[SegmentRef]:
+    """The segments of a version that adds `added` to a version with segments `before`.
+
+    Args:
+        partitions: of the version; a state of more of them is written anew, whole.
+    """
     new = list(added)
     places = {(ref.kind, ref.key.partition, ref.group) for ref in new}
+    graphs = {ref.group for ref in new if ref.kind == "topology"}
+    whole = any((ref.kind, ref.group) == ("snapshot", "all") for ref in new)
 
     def stays(ref: SegmentRef) -> bool:
         place = (ref.key.partition, ref.group)
-        if ref.kind in ("base", "delta"):
-            return ("base", *place) not in places
+        if ref.kind == "topology":
+            return ref.group not in graphs
         if ref.kind == "changes":
-            by = {"topology", "changes"} if ref.group else {"topology"}
-            return all((kind, place[0], "") not in places for kind in by)
-        return ref.kind == "topology" and ("topology", *place) not in places
+            joined = bool(ref.group) and ("changes", place[0], "") in places
+            return not joined and "" not in graphs
+        if ref.kind == "snapshot":
+            replaced = ref.group != "names" and ("snapshot", place[0], "") in places
+            return not whole and not replaced
+        return place[0] < partitions and ("base", *place) not in places
 
     return [*filter(stays, before), *new]
 

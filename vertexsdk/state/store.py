@@ -219,8 +219,8 @@ class Store(VersionReader):
         Args:
             iteration: of the version; not less than the parent's. A version at the parent's
                 iteration replaces the parent.
-            segments: from `put_segment`. They are added to the parent's version: a base replaces
-                the base and deltas of its partition, a topology the topology.
+            segments: from `put_segment`. They are added to the parent's version, where they
+                replace what their kinds say, see `manifests`.
             schema, program: default to the parent's.
             parent: the version this builds on, which must be the loop's newest; None starts the
                 loop anew: the commit drops its earlier versions.
@@ -630,7 +630,8 @@ class Store(VersionReader):
             The manifest, and all segments of its version.
         """
         below = content or parent
-        whole = live_segments(self.segments(below) if below else [], manifest.segments)
+        before = self.segments(below) if below else []
+        whole = live_segments(before, manifest.segments, manifest.partitions)
         short = len(whole) <= 2 * len(manifest.segments) + 8
         if parent and not content and manifest.depth < MAX_CHAIN and not short:
             return manifest, whole

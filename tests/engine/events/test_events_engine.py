@@ -373,7 +373,7 @@ def test_a_rule_over_aggregates_ends_each_time(partitions: int) -> None:
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_a_merge_of_a_branch_that_did_nothing_keeps_what_was_written(partitions: int) -> None:
     url = f"memory://merged-{partitions}"
-    options: dict[str, Any] = {"backend": url, "trusted": True, "checkpoint_every": 2}
+    options: dict[str, Any] = {"backend": url, "trusted": True, "snapshot_every": 2}
     graph = Graph.from_arrays(["b", "c"], ["c", "d"], [7.0, 2.0], partitions=partitions)
     with MainLoop(Weights, graph, **options) as main:
         main.ingest([("+", "d", "a", 4.0), ("+", "a", "d", 5.0), ("-", "b", "c")])

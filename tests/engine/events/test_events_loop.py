@@ -97,7 +97,7 @@ def test_a_checkpoint_is_gone_on_from(spark: SparkSession, tmp_path: Path) -> No
     """Strings, and names which came later; the vertices are what they were, in all they hold."""
     url = f"lmdb://{tmp_path}/state"
     graph = Graph.from_arrays(["m", "n"], ["n", "o"], spark=spark, partitions=2)
-    with MainLoop(Least, graph, backend=url, checkpoint_every=1, budget=Budget()) as main:
+    with MainLoop(Least, graph, backend=url, snapshot_every=1, budget=Budget()) as main:
         main.ingest([("+", "a", "o"), ("+", "x", "y"), ("send", "p", "HELLO")])
         before = answers(main.query(), "least")
     assert before == dict(zip("amnopxy", "ammapxx", strict=True))

@@ -32,7 +32,9 @@ from vertexsdk.engine.events._event_changes import EventBatch, places
 from vertexsdk.engine.events._events_partition import EDGES, EventPartition, attributes_of
 from vertexsdk.engine.events._node import Strings
 from vertexsdk.engine.events._node_segments import Position, put_checkpoint, restore
-from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport
+from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport, RestoreState
+from vertexsdk.engine.loop._snapshot_writer import WriteSnapshot
+from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.graph.id_codec import BOTTOM, TOP
 from vertexsdk.program.algebra import INT_MAX, INT_MIN
@@ -251,8 +253,16 @@ class EventsLoopPartition:
         new, self.part.born = self.part.born, []
         return [] if self._names is None else new
 
-    def checkpoint(self, store: Store) -> list[SegmentRef]:
+    def snapshot(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
         """See `LoopPartition`; the vertices are in a segment of group "nodes"."""
+        return True, (self if request.waits else self.fork())._put
+
+    def restore(self, state: RestoreState) -> Steps[None]:
+        """See `LoopPartition`: `create` did, as vertices hold their edges themselves."""
+        del state
+        yield from ()
+
+    def _put(self, store: Store) -> list[SegmentRef]:
         master = self.iterations.master
         position = Position(
             master.iteration, self._since, self.aggregates, master.reason, self.part.adapting

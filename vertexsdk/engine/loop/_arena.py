@@ -9,6 +9,7 @@ pages will change, the array is copied at once instead, as that is some ten time
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -80,14 +81,23 @@ class Arena:
         """
         return sum(column.expect_writes(entries) for column in self._columns.values()) > 0
 
-    def fork(self) -> Arena:
+    @property
+    def names(self) -> list[str]:
+        """The names of all arrays."""
+        return list(self._columns)
+
+    def fork(self, names: Iterable[str] | None = None) -> Arena:
         """Return an arena with the same contents; changes of either are not seen by the other.
 
         Arrays that were taken from this arena before must be taken again.
+
+        Args:
+            names: of the arrays that it has; None for all.
         """
         other = Arena()
         other.meta = copy.deepcopy(self.meta)
-        other._columns = {name: column.fork() for name, column in self._columns.items()}
+        names = self._columns if names is None else names
+        other._columns = {name: self._columns[name].fork() for name in names}
         return other
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self
 
 from numpy.typing import DTypeLike, NDArray
 
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.loop._arena import Arena
-from vertexsdk.engine.loop._commands import CreatePartition
+from vertexsdk.engine.loop._commands import CreatePartition, RestoreState
 from vertexsdk.engine.loop._new_partition import NewPartition, partition_of
 from vertexsdk.engine.loop._partition_graph import PartitionGraph
+from vertexsdk.engine.loop._snapshot_writer import SNAPSHOT_LAYERS, WriteSnapshot
+from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.graph.checkpoint import put_adjacency
 from vertexsdk.state import SegmentRef, Store
@@ -44,7 +47,10 @@ class ArenaPartition:
     def _place(self, arena: Arena) -> None:
         """Have what is in an arena."""
         self.arena = arena
-        self.graph = PartitionGraph(
+        self.graph = self._graph_in(arena)
+
+    def _graph_in(self, arena: Arena) -> PartitionGraph:
+        return PartitionGraph(
             arena, self.layout, self.partition, len(self.plan.topologies), self.plan.threads,
             self._columns, self.plan.program.value_dtype,
         )  # fmt: skip
@@ -76,6 +82,7 @@ class ArenaPartition:
         other = copy.copy(self)
         other._place(self.arena.fork())
         other.arena.meta["settled"] &= not self.plan.program.reads_loop  # branches do other work
+        other.arena.meta[SNAPSHOT_LAYERS] = None
         other.refresh()
         self.refresh()
         return other
@@ -89,6 +96,7 @@ class ArenaPartition:
     def supersede(self, other: Self) -> None:
         """See `LoopPartition`."""
         self.arena.meta["layers"] = None  # the store has what the other one wrote
+        self.arena.meta[SNAPSHOT_LAYERS] = None
 
     @property
     def vertices(self) -> int:
@@ -113,7 +121,21 @@ class ArenaPartition:
         """See `LoopPartition`: vertices come by changes only."""
         return []
 
-    def checkpoint(self, store: Store) -> list[SegmentRef]:
-        """See `LoopPartition`."""
-        edges = self.graph.own_edges()
-        return [put_adjacency(store, self.plan.loop, self.partition, self.clock, edges)]
+    def snapshot(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
+        """See `LoopPartition`; the graph, without a state."""
+        if not request.graph:
+            return False, lambda store: []
+        graph = self.graph
+        if not request.waits:
+            self.keep()
+            graph = self._graph_in(self.arena.fork())
+            self.refresh()
+        return False, partial(self._put_graph, graph, self.clock)
+
+    def _put_graph(self, graph: PartitionGraph, clock: int, store: Store) -> list[SegmentRef]:
+        return [put_adjacency(store, self.plan.loop, self.partition, clock, graph.own_edges())]
+
+    def restore(self, state: RestoreState) -> Steps[None]:
+        """See `LoopPartition`: every answer begins with `init`."""
+        del state
+        yield from ()

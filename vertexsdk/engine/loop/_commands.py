@@ -45,6 +45,20 @@ class BeginRun:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreState:
+    """Have the state of a snapshot, which was taken of the same graph, before iteration 0.
+
+    Attributes:
+        segments: of kind "snapshot", of any number of partitions, oldest first.
+        codes: those which string ids had then (int64[n], ascending), and those which they have
+            now; None where ids are integers, or all codes are the same.
+    """
+
+    segments: tuple[SegmentRef, ...]
+    codes: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LoopCommand:
     """One job: from `version`, which the partition must be at, to the next.
 
@@ -72,10 +86,10 @@ class LoopCommand:
     last: bool = True
     fork: str | None = None
     adopt: str | None = None  # stand where this fork stands
-    checkpoint: bool = False  # write the graph to the store
+    snapshot: SnapshotRequest | None = None
+    restore: RestoreState | None = None
     end: bool = False  # let go of the partition
     begin: BeginRun | None = None
-    snapshot: SnapshotRequest | None = None
     every: int | None = None
     after: int = 0
     attempts: tuple[str | None, ...] = ()

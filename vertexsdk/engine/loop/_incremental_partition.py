@@ -30,7 +30,7 @@ from vertexsdk.engine._processor import merged, methods_of
 from vertexsdk.engine._trimming import MESSAGES_WORSE, unsupported, withdraw
 from vertexsdk.engine.loop._arena import Arena
 from vertexsdk.engine.loop._arena_partition import ArenaPartition
-from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
+from vertexsdk.engine.loop._commands import LoopCommand, LoopReport, RestoreState
 from vertexsdk.engine.loop._edge_messages import EdgeMessages
 from vertexsdk.engine.loop._mirrors import Mirrors
 from vertexsdk.engine.loop._new_partition import NewPartition
@@ -38,6 +38,9 @@ from vertexsdk.engine.loop._partition_end import PartitionEnd
 from vertexsdk.engine.loop._restart_policy import RestartPolicy
 from vertexsdk.engine.loop._row_edits import Edits, distinct
 from vertexsdk.engine.loop._row_kernels import INSERT
+from vertexsdk.engine.loop._saved_state import CHANGED, captured, restored
+from vertexsdk.engine.loop._snapshot_writer import WriteSnapshot
+from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps, end_superstep
 from vertexsdk.errors import VertexError
 from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE
@@ -45,6 +48,8 @@ from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import Blocks
 
 Array = NDArray[Any]
+_UNWRITTEN = np.uint8(1)  # bit of the column "dirty": since `written`
+_DIRTY = _UNWRITTEN | CHANGED
 
 
 class IncrementalPartition(ArenaPartition):
@@ -171,13 +176,13 @@ class IncrementalPartition(ArenaPartition):
         """The columns of a base, or of a delta of what changed since the last call, if anything."""
         a, meta = self.arena, self.arena.meta
         alive, dirty = a["alive"], a["dirty"]
-        rows = np.flatnonzero(dirty.view(np.bool_))  # of bool it is ten times as fast
+        rows = np.flatnonzero((dirty & _UNWRITTEN).view(np.bool_))  # ten times as fast as of ints
         layers: DeltaLayers | None = meta["layers"]  # None: a base is due
         if layers is not None and not len(rows):
             return None
         layers = layers and layers.add(len(rows), self.graph.vertices)
         whole = layers is None
-        dirty[rows] = 0
+        dirty[rows] &= ~_UNWRITTEN
         if whole:
             rows = self.graph.in_order()
         else:
@@ -189,6 +194,29 @@ class IncrementalPartition(ArenaPartition):
         if not whole and not alive[rows].all():
             columns[TOMBSTONE] = alive[rows] == 0
         return ("base" if whole else "delta"), columns
+
+    def snapshot(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
+        """See `LoopPartition`."""
+        state = captured(self, request)
+        _, graph = super().snapshot(request)
+        if state is None:
+            return False, graph
+        return True, lambda store: [*graph(store), *state(store)]
+
+    def restore(self, state: RestoreState) -> Steps[None]:
+        """See `LoopPartition`."""
+        return restored(self, state)
+
+    def send_all(self) -> Steps[None]:
+        """Tell mirrors what their vertices sent last, and have all aggregates follow from it."""
+        yield from self._update_mirrors(self.graph.everyone(), self._end())
+        v, delivery = self.v, self.delivery
+        if delivery.derived is None:
+            delivery.due = True
+        else:
+            delivery.derived(self.mirrors.local(np.arange(self.index.n, dtype=np.int32)))
+        delivery.finish(v.msg, v.agg)
+        delivery.worse = self.arena.meta["worse"] = False
 
     # Between partitions. --------------------------------------------------------------------------
 
@@ -305,7 +333,7 @@ class IncrementalPartition(ArenaPartition):
             return counts, absent, 0
         contributed = self._contributions(edits) if begun else {}
         rows, fresh, gone = self.graph.edit(changes)
-        self.arena["dirty"][gone] = 1
+        self.arena["dirty"][gone] = _DIRTY
         self.refresh_topology()
         touched = 0
         if begun:
@@ -419,6 +447,7 @@ class IncrementalPartition(ArenaPartition):
         v, delivery = self.v, self.delivery
         moved = distinct(rows.row, self.index.n)  # a scatter may look at values too
         senders = merged(moved[self.arena["alive"][moved] != 0], fresh)
+        self.arena["dirty"][senders] |= CHANGED
         many = 4 * delivery.edges_of(senders) > v.topology.m
         if delivery.due or (delivery.lazy and many):  # all sums will be taken from the messages
             delivery.pulls = delivery.due = True
@@ -463,6 +492,7 @@ class IncrementalPartition(ArenaPartition):
             v.msg[silent] = self.algebra.identity
             first = merged(fresh, silent)
         if len(first):
+            a["dirty"][first] |= CHANGED
             self._scatter(first)
             self._schedule(delivery.finish(v.msg, v.agg))
             self._check_init(fresh)
@@ -476,18 +506,19 @@ class IncrementalPartition(ArenaPartition):
             return 0
         if not total.suspects:
             return 0
-        gone, gathers = yield from withdraw(
+        gone, less, gathers = yield from withdraw(
             v, delivery, self.methods, suspects, a["seen"], level, self.log,
             partial(self.messages.support, v, a["seen"]), self._dependants,
             self._exchange_withdrawals,
         )  # fmt: skip
         a["seen"][gone] = self.algebra.identity
+        a["dirty"][less] |= CHANGED
         if self.plan.shape == "uniform":  # a state of `init` need not be sent
             old = v.msg[gone]
             v.msg[gone] = self.algebra.identity
             delivery.push([(gone, old)], v.msg, v.agg)
         self._scatter(gone, 1)
-        a["dirty"][gone] = 1
+        a["dirty"][gone] = _DIRTY
         self._schedule(delivery.finish(v.msg, v.agg))
         self._schedule(gone)
         yield from self._update_mirrors(gone, self._end())
@@ -536,7 +567,7 @@ class IncrementalPartition(ArenaPartition):
         for name in ("agg", "seen", "msg"):
             a[name][fresh] = self.algebra.identity
         v.level[fresh] = level  # type: ignore[index]
-        a["dirty"][fresh] = 1
+        a["dirty"][fresh] = _DIRTY
         if self.comparing:
             self.methods.init(self._scope(0, self.aggregates, progress.aggregates), fresh)
         self._schedule(fresh)
@@ -656,7 +687,7 @@ class IncrementalPartition(ArenaPartition):
         scope = self._scope(0, self.aggregates, progress.aggregates)
         self.methods.init(scope, everyone)
         a["level"][everyone] = self.clock
-        a["dirty"][everyone] = 1
+        a["dirty"][everyone] = _DIRTY
         progress.messages = self.methods.scatter(scope, everyone)
         a.meta["begun"] = True
         self._finish(progress)
@@ -684,7 +715,7 @@ class IncrementalPartition(ArenaPartition):
             a["seen"][senders] = v.agg[senders]
             a["level"][senders] = level
             self._check_unsupported(todo, senders)
-        a["dirty"][senders] = 1
+        a["dirty"][senders] = _DIRTY
         a.resize("pending", 0)
         a.meta["gathered"] = [to_scalars(aggregates), self.methods.num_vertices]
         progress.updates, progress.changed = len(todo), len(senders)

@@ -8,9 +8,10 @@ from typing import Any, Protocol, Self
 from numpy.typing import NDArray
 
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport
+from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport, RestoreState
+from vertexsdk.engine.loop._snapshot_writer import WriteSnapshot
+from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps
-from vertexsdk.state import SegmentRef, Store
 
 Array = NDArray[Any]
 
@@ -92,5 +93,12 @@ class LoopPartition(Protocol):
     def written(self) -> tuple[str, dict[str, Array]] | None:
         """The columns of a base, or of a delta of what changed since the last call, if any."""
 
-    def checkpoint(self, store: Store) -> list[SegmentRef]:
-        """Write the graph."""
+    def snapshot(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
+        """Take what a snapshot is to hold, as it is now.
+
+        Returns:
+            Whether the state is in it, and what writes it, in any thread, while this goes on.
+        """
+
+    def restore(self, state: RestoreState) -> Steps[None]:
+        """Have the state of a snapshot, before iteration 0."""

@@ -22,6 +22,8 @@ from vertexsdk.engine.loop._incremental_partition import IncrementalPartition
 from vertexsdk.engine.loop._loop_partition import LoopPartition
 from vertexsdk.engine.loop._recomputed_partition import RecomputedPartition
 from vertexsdk.engine.loop._run_partition import RunPartition
+from vertexsdk.engine.loop._snapshot_writer import SnapshotWriter
+from vertexsdk.engine.snapshots import SnapshotPart
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.errors import LostError, RunError
 from vertexsdk.state import EncodedSegment, SegmentRef
@@ -32,6 +34,7 @@ _SMALL = 1 << 18  # bytes of a segment that goes to the driver, to be stored wit
 # With their versions, those of loops and of runs.
 _partitions: dict[tuple[str, int], tuple[int, LoopPartition]] = {}
 _runs: dict[tuple[str, int], tuple[int, RunPartition]] = {}
+_writers: dict[tuple[str, int], SnapshotWriter] = {}
 
 
 class LoopTask:
@@ -63,6 +66,8 @@ class LoopTask:
             _, run = _runs.pop((self.key, partition), (0, None))
             if run is not None:
                 run.close()
+            if (writer := _writers.pop((self.key, partition), None)) is not None:
+                writer.close()
             forget_segments(self.plan.run, partition)
             yield DRIVER, pickle.dumps(report)
             return
@@ -141,9 +146,9 @@ class LoopTask:
             clock = time.perf_counter()
             self._write(partition, live, report)
             report.seconds["commit"] = time.perf_counter() - clock
-        if command.checkpoint and self.plan.store is not None:
-            with store_of_run(self.plan.run, self.plan.store) as store:
-                report.segments += live.checkpoint(store)
+        if command.restore is not None:
+            yield from live.restore(command.restore)
+        self._snapshot(partition, live, command, report)
         report.restarted, report.names = live.restarted, live.new_names()
         report.work.bytes += live.sent
         report.aggregates = live.aggregates
@@ -155,6 +160,21 @@ class LoopTask:
         # Only now: what a command left unfinished is lost.
         _partitions[self.key, partition] = report.version, live
         report.seconds["save"] = time.perf_counter() - clock
+
+    def _snapshot(
+        self, partition: int, live: LoopPartition, command: LoopCommand, report: LoopReport
+    ) -> None:
+        """Begin a snapshot, and report those that were stored since the last command."""
+        request, writer = command.snapshot, _writers.get((self.key, partition))
+        if request is not None and self.plan.store is not None:
+            if writer is None:
+                writer = _writers[self.key, partition] = SnapshotWriter(self.plan.store)
+            began = time.perf_counter()
+            part = SnapshotPart(request.number)
+            part.state, write = live.snapshot(request)
+            writer.write(part, write, began, waits=request.waits)
+        if writer is not None:
+            report.snapshots = writer.finished()
 
     def _new(self, partition: int) -> LoopPartition:
         """The partition of a program of this kind, which has no graph yet."""
@@ -215,3 +235,4 @@ def forget(key: str, partitions: int) -> None:
     for partition in range(partitions):
         _partitions.pop((key, partition), None)
         _runs.pop((key, partition), None)
+        _writers.pop((key, partition), None)

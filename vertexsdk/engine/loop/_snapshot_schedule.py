@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
 from vertexsdk.engine.engine import RunSnapshots, WorkDone
 from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
 from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
+from vertexsdk.state import SegmentRef
 
 _LOOK = 0.1  # seconds of a command while a snapshot is being stored, so that it is committed soon
 
@@ -18,18 +20,25 @@ class SnapshotSchedule:
     Args:
         snapshots: when they are due, and who takes them.
         partitions: of the run.
+        parts: what partitions have stored, by the number of the snapshot; see `LoopEngine`.
         work: that was done before.
         waits: a command ends when its snapshot is stored, as tasks do not stay.
     """
 
     def __init__(
-        self, snapshots: RunSnapshots, partitions: int, work: WorkDone, *, waits: bool
+        self,
+        snapshots: RunSnapshots,
+        partitions: int,
+        parts: dict[int, list[SnapshotPart]],
+        work: WorkDone,
+        *,
+        waits: bool,
     ) -> None:
         self._snapshots, self._partitions, self._waits = snapshots, partitions, waits
+        self._parts = parts
         self._iteration, self._time = work.iterations, time.perf_counter()  # of the last one
         self._number = 0
         self._cut: WorkDone | None = None  # until the one that is being stored
-        self._parts: list[SnapshotPart] = []  # of it
 
     def planned(self, command: LoopCommand, work: WorkDone) -> LoopCommand:
         """Return a command with a snapshot if one is due, that ends when the next one is.
@@ -37,49 +46,50 @@ class SnapshotSchedule:
         Args:
             work: done so far.
         """
-        if self._cut is None and self._left(work) == (0, 0.0):
+        every, seconds = self._snapshots, math.inf
+        done = work.iterations - self._iteration
+        if every.seconds is not None:
+            seconds = max(self._time + every.seconds - time.perf_counter(), 0.0)
+        due = seconds == 0 if every.iterations is None else done >= every.iterations
+        if due and done and self._cut is None:
             self._number += 1
-            self._cut, self._parts = replace(work), []
-            self._iteration, self._time = work.iterations, time.perf_counter()
+            self._cut = replace(work)
+            self._iteration, self._time, done = work.iterations, time.perf_counter(), 0
             request = SnapshotRequest(self._number, whole=True, waits=self._waits)
             command = replace(command, snapshot=request)
         if self._cut is not None:
-            return replace(command, seconds=min(command.seconds, _LOOK))
-        iterations, seconds = self._left(work)
-        if self._snapshots.iterations is None:
-            return replace(command, seconds=min(command.seconds, seconds))
-        most = command.iterations
-        return replace(command, iterations=iterations if most is None else min(iterations, most))
-
-    def _left(self, work: WorkDone) -> tuple[int, float]:
-        """How many iterations, and seconds, there are until a snapshot is due."""
-        every = self._snapshots
-        done = work.iterations - self._iteration
-        iterations = 1 if every.iterations is None else every.iterations
-        seconds = 0.0
-        if every.seconds is not None:
-            seconds = max(self._time + every.seconds - time.perf_counter(), 0.0)
-        return max(iterations - done, 0), seconds
+            seconds = _LOOK
+        if every.iterations is not None:
+            most = every.iterations - done if done < every.iterations else every.iterations
+            most = most if command.iterations is None else min(most, command.iterations)
+            command = replace(command, iterations=most)
+        return replace(command, seconds=min(command.seconds, seconds))
 
     def take(self, report: LoopReport) -> None:
         """Take in what a command reports; hand on a snapshot that is stored."""
         if self._cut is None:
             return
         self._cut.add(report.cut)
-        self._parts += [part for part in report.snapshots if part.number == self._number]
-        if len(self._parts) < self._partitions:
+        parts = self._parts.get(self._number, [])
+        if len(parts) < self._partitions:
             return
-        segments = [ref for part in self._parts for ref in part.segments]
-        failure = next((part.failure for part in self._parts if part.failure), None)
-        if failure is not None:
-            self._snapshots.drop(segments, failure)
-        elif not report.work.quiet:
-            self._snapshots.add(self._cut, segments)
+        failure = next((part.failure for part in parts if part.failure), None)
+        if failure is None and not report.work.quiet:
+            del self._parts[self._number]
+            self._snapshots.add(self._cut, _segments(parts))
         else:
-            self._snapshots.drop(segments, "")
-        self._cut, self._parts = None, []
+            self._drop(failure or "")
+        self._cut = None
 
     def end(self) -> None:
         """Drop what is stored of a snapshot that is not complete."""
-        if self._parts:
-            self._snapshots.drop([ref for part in self._parts for ref in part.segments], "")
+        self._drop("")
+
+    def _drop(self, why: str) -> None:
+        segments = _segments(self._parts.pop(self._number, []))
+        if segments or why:
+            self._snapshots.drop(segments, why)
+
+
+def _segments(parts: list[SnapshotPart]) -> list[SegmentRef]:
+    return [ref for part in parts for ref in part.segments]

@@ -1,0 +1,168 @@
+"""The state of a loop's partition in snapshots, and a partition that goes on from one.
+
+A segment of kind "snapshot" has a row for each vertex, in any order: `id` and the columns of
+`_columns_of`; groups "all" and "" have all vertices, group "delta" those that changed since the
+segment before (see `manifests`).
+`pending` are the ids of all vertices that are to gather. What belongs to the partition as a whole
+is in its `meta`. Aggregates are not stored: they follow from the messages of the producers. So any
+number of partitions can go on from a snapshot; each takes the rows of its own vertices.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.loop._commands import RestoreState
+from vertexsdk.engine.loop._snapshot_writer import SNAPSHOT_LAYERS, WriteSnapshot
+from vertexsdk.engine.snapshots import SnapshotRequest
+from vertexsdk.engine.supersteps import Steps
+from vertexsdk.program.algebra import VertexId
+from vertexsdk.state import SegmentRef, Store, open_store
+from vertexsdk.state.version_writer import DeltaLayers
+
+if TYPE_CHECKING:
+    from vertexsdk.engine.loop._incremental_partition import IncrementalPartition
+
+Array = NDArray[Any]
+
+CHANGED = np.uint8(2)  # bit of the column "dirty": since the last snapshot
+_SMALL = 4 << 20  # bytes of rows that are copied at once; more are read from a fork
+_META = (
+    "clock", "aggregates", "falling", "settled", "unsent", "unsure", "gathered", "slice", "since",
+    "spent", "good", "from init", "bad",
+)  # fmt: skip
+
+
+def captured(part: IncrementalPartition, request: SnapshotRequest) -> WriteSnapshot | None:
+    """Return what writes the state as it is now; None before iteration 0."""
+    arena = part.arena
+    part.keep()
+    meta = arena.meta
+    if not meta["begun"]:
+        return None
+    dirty = arena["dirty"]
+    rows = np.flatnonzero((dirty & CHANGED).view(np.bool_))
+    layers: DeltaLayers | None = None if request.whole else meta.get(SNAPSHOT_LAYERS)
+    layers = layers and layers.add(len(rows), part.graph.vertices)
+    whole = layers is None
+    if whole:
+        rows = part.graph.everyone()
+        dirty &= ~CHANGED
+    else:
+        dirty[rows] &= ~CHANGED
+        rows = rows[arena["alive"][rows] != 0]
+    meta[SNAPSHOT_LAYERS] = layers or DeltaLayers()
+    names = _columns_of(part)
+    about = {
+        "meta": {name: meta[name] for name in _META if name in meta},
+        "placed": 0 if part.mirrors.placement is not None else len(part.plan.topologies),
+    }
+    pending = arena["ids"][arena["pending"]]
+    group = "all" if request.whole else "" if whole else "delta"
+    write = partial(_put, part, group, about, pending)
+    size = len(rows) * sum(arena[name].itemsize for name in names)
+    if request.waits or size <= _SMALL:
+        return partial(write, {name: arena[name][rows] for name in names}, None)
+    fork = arena.fork(names)
+    part.refresh()
+    return partial(write, fork, rows)
+
+
+def _put(
+    part: IncrementalPartition,
+    group: str,
+    about: dict[str, Any],
+    pending: Array,
+    content: Arena | dict[str, Array],
+    rows: Array | None,
+    store: Store,
+) -> list[SegmentRef]:
+    """Store the rows of a fork, or columns as they are."""
+    if isinstance(content, Arena):
+        names = content.names
+        columns = {name: content[name][rows] for name in names}
+    else:
+        columns = dict(content)
+    columns = {"id": columns.pop("ids"), **columns, "pending": pending}
+    clock = about["meta"]["clock"]
+    return [
+        store.put_segment(
+            part.plan.loop, part.partition, clock, "snapshot", columns, about, group=group
+        )
+    ]
+
+
+def _columns_of(part: IncrementalPartition) -> list[str]:
+    """The arrays of which a snapshot has the rows."""
+    fields = list(part.plan.program.states())
+    names = ["ids", *(f"state.{name}" for name in fields)]
+    if part.plan.tracked:
+        names += [f"tracked.{name}" for name in fields]
+    if part.plan.shape == "uniform":
+        names.append("msg")
+    if part.comparing:
+        names += ["level", "seen"]
+    return names
+
+
+def restored(part: IncrementalPartition, state: RestoreState) -> Steps[None]:
+    """Have a partition that has not begun go on from a snapshot of the same graph."""
+    arena, graph, refs = part.arena, part.graph, state.segments
+    hashed = part.mirrors.placement is None
+    newest = {ref.key.partition: ref for ref in refs}
+    pending = [np.zeros(0, np.int64)]
+    about: dict[str, Any] = {}
+    assert part.plan.store is not None
+    with open_store(part.plan.store, create=False) as store:
+        for ref in refs:
+            table = store.table(ref)
+            about = table.meta
+            alike = hashed and about["placed"] == len(part.plan.topologies) and state.codes is None
+            if alike and ref.key.partition != part.partition:
+                continue
+            columns = _renamed(part, dict(store.segment(ref)), state.codes)
+            ids, waiting = columns.pop("id"), columns.pop("pending")
+            if newest[ref.key.partition] is ref:
+                pending.append(waiting[part.mirrors.owns(waiting)])
+            places = np.full(len(ids), -1, np.int64)
+            own = part.mirrors.owns(ids)
+            places[own] = graph.index.find(ids[own])
+            there = places >= 0
+            for name, values in columns.items():
+                arena[name][places[there]] = values[there]
+    none = {"layers": None, SNAPSHOT_LAYERS: None}
+    arena.meta |= {**about["meta"], "begun": True, "due": False, **none}
+    part.refresh()
+    yield from part.send_all()
+    places = np.sort(graph.index.find(np.concatenate(pending))).astype(np.int32)
+    arena.put("pending", places[places >= 0])
+
+
+def _renamed(
+    part: IncrementalPartition, columns: dict[str, Array], codes: tuple[Array, Array] | None
+) -> dict[str, Array]:
+    """The columns with the codes that string ids have now; an id may stand as its complement."""
+    if codes is None:
+        return columns
+    before, now = codes
+
+    def renamed(values: Array) -> Array:
+        result = values.copy()
+        for mine, code in ((values, 1), (~values, -1)):
+            at = np.minimum(np.searchsorted(before, mine), len(before) - 1)
+            known = before[at] == mine
+            result[known] = now[at[known]] if code > 0 else ~now[at[known]]
+        return result
+
+    fields = part.plan.program.states()
+    ids = {"id", "pending"}
+    ids |= {f"{kind}.{n}" for n, f in fields.items() if f.type is VertexId
+            for kind in ("state", "tracked")}  # fmt: skip
+    if part.algebra.type is VertexId:
+        ids |= {"msg", "seen"}
+    return {n: renamed(x) if n in ids else x for n, x in columns.items()}

@@ -1,0 +1,311 @@
+"""When a loop takes snapshots, and what becomes of them.
+
+A snapshot is of an instant between two supersteps, its *cut*. The partitions store it while the
+loop goes on; when all have, a version is committed which refers to it, so that who restores the
+loop reads the snapshot and the changes that came after its cut. One that fails, or is not complete
+when the engine is lost, is dropped: what it has stored is garbage that the next collection sweeps.
+
+The state is stored more often than the edges, which are in the store with the change log: they are
+stored anew when the log has a quarter as many changes as there are edges.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+import weakref
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
+from vertexsdk.errors import RunError, StateError
+from vertexsdk.loops.snapshot_policy import SnapshotPolicy
+from vertexsdk.state import SegmentRef
+from vertexsdk.state.version_writer import MAX_DELTAS
+
+if TYPE_CHECKING:
+    from vertexsdk.loops._history import LoopHistory
+
+_log = logging.getLogger("vertexsdk")
+
+_LOGGED = 1 << 20  # changes in the log, at least, for a snapshot where none is asked for
+_LONG = 8  # when a loop is closed, this fraction of them makes one
+_LOOK_SECONDS = 0.02  # between looks at whether a snapshot is stored
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The instant of a snapshot that is being stored.
+
+    Attributes:
+        request: what the partitions were asked for.
+        received: changes that the loop had received then.
+        segments: what the driver has stored of it.
+        began: by `time.monotonic`.
+    """
+
+    request: SnapshotRequest
+    received: int
+    segments: list[SegmentRef]
+    began: float
+
+
+class Snapshots:
+    """The snapshots of one loop.
+
+    Every method but `close` is called with the loop's lock.
+
+    Args:
+        history: of the loop.
+        policy: when they are due.
+
+    Attributes:
+        number: how many were committed.
+        last: what the newest came to, for `MainLoop.progress`.
+    """
+
+    def __init__(self, history: LoopHistory, policy: SnapshotPolicy) -> None:
+        self._history = weakref.ref(history)
+        self.policy = policy
+        self.number = 0
+        self.last = SnapshotNumbers()
+        self._begun = 0
+        self._cut: _Cut | None = None
+        self._whole = True  # nothing to lay changes over
+        self._names = 0  # segments of names since the last whole snapshot
+        self._received = history.ledger.received  # at the last cut
+        self._version: str | None = None  # that was newest at the last cut
+        self._time = time.monotonic()  # of the last cut
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+        if policy.seconds is not None:
+            self._start()
+
+    @property
+    def _loop(self) -> LoopHistory:
+        history = self._history()
+        assert history is not None
+        return history
+
+    def begin_if_due(self, received: int | None = None) -> None:
+        """Begin a snapshot if one is due, and commit one that is stored.
+
+        Args:
+            received: changes that the engine has taken in; by default those of the newest version.
+        """
+        if received is None:
+            self.collect()
+        history = self._loop
+        received = history.ledger.received if received is None else received
+        if self._cut is None and self._due(received):
+            self._begin(received)
+
+    @property
+    def worthwhile(self) -> bool:
+        """Whether who resumes the loop would replay many changes without another snapshot."""
+        history = self._loop
+        if self.policy.by_default:
+            return history.log.size > max(_LOGGED, history.engine.size[1] // 4) // _LONG
+        return history.ledger.received > self._received
+
+    def numbers(self) -> dict[str, Any]:
+        """What snapshots came to, named as in `MainLoop.progress`; from any thread."""
+        last = self.last
+        return {
+            "snapshots": self.number, "snapshot_age": last.age, "snapshot_pause": last.pause,
+            "snapshot_seconds": last.seconds, "snapshot_bytes": last.bytes,
+        }  # fmt: skip
+
+    def take(self) -> None:
+        """Take a snapshot with the edges, and return when it is committed.
+
+        Raises:
+            RunError: an executor was lost.
+            StateError: it cannot be stored.
+        """
+        self.drop()
+        received = self._loop.ledger.received
+        self._loop.on_engine(lambda _: self._begin(received, waits=True, graph=True))
+
+    def drop(self) -> None:
+        """Let go of a snapshot that is being stored; the next one is whole."""
+        self._cut, self._whole = None, True
+
+    def collect(self, *, look: bool = False) -> None:
+        """Commit the snapshot if it is stored by all partitions.
+
+        Args:
+            look: ask them; else only what they have said is known.
+        """
+        history, cut = self._loop, self._cut
+        if cut is None:
+            return
+        engine = history.engine
+        if (
+            look
+            and len(engine.snapshot_parts.get(cut.request.number, ())) < engine.graph.partitions
+        ):
+            engine.look()
+        parts = engine.snapshot_parts.get(cut.request.number, [])
+        if len(parts) < engine.graph.partitions:
+            return
+        del engine.snapshot_parts[cut.request.number]
+        failures = [part.failure for part in parts if part.failure]
+        if failures:
+            self.drop()
+            stored = [ref.key for part in parts for ref in part.segments]
+            with contextlib.suppress(StateError):
+                history.store.backend.delete_unreferenced(stored)
+            _log.warning("%s: a snapshot was dropped: %s", history.loop, failures[0])
+            if cut.request.waits:
+                raise StateError(failures[0])
+            return
+        self._commit(cut, parts)
+
+    def _commit(self, cut: _Cut, parts: list[SnapshotPart]) -> None:
+        history, graph = self._loop, cut.request.graph
+        history.settle()
+        ledger = history.ledger
+        names: list[SegmentRef] = []
+        if all(part.state for part in parts):
+            ledger = replace(ledger, snapshot=cut.received)
+            if not history.engine.saves_with_graph:
+                names = history.engine.put_state_names(whole=cut.request.whole)
+                self._names = 0 if cut.request.whole else self._names + len(names)
+        elif graph:
+            ledger = replace(ledger, snapshot=None)
+        segments = [*cut.segments, *(ref for part in parts for ref in part.segments), *names]
+        log, same = history.log, self._version == history.manifest.name
+        if graph:
+            ledger = replace(ledger, graph=cut.received)
+            segments += history.engine.put_names()
+            segments += log.after(history.store, history.manifest, cut.received)
+            log = replace(log, size=ledger.received - cut.received)
+        self._cut, self._whole = None, False
+        self.number += 1
+        self.last = SnapshotNumbers(
+            cut.began, max(p.pause for p in parts), max(p.seconds for p in parts),
+            sum(ref.bytes for ref in segments),
+        )  # fmt: skip
+        history.commit_snapshot(segments, log, ledger)
+        if same:
+            self._version = history.manifest.name
+
+    def _due(self, received: int) -> bool:
+        """Whether a snapshot is due, and would have anything new."""
+        history, policy = self._loop, self.policy
+        if policy.by_default:
+            return self._logged(received) > max(_LOGGED, history.engine.size[1] // 4)
+        if not history.engine.saves_state:
+            return self._graph_due(received) and received > self._received
+        if policy.changes is not None:
+            return received - self._received >= policy.changes
+        assert policy.seconds is not None
+        changed = received > self._received or history.manifest.name != self._version
+        return changed and time.monotonic() - self._time >= policy.seconds
+
+    def _logged(self, received: int) -> int:
+        history = self._loop
+        return history.log.size + received - history.ledger.received
+
+    def _graph_due(self, received: int) -> bool:
+        logged = self._logged(received)
+        return logged > 0 and logged >= self._loop.engine.size[1] // 4
+
+    def _begin(self, received: int, *, waits: bool | None = None, graph: bool = False) -> None:
+        history = self._loop
+        engine = history.engine
+        self._begun += 1
+        request = SnapshotRequest(
+            self._begun,
+            graph=graph or engine.saves_with_graph or self._graph_due(received),
+            whole=self._whole or self._names >= MAX_DELTAS,
+            waits=self.policy.waits if waits is None else waits,
+        )
+        segments, began = [], time.monotonic()
+        if request.graph and history.ledger.window is not None:
+            times = history.edge_times()
+            segments.append(times.put(history.store, history.loop, history.manifest.iteration + 1))
+        engine.snapshot(request)
+        self._cut = _Cut(request, received, segments, began)
+        self._received, self._time = received, began
+        self._version = history.manifest.name
+        if request.waits:
+            self.collect()
+        else:
+            self._start()
+
+    def _start(self) -> None:
+        """Have a thread look at what is due, or stored, while nobody uses the loop."""
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=_watch, args=(weakref.ref(self), self._history, self._closed),
+                name="vertexsdk-snapshots", daemon=True,
+            )  # fmt: skip
+            self._thread.start()
+
+    @property
+    def pause(self) -> float | None:
+        """Seconds until something may be to do; None while nothing is, before other calls."""
+        if self._cut is not None:
+            return _LOOK_SECONDS
+        if self.policy.seconds is None:
+            return None
+        return max(self._time + self.policy.seconds - time.monotonic(), _LOOK_SECONDS)
+
+    def work(self) -> None:
+        """Do what is to do: called by the thread."""
+        try:
+            self.collect(look=True)
+            self.begin_if_due()
+        except (RunError, StateError):  # the next command says it
+            self._loop.stale = True
+
+    def close(self) -> None:
+        """End the thread; a snapshot that is not complete is dropped."""
+        self._closed.set()
+
+
+@dataclass(frozen=True)
+class SnapshotNumbers:
+    """What the newest snapshot came to.
+
+    Attributes:
+        began: at its cut, by `time.monotonic`; None before the first.
+        pause: seconds for which a partition stood still.
+        seconds: until everything was stored.
+        bytes: that were stored.
+    """
+
+    began: float | None = None
+    pause: float = 0.0
+    seconds: float = 0.0
+    bytes: int = 0
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since its cut."""
+        return None if self.began is None else time.monotonic() - self.began
+
+
+def _watch(
+    snapshots: weakref.ref[Snapshots],
+    history: weakref.ref[LoopHistory],
+    closed: threading.Event,
+) -> None:
+    """Look after the snapshots of a loop until it is closed or forgotten."""
+    idle = 1.0  # seconds, where only calls of others can begin a snapshot
+    pause: float | None = 0.0
+    while not closed.wait(idle if pause is None else pause):
+        own, loop = snapshots(), history()
+        if own is None or loop is None:
+            return
+        pause = own.pause
+        if pause is not None and pause <= _LOOK_SECONDS:
+            with loop.lock:
+                if not closed.is_set() and loop.usable:
+                    own.work()
+            pause = own.pause
+        del own, loop
