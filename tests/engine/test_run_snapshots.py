@@ -179,8 +179,9 @@ def test_a_run_goes_on_bit_for_bit(kind: str, tmp_path: Path) -> None:
 
 # What a snapshot has to have: without it, some run ends otherwise.
 LEFT_OUT: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
-    "who gathers next": lambda columns, meta: columns.update(pending=columns["pending"][:0])
-    or meta.update(all_pending=False),
+    "who gathers next": lambda columns, meta: (
+        columns.update(pending=columns["pending"][:0]) or meta.update(all_pending=False)
+    ),
     "messages": lambda columns, meta: columns["msg"].fill(0),
     "combined messages": lambda columns, meta: columns["agg"].fill(0),
     "aggregates": lambda columns, meta: columns.update(

@@ -1,9 +1,10 @@
 """The state of a run's partition between two supersteps, in snapshots, and how to go on from one.
 
 A segment of kind "snapshot" has all that the next iterations depend on: the arrays of
-`VertexArrays` with the messages that came last taken in, the graph if the program has changed it,
-and what the master knows. A graph that is divided as it was then goes on bit for bit. One that is divided
-otherwise takes the rows of its vertices from all segments, and combines their messages anew.
+`VertexArrays`, with the messages that came last taken in; the graph, if the program has changed
+it; and what the master knows. A graph that is divided as it was then goes on bit for bit. One that
+is divided otherwise takes the rows of its vertices from all segments, and combines their messages
+anew.
 """
 
 from __future__ import annotations
