@@ -24,6 +24,7 @@ from vertexsdk.state import EncodedSegment, Manifest, SegmentRef, Store
 
 _BATCHES = 64  # small batches that are joined
 _ROWS = 1 << 14  # changes from which a batch, or the small ones together, are not small
+_COUNT = "changes"  # in the meta of a segment: how many it has, deltas that are no edges included
 _REPLAYED = 1 << 20  # changes of a batch in a replay
 
 
@@ -61,9 +62,11 @@ class ChangeLog:
         waiting = (*self.tail, batch)
         rows = sum(map(len, waiting))
         small = len(waiting) < _BATCHES and rows < _ROWS
-        columns = _columns(batch if small else concatenate(waiting))
-        group = "tail" if small else ""
-        ref = store.put_segment(loop, 0, iteration, "changes", columns, group=group, defer=defer)
+        whole = batch if small else concatenate(waiting)
+        group, meta = "tail" if small else "", {_COUNT: len(whole)}
+        ref = store.put_segment(
+            loop, 0, iteration, "changes", _columns(whole), meta, group=group, defer=defer
+        )
         return ref, ChangeLog(waiting if small else (), self.size + len(batch))
 
     @classmethod
@@ -101,10 +104,13 @@ class ChangeLog:
         refs = _refs(store, manifest)
         skip = _before_edges(manifest, refs)
         for ref, rows in refs:
-            if rows <= skip:
+            if skip and rows <= skip:
                 skip -= rows
                 continue
-            batches.append(_changes(store.segment(ref), sent, undirected)[skip:])
+            batch = _changes(store.segment(ref), sent, undirected)
+            if len(batch) == rows:  # else deltas are left out, and edges may be set again
+                batch = batch[skip:]
+            batches.append(batch)
             skip = 0
             if sum(map(len, batches)) >= _REPLAYED:
                 yield concatenate(batches)
@@ -116,7 +122,9 @@ class ChangeLog:
 def _refs(store: Store, manifest: Manifest) -> list[tuple[SegmentRef, int]]:
     """The segments of a log, in order, and how many changes each has."""
     refs = [ref for ref in store.segments(manifest) if ref.kind == "changes"]
-    return [(ref, store.table(ref).length("kind")) for ref in refs]
+    tables = [store.table(ref) for ref in refs]
+    counts = [table.meta.get(_COUNT) or table.length("kind") for table in tables]
+    return list(zip(refs, counts, strict=True))
 
 
 def _before_edges(manifest: Manifest, refs: Sequence[tuple[SegmentRef, int]]) -> int:

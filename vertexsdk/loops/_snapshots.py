@@ -16,20 +16,23 @@ import logging
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
+from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
 from vertexsdk.errors import RunError, StateError
+from vertexsdk.loops._change_log import ChangeLog
+from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.snapshot_policy import SnapshotPolicy
-from vertexsdk.state import SegmentRef
+from vertexsdk.loops.windows.edge_times import EdgeTimes
+from vertexsdk.state import Manifest, SegmentRef, Store
 from vertexsdk.state.version_writer import MAX_DELTAS
-
-if TYPE_CHECKING:
-    from vertexsdk.loops._history import LoopHistory
 
 _log = logging.getLogger("vertexsdk")
 
+_T = TypeVar("_T")
 _LOGGED = 1 << 20  # changes in the log, at least, for a snapshot where none is asked for
 _LONG = 8  # when a loop is closed, this fraction of them makes one
 _LOOK_SECONDS = 0.02  # between looks at whether a snapshot is stored
@@ -52,6 +55,44 @@ class _Cut:
     began: float
 
 
+class SnapshotLoop(Protocol):
+    """What snapshots need of a `LoopHistory`; see there."""
+
+    loop: str
+    lock: threading.RLock
+    store: Store
+    stale: bool
+    log: ChangeLog
+
+    @property
+    def engine(self) -> LoopEngine:
+        """The engine."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The counters of the newest version."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """The newest version."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether the engine has the state of the newest version."""
+
+    def settle(self) -> None:
+        """Wait until everything is in the store."""
+
+    def edge_times(self) -> EdgeTimes:
+        """The event times of the newest version's edges."""
+
+    def on_engine(self, work: Callable[[LoopEngine], _T]) -> _T:
+        """Call `work` with the engine, again after a loss."""
+
+    def commit_snapshot(self, segments: list[SegmentRef], log: ChangeLog, ledger: Ledger) -> None:
+        """Commit a version that refers to a snapshot."""
+
+
 class Snapshots:
     """The snapshots of one loop.
 
@@ -66,13 +107,14 @@ class Snapshots:
         last: what the newest came to, for `MainLoop.progress`.
     """
 
-    def __init__(self, history: LoopHistory, policy: SnapshotPolicy) -> None:
+    def __init__(self, history: SnapshotLoop, policy: SnapshotPolicy) -> None:
         self._history = weakref.ref(history)
         self.policy = policy
         self.number = 0
         self.last = SnapshotNumbers()
         self._begun = 0
         self._cut: _Cut | None = None
+        self._failure: str | None = None  # of the newest
         self._whole = True  # nothing to lay changes over
         self._names = 0  # segments of names since the last whole snapshot
         self._received = history.ledger.received  # at the last cut
@@ -84,7 +126,7 @@ class Snapshots:
             self._start()
 
     @property
-    def _loop(self) -> LoopHistory:
+    def _loop(self) -> SnapshotLoop:
         history = self._history()
         assert history is not None
         return history
@@ -128,6 +170,8 @@ class Snapshots:
         self.drop()
         received = self._loop.ledger.received
         self._loop.on_engine(lambda _: self._begin(received, waits=True, graph=True))
+        if self._failure is not None:
+            raise StateError(self._failure)
 
     def drop(self) -> None:
         """Let go of a snapshot that is being stored; the next one is whole."""
@@ -158,9 +202,8 @@ class Snapshots:
             stored = [ref.key for part in parts for ref in part.segments]
             with contextlib.suppress(StateError):
                 history.store.backend.delete_unreferenced(stored)
+            self._failure = failures[0]
             _log.warning("%s: a snapshot was dropped: %s", history.loop, failures[0])
-            if cut.request.waits:
-                raise StateError(failures[0])
             return
         self._commit(cut, parts)
 
@@ -229,7 +272,7 @@ class Snapshots:
             times = history.edge_times()
             segments.append(times.put(history.store, history.loop, history.manifest.iteration + 1))
         engine.snapshot(request)
-        self._cut = _Cut(request, received, segments, began)
+        self._cut, self._failure = _Cut(request, received, segments, began), None
         self._received, self._time = received, began
         self._version = history.manifest.name
         if request.waits:
@@ -292,7 +335,7 @@ class SnapshotNumbers:
 
 def _watch(
     snapshots: weakref.ref[Snapshots],
-    history: weakref.ref[LoopHistory],
+    history: weakref.ref[SnapshotLoop],
     closed: threading.Event,
 ) -> None:
     """Look after the snapshots of a loop until it is closed or forgotten."""

@@ -11,22 +11,22 @@ number of partitions can go on from a snapshot; each takes the rows of its own v
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.loop._arena import Arena
 from vertexsdk.engine.loop._commands import RestoreState
+from vertexsdk.engine.loop._mirrors import Mirrors
+from vertexsdk.engine.loop._partition_graph import PartitionGraph
 from vertexsdk.engine.loop._snapshot_writer import SNAPSHOT_LAYERS, WriteSnapshot
 from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps
-from vertexsdk.program.algebra import VertexId
+from vertexsdk.program.algebra import Algebra, VertexId
 from vertexsdk.state import SegmentRef, Store, open_store
 from vertexsdk.state.version_writer import DeltaLayers
-
-if TYPE_CHECKING:
-    from vertexsdk.engine.loop._incremental_partition import IncrementalPartition
 
 Array = NDArray[Any]
 
@@ -38,7 +38,28 @@ _META = (
 )  # fmt: skip
 
 
-def captured(part: IncrementalPartition, request: SnapshotRequest) -> WriteSnapshot | None:
+class StatefulPartition(Protocol):
+    """What a snapshot needs of an `IncrementalPartition`; see there."""
+
+    plan: Plan
+    partition: int
+    arena: Arena
+    graph: PartitionGraph
+    mirrors: Mirrors
+    algebra: Algebra
+    comparing: bool
+
+    def keep(self) -> None:
+        """Leave in the arena what a fork needs to know."""
+
+    def refresh(self) -> None:
+        """Take the arrays of the arena again."""
+
+    def send_all(self) -> Steps[None]:
+        """Tell mirrors what their vertices sent last, and have all aggregates follow from it."""
+
+
+def captured(part: StatefulPartition, request: SnapshotRequest) -> WriteSnapshot | None:
     """Return what writes the state as it is now; None before iteration 0."""
     arena = part.arena
     part.keep()
@@ -74,7 +95,7 @@ def captured(part: IncrementalPartition, request: SnapshotRequest) -> WriteSnaps
 
 
 def _put(
-    part: IncrementalPartition,
+    part: StatefulPartition,
     group: str,
     about: dict[str, Any],
     pending: Array,
@@ -97,7 +118,7 @@ def _put(
     ]
 
 
-def _columns_of(part: IncrementalPartition) -> list[str]:
+def _columns_of(part: StatefulPartition) -> list[str]:
     """The arrays of which a snapshot has the rows."""
     fields = list(part.plan.program.states())
     names = ["ids", *(f"state.{name}" for name in fields)]
@@ -110,7 +131,7 @@ def _columns_of(part: IncrementalPartition) -> list[str]:
     return names
 
 
-def restored(part: IncrementalPartition, state: RestoreState) -> Steps[None]:
+def restored(part: StatefulPartition, state: RestoreState) -> Steps[None]:
     """Have a partition that has not begun go on from a snapshot of the same graph."""
     arena, graph, refs = part.arena, part.graph, state.segments
     hashed = part.mirrors.placement is None
@@ -144,7 +165,7 @@ def restored(part: IncrementalPartition, state: RestoreState) -> Steps[None]:
 
 
 def _renamed(
-    part: IncrementalPartition, columns: dict[str, Array], codes: tuple[Array, Array] | None
+    part: StatefulPartition, columns: dict[str, Array], codes: tuple[Array, Array] | None
 ) -> dict[str, Array]:
     """The columns with the codes that string ids have now; an id may stand as its complement."""
     if codes is None:
