@@ -24,6 +24,7 @@ from vertexsdk.compile.mutation_log import EMIT, LogEntry, MutationLog
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
+from vertexsdk.engine._array_checks import check_arrays
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._mutation import GraphMutations, restructure
 from vertexsdk.engine._producer_messages import ProducerMessages
@@ -420,14 +421,14 @@ class Processor:
             # saved by a run, so its kinds are class numbers already
             topology = load_topology(self.topology_key, self.partition)
             self.delivery = self._delivery(topology)
-        self._have(columns, meta)
+        self._set_arrays(VertexArrays.from_columns(self.delivery.topology, columns, meta))
         if "boundary" in meta:
             head = "boundary."
             own = {k.removeprefix(head): x for k, x in columns.items() if k.startswith(head)}
             self.boundary = Boundary.from_columns(own, meta["boundary"])
 
-    def _have(self, columns: Mapping[str, Array], meta: Mapping[str, Any]) -> None:
-        self.v = VertexArrays.from_columns(self.delivery.topology, columns, meta)
+    def _set_arrays(self, v: VertexArrays) -> None:
+        self.v = v
         if self.v.producers is not None and self.delivery.topology.producers is None:
             self.delivery.order(self.v.producers)
 
@@ -436,9 +437,12 @@ class Processor:
 
     # Snapshots. -----------------------------------------------------------------------------
 
-    def captured(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Return copies of what `restore` takes, and the rest as values for JSON."""
+    def settle(self) -> None:
+        """Combine messages now, as the next iteration would."""
         self.delivery.settle(self.v.msg, self.v.agg)
+
+    def captured(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Return copies of what `restore` takes, and the rest as values for JSON; see `settle`."""
         columns, meta = self.v.to_columns(self.algebra)
         columns = {name: copied(values) for name, values in columns.items()}
         columns["id"] = self.v.topology.ids
@@ -451,7 +455,11 @@ class Processor:
         return columns, meta
 
     def restore(self, columns: Mapping[str, Array], meta: Mapping[str, Any]) -> None:
-        """Stand where a partition with the same vertices stood when it was `captured`."""
+        """Stand where a partition with the same vertices stood when it was `captured`.
+
+        Raises:
+            CorruptError: the arrays do not fit the graph.
+        """
         loaded = self.delivery.topology
         if meta["changed"]:
             size = len(_GRAPH)
@@ -462,9 +470,11 @@ class Processor:
             changed = Topology.from_columns(graph, divided)
             self.delivery = self._delivery(replace(changed, placement=loaded.placement))
             self.restructured = True
-        self._have(columns, meta)
+        v = VertexArrays.from_columns(self.delivery.topology, columns, meta)
+        check_arrays(v, self.plan.shape)
         if self.plan.each and not meta["changed"]:
-            self.v.producers = loaded.producers
+            v.producers = loaded.producers
+        self._set_arrays(v)
 
     def messages_along_edges(self) -> tuple[Array, Array, Array]:
         """The last message of each edge that carries one: ids of both ends, and messages."""

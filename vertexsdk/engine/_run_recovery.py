@@ -24,6 +24,7 @@ from vertexsdk.engine.engine import RunSnapshots, WorkDone
 from vertexsdk.engine.loop._commands import BeginRun
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.run_options import RunOptions
+from vertexsdk.engine.snapshots import loop_of_snapshots
 from vertexsdk.errors import InputError, StateError, first_line
 from vertexsdk.graph.graph import Graph, VariantInfo
 from vertexsdk.state import FencedError, Manifest, SegmentRef, Store
@@ -68,7 +69,7 @@ class RunRecovery:
 
     def __init__(self, loop: str, options: RunOptions, note: Callable[[str], None]) -> None:
         self._loop, self._options, self._note = loop, options, note
-        self.name = f"{loop}.snapshot"
+        self.name = loop_of_snapshots(loop)
         self.run = uuid.uuid4().hex[:12]
         self.resumed_at: int | None = None
         self.newest = -1
@@ -110,9 +111,17 @@ class RunRecovery:
         return None
 
     def begin(
-        self, engine: LoopEngine, stored: StoredSnapshot | None, plan: Plan, info: VariantInfo
+        self,
+        engine: LoopEngine,
+        stored: StoredSnapshot | None,
+        params: Mapping[str, Any],
+        info: VariantInfo,
     ) -> WorkDone:
         """Make the partitions of the run, from a snapshot if there is one.
+
+        Args:
+            params: the value of every parameter, as the user gives them.
+            info: of the graph, as it was loaded.
 
         Returns:
             The work that was done until then.
@@ -121,36 +130,36 @@ class RunRecovery:
             InputError: it is a snapshot of something else.
             StateError: it cannot be read.
         """
+        plan = engine.plan
         self._graph, graph = engine.graph, engine.graph
-        begin, self.resumed_at = BeginRun(trusted=self._options.trusted), None
-        self._of = identity(plan, graph, info, self._options)
+        self.resumed_at = None
+        self._of = identity(plan, params, graph, info)
         if stored is not None:
-            at = stored.manifest.iteration
-            self._compare(at, stored.of, self._of)
-            alike = (stored.manifest.partitions, stored.partitioner) == (
-                graph.partitions, graph.partitioner.name,
-            )  # fmt: skip
-            if not alike and plan.program.algebra is not None and not plan.resident:
-                raise InputError(
-                    f"{self._loop}: its snapshot is of {stored.manifest.partitions} partitions, "
-                    f"placed by {stored.partitioner}: tasks that do not stay go on with the same"
-                )
-            begin = replace(begin, segments=stored.segments, alike=alike)
-        self._of["graph"] = f"{engine.begin(begin):016x}"
+            self._compare(stored, self._of)
+        self._of["graph"] = f"{engine.begin(BeginRun()):016x}"
         if stored is None:
             return WorkDone()
-        self._compare(at, stored.of, self._of)
-        self.resumed_at = at
-        self._note(f"goes on at iteration {at:,}, from its snapshot")
+        self._compare(stored, self._of)
+        alike = (stored.manifest.partitions, stored.partitioner) == (
+            graph.partitions, graph.partitioner.name,
+        )  # fmt: skip
+        if not alike and plan.program.algebra is not None and not plan.resident:
+            raise InputError(
+                f"{self._loop}: its snapshot is of {stored.manifest.partitions} partitions, "
+                f"placed by {stored.partitioner}: tasks that do not stay go on with the same"
+            )
+        engine.begin(BeginRun(stored.segments, alike, self._options.trusted))
+        self.resumed_at = stored.manifest.iteration
+        self._note(f"goes on at iteration {self.resumed_at:,}, from its snapshot")
         return replace(stored.work)
 
-    def _compare(self, at: int, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    def _compare(self, stored: StoredSnapshot, now: Mapping[str, Any]) -> None:
         for name, value in now.items():
-            before = then.get(name)
+            before = stored.of.get(name)
             if json.dumps(value) != json.dumps(before):
                 raise InputError(
-                    f"{self._loop}: its snapshot at iteration {at:,} is of another run, "
-                    f"{_difference(name, before, value)}: leave out resume=True (--resume) to "
+                    f"{self._loop}: its snapshot at iteration {stored.manifest.iteration:,} is of "
+                    f"another run, {_difference(name, before, value)}: leave out resume=True (--resume) to "
                     "begin at iteration 0"
                 )
 
@@ -203,7 +212,9 @@ class RunRecovery:
         return {"run": self.run, "snapshots": self.taken, "resumed_at": self.resumed_at}
 
 
-def identity(plan: Plan, graph: Graph, info: VariantInfo, options: RunOptions) -> dict[str, Any]:
+def identity(
+    plan: Plan, params: Mapping[str, Any], graph: Graph, info: VariantInfo
+) -> dict[str, Any]:
     """What a run's state depends on, as JSON; the methods' code is not looked at."""
     names, attributes = 0, 0
     if graph.string_table is not None:
@@ -217,9 +228,9 @@ def identity(plan: Plan, graph: Graph, info: VariantInfo, options: RunOptions) -
     return {
         "program": plan.program.name,
         "fields": plan.program.schema(),
-        "parameters": as_json(plan.params),
+        "parameters": as_json(params),
         "tolerance": plan.tolerance,
-        "seed": options.seed,
+        "seed": plan.seed,
         "vertices": info.num_vertices,
         "edges": info.num_edges,
         "string ids": names,

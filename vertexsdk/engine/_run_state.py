@@ -42,10 +42,11 @@ def graph_of(run: Iterations) -> Topology:
 def captured(run: Iterations, loaded: Array) -> tuple[Columns, dict[str, Any]]:
     """Return copies of what `restore` takes, as the columns and the meta of a segment.
 
+    What was sent to the partition has been delivered, and settled.
+
     Args:
         loaded: int64[n], the vertices of the partition's graph as it was loaded.
     """
-    run.deliver()
     master = run.master
     columns, meta = run.processor.captured()
     python = []
@@ -76,6 +77,7 @@ def restore(
 
     Raises:
         InputError: the graph is divided otherwise, and messages are not kept for each vertex.
+        CorruptError: the snapshot does not fit the graph.
     """
     part = run.processor
     events = isinstance(part, EventPartition)

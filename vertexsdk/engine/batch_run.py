@@ -246,9 +246,10 @@ class Run:
                 versions = Versions(self.options.commit_every, after, add)
                 command = Command(budget=Budget(report=self._show), versions=versions)
                 if self.recovery.active:
+                    bound = self.program.bind(self.given)
                     command = replace(
                         command,
-                        before=self.recovery.begin(engine, stored, plan, info),
+                        before=self.recovery.begin(engine, stored, bound, info),
                         snapshots=self.recovery.snapshots(store, writes),
                     )
                 done = engine.execute(command)
@@ -296,6 +297,7 @@ class Run:
                 refused = "it is to end after a number of iterations"
             if refused is None and self.recovery.active:
                 refused = "snapshots are of iterations that all partitions end together"
+                self.bar.note(f"the delay bound is 1: {refused}")
             if refused is None and not self._stays and self._jobs_only:
                 refused = "tasks do not stay"
             return choose(partitions, info.boundary_share, by_blocks(self.program), refused)

@@ -145,7 +145,10 @@ class LoopEngine:
             self._untold = np.flatnonzero(~there)  # of vertices that went before
 
     def begin(self, begin: BeginRun) -> int:
-        """Make the partitions of a run; return the `graph_checksum` of all.
+        """Make the partitions of a run, or put them where a snapshot was taken.
+
+        Returns:
+            The `graph_checksum` of all, of partitions that have been made.
 
         Raises:
             InputError: the snapshot is of a graph that is divided otherwise.

@@ -59,7 +59,7 @@ def run(
         snapshot_every: store all that is needed to go on, after so many iterations, or so much
             time: "30s", "5m", a timedelta. A run that loses a processor goes on from the newest
             snapshot, and so does one with `resume`; it is deleted when the run ends. See
-            `docs/start.md`.
+            `docs/backends.md`.
         resume: go on from the snapshot that an interrupted run of the same program, parameters and
             graph has left in the store; without one, begin, and say so.
         compiled: False interprets the program; "require" refuses one that does not compile.

@@ -445,6 +445,9 @@ class EventPartition:
         self.clear()
         self.take_over(*pickle.loads(content[0]["pickle"].tobytes()))
 
+    def settle(self) -> None:
+        """See `Processor`: nothing is combined."""
+
     def captured(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Return the vertices and what is on its way to them, as a column of one pickle."""
         nodes = {i: self.nodes.peek(i) for i in self.nodes}

@@ -17,7 +17,7 @@ from vertexsdk.engine.engine import Version, WorkDone
 from vertexsdk.engine.events._events_partition import EventPartition
 from vertexsdk.engine.loop._commands import BeginRun, LoopCommand, LoopReport
 from vertexsdk.engine.loop._snapshot_writer import SnapshotWriter
-from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
+from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest, loop_of_snapshots
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.errors import LostError, RunError
 from vertexsdk.graph.checksum import graph_checksum
@@ -63,10 +63,11 @@ class RunPartition:
             raise LostError(str(error)) from None
 
     def begin(self, begin: BeginRun, report: LoopReport) -> Steps[None]:
-        """Report what the graph is, and go on from a snapshot if there are segments of one."""
+        """Report what the graph is; or go on from a snapshot, if there are segments of one."""
         plan, run = self.plan, self.iterations
-        report.checksum = graph_checksum(graph_of(run))
-        if begin.segments:
+        if not begin.segments:
+            report.checksum = graph_checksum(graph_of(run))
+        else:
             assert plan.store is not None
             with store_of_run(plan.run, plan.store) as store:
                 yield from restore(
@@ -82,9 +83,11 @@ class RunPartition:
         assert plan.store is not None
         if self._snapshots is None:
             self._snapshots = SnapshotWriter(plan.store)
+        self.iterations.deliver()
+        self.processor.settle()
         began, part = time.perf_counter(), SnapshotPart(request.number, state=True)
         columns, meta = captured(self.iterations, self._loaded)
-        at = plan.loop, self.partition, self.iterations.iterations
+        at = loop_of_snapshots(plan.loop), self.partition, self.iterations.iterations
 
         def write(store: Store) -> list[SegmentRef]:
             return [store.put_segment(*at, "snapshot", columns, meta)]
