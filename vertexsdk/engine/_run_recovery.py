@@ -157,9 +157,10 @@ class RunRecovery:
         for name, value in now.items():
             before = stored.of.get(name)
             if json.dumps(value) != json.dumps(before):
+                at = f"{stored.manifest.iteration:,}"
                 raise InputError(
-                    f"{self._loop}: its snapshot at iteration {stored.manifest.iteration:,} is of "
-                    f"another run, {_difference(name, before, value)}: leave out resume=True (--resume) to "
+                    f"{self._loop}: its snapshot at iteration {at} is of another run, "
+                    f"{_difference(name, before, value)}: leave out resume=True (--resume) to "
                     "begin at iteration 0"
                 )
 
