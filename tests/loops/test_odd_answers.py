@@ -8,6 +8,7 @@ import random
 import re
 import time
 import warnings
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -171,6 +172,16 @@ def test_a_cycle_of_negative_length(answer: Any, monkeypatch: pytest.MonkeyPatch
         with pytest.raises(RunError, match=r"ever smaller around a cycle .*negative length"):
             answer(ShortestPaths, edges, params={"origin": origin})
     answer(ShortestPaths, (*EDGES, [1.0, -1.0, 1.0, -1.0]), params={"origin": 1})
+
+
+def test_a_large_delay_bound_is_no_endless_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_checks, "MOST", 5)
+    path = range(40)
+    graph = Graph.from_arrays([*path], [x + 1 for x in path], partitions=3)
+    given: dict[str, Any] = {"params": {"origin": 0}, "backend": "memory://large-bound"}
+    with closing(run(ShortestPaths, graph, delay_bound=65536, **given)) as result:
+        assert result.to_dict()[40] == 40.0
+        assert result.statistics["iterations"] > 5 + 41
 
 
 def test_a_loop_goes_on_once_the_cycle_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,13 +151,14 @@ class EndWatch:
         self.most: int | None = None
         if budget is not None and (limit, budget.iterations, budget.seconds) == (None, None, None):
             self.most = (MOST + vertices) * bound
+        self._many = MANY * bound
         self._name = name
 
     def met(self, work: WorkDone, seconds: float) -> bool:
         """Whether the default limit is met, after so many seconds."""
         if self.most is None:
             return False
-        if seconds > PATIENCE and work.iterations > MANY and self._name:
+        if seconds > PATIENCE and work.iterations > self._many and self._name:
             _log.warning(
                 "%s: no fixed point after %s iterations and %.0f s; ends at %s iterations unless "
                 "it gets there (max_iterations sets another limit)",

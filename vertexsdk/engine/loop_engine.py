@@ -397,7 +397,7 @@ class LoopEngine:
         command = LoopCommand(self._version, changes=self._untold_names(), snapshot=request)
         self._job(command)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Have the partitions report what they have stored of snapshots."""
         self._job(LoopCommand(self._version))
 

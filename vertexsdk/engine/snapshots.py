@@ -20,6 +20,7 @@ class SnapshotRequest:
 
     Attributes:
         number: of the snapshot, ascending.
+        token: its own; what changed is known since the snapshot whose token a partition has.
         graph: with the edges; else only the state, for the edges are in the store with the change
             log.
         whole: of every vertex, not only of those that changed since the snapshot before.
@@ -27,6 +28,7 @@ class SnapshotRequest:
     """
 
     number: int
+    token: str = ""
     graph: bool = False
     whole: bool = False
     waits: bool = False

@@ -372,7 +372,8 @@ class LoopHistory:
 
         One that has changes which are not acknowledged yet is committed after these are.
         """
-        if self.config.snapshots.by_default or isinstance(self._engine, _LazyFork):
+        windowed = self.ledger.window is not None  # whose times are of the newest version
+        if self.config.snapshots.by_default or windowed or isinstance(self._engine, _LazyFork):
             return budget
         report = budget.report
         received = None if batch is None else self.ledger.received + len(batch)
@@ -470,6 +471,7 @@ class LoopHistory:
         unwritten: Sequence[EncodedSegment] = (),
         behind: bool = False,
         whole: bool = False,
+        replaces: bool = False,
     ) -> None:
         """Commit the engine's state as the next version.
 
@@ -477,11 +479,13 @@ class LoopHistory:
             unwritten: those of the segments that are not in the store yet.
             behind: return before it is in the store.
             whole: the segments have bases.
+            replaces: the version before, as it has the same answer.
         """
         began = time.perf_counter()
         self.settle()
         parent = self.manifest
         steps = 1 if iteration is None else max(iteration - self._iteration, 1)
+        steps = 0 if replaces else steps
         publish: list[Callable[[], Manifest]] = []
         try:
             with self._writes.lock:
@@ -633,14 +637,14 @@ class LoopHistory:
             self.snapshots.take()
 
     def commit_snapshot(self, segments: list[SegmentRef], log: ChangeLog, ledger: Ledger) -> None:
-        """Commit a version that refers to a snapshot; the lock is held.
+        """Have the newest version refer to a snapshot; the lock is held.
 
         Args:
             segments: of the snapshot, and of the changes since its cut if it has the edges.
             log: the changes since the edges were stored.
             ledger: which says where the cut was.
         """
-        self._commit(segments, log, ledger)
+        self._commit(segments, log, ledger, replaces=True)
 
     def follow(
         self,
@@ -733,7 +737,7 @@ class LoopHistory:
 
         def create() -> LoopEngine:
             with self.lock:
-                if self._closed_by is None and self.manifest.name == manifest.name:
+                if self._closed_by is None and self.manifest.iteration == manifest.iteration:
                     self.recover()
                     return self.on_engine(lambda engine: engine.fork())
             with open_store(self.config.address, create=False) as store:
@@ -770,7 +774,6 @@ class LoopHistory:
             if branch.ledger.received != received:
                 self._refuse_to_follow()
             self.refuse_merge(branch.loop, received)
-            self.snapshots.drop()  # it is of a graph and state that are replaced
             ledger = replace(
                 branch.ledger,
                 branch_of=self.ledger.branch_of,
@@ -804,7 +807,7 @@ class LoopHistory:
         """
         with self.lock:
             self.snapshots.close()
-            if tidy and self.usable and self.snapshots.worthwhile:
+            if tidy and self.usable and self.snapshots.worth_taking:
                 with contextlib.suppress(RunError, StateError):
                     self.take_snapshot()
             if not isinstance(self._closed_by, _Closed):

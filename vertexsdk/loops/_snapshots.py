@@ -3,7 +3,7 @@
 A snapshot is of an instant between two supersteps, its *cut*. The partitions store it while the
 loop goes on; when all have, a version is committed which refers to it, so that who restores the
 loop reads the snapshot and the changes that came after its cut. One that fails, or is not complete
-when the engine is lost, is dropped: what it has stored is garbage that the next collection sweeps.
+when the engine is lost, is dropped: what it has stored is garbage that a later collection sweeps.
 
 The state is stored more often than the edges, which are in the store with the change log: they are
 stored anew when the log has a quarter as many changes as there are edges.
@@ -15,6 +15,7 @@ import contextlib
 import logging
 import threading
 import time
+import uuid
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -35,7 +36,7 @@ _log = logging.getLogger("vertexsdk")
 _T = TypeVar("_T")
 _LOGGED = 1 << 20  # changes in the log, at least, for a snapshot where none is asked for
 _LONG = 8  # when a loop is closed, this fraction of them makes one
-_LOOK_SECONDS = 0.02  # between looks at whether a snapshot is stored
+_POLL_SECONDS = 0.02  # between looks at whether a snapshot is stored
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,6 @@ class Snapshots:
         self._time = time.monotonic()  # of the last cut
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
-        if policy.seconds is not None:
-            self._start()
 
     @property
     def _loop(self) -> SnapshotLoop:
@@ -145,7 +144,7 @@ class Snapshots:
             self._begin(received)
 
     @property
-    def worthwhile(self) -> bool:
+    def worth_taking(self) -> bool:
         """Whether who resumes the loop would replay many changes without another snapshot."""
         history = self._loop
         if self.policy.by_default:
@@ -177,25 +176,23 @@ class Snapshots:
         """Let go of a snapshot that is being stored; the next one is whole."""
         self._cut, self._whole = None, True
 
-    def collect(self, *, look: bool = False) -> None:
+    def collect(self, *, poll: bool = False) -> None:
         """Commit the snapshot if it is stored by all partitions.
 
         Args:
-            look: ask them; else only what they have said is known.
+            poll: ask them; else only what they have said is known.
         """
         history, cut = self._loop, self._cut
         if cut is None:
             return
         engine = history.engine
-        if (
-            look
-            and len(engine.snapshot_parts.get(cut.request.number, ())) < engine.graph.partitions
-        ):
-            engine.look()
-        parts = engine.snapshot_parts.get(cut.request.number, [])
-        if len(parts) < engine.graph.partitions:
+        number, partitions = cut.request.number, engine.graph.partitions
+        if poll and len(engine.snapshot_parts.get(number, ())) < partitions:
+            engine.poll()
+        parts = engine.snapshot_parts.get(number, [])
+        if len(parts) < partitions:
             return
-        del engine.snapshot_parts[cut.request.number]
+        del engine.snapshot_parts[number]
         failures = [part.failure for part in parts if part.failure]
         if failures:
             self.drop()
@@ -211,6 +208,9 @@ class Snapshots:
         history, graph = self._loop, cut.request.graph
         history.settle()
         ledger = history.ledger
+        if (ledger.graph or 0) > cut.received:  # a branch that was merged has stored later edges
+            self.drop()
+            return
         names: list[SegmentRef] = []
         if all(part.state for part in parts):
             ledger = replace(ledger, snapshot=cut.received)
@@ -263,6 +263,7 @@ class Snapshots:
         self._begun += 1
         request = SnapshotRequest(
             self._begun,
+            uuid.uuid4().hex[:12],
             graph=graph or engine.saves_with_graph or self._graph_due(received),
             whole=self._whole or self._names >= MAX_DELTAS,
             waits=self.policy.waits if waits is None else waits,
@@ -275,12 +276,14 @@ class Snapshots:
         self._cut, self._failure = _Cut(request, received, segments, began), None
         self._received, self._time = received, began
         self._version = history.manifest.name
+        if received != history.ledger.received:
+            return  # changes are to be acknowledged first
         if request.waits:
             self.collect()
         else:
-            self._start()
+            self.start()
 
-    def _start(self) -> None:
+    def start(self) -> None:
         """Have a thread look at what is due, or stored, while nobody uses the loop."""
         if self._thread is None:
             self._thread = threading.Thread(
@@ -293,15 +296,15 @@ class Snapshots:
     def pause(self) -> float | None:
         """Seconds until something may be to do; None while nothing is, before other calls."""
         if self._cut is not None:
-            return _LOOK_SECONDS
+            return _POLL_SECONDS
         if self.policy.seconds is None:
             return None
-        return max(self._time + self.policy.seconds - time.monotonic(), _LOOK_SECONDS)
+        return max(self._time + self.policy.seconds - time.monotonic(), _POLL_SECONDS)
 
     def work(self) -> None:
         """Do what is to do: called by the thread."""
         try:
-            self.collect(look=True)
+            self.collect(poll=True)
             self.begin_if_due()
         except (RunError, StateError):  # the next command says it
             self._loop.stale = True
@@ -346,7 +349,7 @@ def _watch(
         if own is None or loop is None:
             return
         pause = own.pause
-        if pause is not None and pause <= _LOOK_SECONDS:
+        if pause is not None and pause <= _POLL_SECONDS:
             with loop.lock:
                 if not closed.is_set() and loop.usable:
                     own.work()

@@ -258,6 +258,8 @@ class MainLoop(WindowedLoop):
 
     def _set_up(self, history: LoopHistory) -> None:
         self._history = history
+        if history.config.snapshots.seconds is not None:
+            history.snapshots.start()  # it takes one when the loop is idle too
         self._answers = Answers(history, self.keep_answers)
         self.shared = False
         self.seconds = 0.0

@@ -36,6 +36,11 @@ _METRICS = (  # kind, name, keys of the progress, text
     ("Counter", "messages", ("messages",), "Messages sent."),
     ("Counter", "sent_bytes", ("bytes",), "Bytes sent between partitions."),
     ("Counter", "restarts", ("restarts",), "Engines restored from the store."),
+    ("Counter", "snapshots", ("snapshots",), "Snapshots committed."),
+    ("Gauge", "snapshot_age_seconds", ("snapshot_age",), "Since the newest snapshot's cut."),
+    ("Gauge", "snapshot_pause_seconds", ("snapshot_pause",), "The loop stood still for it."),
+    ("Gauge", "snapshot_seconds", ("snapshot_seconds",), "Until it was stored."),
+    ("Gauge", "snapshot_bytes", ("snapshot_bytes",), "Its size."),
 )
 
 

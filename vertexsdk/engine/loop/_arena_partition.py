@@ -82,7 +82,6 @@ class ArenaPartition:
         other = copy.copy(self)
         other._place(self.arena.fork())
         other.arena.meta["settled"] &= not self.plan.program.reads_loop  # branches do other work
-        other.arena.meta[SNAPSHOT_LAYERS] = None
         other.refresh()
         self.refresh()
         return other
@@ -96,7 +95,9 @@ class ArenaPartition:
     def supersede(self, other: Self) -> None:
         """See `LoopPartition`."""
         self.arena.meta["layers"] = None  # the store has what the other one wrote
-        self.arena.meta[SNAPSHOT_LAYERS] = None
+        ours, theirs = (x.arena.meta.get(SNAPSHOT_LAYERS) for x in (self, other))
+        if ours is None or theirs is None or ours[0] != theirs[0]:  # a snapshot since the fork
+            self.arena.meta[SNAPSHOT_LAYERS] = None
 
     @property
     def vertices(self) -> int:

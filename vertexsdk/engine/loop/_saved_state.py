@@ -68,7 +68,7 @@ def captured(part: StatefulPartition, request: SnapshotRequest) -> WriteSnapshot
         return None
     dirty = arena["dirty"]
     rows = np.flatnonzero((dirty & CHANGED).view(np.bool_))
-    layers: DeltaLayers | None = None if request.whole else meta.get(SNAPSHOT_LAYERS)
+    _, layers = (None if request.whole else meta.get(SNAPSHOT_LAYERS)) or ("", None)
     layers = layers and layers.add(len(rows), part.graph.vertices)
     whole = layers is None
     if whole:
@@ -77,7 +77,7 @@ def captured(part: StatefulPartition, request: SnapshotRequest) -> WriteSnapshot
     else:
         dirty[rows] &= ~CHANGED
         rows = rows[arena["alive"][rows] != 0]
-    meta[SNAPSHOT_LAYERS] = layers or DeltaLayers()
+    meta[SNAPSHOT_LAYERS] = request.token, layers or DeltaLayers()
     names = _columns_of(part)
     about = {
         "meta": {name: meta[name] for name in _META if name in meta},

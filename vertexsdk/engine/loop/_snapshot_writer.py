@@ -11,7 +11,8 @@ from vertexsdk.errors import first_line
 from vertexsdk.state import SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
 
-SNAPSHOT_LAYERS = "snapshot_layers"  # in `Arena.meta`: of the segments so far; None: a whole is due
+# In `Arena.meta`: the token of the snapshot before and the `DeltaLayers`; None: a whole is due.
+SNAPSHOT_LAYERS = "snapshot_layers"
 WriteSnapshot = Callable[[Store], list[SegmentRef]]
 
 
