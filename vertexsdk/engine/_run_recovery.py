@@ -88,12 +88,10 @@ class RunRecovery:
 
         A run that begins says so if the store has one, or if it was to go on from one.
         """
-        if not self.active:
-            return None
         own = self.newest >= 0  # a processor was lost
         stored = _read(store, self.name)
         if stored is None:
-            if store.head(self.name) is not None:
+            if self.active and store.head(self.name) is not None:
                 raise InputError(
                     f"the store has a loop {self.name!r}, and snapshots of {self._loop!r} would be "
                     "under that name: delete or copy it, or give the run another loop= (--loop)"
@@ -201,9 +199,14 @@ class RunRecovery:
         self.taken += 1
 
     def end(self, store: Store) -> None:
-        """Delete the snapshot: the run has ended, and its last version is in the store."""
+        """Delete the snapshot: the run has ended, and its last version is in the store.
+
+        What processes that died have stored of others goes too.
+        """
         if _read(store, self.name) is not None:
             store.delete(self.name)
+        if self.active:
+            store.backend.delete_unreferenced(list(store.backend.list_segments(self.name)))
 
     @property
     def statistics(self) -> dict[str, Any]:
