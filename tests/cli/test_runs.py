@@ -201,6 +201,49 @@ def test_a_failed_run_keeps_what_was_committed(vertexsdk, program: str) -> None:
     )
 
 
+FRAGILE = """
+import time
+from pathlib import Path
+
+from vertexsdk import Sum, Vertex, state
+
+
+class Fragile(Vertex):
+    count: int = state(1)
+    messages = Sum(int)
+    always = True
+    max_iterations = 12
+
+    def gather(self, iteration, source, delta):
+        if self.id == 1:
+            time.sleep(0.03)  # so that snapshots are stored meanwhile
+            if iteration == 9 and not Path("mended").exists():
+                raise ValueError("no more")
+        self.count = (self.count * 31 + delta.value * iteration) % 1009
+
+    def scatter(self, iteration):
+        self.emitAll(self.count)
+"""
+
+
+def test_a_run_that_failed_goes_on(vertexsdk, edges: str) -> None:
+    Path("fragile.py").write_text(FRAGILE)
+    run = ("run", "fragile.py:Fragile", "--edges", edges, "--engine", "local", "--resume")
+    done = vertexsdk(*run, "--snapshot-every", "2", "--stats", "stats.json")
+    assert done.status == 1
+    assert done.lines[-1].endswith("ValueError: no more")
+    assert "fragile: the store has no snapshot of it: begins at iteration 0" in done.err
+    Path("mended").touch()
+    assert vertexsdk(*run, "--stats", "stats.json").status == 0
+    statistics = json.loads(Path("stats.json").read_text())
+    assert 2 <= statistics["resumed_at"] < 9
+    assert statistics["iterations"] == 12
+    resumed = vertexsdk("query", "fragile").out
+    assert vertexsdk(*run[:-1]).status == 0
+    assert vertexsdk("query", "fragile").out == resumed
+    assert "snapshot" not in vertexsdk("state", "ls").out
+
+
 def test_versions_and_running_again(vertexsdk, edges: str) -> None:
     run = ("run", "pagerank", "--edges", edges, "--loop", "my ranks")
     assert vertexsdk(*run, "--commit-every", "2", "--max-iterations", "5").status == 0

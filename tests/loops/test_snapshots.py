@@ -259,7 +259,7 @@ def test_a_loop_whose_answers_begin_with_init_stores_the_graph_only(url: str) ->
     [
         (0, "asynchronous", "snapshot_every is 0"),
         ("soon", "asynchronous", "is no length of time"),
-        (True, "asynchronous", "give a number of changes"),
+        (True, "asynchronous", "give a whole number"),
         (5, "later", "say 'asynchronous' or 'synchronous'"),
     ],
 )

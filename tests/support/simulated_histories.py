@@ -17,6 +17,7 @@ from typing import Any
 from tests.support.random_changes import Edges, random_rows
 from tests.support.simulated_network import Faults
 from tests.support.simulator import Simulator
+from tests.support.stored_at_once import stored_at_once
 from vertexsdk import UPDATE, Budget, Graph, MainLoop, Sum, Vertex, producers, run, state
 from vertexsdk.algorithms import (
     BreadthFirstSearch,
@@ -216,8 +217,11 @@ def simulate_run(seed: int, faults: Faults = OFTEN) -> Simulator:
     chance = random.Random(seed)
     case = draw_case(chance, loop=False)
     simulator = Simulator(seed, faults)
-    with simulator.installed():
-        got = case.answer(case.partitions, **case.options)
+    options, snapshots = dict(case.options), random.Random(seed + 1)
+    if options.get("delay_bound", 1) == 1 and snapshots.random() < 0.5:
+        options |= {"snapshot_every": snapshots.randint(1, 2), "trusted": True}
+    with simulator.installed(), stored_at_once():
+        got = case.answer(case.partitions, **options)
     compiled = {k: x for k, x in case.options.items() if k == "compiled"}
     case.check(got, case.answer(1, **compiled))
     return simulator

@@ -147,6 +147,12 @@ def _results(add: Callable[..., object]) -> None:
 def _run_arguments(command: argparse.ArgumentParser) -> None:
     graph = _program_and_graph(command)
     graph("--multi", action="store_true", help="keep duplicate edges, not only the last of each")
+    add = command.add_argument_group("recovery").add_argument
+    add("--snapshot-every", type=_snapshot_every, metavar="N",
+        help="store what is needed to go on after N iterations, or a time as 30s, also of a lost "
+        "processor (default: begin again)")  # fmt: skip
+    add("--resume", action="store_true",
+        help="go on from the snapshot of an interrupted run; without one, begin")  # fmt: skip
     _how(command)
 
 

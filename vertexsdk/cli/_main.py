@@ -168,8 +168,12 @@ def _spark(args: argparse.Namespace, name: str) -> Iterator[SparkSession | None]
         spark.stop()
 
 
-def _checked(args: argparse.Namespace) -> tuple[Program, dict[str, str]]:
-    """Check all arguments that can be checked before Spark is started."""
+def _checked(args: argparse.Namespace, **options: Any) -> tuple[Program, dict[str, str]]:
+    """Check all arguments that can be checked before Spark is started.
+
+    Args:
+        options: of `RunOptions`, beside those that every command has.
+    """
     from vertexsdk.engine.run_options import RunOptions
     from vertexsdk.graph.load.paths import check_paths
     from vertexsdk.loops.find_program import load_program
@@ -183,8 +187,10 @@ def _checked(args: argparse.Namespace) -> tuple[Program, dict[str, str]]:
     program = load_program(args.program)
     params = _params(args.param)
     program.bind(params)
-    limit = args.max_iterations
-    RunOptions.checked(program, params, delay_bound=args.delay_bound, max_iterations=limit)
+    RunOptions.checked(
+        program, params, delay_bound=args.delay_bound, max_iterations=args.max_iterations,
+        **options,
+    )  # fmt: skip
     if args.field:
         Fields(program.name, program.schema(), program.result).find(args.field)
     if (args.master or "local").startswith("local") or args.engine == "local":
@@ -225,13 +231,20 @@ def _graph(args: argparse.Namespace, spark: SparkSession | None) -> Graph:
 def _run(args: argparse.Namespace) -> int:
     with args.clock.timed("import"):
         from vertexsdk.loops.run import run
+        from vertexsdk.loops.snapshot_policy import SnapshotPolicy
     with args.clock.timed("check"):
-        program, params = _checked(args)
+        program, params = _checked(
+            args, resume=args.resume, trusted=args.trusted,
+            snapshots=SnapshotPolicy.of(args.snapshot_every).interval,
+        )  # fmt: skip
     with _started(args, program.name) as spark:
         with args.clock.timed("plan"):
             graph = _graph(args, spark)
         try:
-            result = run(program, graph, params=params, **_options(args))
+            result = run(
+                program, graph, params=params, snapshot_every=args.snapshot_every,
+                resume=args.resume, **_options(args),
+            )  # fmt: skip
         finally:
             graph.unpersist()
         with contextlib.closing(result):

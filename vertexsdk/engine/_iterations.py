@@ -156,6 +156,11 @@ class Iterations:
         self.statistics: dict[str, Any] = {}
 
     @property
+    def vertices(self) -> int:
+        """How many the graph has."""
+        return self._vertices
+
+    @property
     def iterations(self) -> int:
         """How many there were, after iteration 0."""
         return max(self.master.iteration - 1, 0)

@@ -24,6 +24,7 @@ from vertexsdk.compile.mutation_log import EMIT, LogEntry, MutationLog
 from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
+from vertexsdk.engine._array_checks import check_arrays
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._mutation import GraphMutations, restructure
 from vertexsdk.engine._producer_messages import ProducerMessages
@@ -32,9 +33,11 @@ from vertexsdk.errors import LostError, ProgramError, RunError
 from vertexsdk.graph.id_codec import IdCodec
 from vertexsdk.graph.target_rows import TargetRows, rows_for
 from vertexsdk.graph.topology import Topology
+from vertexsdk.state.version_writer import copied
 
 Array = NDArray[Any]
 _MANY = 1 << 14  # vertices, from which on marks are faster than a sort
+_GRAPH = "graph."  # before the names of a topology's arrays
 
 
 class Processor:
@@ -55,7 +58,7 @@ class Processor:
         assert plan.program.algebra is not None
         self.algebra = plan.program.algebra
         self.combine = combiner(self.algebra)
-        self.topology_key = plan.topologies[partition]
+        self.topology_key = self._loaded_key = plan.topologies[partition]
         self.module = delivery_module(self.algebra)
         self.names = names or names_of(plan)
         self.methods = methods_of(plan, num_vertices, self.names)
@@ -129,7 +132,7 @@ class Processor:
                 v.gathered[ghosts] = v.agg[ghosts]
                 if v.topology.partitions == 1:  # else more messages come before they gather
                     v.pending = self._differing(v.pending)
-            progress.sent = self._send(ghosts)
+            progress.sent = self.send(ghosts)
             progress.pending = len(self.v.pending) + len(self.v.created) + len(self.v.moved)
         progress.aggregates = self.partial
         return progress
@@ -340,7 +343,7 @@ class Processor:
             if p != self.partition:
                 self.outgoing[p] = rows_for(t, p)
 
-    def _send(self, slots: Array) -> int:
+    def send(self, slots: Array) -> int:
         """Queue the new aggregate of every changed ghost for its owner."""
         name, sent = "index", self.ghost_values(slots)
         if self.by_producer is not None and self.v.topology.producers is not None:
@@ -418,16 +421,60 @@ class Processor:
             # saved by a run, so its kinds are class numbers already
             topology = load_topology(self.topology_key, self.partition)
             self.delivery = self._delivery(topology)
-        self.v = VertexArrays.from_columns(self.delivery.topology, columns, meta)
-        if self.v.producers is not None and self.delivery.topology.producers is None:
-            self.delivery.order(self.v.producers)
+        self._set_arrays(VertexArrays.from_columns(self.delivery.topology, columns, meta))
         if "boundary" in meta:
             head = "boundary."
             own = {k.removeprefix(head): x for k, x in columns.items() if k.startswith(head)}
             self.boundary = Boundary.from_columns(own, meta["boundary"])
 
+    def _set_arrays(self, v: VertexArrays) -> None:
+        self.v = v
+        if self.v.producers is not None and self.delivery.topology.producers is None:
+            self.delivery.order(self.v.producers)
+
     def _key(self, version: int) -> str:
         return f"{self.plan.run}/p{self.partition}-v{version}"
+
+    # Snapshots. -----------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Combine messages now, as the next iteration would."""
+        self.delivery.settle(self.v.msg, self.v.agg)
+
+    def captured(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Return copies of what `restore` takes, and the rest as values for JSON; see `settle`."""
+        columns, meta = self.v.to_columns(self.algebra)
+        columns = {name: copied(values) for name, values in columns.items()}
+        columns["id"] = self.v.topology.ids
+        meta["changed"] = self.restructured or self.topology_key != self._loaded_key
+        if meta["changed"]:
+            graph, _ = self.v.topology.to_columns()
+            columns |= {_GRAPH + name: values for name, values in graph.items()}
+        else:
+            columns.pop("producers", None)
+        return columns, meta
+
+    def restore(self, columns: Mapping[str, Array], meta: Mapping[str, Any]) -> None:
+        """Stand where a partition with the same vertices stood when it was `captured`.
+
+        Raises:
+            CorruptError: the arrays do not fit the graph.
+        """
+        loaded = self.delivery.topology
+        if meta["changed"]:
+            size = len(_GRAPH)
+            graph = {name[size:]: x for name, x in columns.items() if name.startswith(_GRAPH)}
+            for array in graph.values():
+                array.flags.writeable = False  # as those that were loaded
+            divided = {"partition": loaded.partition, "partitions": loaded.partitions}
+            changed = Topology.from_columns(graph, divided)
+            self.delivery = self._delivery(replace(changed, placement=loaded.placement))
+            self.restructured = True
+        v = VertexArrays.from_columns(self.delivery.topology, columns, meta)
+        check_arrays(v, self.plan.shape)
+        if self.plan.each and not meta["changed"]:
+            v.producers = loaded.producers
+        self._set_arrays(v)
 
     def messages_along_edges(self) -> tuple[Array, Array, Array]:
         """The last message of each edge that carries one: ids of both ends, and messages."""

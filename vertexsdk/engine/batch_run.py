@@ -14,6 +14,7 @@ from vertexsdk.arrays.json_values import as_json
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, class_numbers, shape_of, shippable
 from vertexsdk.engine._precompile import compile_plan
+from vertexsdk.engine._run_recovery import RunRecovery, StoredSnapshot
 from vertexsdk.engine.answer_checks import check_answer, endless, warn_of_strangers
 from vertexsdk.engine.bounded._auto_bound import BoundChoice, as_given, choose
 from vertexsdk.engine.engine import Budget, Command, EdgeColumns, Version, Versions, WorkDone
@@ -69,6 +70,7 @@ class Run:
         self.spent = PhaseTimer()
         self.statistics: dict[str, Any] = {}
         self.committed: Manifest | None = None  # by this run, and so by a try that was lost too
+        self.recovery = RunRecovery(self.loop, options, self.bar.note)
         self.sees = self.loop
         self.messages: list[EdgeColumns] = []  # along edges, where the class names them
 
@@ -91,6 +93,7 @@ class Run:
                 refuse_other_hosts(self.graph.transport, store)  # before any job
             with self.bar:
                 self._run_with_retries(store, bound)
+            self.recovery.end(store)
             store.show(self.loop)
             on_error.pop_all()
         total = self.statistics["total_seconds"] = time.perf_counter() - began
@@ -98,8 +101,10 @@ class Run:
         return store
 
     def _run_with_retries(self, store: Store, bound: dict[str, Any]) -> None:
-        """Run to the end, and from the beginning again where an executor is lost."""
-        for attempt in range(TRIES):
+        """Run to the end; where an executor is lost, from the newest snapshot or the beginning."""
+        tries, reached = 0, -1
+        while True:
+            tries += 1
             try:
                 info = self._load()
                 params = self._codes(bound, info)
@@ -112,14 +117,18 @@ class Run:
                         f"replaces the main loop of this name and its {lost['received']:,} "
                         "acknowledged changes (loop= or --loop gives another name)"
                     )
-                self.committed = self.committed and newest
+                stored = self.recovery.find(store)
+                same = newest is not None and newest.statistics.get("run") == self.recovery.run
+                self.committed = newest if same or self.committed else None
                 plan = self._plan(info, params, store)
-                self._iterate(plan, info, store)
+                self._iterate(plan, info, store, stored)
                 return
             except RunError as error:
                 if not isinstance(error, LostError):
                     raise
-                if attempt == TRIES - 1:
+                if self.recovery.newest > reached:
+                    tries, reached = 1, self.recovery.newest
+                if tries == TRIES:
                     raise RunError(
                         f"{error}; {TRIES} tries failed, see whether executors die for lack "
                         "of memory"
@@ -205,7 +214,9 @@ class Run:
             plan = replace(plan, names=self.graph.string_broadcast)
         return replace(plan, program=shippable(self.program, plan.kernels))
 
-    def _iterate(self, plan: Plan, info: VariantInfo, store: Store) -> None:
+    def _iterate(
+        self, plan: Plan, info: VariantInfo, store: Store, stored: StoredSnapshot | None
+    ) -> None:
         began = time.perf_counter()
         writes = WriteBehind(store.backend.location)
         commits: list[Future[object]] = []  # the newest one
@@ -233,7 +244,15 @@ class Run:
             with closing(engine), closing(writes):
                 after = self.committed.iteration if self.committed else 0
                 versions = Versions(self.options.commit_every, after, add)
-                done = engine.execute(Command(budget=Budget(report=self._show), versions=versions))
+                command = Command(budget=Budget(report=self._show), versions=versions)
+                if self.recovery.active:
+                    bound = self.program.bind(self.given)
+                    command = replace(
+                        command,
+                        before=self.recovery.begin(engine, stored, bound, info),
+                        snapshots=self.recovery.snapshots(store, writes),
+                    )
+                done = engine.execute(command)
                 if done.work.reason == "default_limit":
                     raise RunError(endless(self.program.classes[0], done.work.iterations))
                 self.messages = done.messages
@@ -276,6 +295,9 @@ class Run:
             refused = why_synchronous(self.program, self.program.bind(self.given))
             if refused is None and self.max_iterations is not None:
                 refused = "it is to end after a number of iterations"
+            if refused is None and self.recovery.active:
+                refused = "snapshots are of iterations that all partitions end together"
+                self.bar.note(f"the delay bound is 1: {refused}")
             if refused is None and not self._stays and self._jobs_only:
                 refused = "tasks do not stay"
             return choose(partitions, info.boundary_share, by_blocks(self.program), refused)
@@ -294,6 +316,7 @@ class Run:
             "prepares": 0, "acknowledges": 0, "messages": work.messages, "bytes": work.bytes,
             "seconds": time.perf_counter() - began, "result": self.program.result,
             "num_vertices": version.vertices, "reason": version.reason, **version.statistics,
+            **self.recovery.statistics,
             "backend_bytes": before + sum(ref.bytes for ref in version.segments),
         }  # fmt: skip
         self.committed = store.commit(

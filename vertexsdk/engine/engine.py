@@ -118,6 +118,23 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True)
+class RunSnapshots:
+    """When snapshots of a run are taken, and who takes them.
+
+    Attributes:
+        iterations: after so many; None: not because of their number.
+        seconds: so long after the one before; None: not because of time.
+        add: called with the work done until a snapshot, and its segments, when all are stored.
+        drop: called with segments of one that will not be complete, and why: "" if the run ended.
+    """
+
+    iterations: int | None
+    seconds: float | None
+    add: Callable[[WorkDone, list[SegmentRef]], object]
+    drop: Callable[[list[SegmentRef], str], object]
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """What an engine is to do, in this order, all of it at an iteration's end.
 
@@ -128,6 +145,8 @@ class Command:
         budget: iterations to run then; None for none.
         write: write what of the state has changed since it was last written.
         versions: of a run, to be written on the way.
+        snapshots: of a run, to be taken on the way.
+        before: the work of a run that was done before this process went on with it.
     """
 
     changes: Changes | None = None
@@ -136,6 +155,8 @@ class Command:
     budget: Budget | None = None
     write: bool = False
     versions: Versions | None = None
+    snapshots: RunSnapshots | None = None
+    before: WorkDone | None = None
 
 
 @dataclass(slots=True)

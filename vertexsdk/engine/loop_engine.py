@@ -22,8 +22,15 @@ from vertexsdk.engine._master import combine_aggregates
 from vertexsdk.engine.answer_checks import EndWatch
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.engine import Budget, Command, CommandResult, Versions, WorkDone
-from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport, RestoreState
+from vertexsdk.engine.loop._commands import (
+    BeginRun,
+    CreatePartition,
+    LoopCommand,
+    LoopReport,
+    RestoreState,
+)
 from vertexsdk.engine.loop._loop_task import LoopTask, forget
+from vertexsdk.engine.loop._snapshot_schedule import SnapshotSchedule
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
 from vertexsdk.engine.supersteps import RunPosition
@@ -137,6 +144,18 @@ class LoopEngine:
             there[report.ranks] = True
             self._untold = np.flatnonzero(~there)  # of vertices that went before
 
+    def begin(self, begin: BeginRun) -> int:
+        """Make the partitions of a run, or put them where a snapshot was taken.
+
+        Returns:
+            The `graph_checksum` of all, of partitions that have been made.
+
+        Raises:
+            InputError: the snapshot is of a graph that is divided otherwise.
+            StateError: the snapshot cannot be read.
+        """
+        return self._job(LoopCommand(self._version, begin=begin)).checksum
+
     def execute(self, command: Command) -> CommandResult:
         """Carry out a command; return what became of it.
 
@@ -157,10 +176,16 @@ class LoopEngine:
             job = replace(job, every=command.versions.every, after=command.versions.after)
         first: LoopReport | None = None
         last: LoopReport | None = None  # of iterations
-        work, segments = WorkDone(), list[SegmentRef]()
+        work, segments = replace(command.before or WorkDone()), list[SegmentRef]()
         unwritten: list[EncodedSegment] = []
         seconds: dict[str, float] = {}
         jobs, ended = 0, None
+        schedule: SnapshotSchedule | None = None
+        if command.snapshots is not None:
+            schedule = SnapshotSchedule(
+                command.snapshots, self.graph.partitions, self.snapshot_parts, work,
+                waits=not self.plan.resident,
+            )  # fmt: skip
         watch = EndWatch(
             self.plan.loop, budget, self.plan.max_iterations, self._run or self.size[0],
             1 if self.choice is None else self.choice.bound,
@@ -170,7 +195,11 @@ class LoopEngine:
             part = replace(self._slice(job, budget, work, began), goes_on=jobs > 0)
             if watch.most is not None and part.iterate:
                 part = replace(part, iterations=max(watch.most - work.iterations, 0))
+            if schedule is not None:
+                part = schedule.planned(part, work)
             report = self._job(part)
+            if schedule is not None:
+                schedule.take(report)
             jobs += 1
             first = first or report
             last = report if part.iterate or last is None else last
@@ -198,6 +227,8 @@ class LoopEngine:
                 job, budget, done = replace(job, iterate=False, write=True), None, False
             if not done:  # else nobody would hear the names of other branches
                 job = replace(job, changes=self._untold_names())
+        if schedule is not None:
+            schedule.end()
         assert first is not None
         assert last is not None
         outcome = self._outcome(report, work, segments)

@@ -17,6 +17,14 @@ from vertexsdk.transport.transport import Transport, is_remote
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotInterval:
+    """When a run takes snapshots: after so many iterations, or seconds; the other one is None."""
+
+    iterations: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunOptions:
     """How a program is run; `vertexsdk.run` says what each option means. Made by `checked`."""
 
@@ -29,6 +37,9 @@ class RunOptions:
     delay_bound: int | Literal["auto"] = 1
     progress: bool | None = None
     seed: int = 0
+    snapshots: SnapshotInterval | None = None
+    resume: bool = False
+    trusted: bool = False
 
     @classmethod
     def checked(cls, program: Program, params: Mapping[str, Any], **options: Any) -> RunOptions:
@@ -72,6 +83,18 @@ class RunOptions:
                 f"processes: leave out exchange={self.exchange!r} (on the command line --engine "
                 "shuffle), or the delay bound"
             )
+        if self.snapshots is not None and self.delay_bound not in (1, "auto"):
+            raise InputError(
+                f"a delay bound of {self.delay_bound} has no iterations that all partitions end "
+                "together, and so no snapshots: leave out snapshot_every (--snapshot-every), or "
+                "the delay bound"
+            )
+        if (self.snapshots is not None or self.resume) and not self.trusted and pickles(program):
+            raise InputError(
+                f"{program.name} has Python objects, which its snapshots hold as pickles, and they "
+                "can run code when read: pass trusted=True if you trust whoever can write to the "
+                "store"
+            )
         return self
 
     def on(self, transport: Transport) -> RunOptions:
@@ -96,3 +119,12 @@ class RunOptions:
         """The change of a field that counts as none: the option, or else the program's."""
         own = program.classes[0].cls.tolerance
         return float(own if self.tolerance is None else self.tolerance)
+
+
+def pickles(program: Program) -> bool:
+    """Whether what a run of a program holds is stored as pickles."""
+    if program.algebra is None:
+        return True
+    algebras = [program.algebra, *program.aggregators.values()]
+    kinds = [a.dtype for a in algebras] + [f.dtype for f in program.states().values()]
+    return any(kind == object for kind in kinds)

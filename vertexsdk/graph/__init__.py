@@ -7,6 +7,7 @@ Nothing here iterates.
 __all__ = [
     "changes",
     "checkpoint",
+    "checksum",
     "conversions",
     "edge_attributes",
     "graph",

@@ -14,6 +14,7 @@ from vertexsdk.graph.conversions import as_graph
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops.arguments import as_program, parameters_of
 from vertexsdk.loops.result import Result
+from vertexsdk.loops.snapshot_policy import SnapshotEvery, SnapshotPolicy
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
 from vertexsdk.state.address import Address
@@ -29,6 +30,8 @@ def run(
     max_iterations: int | None = None,
     tolerance: float | None = None,
     commit_every: int | None = None,
+    snapshot_every: SnapshotEvery | None = None,
+    resume: bool = False,
     compiled: bool | Literal["require"] = True,
     threads: int | None = None,
     exchange: Literal["auto", "shuffle"] = "auto",
@@ -51,7 +54,14 @@ def run(
         loop: the name of the loop in the store; by default the program's name.
         max_iterations: stop after so many iterations; by default the class's limit.
         tolerance: do not send on changes up to this size; by default the class's.
-        commit_every: also commit a version every so many iterations, not only at the end.
+        commit_every: also commit a version every so many iterations, not only at the end. They
+            stay, for readers; to go on from one would need more than it holds.
+        snapshot_every: store all that is needed to go on, after so many iterations, or so much
+            time: "30s", "5m", a timedelta. A run that loses a processor goes on from the newest
+            snapshot, and so does one with `resume`; it is deleted when the run ends. See
+            `docs/backends.md`.
+        resume: go on from the snapshot that an interrupted run of the same program, parameters and
+            graph has left in the store; without one, begin, and say so.
         compiled: False interprets the program; "require" refuses one that does not compile.
         threads: number of threads per partition; by default the cores are divided evenly.
         exchange: "shuffle" has every iteration be a Spark job, whose messages go by its shuffle,
@@ -59,8 +69,9 @@ def run(
         delay_bound: how many iterations a partition may be ahead of the slowest vertex, plus one:
             1 is synchronous; "auto" chooses. See `docs/delay-bound.md`.
         progress: show a progress bar; by default on a terminal only.
-        trusted: unpickle the result's fields that are Python objects. A pickle can run code, so
-            whoever can write to the store must be trusted.
+        trusted: unpickle the result's fields that are Python objects, and snapshots that hold
+            some, as all those of an events program do. A pickle can run code, so whoever can write
+            to the store must be trusted.
         seed: of the random numbers that `self.random()` returns, an int64.
         parameters: values of the program's parameters too: `run("pagerank", graph, damping=0.9)`.
             In `params` goes one that has the name of an option.
@@ -69,7 +80,8 @@ def run(
         The result, for the caller to close; any process that opens the backend can read it too.
 
     Raises:
-        InputError: wrong arguments; nothing was run.
+        InputError: wrong arguments, or `resume` and the snapshot is of another run; nothing was
+            run.
         RunError: the run failed; versions committed before stay readable.
 
     Example:
@@ -84,6 +96,10 @@ def run(
         >>> with run("bfs", nx.path_graph(3), origin=0, backend="memory://docs") as result:
         ...     result.to_dict()
         {0: 0, 1: 1, 2: 2}
+        >>> options = {"backend": "memory://docs", "snapshot_every": "30s", "resume": True}
+        >>> with run("pagerank", nx.cycle_graph(4), **options) as result:
+        ...     result.statistics["resumed_at"] is None  # there was nothing to go on from
+        True
     """
     program, graph = as_program(program), as_graph(graph)
     params = parameters_of(program, params, parameters)
@@ -91,7 +107,8 @@ def run(
     options = RunOptions.checked(
         program, params, max_iterations=max_iterations, tolerance=tolerance,
         commit_every=commit_every, compiled=compiled, threads=threads, exchange=exchange,
-        delay_bound=delay_bound, progress=progress, seed=seed,
+        delay_bound=delay_bound, progress=progress, seed=seed, resume=resume, trusted=trusted,
+        snapshots=SnapshotPolicy.of(snapshot_every).interval,
     )  # fmt: skip
     if program.prepares:
         graph, edges = _prepared(program, graph, params, options, backend)

@@ -1,4 +1,4 @@
-"""When a main loop takes snapshots, as users say it."""
+"""When a main loop or a run takes snapshots, as users say it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, TypeAlias, get_args
 
+from vertexsdk.engine.run_options import SnapshotInterval
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.loops.windows.durations import seconds_of
 
@@ -18,7 +19,7 @@ class SnapshotPolicy:
     """When a snapshot is due.
 
     Attributes:
-        changes: after so many changes; None: not because of their number.
+        changes: after so many changes, or iterations of a run; None: not because of their number.
         seconds: so long after the one before, if anything happened; None: not because of time.
         waits: the loop stops until it is stored.
 
@@ -32,7 +33,7 @@ class SnapshotPolicy:
 
     @classmethod
     def of(cls, every: SnapshotEvery | None, kind: str = "asynchronous") -> SnapshotPolicy:
-        """The policy of `MainLoop`'s arguments `snapshot_every` and `snapshots`.
+        """The policy of `MainLoop`'s arguments `snapshot_every` and `snapshots`, or of `run`'s.
 
         Raises:
             InputError: they are none.
@@ -46,13 +47,18 @@ class SnapshotPolicy:
             every = int(every)
         if isinstance(every, bool) or not isinstance(every, int | str | timedelta):
             raise InputError(
-                f"snapshot_every is {excerpt(every)}: give a number of changes, or a time as '10s'"
+                f"snapshot_every is {excerpt(every)}: give a whole number, or a time as '10s'"
             )
         if isinstance(every, int):
             if every < 1:
-                raise InputError(f"snapshot_every is {every}: give at least one change, or '10s'")
+                raise InputError(f"snapshot_every is {every}: give 1 or more, or a time as '10s'")
             return cls(changes=every, waits=waits)
         return cls(seconds=seconds_of(every), waits=waits)
+
+    @property
+    def interval(self) -> SnapshotInterval | None:
+        """Of a run; None where it takes no snapshots."""
+        return None if self.by_default else SnapshotInterval(self.changes, self.seconds)
 
     @property
     def by_default(self) -> bool:

@@ -111,7 +111,7 @@ class Writer:
         """
         if self._address is None:
             return
-        copies = {n: a if last or n in _CONSTANT else _copy(a) for n, a in columns.items()}
+        copies = {n: a if last or n in _CONSTANT else copied(a) for n, a in columns.items()}
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "vertexsdk-writer")
         pending = list(self._waiting.values())
@@ -225,7 +225,7 @@ def forget_segments(run: str, partition: int) -> None:
         _last_segments.pop((run, partition), None)
 
 
-def _copy(values: Array) -> Array:
+def copied(values: Array) -> Array:
     """A copy of a column, also of the lists and dicts in it, which methods go on changing."""
     if values.dtype.hasobject:
         with contextlib.suppress(Exception):  # such as a lock: an error of its own, when written

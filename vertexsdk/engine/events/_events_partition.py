@@ -429,10 +429,7 @@ class EventPartition:
 
     def save(self, version: int) -> None:
         """Keep this version and the one before on the host."""
-        nodes = {i: self.nodes.peek(i) for i in self.nodes}
-        content = pickle.dumps((nodes, self.mail, self.fresh, self.unborn), 5)
-        pickled = {"pickle": np.frombuffer(content, np.uint8)}
-        shared_memory.save(self._key(version), pickled, {})
+        shared_memory.save(self._key(version), *self.captured())
         if version > 1:
             shared_memory.drop(self._key(version - 2))
 
@@ -445,10 +442,40 @@ class EventPartition:
         content = shared_memory.load(self._key(version))
         if content is None:
             raise LostError("an executor was lost with the vertices it held")
-        nodes, *rest = pickle.loads(content[0]["pickle"].tobytes())
+        self.clear()
+        self.take_over(*pickle.loads(content[0]["pickle"].tobytes()))
+
+    def settle(self) -> None:
+        """See `Processor`: nothing is combined."""
+
+    def captured(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Return the vertices and what is on its way to them, as a column of one pickle."""
+        nodes = {i: self.nodes.peek(i) for i in self.nodes}
+        content = pickle.dumps((nodes, self.mail, self.fresh, self.unborn), 5)
+        return {"pickle": np.frombuffer(content, np.uint8)}, {}
+
+    def clear(self) -> None:
+        """Forget what is on its way, and that vertices are here, before `take_over`."""
+        self.mail, self.fresh, self.unborn, self.count = {}, set(), set(), 0
+
+    def take_over(
+        self,
+        nodes: Mapping[Any, Node],
+        mail: Mapping[Any, list[Letter]],
+        fresh: set[Any],
+        unborn: set[Any],
+    ) -> None:
+        """Have those of some vertices that live here, and what is on its way to them."""
+        ids = list({*nodes, *mail})
+        mine = {i for i, p in zip(ids, self.place(ids), strict=True) if p == self.partition}
         for i, node in nodes.items():
-            self.nodes[i] = node
-        self.mail, self.fresh, self.unborn = rest
+            if i in mine:
+                self.nodes[i] = node
+                self.count += node.present
+                self.edges += self.counted(node)
+        self.mail |= {i: letters for i, letters in mail.items() if i in mine}
+        self.fresh |= fresh & mine
+        self.unborn |= unborn & mine
 
     def result(self) -> dict[str, NDArray[Any]]:
         """Return the state as a base segment's columns."""

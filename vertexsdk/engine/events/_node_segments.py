@@ -87,15 +87,7 @@ def restore(part: EventPartition, address: str | Address, refs: Sequence[Segment
             if alike and ref.key.partition != part.partition:
                 continue
             columns = store.segment(ref)
-            nodes, mail, fresh, unborn, stored = unpickle(columns["pickle"].tobytes())
+            *content, stored = unpickle(columns["pickle"].tobytes())
             position = Position(*(getattr(stored, n) for n in Position.__dataclass_fields__))
-            ids = list({*nodes, *mail})
-            mine = {i for i, p in zip(ids, part.place(ids), strict=True) if p == part.partition}
-            for i in mine & nodes.keys():
-                node = part.nodes[i] = nodes[i]
-                part.count += node.present
-                part.edges += part.counted(node)
-            part.mail |= {i: mail[i] for i in mine & mail.keys()}
-            part.fresh |= fresh & mine
-            part.unborn |= unborn & mine
+            part.take_over(*content)
     return position

@@ -30,6 +30,21 @@ class CreatePartition:
 
 
 @dataclass(frozen=True, slots=True)
+class BeginRun:
+    """Make the partitions of a run, before its first iteration or where a snapshot was taken.
+
+    Attributes:
+        segments: of the snapshot, of all partitions that there were then; empty for none.
+        alike: vertices are divided among partitions as they were then.
+        trusted: pickled objects in them may be read.
+    """
+
+    segments: tuple[SegmentRef, ...] = ()
+    alike: bool = True
+    trusted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RestoreState:
     """Have the state of a snapshot, which was taken of the same graph, before iteration 0.
 
@@ -55,7 +70,8 @@ class LoopCommand:
 
     A run is written at its end, and each `every` iterations `after` one; `attempts` are those of
     the segments committed last, by partition, which deltas are made from. Where tasks do not stay
-    it goes on from a `position`, by one superstep.
+    it goes on from a `position`, by one superstep. A snapshot is of the state before the
+    iterations of its command.
     """
 
     version: int
@@ -73,6 +89,7 @@ class LoopCommand:
     snapshot: SnapshotRequest | None = None
     restore: RestoreState | None = None
     end: bool = False  # let go of the partition
+    begin: BeginRun | None = None
     every: int | None = None
     after: int = 0
     attempts: tuple[str | None, ...] = ()
@@ -109,6 +126,8 @@ class LoopReport:
     not_finite: Counts = field(default_factory=dict)  # of the state that was written
     messages: list[EdgeColumns] = field(default_factory=list)  # of a run that has edge values
     snapshots: list[SnapshotPart] = field(default_factory=list)  # that were stored since
+    cut: WorkDone = field(default_factory=WorkDone)  # of the command, before its snapshot
+    checksum: int = 0  # of a run's graph, see `graph_checksum`
 
     @classmethod
     def total(cls, reports: Sequence[LoopReport]) -> LoopReport:
@@ -132,6 +151,8 @@ class LoopReport:
             total.names += report.names
             total.messages += report.messages
             total.snapshots += report.snapshots
+            total.cut.join(report.cut)
+            total.checksum = (total.checksum + report.checksum) % (1 << 64)
             total.not_finite = add_counts(total.not_finite, report.not_finite)
             if total.ranks is not None and report.ranks is not None:
                 total.ranks = np.concatenate([total.ranks, report.ranks])

@@ -63,7 +63,9 @@ class LoopTask:
         report = LoopReport(command.version + 1)
         if command.end:
             _partitions.pop((self.key, partition), None)
-            _runs.pop((self.key, partition), None)
+            _, run = _runs.pop((self.key, partition), (0, None))
+            if run is not None:
+                run.close()
             if (writer := _writers.pop((self.key, partition), None)) is not None:
                 writer.close()
             forget_segments(self.plan.run, partition)
@@ -87,7 +89,10 @@ class LoopTask:
         part = self._run_partition(partition, command.version)
         report.seconds["load"] = time.perf_counter() - clock
         clock = time.perf_counter()
-        yield from part.iterate(command, report, blocks)
+        if command.begin is not None:
+            yield from part.begin(command.begin, report)
+        else:
+            yield from part.iterate(command, report, blocks)
         beside = report.seconds.get("commit", 0.0) + report.seconds.get("save", 0.0)
         report.seconds["kernel"] = time.perf_counter() - clock - beside
         _runs[self.key, partition] = report.version, part

@@ -10,14 +10,19 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._iterations import Iterations, make_master
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import Processor
+from vertexsdk.engine._run_state import captured, graph_of, restore
 from vertexsdk.engine.answer_checks import Counts, not_finite
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.engine import Version, WorkDone
 from vertexsdk.engine.events._events_partition import EventPartition
-from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
+from vertexsdk.engine.loop._commands import BeginRun, LoopCommand, LoopReport
+from vertexsdk.engine.loop._snapshot_writer import SnapshotWriter
+from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest, loop_of_snapshots
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.errors import LostError, RunError
-from vertexsdk.state.version_writer import Writer
+from vertexsdk.graph.checksum import graph_checksum
+from vertexsdk.state import SegmentRef, Store
+from vertexsdk.state.version_writer import Writer, store_of_run
 from vertexsdk.transport.transport import Blocks
 
 
@@ -43,6 +48,8 @@ class RunPartition:
             raise LostError(str(error)) from None
         self.iterations = Iterations(self.processor, make_master(plan, vertices), choice)
         self.processor.set_vertices(vertices)
+        self._loaded = graph_of(self.iterations).ids
+        self._snapshots: SnapshotWriter | None = None
 
     def load(self, version: int) -> None:
         """Have the state that a task on this host saved.
@@ -55,6 +62,43 @@ class RunPartition:
         except RunError as error:
             raise LostError(str(error)) from None
 
+    def begin(self, begin: BeginRun, report: LoopReport) -> Steps[None]:
+        """Report what the graph is; or go on from a snapshot, if there are segments of one."""
+        plan, run = self.plan, self.iterations
+        if not begin.segments:
+            report.checksum = graph_checksum(graph_of(run))
+        else:
+            assert plan.store is not None
+            with store_of_run(plan.run, plan.store) as store:
+                yield from restore(
+                    run, store, begin.segments, alike=begin.alike, trusted=begin.trusted
+                )
+            report.position = None if plan.resident else run.position
+        if not plan.resident:
+            self.processor.save(report.version)
+
+    def _snapshot(self, request: SnapshotRequest) -> None:
+        """Copy the state as it is now; a thread stores it while iterations go on."""
+        plan = self.plan
+        assert plan.store is not None
+        if self._snapshots is None:
+            self._snapshots = SnapshotWriter(plan.store)
+        self.iterations.deliver()
+        self.processor.settle()
+        began, part = time.perf_counter(), SnapshotPart(request.number, state=True)
+        columns, meta = captured(self.iterations, self._loaded)
+        at = loop_of_snapshots(plan.loop), self.partition, self.iterations.iterations
+
+        def write(store: Store) -> list[SegmentRef]:
+            return [store.put_segment(*at, "snapshot", columns, meta)]
+
+        self._snapshots.write(part, write, began, waits=request.waits)
+
+    def close(self) -> None:
+        """Wait for what is being stored."""
+        if self._snapshots is not None:
+            self._snapshots.close()
+
     def iterate(self, command: LoopCommand, report: LoopReport, blocks: Blocks) -> Steps[None]:
         """Iterate as far as the command allows, and write the versions which are due.
 
@@ -63,6 +107,8 @@ class RunPartition:
         """
         plan, run, work = self.plan, self.iterations, report.work
         master, before = run.master, run.iterations
+        if command.position is not None:
+            before = max(command.position.iteration - 1, 0)
         attempt = command.attempts[self.partition] if command.attempts else None
         with Writer(plan.run, plan.store, plan.loop, self.partition, attempt) as writer:
             versions = _DueVersions(self, command, writer, work, before)
@@ -70,6 +116,9 @@ class RunPartition:
             work.hops += run.alone
             if command.position is not None:
                 run.resume(command.position, blocks, work)
+            if command.snapshot is not None and master.reason is None:
+                self._snapshot(command.snapshot)
+                report.cut = replace(work, iterations=run.iterations - before)
             if plan.resident or run.alone:
                 report.failure = yield from run.run(work, command.seconds, command.iterations)
                 report.position = None if plan.resident else run.position
@@ -85,6 +134,10 @@ class RunPartition:
                 if plan.program.classes[0].cls.edge_values:
                     report.messages = [self.processor.messages_along_edges()]
             report.versions = versions.finish()
+            if self._snapshots is not None:
+                if master.reason is not None:
+                    self._snapshots.close()
+                report.snapshots = self._snapshots.finished()
             report.seconds["commit"] = time.perf_counter() - clock
         work.iterations = run.iterations - before
         work.reason, work.quiet = master.reason, master.reason is not None
