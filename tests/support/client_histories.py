@@ -184,7 +184,7 @@ def record(url: str, seed: int, steps: int, *, partitions: int = 1) -> History:
             while not done.wait(0.005):
                 what = chance.choice(["collect", "compact", "prune", "snapshot", "verify"])
                 if what == "snapshot":
-                    main._history.checkpoint()
+                    main.snapshot()
                     continue
                 with open_store(url, create=False) as store:
                     if what == "collect":

@@ -421,7 +421,7 @@ class Client:
 def take_snapshot(main: MainLoop | None) -> None:
     """Have a loop store its graph."""
     assert main is not None
-    main._history.checkpoint()
+    main.snapshot()
 
 
 def abandon(loop: MainLoop | BranchLoop) -> None:
