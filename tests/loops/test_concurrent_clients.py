@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +11,8 @@ import pytest
 
 from tests.support.client_histories import History, Operation, record
 from tests.support.random_changes import seed
+from vertexsdk import Graph, MainLoop
+from vertexsdk.algorithms import ConnectedComponents
 
 
 @pytest.mark.parametrize("backend", ["memory", "lmdb"])
@@ -20,6 +24,32 @@ def test_histories_of_clients(backend: str, tmp_path: Path) -> None:
     kinds = [op.kind for op in history.operations]
     assert kinds.count("write") > 8
     assert kinds.count("read") > 8
+
+
+def test_a_query_beside_a_merge_while_changes_are_ingested() -> None:
+    """The merge has its turn and waits for the loop; the query must not wait the other way."""
+    graph = Graph.from_arrays([0], [1])
+    with MainLoop(ConnectedComponents, graph, backend="memory://turns") as main:
+        main.query().close()
+        main.shared = True  # the query is a branch
+        history, in_turn = main._history, threading.Event()
+
+        def merge() -> None:
+            with history.turn():
+                in_turn.set()
+                time.sleep(0.1)  # in which the query comes
+                with history.lock:
+                    pass
+
+        threads = [threading.Thread(target=merge, daemon=True)]
+        threads += [threading.Thread(target=lambda: main.query().close(), daemon=True)]
+        with history.config.turns.ingest():
+            threads[0].start()
+            assert in_turn.wait(20)
+            threads[1].start()
+            for thread in threads:
+                thread.join(20)
+            assert not any(thread.is_alive() for thread in threads)
 
 
 def test_what_no_order_explains_is_noticed() -> None:

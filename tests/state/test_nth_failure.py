@@ -17,7 +17,7 @@ from vertexsdk.state import Backend, StateError
 from vertexsdk.state.contract import CanQuery, CanReadParts
 
 CALLS = 120  # more than the steps have of any kind
-DRAWN = 16  # faults of each backend which a run of the tests makes; `./dev soak faults` makes all
+DRAWN = 10  # faults of each backend which a run of the tests makes; `./dev soak faults` makes all
 
 
 @pytest.mark.parametrize("kind", KINDS)

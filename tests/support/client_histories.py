@@ -66,7 +66,7 @@ class History:
         Raises:
             AssertionError: it is not.
         """
-        assert self.errors == []
+        assert not self.errors, self.errors
         writes = [op for op in self.operations if op.kind == "write"]
         reads = [op for op in self.operations if op.kind == "read"]
         for read in reads:

@@ -521,7 +521,7 @@ class MainLoop(WindowedLoop):
     def _answer_beside(
         self, timeout: float | None, max_iterations: int | None, persist: bool
     ) -> Result:
-        with self._history.lock:
+        with self._history.turn(self._history.lock):  # in this order, as a merge takes them
             self._history.execute(queries=1)
             merge: Literal["auto"] | None = None if self._sees_loop else "auto"
             name = f"{self.loop}-{self._history.ledger.queries}"
