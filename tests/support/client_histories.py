@@ -109,7 +109,7 @@ def record(url: str, seed: int, steps: int, *, partitions: int = 1) -> History:
     names = itertools.count()
     with MainLoop(
         Degree, graph, backend=url, loop="m", compiled=False, keep_answers=3, retain=8,
-        checkpoint_every=40,
+        snapshot_every=40,
     ) as main:  # fmt: skip
         done = threading.Event()
 

@@ -58,7 +58,7 @@ class StoreHistory:
         options = {
             "retain": self.chance.choice([2, 4, 64]),
             "keep_answers": self.chance.choice([1, 2, 100]),
-            "checkpoint_every": self.chance.choice([3, 10, None]),
+            "snapshot_every": self.chance.choice([3, 10, None]),
         }
         partitions = self.chance.randint(1, 3)
         self.client = Client(url, self.faults, seed, partitions=partitions, options=options)
