@@ -59,6 +59,7 @@ class StoreHistory:
             "retain": self.chance.choice([2, 4, 64]),
             "keep_answers": self.chance.choice([1, 2, 100]),
             "snapshot_every": self.chance.choice([3, 10, None]),
+            "snapshots": "synchronous",  # so that the same seed has the same things happen
         }
         partitions = self.chance.randint(1, 3)
         self.client = Client(url, self.faults, seed, partitions=partitions, options=options)

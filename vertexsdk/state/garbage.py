@@ -158,6 +158,7 @@ def audit(store: VersionReader) -> Audit:
     for loop in store.backend.list_heads():
         for iteration, name in store.backend.list_versions(loop):
             result.versions += 1
+            known = len(result.missing)
             refs: list[SegmentRef] = []
             with result.noting(f"loop {loop!r}, iteration {iteration}: "):
                 refs = store.segments(store.manifest(name))
@@ -168,6 +169,8 @@ def audit(store: VersionReader) -> Audit:
                         store.check_segment(ref)
                         result.segments += 1
                         result.bytes += ref.bytes
+            if store.backend.floor(loop, iteration) != (iteration, name):
+                del result.missing[known:]  # it was replaced, or dropped, meanwhile
     manifests, segments = reachable(store)
     result.unreferenced += [
         f"manifest {name}"
