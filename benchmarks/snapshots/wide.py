@@ -1,0 +1,82 @@
+"""A program with much state for each vertex, a graph for it, and changes of some of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from vertexsdk import Changes, Graph, Min, Vertex, state
+from vertexsdk.program.vertex import Delta
+
+__all__ = ["ROW", "Wide", "changes_of_rows", "ring", "vertices"]
+
+ROW = 128  # bytes of a vertex's fields
+
+
+class Wide(Vertex):
+    """Sixteen fields that follow from the values of the edges to a vertex."""
+
+    a: float = state(0.0)
+    b: float = state(0.0)
+    c: float = state(0.0)
+    d: float = state(0.0)
+    e: float = state(0.0)
+    f: float = state(0.0)
+    g: float = state(0.0)
+    h: float = state(0.0)
+    i: float = state(0.0)
+    j: float = state(0.0)
+    k: float = state(0.0)
+    l: float = state(0.0)  # noqa: E741  (a field like the others)
+    m: float = state(0.0)
+    n: float = state(0.0)
+    o: float = state(0.0)
+    p: float = state(0.0)
+
+    messages = Min(float)
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.a = delta.value * 1.0
+        self.b = delta.value * 1.1
+        self.c = delta.value * 1.2
+        self.d = delta.value * 1.3
+        self.e = delta.value * 1.4
+        self.f = delta.value * 1.5
+        self.g = delta.value * 1.6
+        self.h = delta.value * 1.7
+        self.i = delta.value * 1.8
+        self.j = delta.value * 1.9
+        self.k = delta.value * 2.1
+        self.l = delta.value * 2.2
+        self.m = delta.value * 2.3
+        self.n = delta.value * 2.4
+        self.o = delta.value * 2.5
+        self.p = delta.value * 2.6
+
+    def scatter(self, iteration: int) -> None:
+        for target in self.targets:
+            self.emit(target, target.value)
+
+
+def ring(megabytes: float, spark: Any = None, partitions: int = 1) -> Graph:
+    """A graph with so many MB of state: each vertex has one edge to it, with a random value."""
+    source = np.arange(vertices(megabytes))
+    value = np.random.default_rng(1).random(source.size)
+    return Graph.from_arrays(source, np.roll(source, -1), value, spark=spark, partitions=partitions)
+
+
+def vertices(megabytes: float) -> int:
+    """How many have so many MB of state."""
+    return max(10, int(megabytes * 1e6) // ROW)
+
+
+def changes_of_rows(megabytes: float, percent: float) -> Iterator[Changes]:
+    """Batches of changes, each of which gives so many percent of the vertices another state."""
+    n, rng = vertices(megabytes), np.random.default_rng(2)
+    number = max(1, round(n * percent / 100))
+    while True:
+        source = np.arange(n) if number == n else np.sort(rng.choice(n, number, replace=False))
+        added = np.zeros(number, np.uint8)
+        yield Changes.from_arrays(added, source, (source + 1) % n, rng.random(number))
