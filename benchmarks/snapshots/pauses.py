@@ -49,6 +49,8 @@ def _measure(
         process.note(f"{name} bytes", now["snapshot_bytes"])
         if number >= 2 and time.perf_counter() > ends:
             break
+    if main.read().statistics["start"] != "warm":
+        raise Wrong(f"{name}: it began with init: {main.read().statistics}")
     if main.progress()["behind"]:
         raise Wrong(f"{name}: {main.progress()['behind']} changes are not in the state")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from vertexsdk import Changes, Graph, Min, Vertex, state
+from vertexsdk import Changes, Graph, Min, Vertex, inf, state
 from vertexsdk.program.vertex import Delta
 
 __all__ = ["ROW", "Wide", "changes_of_rows", "ring", "vertices"]
@@ -18,22 +19,22 @@ ROW = 128  # bytes of a vertex's fields
 class Wide(Vertex):
     """Sixteen fields that follow from the values of the edges to a vertex."""
 
-    a: float = state(0.0)
-    b: float = state(0.0)
-    c: float = state(0.0)
-    d: float = state(0.0)
-    e: float = state(0.0)
-    f: float = state(0.0)
-    g: float = state(0.0)
-    h: float = state(0.0)
-    i: float = state(0.0)
-    j: float = state(0.0)
-    k: float = state(0.0)
-    l: float = state(0.0)  # noqa: E741  (a field like the others)
-    m: float = state(0.0)
-    n: float = state(0.0)
-    o: float = state(0.0)
-    p: float = state(0.0)
+    a: float = state(inf)
+    b: float = state(inf)
+    c: float = state(inf)
+    d: float = state(inf)
+    e: float = state(inf)
+    f: float = state(inf)
+    g: float = state(inf)
+    h: float = state(inf)
+    i: float = state(inf)
+    j: float = state(inf)
+    k: float = state(inf)
+    l: float = state(inf)  # noqa: E741  (a field like the others)
+    m: float = state(inf)
+    n: float = state(inf)
+    o: float = state(inf)
+    p: float = state(inf)
 
     messages = Min(float)
 
@@ -76,7 +77,7 @@ def changes_of_rows(megabytes: float, percent: float) -> Iterator[Changes]:
     """Batches of changes, each of which gives so many percent of the vertices another state."""
     n, rng = vertices(megabytes), np.random.default_rng(2)
     number = max(1, round(n * percent / 100))
-    while True:
+    for least in itertools.count(-1, -1):  # ever smaller, so that the loop goes on from before
         source = np.arange(n) if number == n else np.sort(rng.choice(n, number, replace=False))
         added = np.zeros(number, np.uint8)
-        yield Changes.from_arrays(added, source, (source + 1) % n, rng.random(number))
+        yield Changes.from_arrays(added, source, (source + 1) % n, least + rng.random(number))

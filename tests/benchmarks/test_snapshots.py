@@ -56,7 +56,7 @@ def _report(sizes: Sizes | None = None, others: float = 0.0, problem: str | None
     )
     r.cases["pause-2"] = CaseResult("pause-2", {"100 MB 1 % pause": [0.001] * 9})
     case("restore", **{"1_to_1": [4.0], "2_to_2": [2.0], "2_to_4": [1.5], "bytes_2": [9e8]})
-    case("loss", answered=[2.0, 3.0], **{f"rate_{k}": [float(k)] for k in range(22)})
+    case("loss", answered=[2.0, 3.0], **{f"rate_{k}": [float(k)] for k in range(26)})
     case("day", bytes_10=[1e6], bytes_100=[2.5e6], segments_100=[300.0])
     return document.markdown(table.document(r))
 
