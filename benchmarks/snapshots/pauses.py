@@ -7,12 +7,13 @@ import time
 from benchmarks.answers import Wrong
 from benchmarks.case_process import CaseProcess
 from benchmarks.snapshots.sizes import Sizes
-from benchmarks.snapshots.wide import Wide, changes_of_rows, ring
+from benchmarks.snapshots.wide import Rows, Wide, ring
 from vertexsdk import Budget, MainLoop
 
 __all__ = ["pauses"]
 
 _LARGE = 300  # MB; of larger states only the smallest share of rows is changed
+_REST = 0.5  # seconds in which what is under way is stored
 _STORED = 60.0  # seconds until a snapshot must be stored
 
 
@@ -22,24 +23,26 @@ def pauses(partitions: int, process: CaseProcess, sizes: Sizes) -> None:
         graph = ring(megabytes, partitions=partitions)
         with MainLoop(
             Wide, graph, backend=f"lmdb://{process.scratch}/{megabytes}", budget=Budget(),
-            snapshot_every=1, retain=2,
+            snapshot_every="20ms", retain=2,
         ) as main:  # fmt: skip
             main.query().close()
-            main.ingest(next(changes_of_rows(megabytes, 1)))
+            rows = Rows(megabytes)
+            main.ingest(rows.changes(1))
             _stored(main, 0)  # the first is of all rows
             shares = sizes.shares if megabytes <= _LARGE else sizes.shares[:1]
             for percent in shares:
-                _measure(process, sizes, main, megabytes, percent)
+                _measure(process, sizes, main, rows, megabytes, percent)
         graph.unpersist()
 
 
 def _measure(
-    process: CaseProcess, sizes: Sizes, main: MainLoop, megabytes: int, percent: int
+    process: CaseProcess, sizes: Sizes, main: MainLoop, rows: Rows, megabytes: int, percent: int
 ) -> None:
-    name, batches = f"{megabytes} MB {percent} %", changes_of_rows(megabytes, percent)
+    name = f"{megabytes} MB {percent} %"
+    time.sleep(_REST)
     ends = time.perf_counter() + sizes.patience
     for number in range(sizes.pauses):
-        changes, before = next(batches), main.progress()["snapshots"]
+        changes, before = rows.changes(percent), main.progress()["snapshots"]
         began = time.perf_counter()
         main.ingest(changes)
         process.note(f"{name} ingest", time.perf_counter() - began)

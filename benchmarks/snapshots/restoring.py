@@ -10,7 +10,7 @@ import time
 from benchmarks.answers import Wrong
 from benchmarks.case_process import CaseProcess
 from benchmarks.snapshots.sizes import Sizes
-from benchmarks.snapshots.wide import Wide, changes_of_rows, ring, vertices
+from benchmarks.snapshots.wide import Rows, Wide, ring, vertices
 from vertexsdk import Budget, MainLoop, session
 
 __all__ = ["AFTER", "BEFORE", "restoring"]
@@ -29,7 +29,7 @@ def restoring(process: CaseProcess, sizes: Sizes) -> None:
         graph = ring(sizes.restored, spark, before)
         began = time.perf_counter()
         with MainLoop(Wide, graph, backend=backend, budget=Budget()) as main:
-            main.ingest(next(changes_of_rows(sizes.restored, 1)))
+            main.ingest(Rows(sizes.restored).changes(1))
             main.snapshot()
             process.note(f"bytes {before}", main.progress()["snapshot_bytes"])
             process.note(f"stored {before}", main.progress()["snapshot_seconds"])

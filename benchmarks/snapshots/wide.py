@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,7 @@ import numpy as np
 from vertexsdk import Changes, Graph, Min, Vertex, inf, state
 from vertexsdk.program.vertex import Delta
 
-__all__ = ["ROW", "Wide", "changes_of_rows", "ring", "vertices"]
+__all__ = ["ROW", "Rows", "Wide", "ring", "vertices"]
 
 ROW = 128  # bytes of a vertex's fields
 
@@ -73,11 +71,24 @@ def vertices(megabytes: float) -> int:
     return max(10, int(megabytes * 1e6) // ROW)
 
 
-def changes_of_rows(megabytes: float, percent: float) -> Iterator[Changes]:
-    """Batches of changes, each of which gives so many percent of the vertices another state."""
-    n, rng = vertices(megabytes), np.random.default_rng(2)
-    number = max(1, round(n * percent / 100))
-    for least in itertools.count(-1, -1):  # ever smaller, so that the loop goes on from before
-        source = np.arange(n) if number == n else np.sort(rng.choice(n, number, replace=False))
-        added = np.zeros(number, np.uint8)
-        yield Changes.from_arrays(added, source, (source + 1) % n, least + rng.random(number))
+class Rows:
+    """Changes of some rows of a `ring`.
+
+    Each makes the values of edges smaller than all before, so that the loop goes on from its state.
+
+    Args:
+        megabytes: of the ring.
+    """
+
+    def __init__(self, megabytes: float) -> None:
+        self._n, self._rng, self._least = vertices(megabytes), np.random.default_rng(2), 0
+
+    def changes(self, percent: float) -> Changes:
+        """A batch which gives so many percent of the vertices another state."""
+        number = max(1, round(self._n * percent / 100))
+        source = np.sort(self._rng.choice(self._n, number, replace=False))
+        self._least -= 1
+        value = self._least + self._rng.random(number)
+        return Changes.from_arrays(
+            np.zeros(number, np.uint8), source, (source + 1) % self._n, value
+        )
