@@ -26,7 +26,7 @@ AIM = 3.0  # seconds between snapshots, of the target
 KINDS = ("none", "asynchronous", "synchronous")
 NEVER = 1 << 62  # changes: by default a loop takes a snapshot when its log is long
 _BATCHES = 20
-_SLOTS = 6  # of the session
+_SPARE_SLOTS = 2  # of the session, beside those of the processors of all loops
 
 
 class Circle:
@@ -107,7 +107,7 @@ def intervals(processors: int, spark: bool, process: CaseProcess, sizes: Sizes) 
     """Note rates by kind and interval, and what the snapshots came to."""
     circle = Circle(sizes.scale, process.cache, sizes.batch)
     start = circle.graph(0)
-    opened = session(f"local[{_SLOTS}]") if spark else None
+    opened = session(f"local[{len(KINDS) * (processors + 1) + _SPARE_SLOTS}]") if spark else None
     graph = Graph.read(opened, edges=start.parquet, partitions=processors)
     for every in sizes.intervals:
         loops = {}

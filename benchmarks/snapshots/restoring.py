@@ -36,7 +36,7 @@ def restoring(process: CaseProcess, sizes: Sizes) -> None:
             right = main.lookup(asked, "p")
         graph.unpersist()
         process.note(f"prepared {before}", time.perf_counter() - began)
-        for number in range(sizes.repeats + 1):
+        for _ in range(sizes.repeats):
             for after in AFTER:
                 began = time.perf_counter()
                 with MainLoop.resume(spark, Wide, backend=backend, partitions=after) as main:
@@ -46,8 +46,7 @@ def restoring(process: CaseProcess, sizes: Sizes) -> None:
                     found = main.lookup(asked, "p")
                     warm = answer.statistics["start"] == "warm"
                     answer.close()
-                    if number:
-                        process.note(f"{before} to {after}", took - began)
-                        process.note(f"{before} to {after} resume", resumed - began)
+                    process.note(f"{before} to {after}", took - began)
+                    process.note(f"{before} to {after} resume", resumed - began)
                 if not warm or [found[v]["p"] for v in asked] != [right[v]["p"] for v in asked]:
                     raise Wrong(f"{before} to {after}: it did not go on from the snapshot")
