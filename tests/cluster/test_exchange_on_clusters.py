@@ -45,7 +45,6 @@ def count(
 
 
 def hops(spark: SparkSession, partitions: int) -> list[list[tuple[int, list[int], int]]]:
-    await_executors(spark)  # a test before this one may have killed one
     with closing(ShuffleWorkers(spark, partitions).exchange(count)) as exchange:
         return [
             [pickle.loads(report) for report in exchange.hop((partitions, "", False))]
@@ -77,6 +76,7 @@ def check(found: list[list[tuple[int, list[int], int]]], partitions: int) -> Non
     ("driver", "partitions"), [("local_cluster", 2), ("standalone_cluster", 7)], indirect=["driver"]
 )
 def test_hops(driver: Driver, partitions: int) -> None:
+    driver.run(await_executors)  # a test before this one may have killed one
     found = driver.run(hops, partitions)
     check(found, partitions)
     places = {tuple(executor for *_, executor in reports) for reports in found}

@@ -95,6 +95,7 @@ class Pair:
         self.plain, self.other = self.opened("plain"), self.opened("other")
         self.versions: dict[int, Edges] = {}
         self.exact = True
+        self.stored = False  # a state, from which a loop goes on, and need not begin with `init`
 
     def opened(self, loop: str) -> MainLoop:
         """A loop on the graph as it is, from edges in any order."""
@@ -117,7 +118,7 @@ class Pair:
 
     def anew(self) -> None:
         self.plain.close()
-        self.plain, self.exact = self.opened("plain"), not self.moves
+        self.plain, self.exact = self.opened("plain"), not (self.moves or self.stored)
 
     def resume(self) -> None:
         self.other.close()
@@ -134,6 +135,7 @@ class Pair:
 
     def checkpoint(self) -> None:
         self.other._history.take_snapshot()
+        self.stored |= self.other.from_init is None
 
     def try_out(self) -> None:
         with self.other.fork() as branch:
@@ -145,7 +147,8 @@ class Pair:
         if not self.versions:
             return
         at, edges = self.rng.choice(sorted(self.versions.items()))
-        now, self.edges, exact, self.exact = self.edges, edges, self.exact, not self.moves
+        now, self.edges, exact = self.edges, edges, self.exact
+        self.exact = not (self.moves or self.stored)
         rows = self.changes(dict(edges))
         with closing(self.opened("before")) as before, self.other.fork(at=at) as branch:
             before.ingest(rows)

@@ -322,12 +322,8 @@ class Processor:
         if changes:
             self._restructure(changes)
         for p, columns, _ in parts:
-            if "index" in columns:
-                self.delivery.inbound(p, columns["index"], columns["value"], self.v.msg, self.v.agg)
-            if "producer" in columns:
-                assert self.by_producer is not None
-                index, value = self.by_producer.incoming(p, columns["producer"], columns["value"])
-                self.delivery.inbound(p, index, value, self.v.msg, self.v.agg)
+            if (values := self.inbound_values(p, columns)) is not None:
+                self.delivery.inbound(p, *values, self.v.msg, self.v.agg)
             if "once.id" in columns:
                 for target, value in zip(
                     columns["once.id"].tolist(), list(columns["once.value"]), strict=True
@@ -335,6 +331,17 @@ class Processor:
                     self._receive_once(target, value)
         changed = self.delivery.finish(self.v.msg, self.v.agg)
         self._schedule(changed[changed < self.v.topology.n])
+
+    def inbound_values(
+        self, source: int, columns: Mapping[str, Array]
+    ) -> tuple[Array, Array] | None:
+        """The inbound ghosts of a partition that a block from there updates, and their values."""
+        if "index" in columns:
+            return columns["index"], columns["value"]
+        if "producer" not in columns:
+            return None
+        assert self.by_producer is not None
+        return self.by_producer.incoming(source, columns["producer"], columns["value"])
 
     def _send_rows(self) -> None:
         """Send the rows of vertices to the partitions from which edges lead to them."""

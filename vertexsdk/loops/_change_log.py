@@ -129,8 +129,8 @@ def _refs(store: Store, manifest: Manifest) -> list[tuple[SegmentRef, int]]:
 
 def _before_edges(manifest: Manifest, refs: Sequence[tuple[SegmentRef, int]]) -> int:
     """How many of a log's first changes the stored edges have."""
-    ledger = Ledger.read(manifest)
-    if ledger.graph is None:
+    ledger = Ledger.of(manifest)
+    if ledger is None or ledger.graph is None:
         return 0
     return ledger.graph - (ledger.received - sum(rows for _, rows in refs))
 

@@ -664,12 +664,14 @@ class LoopHistory:
     def commit_snapshot(self, segments: list[SegmentRef], log: ChangeLog, ledger: Ledger) -> None:
         """Have the newest version refer to a snapshot; the lock is held.
 
+        It is replaced, but in a loop with a window: the events of its last batch are in its log.
+
         Args:
             segments: of the snapshot, and of the changes since its cut if it has the edges.
             log: the changes since the edges were stored.
             ledger: which says where the cut was.
         """
-        self._commit(segments, log, ledger, replaces=True)
+        self._commit(segments, log, ledger, replaces=ledger.window is None)
 
     def follow(
         self,

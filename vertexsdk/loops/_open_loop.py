@@ -117,6 +117,7 @@ def open_main_loop(
             ids="int" if engine.integers else "str",
         )
         undo.pop_all()
+    _warn_of_no_state(loop, engine, snapshots)
     restore = restorer(graph.spark, program, checked, loop)
     config = HistoryConfig(
         program, graph.spark, backend, address, restore, snapshots, retain, trusted,
@@ -198,6 +199,15 @@ def _open_store(
             stacklevel=4,
         )
     return store
+
+
+def _warn_of_no_state(loop: str, engine: LoopEngine, snapshots: SnapshotPolicy) -> None:
+    """Say that snapshots have no state, if they have none."""
+    if engine.from_init is not None and not snapshots.by_default:
+        _log.warning(
+            "%s: snapshots have the graph only, as every answer starts from init: %s",
+            loop, engine.from_init,
+        )  # fmt: skip
 
 
 def _refuse_to_replace(store: Store, loop: str) -> None:

@@ -121,7 +121,7 @@ class Snapshots:
         self._received = history.ledger.received  # at the last cut
         self._version: str | None = None  # that was newest at the last cut
         self._time = time.monotonic()  # of the last cut
-        self._closed = threading.Event()
+        self._closed, self._wake = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     @property
@@ -282,13 +282,14 @@ class Snapshots:
             self.collect()
         else:
             self.start()
+            self._wake.set()
 
     def start(self) -> None:
         """Have a thread look at what is due, or stored, while nobody uses the loop."""
         if self._thread is None:
             self._thread = threading.Thread(
-                target=_watch, args=(weakref.ref(self), self._history, self._closed),
-                name="vertexsdk-snapshots", daemon=True,
+                target=_watch, name="vertexsdk-snapshots", daemon=True,
+                args=(weakref.ref(self), self._history, self._closed, self._wake),
             )  # fmt: skip
             self._thread.start()
 
@@ -312,6 +313,7 @@ class Snapshots:
     def close(self) -> None:
         """End the thread; a snapshot that is not complete is dropped."""
         self._closed.set()
+        self._wake.set()
 
 
 @dataclass(frozen=True)
@@ -340,13 +342,16 @@ def _watch(
     snapshots: weakref.ref[Snapshots],
     history: weakref.ref[SnapshotLoop],
     closed: threading.Event,
+    wake: threading.Event,
 ) -> None:
     """Look after the snapshots of a loop until it is closed or forgotten."""
     idle = 1.0  # seconds, where only calls of others can begin a snapshot
     pause: float | None = 0.0
-    while not closed.wait(idle if pause is None else pause):
+    while True:
+        wake.wait(idle if pause is None else pause)
+        wake.clear()
         own, loop = snapshots(), history()
-        if own is None or loop is None:
+        if own is None or loop is None or closed.is_set():
             return
         pause = own.pause
         if pause is not None and pause <= _POLL_SECONDS:

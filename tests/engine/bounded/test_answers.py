@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.bounded import BOUNDED, draw
+from vertexsdk import Graph, run
 from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.program.analysis.delay_bound import why_synchronous
 from vertexsdk.program.program import Program
@@ -61,3 +62,17 @@ def test_blocks_of_a_large_bound() -> None:
     got, _, _ = case.run(compiled="require")
     wanted, _, _ = case.run(delay_bound=1)
     assert all(near(got[v]["rank"], row["rank"], 1e-2) for v, row in wanted.items())
+
+
+@pytest.mark.parametrize("bound", [2, 16])
+def test_what_producers_sent_in_the_first_iteration_arrives(bound: int) -> None:
+    """Messages of `Latest` travel once to each partition, also those before the first sweep."""
+    rng = random.Random(7)
+    pairs = {tuple(rng.sample(range(40), 2)) for _ in range(150)}
+    source, target = zip(*sorted(pairs), strict=True)
+    answers = []
+    for partitions, ahead in ((1, 1), (3, bound)):
+        graph = Graph.from_arrays(source, target, partitions=partitions)
+        with run("kcore", graph, delay_bound=ahead, backend="memory://first-messages") as result:
+            answers.append(result.to_dict())
+    assert answers[0] == answers[1]

@@ -109,9 +109,9 @@ class Sweeps:
         for source, index, values, first, last in held:
             self._update(source, index, values, first, last)
         for source, columns, meta in blocks:
-            if "index" in columns:
+            if (update := self.p.inbound_values(source, columns)) is not None:
                 first, last = meta.get("update", (self.frontier - 1,) * 2)  # of the first hop
-                self._update(source, columns["index"], columns["value"], first, last)
+                self._update(source, *update, first, last)
             if "last.index" in columns:
                 at = meta["last"]
                 self._update(source, columns["last.index"], columns["last.value"], at, at)

@@ -31,7 +31,7 @@ from vertexsdk.state.version_writer import DeltaLayers
 Array = NDArray[Any]
 
 CHANGED = np.uint8(2)  # bit of the column "dirty": since the last snapshot
-_SMALL = 4 << 20  # bytes of rows that are copied at once; more are read from a fork
+_SMALL = 1 << 20  # bytes of rows that are copied at once; more are read from a fork
 _META = (
     "clock", "aggregates", "falling", "settled", "unsent", "unsure", "gathered", "slice", "since",
     "spent", "good", "from init", "bad",

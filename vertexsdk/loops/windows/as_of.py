@@ -108,13 +108,12 @@ def _events_until(
     Args:
         known: the edges which had a time at the version before.
     """
-    undirected = Ledger.read(version).undirected
-    skipped = ChangeLog.of(history.store, version, sent=False, undirected=undirected).size
-    logged = ChangeLog.replay(history.store, following, sent=False, undirected=undirected)
-    batches = [*logged]
-    if sum(map(len, batches)) == skipped:  # time went on, and no edge expired
+    before, after = Ledger.read(version), Ledger.read(following)
+    if after.received == before.received:  # time went on, and no edge expired
         return None
-    batch = concatenate(batches)
+    logged = ChangeLog.replay(history.store, following, sent=False, undirected=before.undirected)
+    batch = concatenate([*logged])
+    skipped = max(len(batch) - (after.received - before.received), 0)
     kind, times = batch.kind[skipped:], batch.time[skipped:]
     # Without a time of their own: values of edges without one, and expired edges, which recur.
     newest = np.maximum.accumulate(np.where(np.isnan(times), -np.inf, times))
