@@ -108,10 +108,11 @@ class History:
 
     def kill(self) -> bool:
         """Go on as another process would; whether it goes on from a state."""
-        partitions = self.rng.choice([None, None, 1, 2, 3, 5])
+        partitions, before = self.rng.choice([None, None, 1, 2, 3, 5]), self.main
         self.main = MainLoop.resume(
             None, self.program, loop="m", partitions=partitions, **self.options, **self.snapshots()
         )
+        before.close()  # it was fenced, so nothing of it is stored any more
         return self.main._history.ledger.snapshot is not None
 
     def check(self) -> dict[str, Any]:
