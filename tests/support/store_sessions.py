@@ -30,7 +30,7 @@ from vertexsdk.state.manifests import EncodedSegment
 __all__ = ["StoreClient", "nth_store_failure", "random_steps", "simulate_session", "store_steps"]
 
 ROWS = 12
-_TRIES = 25
+_TRIES = 60
 _LEASE = 3600.0  # seconds
 _LATE = 1e6  # seconds, more than a clock jumps and a lease lasts
 Content = dict[int, float]
