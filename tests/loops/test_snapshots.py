@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -37,10 +36,9 @@ PROGRAMS: list[tuple[Any, str, dict[str, Any]]] = [
 
 
 @pytest.fixture
-def url() -> Iterator[str]:
+def url() -> str:
     """Of an empty store in memory."""
-    yield f"memory://snapshots-{time.monotonic_ns()}"
-    gc.collect()  # loops that were taken over have files; Spark's callbacks need low descriptors
+    return f"memory://snapshots-{time.monotonic_ns()}"
 
 
 def kinds(url: str, loop: str) -> Counter[str]:
