@@ -86,11 +86,17 @@ class OpenBranches:
             return parent.fork(name, at)
         with parent.lock:
             parent.settle()
-            loops = set(parent.store.backend.list_heads())
-            number = 1
-            while f"{parent.loop}-fork-{number}" in loops:
+            number = 0
+            while True:
+                loops = set(parent.store.backend.list_heads())
                 number += 1
-            return parent.fork(f"{parent.loop}-fork-{number}", at)
+                while f"{parent.loop}-fork-{number}" in loops:
+                    number += 1
+                try:
+                    return parent.fork(f"{parent.loop}-fork-{number}", at)
+                except StateInputError:  # of a fork before, whose outcome was unknown until now
+                    if parent.store.head(f"{parent.loop}-fork-{number}") is None:
+                        raise
 
     def _free(self, name: str, parent: LoopHistory) -> None:
         """Delete the versions of an earlier branch of this name, if it was closed."""
