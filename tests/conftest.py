@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.support.seeds import BASE, seed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +42,7 @@ if ARCHIVE.exists():
 os.environ["JAVA_TOOL_OPTIONS"] = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {SHORT_LIVED}".strip()
 
 LOCAL = "local[6]"  # the master of the tests' session
+DRAWN = "spark_or_none"  # the fixture that has no session in the gate
 
 # Files that take long come first, so that in the end no worker is left alone with one of them.
 FIRST = (
@@ -56,9 +60,28 @@ FIRST = (
     "benchmarks/test_batch.py",
 )
 
+# Tests with one of these markers, fixtures or parameters are not part of the gate.
+BEYOND_THE_GATE = {"cluster", "processes", "packaging", "slow", "full"}
+STARTED = {"spark", "redis", "postgres"}
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of those files first, in that order."""
+
+def in_gate(item: pytest.Item) -> bool:
+    """Return whether `./dev test` runs a test: it is quick, and starts no process of its own."""
+    marks = {mark.name for mark in item.iter_markers()}
+    if "smoke" in marks:
+        return True
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    needs = [*getattr(item, "fixturenames", ()), *filter(lambda x: isinstance(x, str), parameters)]
+    first_words = {re.split("[-_]", name, maxsplit=1)[0] for name in needs if name != DRAWN}
+    return not marks & BEYOND_THE_GATE and not first_words & STARTED
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--gate`, leave out what is not part of it; put the files that take long first."""
+    if config.getoption("gate"):
+        beyond = [item for item in items if not in_gate(item)]
+        items[:] = [item for item in items if in_gate(item)]
+        config.hook.pytest_deselected(items=beyond)
     order = {HERE / name: k for k, name in enumerate(FIRST)}
     items.sort(key=lambda item: order.get(item.path, len(FIRST)))
 
@@ -75,21 +98,40 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "(of two executors), or the URL of any Spark master; default local[6]",
     )  # fmt: skip
     parser.addoption(
-        "--seed", type=int, default=random.randrange(1 << 32),
-        help="of what tests draw by `spark_or_none`: they print it",
+        "--seed", type=int, default=0,
+        help="from which `tests.support.seeds.seed` makes what each test draws; default 0",
     )  # fmt: skip
+    parser.addoption(
+        "--gate", action="store_true",
+        help="leave out tests that are slow, or start Spark, servers or other processes",
+    )  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have this process and those that tests start draw from `--seed`."""
+    from hypothesis import settings
+
+    base = config.getoption("seed")
+    os.environ[BASE] = str(base)
+    settings.register_profile("fixed", derandomize=base == 0, deadline=None, print_blob=True)
+    settings.load_profile("fixed")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Print the seed of the run."""
+    return f"seed: {config.getoption('seed')} (repeat with --seed)"
 
 
 @pytest.fixture(autouse=True)
 def _simulated(request: pytest.FixtureRequest) -> Iterator[None]:
     """With `--simulate`, run the test under the simulator; its seed is that and the test's name."""
-    seed = request.config.getoption("simulate")
-    if seed is None or "spark" in request.fixturenames:
+    chosen = request.config.getoption("simulate")
+    if chosen is None or "spark" in request.fixturenames:
         yield
         return
     from tests.support.simulator import Simulator
 
-    number = zlib.crc32(f"{seed} {request.node.nodeid}".encode())
+    number = zlib.crc32(f"{chosen} {request.node.nodeid}".encode())
     print(f"simulator {number}")
     with Simulator(number).installed():
         yield
@@ -118,11 +160,11 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 def spark_or_none(request: pytest.FixtureRequest) -> SparkSession | None:
     """For what must be the same in both: drawn, in a third of the tests a session, else None.
 
-    With `--master` all have the session, with `--simulate` none.
+    With `--master` all have the session, with `--simulate` and `--gate` none.
     """
-    seed = request.config.getoption("seed")
-    print(f"--seed {seed}")
-    drawn = random.Random(f"{seed} {request.node.nodeid}").random() < 1 / 3
+    if request.config.getoption("gate"):
+        return None
+    drawn = random.Random(seed()).random() < 1 / 3
     drawn |= request.config.getoption("master") != LOCAL
     if not drawn or request.config.getoption("simulate") is not None:
         return None

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.random_changes import Edges, key_of, random_rows, seed
+from tests.support.random_changes import Edges, key_of, random_rows
+from tests.support.seeds import seed
 from vertexsdk import Graph, MainLoop, RunError, run
 from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.testing.oracles import ORACLES, disagreements, graph_of, near

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from tests.support.random_changes import seed
+from tests.support.seeds import seed
 from vertexsdk import (
     Graph,
     InputError,

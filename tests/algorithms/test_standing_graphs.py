@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from tests.support.graphs import random_graph
-from tests.support.random_changes import Edges, random_rows, seed
+from tests.support.random_changes import Edges, random_rows
+from tests.support.seeds import seed
 from vertexsdk import Graph, InputError, MainLoop, run
 from vertexsdk.algorithms.louvain import LocalMoves
 from vertexsdk.algorithms.node2vec import BiasedWalk

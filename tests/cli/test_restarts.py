@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.random_changes import seed
+from tests.support.seeds import seed
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.state import open_store
 from vertexsdk.testing.oracles import disagreements, expected

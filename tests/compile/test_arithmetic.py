@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support import seeds
 from tests.support.inprocess import InProcess
 from vertexsdk import Latest, Min, Sum, Vertex, aggregate, param, state
 from vertexsdk.errors import InputError, RunError
@@ -117,8 +118,7 @@ def expression(rng: random.Random, forms: list[str], leaves: list[str], depth: i
 
 @pytest.mark.parametrize("kind", ["int", "float"])
 def test_random_expressions(kind: str, tmp_path: Path) -> None:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
+    seed = seeds.seed()
     rng = random.Random(seed)
     forms, leaves = (INTS, ["a", "b", "c", "BIG"]) if kind == "int" else (FLOATS, ["a", "b", "c"])
     leaves += [str(x) for x in EXTREMES] if kind == "int" else ["0.0", "-1.5", "1e308", "3.0"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import seeds
 from tests.support.inprocess import InProcess
 from vertexsdk import Latest, Vertex, state
 from vertexsdk.program.program import Program
@@ -47,8 +48,7 @@ class Events(Vertex):
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 def test_vertices_do_not_share_a_default(partitions: int) -> None:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
+    seed = seeds.seed()
     rng = random.Random(seed)
     edges = [(a, b) for a in range(12) for b in rng.sample(range(12), 2) if a != b]
     state_, _, _ = InProcess(Program(Heard), edges).run({}, partitions=partitions)

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import vertexsdk
+from tests.support import seeds
 from tests.support.events import random_events_program
 from tests.support.graphs import SmallGraph, random_graph
 from tests.support.inprocess import InProcess
@@ -20,7 +21,6 @@ from vertexsdk.program.program import Program
 from vertexsdk.testing.oracles import near
 
 Make = Callable[[random.Random], RandomProgram]
-SEED = random.SystemRandom().randrange(1 << 32)  # of the part of the programs that is run
 
 
 def drawn(programs: Any, number: int) -> Any:
@@ -28,8 +28,7 @@ def drawn(programs: Any, number: int) -> Any:
 
     The programs are the same ones in every run of the tests, so that all have their turn.
     """
-    print("seed", SEED)
-    return random.Random(SEED).sample(programs, number)
+    return random.Random(seeds.seed()).sample(programs, number)
 
 
 def pure(rng: random.Random) -> RandomProgram:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.support.adjacency import adjacency
 from tests.support.inprocess import topologies
-from tests.support.random_changes import seed
+from tests.support.seeds import seed
 from vertexsdk import Graph, run
 from vertexsdk.algorithms import LabelPropagation
 from vertexsdk.engine._producer_messages import ProducerMessages

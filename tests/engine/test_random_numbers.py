@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import vertexsdk
+from tests.support import seeds
 from tests.support.inprocess import InProcess
 from vertexsdk import InputError, Min, Sum, Vertex, param, state
 from vertexsdk.program.analysis.delay_bound import why_synchronous
@@ -74,8 +75,7 @@ def seeded(runs: InProcess, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_same_numbers_in_every_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
+    seed = seeds.seed()
     rng = random.Random(seed)
     runs = InProcess(Program(Walk), edges_of(rng))
     seeded(runs, seed, monkeypatch)

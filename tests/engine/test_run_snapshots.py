@@ -16,7 +16,7 @@ import pytest
 from tests.support.events import random_events_program
 from tests.support.graphs import random_graph
 from tests.support.programs import random_program
-from tests.support.random_changes import seed
+from tests.support.seeds import seed
 from tests.support.simulated_histories import PROGRAMS, Case, draw_case
 from tests.support.stored_at_once import stored_at_once
 from vertexsdk import Graph, Latest, Vertex, run, state

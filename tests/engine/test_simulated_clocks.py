@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 from tests.engine.events.events_programs import Least
-from tests.support.random_changes import seed
+from tests.support.seeds import seed
 from tests.support.simulated_histories import Walks
 from tests.support.simulated_network import Faults
 from tests.support.simulator import Deadlock, Simulator

@@ -17,8 +17,8 @@ import pytest
 
 from tests.support.inprocess import InProcess
 from tests.support.mutations import mutated
-from tests.support.random_changes import seed
 from tests.support.reference import reference
+from tests.support.seeds import seed
 from tests.support.simulated_histories import ROUGH, Case, draw_case
 from tests.support.simulated_network import Faults
 from tests.support.simulator import Simulator

@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.graphs import random_graph
 from tests.support.inprocess import InProcess
-from tests.support.random_changes import seed
 from tests.support.reference import reference
+from tests.support.seeds import seed
 from vertexsdk import Graph, InputError, Latest, Min, ProgramError, Sum, Vertex, run, state
 from vertexsdk.program.program import Program
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import seeds
 from tests.support.inprocess import InProcess
 from tests.support.reference import reference
 from vertexsdk import Algebra, Max, Min, Sum, Vertex, param, state
@@ -70,8 +71,7 @@ COMPILED = [OfSum, OfMin]
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_as_the_reference(program: type[Vertex]) -> None:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
+    seed = seeds.seed()
     rng = random.Random(seed)
     skipped = 0
     for _ in range(3):

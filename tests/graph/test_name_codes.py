@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.support import seeds
 from vertexsdk.errors import InputError, LostError
 from vertexsdk.graph.name_codes import NameCodes
 
@@ -17,8 +18,7 @@ def arrow(names: list[str]) -> pa.Array:
 
 
 def test_codes_stay_and_order_as_names() -> None:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
+    seed = seeds.seed()
     rng = random.Random(seed)
     known = sorted({f"v{rng.randrange(1000)}é" for _ in range(rng.choice([0, 1, 100]))})
     codes = NameCodes(arrow(known))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.client_histories import History, Operation, record
-from tests.support.random_changes import seed
+from tests.support.seeds import seed
 from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms import ConnectedComponents
 

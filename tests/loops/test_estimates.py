@@ -6,7 +6,6 @@ Seconds depend on what else the machine does: `./dev bench estimates` compares t
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support import seeds
 from vertexsdk import Graph, InputError, Min, RunError, Vertex, VertexId, inf, param, run, state
 from vertexsdk.loops import estimate
 
@@ -56,8 +56,7 @@ def write_edges(path: Path, edges: int, degree: int, rng: np.random.Generator) -
 def test_memory_is_what_a_process_needs(
     program: str, params: dict[str, Any], edges: int, degree: int, tmp_path: Path
 ) -> None:
-    seed = random.randrange(1 << 30)
-    print("seed", seed)
+    seed = seeds.seed()
     path = write_edges(tmp_path / "edges.parquet", edges, degree, np.random.default_rng(seed))
     child = subprocess.run(
         [sys.executable, "-c", CHILD, path, program, repr(params)],

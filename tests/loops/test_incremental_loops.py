@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import seeds
 from vertexsdk import INT_MAX, Graph, MainLoop, Min, run, state
 from vertexsdk.algorithms import BreadthFirstSearch, ConnectedComponents, PageRank, ShortestPaths
 from vertexsdk.engine.loop import _loop_task
@@ -102,8 +103,7 @@ class History:
 def test_every_answer_is_that_of_a_run(
     program: type[Vertex], params: dict[str, Any], tmp_path: Path
 ) -> None:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
+    seed = seeds.seed()
     history = History(program, params, f"lmdb://{tmp_path}/state", seed)
     starts = [history.check()]
     for number in range(ROUNDS):

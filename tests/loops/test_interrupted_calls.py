@@ -13,7 +13,7 @@ import pytest
 
 import vertexsdk
 from tests.support.killed_driver import PROGRAMS, apply_batch, batch
-from tests.support.random_changes import seed
+from tests.support.seeds import seed
 from tests.support.soak_kills import check_answer
 from vertexsdk import Graph, MainLoop
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.killed_driver import batch
-from tests.support.random_changes import seed
+from tests.support.seeds import seed
 from tests.support.servers import PostgresServer, RedisServer
 from tests.support.soak_kills import StreamRecord, check_answer, soak_kills
 

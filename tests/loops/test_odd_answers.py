@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support import seeds
 from vertexsdk import (
     Graph,
     InputError,
@@ -97,8 +98,7 @@ class Endless(Vertex):
 @pytest.fixture
 def answer() -> Any:
     """Run a program, or query a loop of it: which is drawn from a seed that is printed."""
-    seed = random.randrange(1 << 30)
-    print("seed", seed)
+    seed = seeds.seed()
     rng = random.Random(seed)
 
     def of(program: Any, edges: Any = EDGES, **options: Any) -> Any:

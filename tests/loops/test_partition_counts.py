@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.random_changes import Edges, key_of, random_rows, seed
+from tests.support.random_changes import Edges, key_of, random_rows
+from tests.support.seeds import seed
 from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.testing.oracles import near

@@ -9,7 +9,8 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from tests.support.random_changes import Edges, random_rows, seed
+from tests.support.random_changes import Edges, random_rows
+from tests.support.seeds import seed
 from vertexsdk import Graph, InputError, MainLoop, read, run
 from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.testing.oracles import graph_of

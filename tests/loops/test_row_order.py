@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.random_changes import Edges, key_of, random_rows, seed
+from tests.support.random_changes import Edges, key_of, random_rows
+from tests.support.seeds import seed
 from vertexsdk import Graph, MainLoop, Sum, Vertex, aggregate, state
 from vertexsdk.algorithms import PageRank
 from vertexsdk.compile import delivery

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.support.random_changes import seed
+from tests.support.seeds import seed
 from tests.support.simulated_histories import simulate_loop
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.random_changes import seed
+from tests.support.seeds import seed
 from tests.support.simulated_stores import StoreHistory, simulate_store
 from tests.support.store_sessions import simulate_session
 

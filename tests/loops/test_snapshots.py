@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.random_changes import Edges, random_rows, seed
+from tests.support.random_changes import Edges, random_rows
+from tests.support.seeds import seed
 from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms import (
     BreadthFirstSearch,

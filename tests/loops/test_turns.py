@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.seeds import seed
 from vertexsdk import Graph, InputError, MainLoop
 from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.loops import _turns
 from vertexsdk.loops._turns import Turns
-
-SEED = random.randrange(1 << 30)
 
 
 class Clock:
@@ -56,8 +55,7 @@ def turns_of(clock: Clock, weight: float, others: int = 0) -> Turns:
 def test_branches_have_their_share_while_changes_are_ingested(
     clock: Clock, branches: int, share: float
 ) -> None:
-    print("seed", SEED)
-    rng = random.Random(SEED)
+    rng = random.Random(seed())
     turns = turns_of(clock, 1 / 16, branches - 1)
     with turns.ingest():
         while clock.now < 100:

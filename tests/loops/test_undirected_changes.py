@@ -14,7 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.engine.events.events_programs import Weights, both_ways, weights
-from tests.support.random_changes import Edges, Row, applied, random_rows, seed, turned
+from tests.support.random_changes import Edges, Row, applied, random_rows, turned
+from tests.support.seeds import seed
 from vertexsdk import Changes, Graph, InputError, MainLoop
 from vertexsdk.algorithms import ALGORITHMS, ConnectedComponents, Coreness, ShortestPaths
 from vertexsdk.testing.oracles import disagreements, expected

@@ -21,6 +21,7 @@ import pytest
 import redis
 
 import vertexsdk
+from tests.support import seeds
 from tests.support.segments import sealed, with_column, with_head
 from tests.support.servers import RedisServer
 from vertexsdk.arrays.arrow_table import TRAILER, Table, encode
@@ -40,14 +41,10 @@ JUNK: list[Any] = [
 ]
 
 
-@pytest.fixture
-def seed() -> int:
-    """Another one in each run, unless VERTEXSDK_FUZZ_SEED repeats one."""
-    number = int(os.environ.get("VERTEXSDK_FUZZ_SEED", "0")) or random.SystemRandom().getrandbits(
-        32
-    )
-    print(f"VERTEXSDK_FUZZ_SEED={number}")
-    return number
+@pytest.fixture(name="seed")
+def _seed() -> int:
+    """What the test draws its damage from."""
+    return seeds.seed()
 
 
 @pytest.fixture

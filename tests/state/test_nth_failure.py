@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.random_changes import seed
+from tests.support.seeds import seed
 from tests.support.store_faults import KINDS, METHODS, NthFault, public_methods, wrapped
 from tests.support.store_scenarios import nth_failure
 from tests.support.store_sessions import nth_store_failure

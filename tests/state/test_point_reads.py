@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.random_changes import seed
+from tests.support.seeds import seed
 from vertexsdk.arrays.arrow_table import Table, encode
 from vertexsdk.arrays.id_hash import key_groups
 from vertexsdk.arrays.packed_strings import pack_strings

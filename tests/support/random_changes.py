@@ -10,17 +10,10 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Edges", "Row", "applied", "key_of", "random_rows", "seed", "turned"]
+__all__ = ["Edges", "Row", "applied", "key_of", "random_rows", "turned"]
 
 Edges = dict[tuple[Any, Any], float]
 Row = tuple[Any, ...]
-
-
-def seed() -> int:
-    """A new seed, printed so that a failure can be repeated."""
-    number = random.SystemRandom().randrange(2**32)
-    print(f"seed {number}")
-    return number
 
 
 def key_of(source: Any, target: Any, *, undirected: bool) -> tuple[Any, Any]:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.reference import reference
+from tests.support.seeds import seed
 from vertexsdk import Graph, InputError, MainLoop, Program, run
 from vertexsdk.algorithms import (
     BreadthFirstSearch,
@@ -26,7 +27,6 @@ from vertexsdk.algorithms import (
 )
 from vertexsdk.cli._main import main
 
-SEED = random.SystemRandom().randrange(1 << 32)
 PROGRAMS: dict[type, dict[str, Any]] = {
     BreadthFirstSearch: {"origin": 1},
     ConnectedComponents: {},
@@ -59,8 +59,7 @@ def plain(rows: Any) -> dict[int, Any]:
 @pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_answers_equal_those_of_the_reference(program: Any, text: bool, compiled: bool) -> None:
-    print("seed", SEED)
-    rng = random.Random(SEED)
+    rng = random.Random(seed())
     edges = edges_of(rng, 20)
     params = dict(PROGRAMS[program])
     lines = [(a, b, x) for (a, b), x in edges.items()]
@@ -82,8 +81,7 @@ def test_answers_equal_those_of_the_reference(program: Any, text: bool, compiled
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("text", [False, True])
 def test_a_main_loop_with_branches(partitions: int, text: bool, tmp_path: Path) -> None:
-    print("seed", SEED)
-    rng = random.Random(SEED)
+    rng = random.Random(seed())
     edges = edges_of(rng, 15)
     name = (lambda x: f"v{x:03}") if text else (lambda x: x)
     origin = {"origin": name(1)}

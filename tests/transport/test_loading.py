@@ -17,6 +17,7 @@ import zmq
 from pyspark.sql import SparkSession
 
 from tests.support.clusters import Driver
+from tests.support.seeds import seed
 from vertexsdk import Graph, InputError, RunError, run
 from vertexsdk.algorithms import ConnectedComponents, PageRank
 from vertexsdk.errors import LostError
@@ -28,7 +29,6 @@ from vertexsdk.transport.transport import DRIVER, Block, Blocks, LocalBlocks
 
 pytestmark = pytest.mark.cluster
 
-SEED = random.SystemRandom().randrange(1 << 32)
 PAIRS = [(k % 17, (7 * k + 3) % 41) for k in range(300)]
 
 
@@ -101,8 +101,7 @@ def _close(found: dict[Any, Any], expected: dict[Any, Any]) -> bool:
 
 @pytest.mark.parametrize("partitions", [1, 2, 3])
 def test_every_kind_of_input(driver: Driver, tmp_path: Path, partitions: int) -> None:
-    print("seed", SEED)
-    write(tmp_path, SEED)
+    write(tmp_path, seed())
     for name, resident, same in driver.run(loaded, str(tmp_path), partitions):
         assert resident, name
         assert same, name

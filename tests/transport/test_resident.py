@@ -21,6 +21,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.clusters import Driver
+from tests.support.seeds import seed
 from vertexsdk import Graph, MainLoop, Program, run
 from vertexsdk.algorithms import ConnectedComponents, PageRank, ShortestPaths
 from vertexsdk.arrays import shared_memory
@@ -31,7 +32,6 @@ from vertexsdk.transport.transport import DRIVER, PEERS, Blocks
 pytestmark = pytest.mark.cluster
 
 SLOTS = 6  # of `driver`
-SEED = random.SystemRandom().randrange(1 << 32)
 
 
 def edges(seed: int) -> tuple[list[int], list[int]]:
@@ -81,8 +81,7 @@ def same_answers(spark: SparkSession, seed: int, partitions: int, text: bool) ->
 
 @pytest.mark.parametrize(("partitions", "text"), [(1, True), (2, False), (5, True)])
 def test_answers_of_other_transports(driver: Driver, partitions: int, text: bool) -> None:
-    print("seed", SEED)
-    for stays, jobs, local in driver.run(same_answers, SEED, partitions, text):
+    for stays, jobs, local in driver.run(same_answers, seed(), partitions, text):
         assert stays == local  # bit for bit
         assert stays == pytest.approx(jobs)
 

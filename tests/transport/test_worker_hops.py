@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 
-from tests.support.random_changes import seed
+from tests.support.seeds import seed
 from tests.support.simulated_network import Faults
 from tests.support.simulator import SimulatedTransport, Simulator
 from vertexsdk.errors import InputError, LostError, RunError

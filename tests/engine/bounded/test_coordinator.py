@@ -7,7 +7,7 @@ from collections import deque
 
 import pytest
 
-from tests.support.random_changes import seed
+from tests.support.seeds import seed
 from vertexsdk.engine.bounded._coordinator import Coordinator, PaceReport
 from vertexsdk.errors import RunError
 

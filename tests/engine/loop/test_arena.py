@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.support.live import LiveInProcess
+from tests.support.seeds import seed
 from vertexsdk import Graph, MainLoop, Vertex
 from vertexsdk.algorithms import (
     BreadthFirstSearch,
@@ -27,13 +28,10 @@ from vertexsdk.engine.loop._row_edits import RowPool
 from vertexsdk.engine.loop._shared_pages import written_pages
 from vertexsdk.program.program import Program
 
-SEED = random.randrange(1 << 30)
-
 
 @pytest.mark.parametrize("pagemap", [True, False])
 def test_forks_do_as_copies_of_lists(monkeypatch: pytest.MonkeyPatch, pagemap: bool) -> None:
-    print("seed", SEED)
-    rng = random.Random(SEED)
+    rng = random.Random(seed())
     if not pagemap:
         monkeypatch.setattr(_arena, "written_pages", lambda array: None)
     for _ in range(60):
