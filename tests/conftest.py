@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import re
+import shutil
 import sys
 import zlib
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.seeds import BASE, seed
+from tests.support.watchdog import PLACE, Crashed, Watchdog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,6 +80,10 @@ def in_gate(item: pytest.Item) -> bool:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With `--gate`, leave out what is not part of it; put the files that take long first."""
+    for item in items:
+        waits = any(item.get_closest_marker(name) for name in ("cluster", "processes"))
+        if waits and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(300))
     if config.getoption("gate"):
         beyond = [item for item in items if not in_gate(item)]
         items[:] = [item for item in items if in_gate(item)]
@@ -115,6 +121,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[BASE] = str(base)
     settings.register_profile("fixed", derandomize=base == 0, deadline=None, print_blob=True)
     settings.load_profile("fixed")
+    if not hasattr(config, "workerinput"):  # of an earlier run
+        shutil.rmtree(PLACE, ignore_errors=True)
+    config.pluginmanager.register(Watchdog(config))
+    config.pluginmanager.register(Crashed())
 
 
 def pytest_report_header(config: pytest.Config) -> str:
