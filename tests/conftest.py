@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.failures import Failures
 from tests.support.seeds import BASE, seed
 from tests.support.watchdog import PLACE, Crashed, Watchdog
 
@@ -121,10 +122,11 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[BASE] = str(base)
     settings.register_profile("fixed", derandomize=base == 0, deadline=None, print_blob=True)
     settings.load_profile("fixed")
-    if not hasattr(config, "workerinput"):  # of an earlier run
-        shutil.rmtree(PLACE, ignore_errors=True)
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(PLACE, ignore_errors=True)  # of an earlier run
     config.pluginmanager.register(Watchdog(config))
     config.pluginmanager.register(Crashed())
+    config.pluginmanager.register(Failures(config))
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -24,7 +24,8 @@ import pytest
 
 __all__ = ["PLACE", "Crashed", "Watchdog", "hung_tests"]
 
-PLACE = Path(__file__).parents[2] / "build" / "ci"
+# Where the files of a run go; `./dev` gives each of its parts a directory.
+PLACE = Path(os.environ.get("VERTEXSDK_TEST_REPORTS", Path(__file__).parents[2] / "build" / "ci"))
 GRACE = float(os.environ.get("VERTEXSDK_TEST_GRACE", "30"))  # seconds after a test's own limit
 
 
