@@ -184,6 +184,13 @@ def spark_or_none(request: pytest.FixtureRequest) -> SparkSession | None:
     return session
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_left_for_the_next_module() -> Iterator[None]:
+    """What a module abandoned is closed before the next one begins, and warns in its own tests."""
+    yield
+    gc.collect()
+
+
 _ABANDON = {  # tests whose loops end as if their processes had been killed, with files open
     "test_concurrent_clients", "test_interrupted_calls", "test_nth_failure",
     "test_simulated_loops", "test_simulated_stores", "test_snapshots", "test_store_mutants",
