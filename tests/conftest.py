@@ -71,8 +71,8 @@ STARTED = {"spark", "redis", "postgres"}
 def in_gate(item: pytest.Item) -> bool:
     """Return whether `./dev test` runs a test: it is quick, and starts no process of its own."""
     marks = {mark.name for mark in item.iter_markers()}
-    if "smoke" in marks:
-        return True
+    if "smoke" in marks or HERE / "benchmarks" in item.path.parents:
+        return "smoke" in marks
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
     needs = [*getattr(item, "fixturenames", ()), *filter(lambda x: isinstance(x, str), parameters)]
     first_words = {re.split("[-_]", name, maxsplit=1)[0] for name in needs if name != DRAWN}

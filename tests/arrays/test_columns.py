@@ -278,6 +278,7 @@ def test_hashes_spread_and_stay_what_they_were() -> None:
     assert hash_strings(*pack_strings(["vertex"])).tolist() == [12905059173065295829]
 
 
+@pytest.mark.full
 def test_no_heavy_imports() -> None:
     heavy = "[m for m in ('numba', 'pyspark', 'pandas') if m in sys.modules]"
     code = f"import sys, vertexsdk.arrays.arrow_table; print({heavy})"

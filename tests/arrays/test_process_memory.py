@@ -6,10 +6,12 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 CHILD = "from vertexsdk.arrays.process_memory import peak_memory; print(peak_memory())"
 
 
+@pytest.mark.full
 def test_the_memory_of_the_process_that_started_it_does_not_count() -> None:
     ours = np.ones(1 << 26)  # 512 MiB
     child = subprocess.run(

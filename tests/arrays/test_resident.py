@@ -49,6 +49,7 @@ def test_what_is_saved_is_there_until_it_is_dropped(application: str) -> None:
     assert found[0]["a"].sum() == 10  # what is mapped stays
 
 
+@pytest.mark.full
 def test_another_process_reads_it(application: str) -> None:
     shared_memory.save(f"{application}/x", {"a": np.arange(3.0)}, {})
     code = "from vertexsdk.arrays import shared_memory as resident; "
@@ -56,6 +57,7 @@ def test_another_process_reads_it(application: str) -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "3.0\n"
 
 
+@pytest.mark.full
 def test_directories_of_the_dead_are_swept(application: str) -> None:
     code = (
         "from vertexsdk.arrays import shared_memory as resident; import numpy as np, os;"
@@ -71,6 +73,7 @@ def test_directories_of_the_dead_are_swept(application: str) -> None:
     shared_memory.release(other)
 
 
+@pytest.mark.full
 def test_released_at_the_end_of_the_driver(application: str) -> None:
     code = (
         "from vertexsdk.arrays import shared_memory as resident; import numpy as np, os;"
@@ -225,6 +228,7 @@ def sees_other_processes(roots: list[Path]) -> None:
     subprocess.run([*apart, *command] if can else command, check=True)
 
 
+@pytest.mark.full
 def test_a_run_in_another_container_leaves_this_one_its_arrays(
     application: str, places: list[Path]
 ) -> None:
@@ -245,6 +249,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.full
 def test_an_executor_s_arrays_stay_when_its_workers_have_ended(
     application: str, places: list[Path]
 ) -> None:

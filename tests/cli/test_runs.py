@@ -108,6 +108,7 @@ def test_query(vertexsdk, edges: str) -> None:
     assert json.loads(lines[0]) == {"vertex": 1, "degree": 2}
 
 
+@pytest.mark.full
 def test_another_process_reads_it_without_spark(vertexsdk, edges: str, state: str) -> None:
     vertexsdk("run", "wcc", "--edges", edges)
     environment = {**os.environ, "JAVA_HOME": "/none", "PATH": os.path.dirname(sys.executable)}

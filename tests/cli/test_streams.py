@@ -167,6 +167,7 @@ def test_follow_resume_and_how_stale_it_is(vertexsdk: Call, base: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.full
 def test_a_signal_ends_what_is_followed(vertexsdk: Call, base: str, number: signal.Signals) -> None:
     def go_on_and_end() -> None:
         for k, text in ((1, "+ 9 2\n- 1 4\n+ 1 4\n"), (2, "+ 1 13")):

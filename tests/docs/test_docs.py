@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.full  # runs the pages of docs/
+
 ROOT = Path(__file__).parents[2]
 PAGES = (
     "attributes", "changing-graphs", "coming-from", "delay-bound", "notebooks", "processors",

@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 
 from vertexsdk.cli import main
 
+pytestmark = pytest.mark.full  # runs the README
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 

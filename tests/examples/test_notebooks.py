@@ -8,6 +8,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+pytestmark = pytest.mark.full  # starts kernels of notebooks
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

@@ -260,6 +260,7 @@ print(rows, pa.default_memory_pool().max_memory() >> 20)
 
 
 @pytest.mark.parametrize("size", [900_000, 5_000])
+@pytest.mark.full
 def test_a_few_bytes_of_parquet_for_long_strings(tmp_path: Path, size: int) -> None:
     rows = 1_000_000_000 // size
     strings = pa.chunked_array([pa.array(["x" * size] * 100)] * (rows // 100))

@@ -113,6 +113,7 @@ def test_an_answer_is_read_before_it_is_written(
     assert to_dict(answer) == ANSWER
 
 
+@pytest.mark.full
 def test_persist_waits_so_that_others_can_read(main: MainLoop, url: str) -> None:
     main.query(persist=True).close()
     command = [sys.executable, "-c", OTHER_PROCESS, url]
@@ -281,6 +282,7 @@ def test_a_branch_of_a_version_that_was_compacted(main: MainLoop, url: str) -> N
         assert to_dict(branch.result()) == dict.fromkeys([*range(1, 8), 9], 1)
 
 
+@pytest.mark.full
 def test_a_forked_process_does_not_wait_for_its_parent(
     main: MainLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +299,7 @@ def test_a_forked_process_does_not_wait_for_its_parent(
     assert to_dict(answer) == ANSWER
 
 
+@pytest.mark.full
 def test_a_thread_may_outlive_the_main_one(tmp_path: Path) -> None:
     command = [sys.executable, "-c", OTHER_THREAD, f"lmdb://{tmp_path}/state"]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)

@@ -53,6 +53,7 @@ def write_edges(path: Path, edges: int, degree: int, rng: np.random.Generator) -
         ("sssp", {"origin": 0}, 6_000_000, 6),
     ],
 )
+@pytest.mark.full
 def test_memory_is_what_a_process_needs(
     program: str, params: dict[str, Any], edges: int, degree: int, tmp_path: Path
 ) -> None:

@@ -13,6 +13,8 @@ from tests.support.seeds import seed
 from tests.support.servers import PostgresServer, RedisServer
 from tests.support.soak_kills import StreamRecord, check_answer, soak_kills
 
+pytestmark = pytest.mark.full  # kills processes
+
 
 def test_drivers(tmp_path: Path) -> None:
     kills = soak_kills(f"lmdb://{tmp_path}/state", None, 2, random.Random(seed()))

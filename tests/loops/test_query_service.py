@@ -69,6 +69,7 @@ def test_an_answer_is_for_the_instant_of_the_question(main: MainLoop, url: str) 
         assert store.backend.list_heads() == ["loop"]
 
 
+@pytest.mark.full
 def test_queries_beside_ingest(main: MainLoop, url: str) -> None:
     main.serve_queries()
     done = threading.Event()
@@ -155,6 +156,7 @@ def wait_for(url: str) -> None:
     pytest.fail("no process answers")
 
 
+@pytest.mark.full
 def test_the_command_line(tmp_path: Path) -> None:
     url = f"lmdb://{tmp_path}/state"
     edges, changes = tmp_path / "edges.txt", tmp_path / "changes.txt"

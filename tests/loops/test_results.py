@@ -136,6 +136,7 @@ print(result.statistics["reason"], result.string_ids, result.fields)
 """
 
 
+@pytest.mark.full
 def test_from_another_process(steps: Result) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(backend=str(steps.backend))],

@@ -48,6 +48,7 @@ def terminate() -> None:
 
 
 @pytest.mark.processes
+@pytest.mark.full
 def test_a_driver_closes_its_loop(tmp_path: Path) -> None:
     url = f"lmdb://{tmp_path}/state"
     pipe = subprocess.PIPE
@@ -74,6 +75,7 @@ def status_of(work: Callable[[], None]) -> object:
     return ended.value.code
 
 
+@pytest.mark.full
 def test_a_call_is_finished_first() -> None:
     done = []
 
@@ -89,6 +91,7 @@ def test_a_call_is_finished_first() -> None:
     assert done == [1]
 
 
+@pytest.mark.full
 def test_outside_a_call_it_ends_at_once() -> None:
     began = time.monotonic()
 
@@ -101,6 +104,7 @@ def test_outside_a_call_it_ends_at_once() -> None:
 
 
 @pytest.mark.parametrize("second", [True, False])
+@pytest.mark.full
 def test_a_call_that_takes_long_is_cut_short(second: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signals, "WAIT_SECONDS", 60.0 if second else 0.2)
     began = time.monotonic()
@@ -117,6 +121,7 @@ def test_a_call_that_takes_long_is_cut_short(second: bool, monkeypatch: pytest.M
     time.sleep(0.3)  # no late signal comes
 
 
+@pytest.mark.full
 def test_a_handler_of_one_s_own_stays() -> None:
     heard = []
     before = signal.signal(signal.SIGTERM, lambda *_: heard.append(1))

@@ -236,6 +236,7 @@ spark.stop()
 
 
 @pytest.mark.processes
+@pytest.mark.full
 def test_a_batch_that_is_too_large() -> None:
     done = subprocess.run([sys.executable, "-c", _LARGE_BATCH], capture_output=True, text=True)
     assert done.stdout.startswith("InputError batch "), done.stderr

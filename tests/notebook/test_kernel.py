@@ -6,6 +6,8 @@ import pytest
 
 from tests.notebook.conftest import Kernel
 
+pytestmark = pytest.mark.full  # starts kernels of notebooks
+
 PROGRAM = """
 class Hops(Vertex):
     origin: VertexId = param()

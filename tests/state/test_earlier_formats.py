@@ -30,6 +30,8 @@ from vertexsdk.loops.upgrade import upgrade
 from vertexsdk.state import CorruptError, FormatError, Store, open_store
 from vertexsdk.state.contract import Head
 
+pytestmark = pytest.mark.full  # starts servers
+
 FIXTURE = Path(__file__).parent / "data" / "format-1.tar.xz"
 LOOPS = ["groups", "groups-1", "groups-2", "paths", "paths-1", "paths-2"]
 

@@ -17,6 +17,8 @@ from vertexsdk.backends import _environment
 from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import FormatError, FullError, Store, open_store
 
+pytestmark = pytest.mark.full  # ends processes
+
 
 def put(store: Store, iteration: int, rows: int = 10) -> None:
     """Commit a base of `rows` vertices whose value is the iteration."""

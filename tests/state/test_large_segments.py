@@ -64,6 +64,7 @@ def test_what_was_read_stays_when_it_is_dropped(tmp_path: Path) -> None:
         assert store.backend.size() < LARGE
 
 
+@pytest.mark.full
 def test_a_writer_that_dies_leaves_what_a_collection_removes(tmp_path: Path) -> None:
     attempt = new_attempt()
     with open_store(f"lmdb://{tmp_path}") as store:

@@ -118,6 +118,7 @@ def fill(store: Store, count: int = 20) -> None:
 
 @pytest.mark.parametrize("name", ["catalog", "shard-00"])
 @pytest.mark.parametrize("part", [0.01, 0.3, 0.6, 0.9])
+@pytest.mark.full
 def test_a_file_that_was_cut_short_is_refused(tmp_path: Path, name: str, part: float) -> None:
     with open_store(f"lmdb://{tmp_path}/store") as store:
         fill(store)
@@ -131,6 +132,7 @@ def test_a_file_that_was_cut_short_is_refused(tmp_path: Path, name: str, part: f
 
 
 @pytest.mark.parametrize("how", ["emptied", "removed", "directory removed"])
+@pytest.mark.full
 def test_segments_whose_catalog_is_lost_stay(tmp_path: Path, how: str) -> None:
     with open_store(f"lmdb://{tmp_path}/store") as store:
         fill(store)
@@ -178,16 +180,19 @@ def test_a_file_may_end_before_pages_that_are_free(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [1000, 100_000], ids=["small segments", "large segments"])
+@pytest.mark.full
 def test_a_full_disk_is_made_room_on_from_inside(small_disk: tuple[Path, int], rows: int) -> None:
     place, limit = small_disk
     run(FULL, f"lmdb://{place}/store", limit, rows)
 
 
+@pytest.mark.full
 def test_a_full_file_is_made_room_in_from_inside(tmp_path: Path) -> None:
     """The same where a file cannot grow, whoever runs this."""
     run(FULL, f"lmdb://{tmp_path}/store", 4 << 20, 1000)
 
 
+@pytest.mark.full
 def test_a_store_grows_while_another_process_opens_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,8 @@ from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms import BreadthFirstSearch, ConnectedComponents, Degree
 from vertexsdk.state import MissingError, Store, open_store
 
+pytestmark = pytest.mark.full  # other processes, and leases that end
+
 FIRST, SECOND = {1: 1, 2: 2, 3: 1}, {1: 2, 3: 2, 5: 2, 6: 2}
 
 

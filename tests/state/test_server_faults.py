@@ -21,6 +21,8 @@ from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import FencedError, FormatError, FullError, Manifest, Store, open_store
 
+pytestmark = pytest.mark.full  # starts servers
+
 SECRET = "s3cret/p@ss:w"
 Server = RedisServer | PostgresServer
 KINDS: list[Callable[..., Any]] = [RedisServer, PostgresServer]

@@ -12,6 +12,8 @@ from tests.support.soak import soak
 from tests.support.soak_runs import check, soak_runs
 from vertexsdk.state import open_store
 
+pytestmark = pytest.mark.full  # kills processes
+
 
 def test_a_few_kills(tmp_path: Path) -> None:
     said = soak(f"lmdb://{tmp_path}/store", None, 3, random.Random(1))

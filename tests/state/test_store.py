@@ -288,6 +288,7 @@ def test_refs_and_stores_travel(store: Store) -> None:
         assert other.head("loop").statistics == {"hops": 3}
 
 
+@pytest.mark.full
 def test_reading_imports_little() -> None:
     heavy = "[m for m in ('numba', 'pyspark', 'pandas') if m in sys.modules]"
     code = (

@@ -19,6 +19,8 @@ from tests.support.tls import TlsProxy
 from vertexsdk.errors import StateError
 from vertexsdk.state import Store, open_store
 
+pytestmark = pytest.mark.full  # starts servers
+
 PLACE = Path(__file__).parent / "tls"
 OURS, OTHER = PLACE / "server.pem", PLACE / "other.pem"
 

@@ -16,6 +16,8 @@ from pyspark.errors import PySparkRuntimeError
 from vertexsdk.transport import _class_archive, session
 from vertexsdk.transport._class_archive import archive_options
 
+pytestmark = pytest.mark.full  # starts JVMs
+
 CODE = """
 import vertexsdk
 spark = vertexsdk.session("local[1]")

@@ -112,6 +112,7 @@ def test_a_main_loop_with_branches(partitions: int, text: bool, tmp_path: Path) 
         assert plain(loop.query().rows()) == expected
 
 
+@pytest.mark.full
 def test_no_spark_is_imported(tmp_path: Path) -> None:
     (tmp_path / "e.txt").write_text("1 2\n2 3\n")
     code = (

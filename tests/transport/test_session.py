@@ -17,6 +17,8 @@ from pyspark.sql import SparkSession
 from vertexsdk.errors import InputError
 from vertexsdk.transport.session import _check_master, _pass_on, session
 
+pytestmark = pytest.mark.full  # starts sessions
+
 
 def test_a_running_session_is_used(spark: SparkSession) -> None:
     assert session("local[1]", app="another").sparkContext is spark.sparkContext

@@ -95,6 +95,7 @@ def test_a_fork_costs_the_pages_that_change() -> None:
     assert again["x"][[5, 6, 9, 1 << 19]].tolist() == [7, 6, 9, 7]
 
 
+@pytest.mark.full
 def test_arrays_have_the_descriptors_that_they_need() -> None:
     script = """
 import resource
