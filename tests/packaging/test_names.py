@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import pkgutil, importlib, vertexsdk
 for module in pkgutil.walk_packages(vertexsdk.__path__, "vertexsdk."):
