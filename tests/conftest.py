@@ -79,6 +79,23 @@ def in_gate(item: pytest.Item) -> bool:
     return not marks & BEYOND_THE_GATE and not first_words & STARTED
 
 
+def sampled(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Leave out parameters of tests marked `sample`: the gate runs so many of them, drawn."""
+    by_test: dict[tuple[Path, str], list[pytest.Item]] = {}
+    chosen = set()
+    for item in items:
+        if item.get_closest_marker("sample"):
+            name = item.nodeid.partition("[")[0]
+            by_test.setdefault((item.path, name), []).append(item)
+        else:
+            chosen.add(item)
+    for (_, name), group in by_test.items():
+        mark = group[0].get_closest_marker("sample")
+        assert mark is not None
+        chosen.update(random.Random(name).sample(group, min(mark.args[0], len(group))))
+    return chosen
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With `--gate`, leave out what is not part of it; put the files that take long first."""
     for item in items:
@@ -86,9 +103,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if waits and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(300))
     if config.getoption("gate"):
-        beyond = [item for item in items if not in_gate(item)]
-        items[:] = [item for item in items if in_gate(item)]
-        config.hook.pytest_deselected(items=beyond)
+        chosen = sampled([item for item in items if in_gate(item)])
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
     order = {HERE / name: k for k, name in enumerate(FIRST)}
     items.sort(key=lambda item: order.get(item.path, len(FIRST)))
 

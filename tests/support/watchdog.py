@@ -24,8 +24,9 @@ import pytest
 
 __all__ = ["PLACE", "Crashed", "Watchdog", "hung_tests"]
 
-# Where the files of a run go; `./dev` gives each of its parts a directory.
-PLACE = Path(os.environ.get("VERTEXSDK_TEST_REPORTS", Path(__file__).parents[2] / "build" / "ci"))
+# Where the files of a run go; `./dev` gives each run of tests a directory of its own.
+_DIRECT = Path(__file__).parents[2] / "build" / "ci" / "direct"
+PLACE = Path(os.environ.get("VERTEXSDK_TEST_REPORTS", _DIRECT))
 GRACE = float(os.environ.get("VERTEXSDK_TEST_GRACE", "30"))  # seconds after a test's own limit
 
 
