@@ -78,6 +78,7 @@ def modularity(graph: nx.Graph, rows: dict[Any, dict[str, Any]], **options: Any)
 
 
 @pytest.mark.parametrize("name", COMMUNITIES)
+@pytest.mark.slow
 def test_communities_are_as_good_as_those_of_others(name: str) -> None:
     number = seed()
     for graph in (
@@ -97,6 +98,7 @@ def test_communities_are_as_good_as_those_of_others(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMUNITIES)
+@pytest.mark.slow
 def test_communities_follow_from_the_seed_alone(name: str) -> None:
     graph = nx.planted_partition_graph(3, 9, 0.5, 0.1, seed=3)
     edges, ids = [(f"v{a:02}", f"v{b:02}") for a, b in graph.edges], [f"v{v:02}" for v in graph]

@@ -88,6 +88,7 @@ COMPILED += [(latest_vectors, (0, 1))]  # one of floats, one of ints
 
 
 @pytest.mark.parametrize(("make", "seeds"), COMPILED)
+@pytest.mark.sample(2)
 def test_compiled(make: Make, seeds: tuple[int, ...], tmp_path: Path) -> None:
     for seed in drawn(seeds, 2):  # compiling one takes three seconds
         case = Case(make, seed, tmp_path)

@@ -161,6 +161,7 @@ def equal(got: Rows, wanted: Rows) -> bool:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "built-in"])
+@pytest.mark.sample(3)
 def test_a_run_goes_on_bit_for_bit(kind: str, tmp_path: Path) -> None:
     resumed = 0
     for number in itertools.count(seed()):
@@ -188,6 +189,7 @@ LEFT_OUT: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("what", LEFT_OUT)
+@pytest.mark.sample(3)
 def test_what_is_left_out_of_a_snapshot_is_missed(what: str, tmp_path: Path) -> None:
     captured = _run_state.captured
 

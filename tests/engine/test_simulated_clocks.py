@@ -82,6 +82,7 @@ def ends(simulator: Simulator) -> Iterator[Counter[str]]:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.sample(3)
 def test_all_end_at_the_same_superstep(way: str) -> None:
     first, cut = seed(), 0
     for number in range(first, first + 5):

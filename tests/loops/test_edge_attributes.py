@@ -111,6 +111,7 @@ def where(request) -> tuple[Any, int]:
 
 @pytest.mark.parametrize("program", [Fastest, Derived])
 @pytest.mark.parametrize(("where", "ids", "compiled"), CASES, indirect=["where"])
+@pytest.mark.sample(6)
 def test_a_run_reads_the_attributes_of_edges(where, tmp_path, program, ids, compiled):
     spark, partitions = where
     edges = random_edges(1)
@@ -124,6 +125,7 @@ def test_a_run_reads_the_attributes_of_edges(where, tmp_path, program, ids, comp
 
 @pytest.mark.parametrize("program", [Fastest, Derived])
 @pytest.mark.parametrize(("where", "ids", "compiled"), CASES, indirect=["where"])
+@pytest.mark.sample(5)
 def test_changes_bring_attributes_and_keep_those_they_leave_out(
     where, tmp_path, program, ids, compiled
 ):

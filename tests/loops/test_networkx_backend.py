@@ -60,6 +60,7 @@ def test_the_tests_of_networkx(plugged: dict[str, str], tmp_path: Path) -> None:
     assert "passed" in last
 
 
+@pytest.mark.full
 def test_dispatched_by_networkx(plugged: dict[str, str], tmp_path: Path) -> None:
     script = (
         "import networkx as nx\n"

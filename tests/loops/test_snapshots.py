@@ -224,6 +224,7 @@ def test_a_snapshot_that_fails_is_dropped(
         assert kinds(url, "m")["snapshot/all"] == 2
 
 
+@pytest.mark.slow
 def test_segments_stay_few(url: str) -> None:
     graph = Graph.from_arrays(range(60), range(1, 61), partitions=2)
     options: Any = {"backend": url, "loop": "m", "retain": 4}

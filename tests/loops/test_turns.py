@@ -102,6 +102,7 @@ def test_a_weight_is_above_zero(weight: float) -> None:
         MainLoop(ConnectedComponents, graph, backend="memory://turns", branch_weight=weight)
 
 
+@pytest.mark.slow
 def test_branches_and_ingest_end_beside_each_other() -> None:
     """Forks need the loop's lock, which ingest takes again at once."""
     answers: list[Any] = []

@@ -113,6 +113,7 @@ def test_constants_are_no_obstacle_to_going_on_from_the_state_before():
 
 
 @pytest.mark.parametrize(("where", "ids", "program", "compiled"), CASES, indirect=["where"])
+@pytest.mark.sample(6)
 def test_a_run_begins_with_the_columns_of_the_vertices(where, tmp_path, ids, program, compiled):
     spark, partitions = where
     graph = graph_of(spark, ids, partitions)
@@ -126,6 +127,7 @@ def test_a_run_begins_with_the_columns_of_the_vertices(where, tmp_path, ids, pro
 
 
 @pytest.mark.parametrize(("where", "ids", "program"), ONE_WAY_EACH, indirect=["where"])
+@pytest.mark.sample(6)
 def test_a_main_loop_its_branches_and_a_resumed_loop_keep_the_attributes(
     where, tmp_path, ids, program
 ):

@@ -46,6 +46,7 @@ def test_nothing_is_installed_where_nobody_can_be_asked(
 
 
 @pytest.mark.parametrize(("answer", "installs"), [("y", True), ("", False), ("no", False)])
+@pytest.mark.full
 def test_somebody_at_a_terminal_is_asked(
     dev: ModuleType,
     asked: Path,
@@ -64,6 +65,7 @@ def test_somebody_at_a_terminal_is_asked(
     assert asked.exists() == installs
 
 
+@pytest.mark.full
 def test_who_said_yes_before_is_not_asked(
     dev: ModuleType, asked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

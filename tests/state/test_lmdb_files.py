@@ -148,6 +148,7 @@ def test_segments_whose_catalog_is_lost_stay(tmp_path: Path, how: str) -> None:
     assert said.count("\n") == 1
 
 
+@pytest.mark.full
 def test_a_file_may_end_before_pages_that_are_free(tmp_path: Path) -> None:
     """LMDB does not write pages at the end that one transaction took and freed."""
     short = 0

@@ -102,6 +102,7 @@ def test_errors_of_wrong_urls_show_no_password() -> None:
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.full
 def test_a_password_among_the_options(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with PostgresServer(password=SECRET) as server:

@@ -58,6 +58,7 @@ def plain(rows: Any) -> dict[int, Any]:
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.sample(8)
 def test_answers_equal_those_of_the_reference(program: Any, text: bool, compiled: bool) -> None:
     rng = random.Random(seed())
     edges = edges_of(rng, 20)

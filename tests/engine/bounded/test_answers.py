@@ -32,6 +32,7 @@ def test_which_algorithms_allow_a_bound() -> None:
 
 
 @pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.sample(3)
 def test_interpreted(name: str) -> None:
     bounds = [2, 16] if name == "pagerank" else [1, 2, 16, 1000]
     for seed, (bound, partitions) in enumerate(itertools.product(bounds, [1, 2, 7])):
@@ -42,6 +43,7 @@ def test_interpreted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.sample(2)
 def test_compiled_does_what_interpreted_does(name: str) -> None:
     bounds = [2, 9] if name == "pagerank" else [2, 3, 16, 1000]
     for seed, (bound, partitions) in enumerate(itertools.product(bounds, [2, 7])):
@@ -56,6 +58,7 @@ def test_compiled_does_what_interpreted_does(name: str) -> None:
         assert delays == case.runs.delays.tolist(), seed
 
 
+@pytest.mark.slow
 def test_blocks_of_a_large_bound() -> None:
     case = draw(random.Random(77), "pagerank", 1000, 2)
     case.params["epsilon"] = 1e-3

@@ -33,6 +33,7 @@ def once(seed: int) -> int:
     return len(watch.commits)
 
 
+@pytest.mark.slow
 def test_rules() -> None:
     assert sum(once(seed) for seed in range(30)) > 500
 

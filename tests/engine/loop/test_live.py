@@ -159,6 +159,7 @@ class History:
 
 @pytest.mark.parametrize("undirected", [False, True])
 @pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.sample(6)
 def test_answers_equal_the_oracle(
     name: str, undirected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +171,7 @@ def test_answers_equal_the_oracle(
 
 
 @pytest.mark.parametrize("cls", [Widest, Clamped, Falling])
+@pytest.mark.sample(2)
 def test_other_programs_equal_the_reference(cls: type[Vertex]) -> None:
     for seed in range(10):
         History(cls, {"origin": ORIGIN}, seed, False).run(8)
@@ -189,6 +191,7 @@ def restarts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_programs_begin_anew_only_where_they_must(restarts: list[str]) -> None:
     for seed in range(5):
         History(ShortestPaths, {"origin": ORIGIN}, seed, False).run(8)
