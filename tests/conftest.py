@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.failures import Failures
+from tests.support.process_guard import ProcessGuard
 from tests.support.seeds import BASE, seed
 from tests.support.watchdog import PLACE, Crashed, Watchdog
 
@@ -146,6 +147,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Watchdog(config))
     config.pluginmanager.register(Crashed())
     config.pluginmanager.register(Failures(config))
+    if config.getoption("gate"):
+        config.pluginmanager.register(ProcessGuard())
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -14,7 +14,8 @@ def named(text: str, start: str) -> set[str]:
 
 
 def test_every_command_of_dev_is_described() -> None:
-    commands = set(re.findall(r'^        "(\w+)": ', DEV, re.M)) - {"ruff", "mypy"}
+    table = DEV.partition("\n    commands = {\n")[2].partition("\n    }\n")[0]
+    commands = set(re.findall(r'^        "(\w+)": ', table, re.M))
     assert {"test", "check", "bench"} < commands
     assert named(DEV, "    ") == commands
     assert named((ROOT / "CONTRIBUTING.md").read_text(), r"\| `") == commands
@@ -23,5 +24,5 @@ def test_every_command_of_dev_is_described() -> None:
 def test_the_commands_of_continuous_integration_are_described() -> None:
     section = (ROOT / "CONTRIBUTING.md").read_text().split("Continuous integration runs")[1]
     described = re.findall(r"`(\./dev [^`]+)`", section.split("\n## ")[0])
-    run = re.findall(r"^(\./dev(?: [\w.-]+)+)", (ROOT / ".ci" / "run").read_text(), re.M)
+    run = re.findall(r"^part .* (\./dev \w+)$", (ROOT / ".ci" / "run").read_text(), re.M)
     assert described == run

@@ -79,7 +79,7 @@ def test_a_master_is_for_the_tests_of_the_engine(
 ) -> None:
     given: list[tuple[str, ...]] = []
     monkeypatch.setattr(dev, "archive_classes", lambda: None)
-    monkeypatch.setattr(dev, "run", lambda *command: given.append(command[2:]) or 0)
+    monkeypatch.setattr(dev, "pytest", lambda *arguments: given.append(arguments) or 0)
     assert dev.test(["--master", "standalone"]) == 0
     dev.test(["--master=local[2]", "tests/graph", "-x"])
     assert given == [
