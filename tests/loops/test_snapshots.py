@@ -24,8 +24,9 @@ from vertexsdk.algorithms import (
 )
 from vertexsdk.cli import main as main_command
 from vertexsdk.errors import InputError
+from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops.snapshot_policy import SnapshotPolicy
-from vertexsdk.state import Store, open_store
+from vertexsdk.state import Manifest, StateError, Store, open_store
 from vertexsdk.testing.oracles import expected, near
 
 PROGRAMS: list[tuple[Any, str, dict[str, Any]]] = [
@@ -188,6 +189,39 @@ def test_the_loop_goes_on_while_a_snapshot_is_stored(
         answer = again.query()
         assert answer.to_dict() == dict.fromkeys(range(1, 10), 1)
         assert answer.statistics["start"] == "warm"
+        again.close()
+
+
+def test_a_snapshot_is_counted_once_it_is_in_the_store(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As others may wait for the number, and then resume the loop."""
+    write, fails = LoopHistory._write_version, True
+    numbers: list[tuple[int, int]] = []
+
+    def observed(self: LoopHistory, publish: Callable[[], Manifest]) -> Manifest:
+        progress = self.progress()
+        numbers.append((progress["snapshots"], progress["snapshot_bytes"]))
+        if fails:
+            raise StateError("the store is away")
+        return write(self, publish)
+
+    graph = Graph.from_arrays([1, 2, 3], [2, 3, 4], partitions=2)
+    with MainLoop(ConnectedComponents, graph, backend=url, loop="m", snapshot_every=99) as main:
+        main.query().close()
+        main.ingest([("+", 4, 5)])
+        monkeypatch.setattr(LoopHistory, "_write_version", observed)
+        with pytest.raises(StateError, match="the store is away"):
+            main.snapshot()
+        fails = False
+        main.query().close()  # restored from the store, which has no state yet
+        main.snapshot()
+        assert set(numbers) == {(0, 0)}
+        assert main.progress()["snapshots"] == 1
+        assert main.progress()["snapshot_bytes"] > 0
+        monkeypatch.undo()
+        again = MainLoop.resume(None, ConnectedComponents, backend=url, loop="m")
+        assert again.query().statistics["start"] == "warm"
         again.close()
 
 

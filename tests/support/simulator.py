@@ -91,6 +91,8 @@ class Simulator:
             stack.enter_context(simulated_time(self.driver))
             make = partial(SimulatedTransport, self)
             stack.enter_context(mock.patch.object(select, "InProcessTransport", make))
+            # A share of this machine's memory, which changes wait for.
+            stack.enter_context(mock.patch.object(loop_task, "used_memory", return_value=0.0))
             _installed.append(self)
             stack.callback(_installed.remove, self)
             yield self

@@ -8,7 +8,8 @@ needs while changes stream in, and measures how long it takes to serve again: se
 `./dev soak protocol` kills nothing: it makes random runs of the protocol of bounded asynchrony; see
 `protocol_simulator`. `./dev soak simulate` makes runs and main loops of which processors,
 connections and messages are lost in one process, see `simulated_histories`, and those whose store
-fails too, see `simulated_stores`. `./dev soak faults` has every call of a session and of a main
+fails too, see `simulated_stores`; with `--twice` it makes each a second time, and compares, see
+`simulated_twice`. `./dev soak faults` has every call of a session and of a main
 loop with a store fail in every way, one after the other; see `store_scenarios`.
 """
 
@@ -34,6 +35,7 @@ from tests.support.protocol_simulator import soak_protocol
 from tests.support.servers import PostgresServer, RedisServer
 from tests.support.simulated_histories import soak_simulated
 from tests.support.simulated_stores import soak_stores
+from tests.support.simulated_twice import soak_twice
 from tests.support.soak_kills import soak_kills
 from tests.support.soak_runs import opened, soak_runs
 from tests.support.store_scenarios import soak_faults
@@ -52,6 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=200, help="kills of each backend; default 200")
     parser.add_argument("--worlds", type=int, default=20_000, help="of the protocol; default 20000")
     parser.add_argument("--histories", type=int, default=1000, help="simulated; default 1000")
+    parser.add_argument("--twice", action="store_true", help="simulate each history two times")
     parser.add_argument("--backend", default="lmdb,redis,postgres", help="default: all but memory")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--runs", action="store_true", help="kill during real runs on Spark")
@@ -60,6 +63,9 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"seed {options.seed}")
     if options.what == "protocol":
         print(soak_protocol(options.worlds, random.Random(options.seed)), flush=True)
+        return 0
+    if options.what == "simulate" and options.twice:
+        print(soak_twice(options.histories, options.seed), flush=True)
         return 0
     if options.what == "simulate":
         print(soak_simulated(options.histories, options.seed), flush=True)

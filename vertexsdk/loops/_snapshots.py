@@ -226,13 +226,15 @@ class Snapshots:
             segments += history.engine.put_names()
             segments += log.after(history.store, history.manifest, cut.received)
             log = replace(log, size=ledger.received - cut.received)
-        self._cut, self._whole = None, False
+        self._cut = None
+        history.commit_snapshot(segments, log, ledger)
+        # Only now: other threads read them, and resume the loop from a snapshot that is counted.
+        self._whole = False
         self.number += 1
         self.last = SnapshotNumbers(
             cut.began, max(p.pause for p in parts), max(p.seconds for p in parts),
             sum(ref.bytes for ref in segments),
         )  # fmt: skip
-        history.commit_snapshot(segments, log, ledger)
         if same:
             self._version = history.manifest.name
 
