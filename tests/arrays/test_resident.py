@@ -58,7 +58,7 @@ def test_another_process_reads_it(application: str) -> None:
     shared_memory.save(f"{application}/x", {"a": np.arange(3.0)}, {})
     code = "from vertexsdk.arrays import shared_memory as resident; "
     code += f"print(resident.load('{application}/x')[0]['a'].sum())"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "3.0\n"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True, timeout=240) == "3.0\n"
 
 
 def test_directories_of_the_dead_are_swept(application: str) -> None:
@@ -67,7 +67,7 @@ def test_directories_of_the_dead_are_swept(application: str) -> None:
         "resident._watch_owner = lambda locks: None;"  # as where there is no pidfd_open
         f"resident.save('{application}/x', {{'a': np.arange(3)}}, {{}}); os._exit(9)"
     )
-    subprocess.run([sys.executable, "-c", code], check=False)
+    subprocess.run([sys.executable, "-c", code], check=False, timeout=240)
     assert directories(application)
     other = f"test-{uuid.uuid4().hex}"
     shared_memory.claim(other)
@@ -84,7 +84,7 @@ def test_released_at_the_end_of_the_driver(application: str) -> None:
         "pid = os.fork();"
         "os._exit(0) if pid == 0 else os.waitpid(pid, 0)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=240)
     assert not directories(application)
 
 
@@ -224,10 +224,13 @@ resident.claim("other")
 def sees_other_processes(roots: list[Path]) -> None:
     """Have a run begin and end which shares the directories, and not the process ids."""
     apart = ["unshare", "-Urpf", "--mount-proc"]
-    can = shutil.which("unshare") and subprocess.run([*apart, "true"], check=False).returncode == 0
+    can = (
+        shutil.which("unshare")
+        and subprocess.run([*apart, "true"], check=False, timeout=240).returncode == 0
+    )
     code = CLAIM.format(blind=not can, roots=[str(root) for root in roots])
     command = [sys.executable, "-c", code]
-    subprocess.run([*apart, *command] if can else command, check=True)
+    subprocess.run([*apart, *command] if can else command, check=True, timeout=240)
 
 
 def test_a_run_in_another_container_leaves_this_one_its_arrays(
@@ -258,7 +261,7 @@ def test_an_executor_s_arrays_stay_when_its_workers_have_ended(
         roots = [str(root) for root in shared_memory._roots()]
         code = WORKER.format(roots=roots, executor=executor.pid, application=application)
         for _ in range(2):  # the second finds that the executor is an owner already
-            subprocess.run([sys.executable, "-c", code], check=True)
+            subprocess.run([sys.executable, "-c", code], check=True, timeout=240)
         assert len(list(places[0].glob("lock-*"))) == 1
         sees_other_processes(shared_memory._roots())
         assert places[0].exists()
