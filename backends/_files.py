@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import mmap
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.file_mapping import map_whole
 from vertexsdk.state.contract import SegmentKey
 from vertexsdk.state.errors import FullError, StateError
 
@@ -86,7 +86,7 @@ class Files:
         try:
             with open(os.path.join(self._folder(key.loop), _name(key)), "rb", 0) as file:
                 try:
-                    mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                    mapped = map_whole(file.fileno())
                 except (OSError, ValueError):  # no address space left, or an empty file
                     return np.frombuffer(file.read(), np.uint8)
                 return np.frombuffer(mapped, np.uint8)

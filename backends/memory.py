@@ -67,7 +67,8 @@ def _directory(name: str, create: bool) -> str:
                     f"memory://{name} is not in this process: it ends with the process that made "
                     "it; use lmdb:///path to keep results"
                 )
-            run = shared_memory.application(f"memory-{owner}-{len(_owned)}")
-            _owned[owner, name] = str(shared_memory.directory(f"{run}/store", _MIN_FREE))
+            run = shared_memory.application(f"memory-{owner}")  # one, as each has files open
+            key = f"{run}/store-{len(_owned)}"
+            _owned[owner, name] = str(shared_memory.directory(key, _MIN_FREE))
             shared_memory.release_at_exit(run)
         return _owned[owner, name]

@@ -15,6 +15,10 @@ CHILD = "from vertexsdk.arrays.process_memory import peak_memory; print(peak_mem
 def test_the_memory_of_the_process_that_started_it_does_not_count() -> None:
     ours = np.ones(1 << 26)  # 512 MiB
     child = subprocess.run(
-        [sys.executable, "-c", CHILD], capture_output=True, text=True, check=True
+        [sys.executable, "-c", CHILD],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=240,
     )
     assert 1 << 20 < int(child.stdout) < ours.nbytes

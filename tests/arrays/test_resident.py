@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from vertexsdk.arrays import shared_memory
+from vertexsdk.arrays._sweeper import LONGEST
 from vertexsdk.arrays.private_files import NotPrivateError
+from vertexsdk.backends.memory import MemoryBackend
 from vertexsdk.errors import RunError
 
 
@@ -54,7 +59,7 @@ def test_another_process_reads_it(application: str) -> None:
     shared_memory.save(f"{application}/x", {"a": np.arange(3.0)}, {})
     code = "from vertexsdk.arrays import shared_memory as resident; "
     code += f"print(resident.load('{application}/x')[0]['a'].sum())"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "3.0\n"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True, timeout=240) == "3.0\n"
 
 
 @pytest.mark.full
@@ -64,7 +69,7 @@ def test_directories_of_the_dead_are_swept(application: str) -> None:
         "resident._watch_owner = lambda locks: None;"  # as where there is no pidfd_open
         f"resident.save('{application}/x', {{'a': np.arange(3)}}, {{}}); os._exit(9)"
     )
-    subprocess.run([sys.executable, "-c", code], check=False)
+    subprocess.run([sys.executable, "-c", code], check=False, timeout=240)
     assert directories(application)
     other = f"test-{uuid.uuid4().hex}"
     shared_memory.claim(other)
@@ -82,7 +87,7 @@ def test_released_at_the_end_of_the_driver(application: str) -> None:
         "pid = os.fork();"
         "os._exit(0) if pid == 0 else os.waitpid(pid, 0)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=240)
     assert not directories(application)
 
 
@@ -222,10 +227,13 @@ resident.claim("other")
 def sees_other_processes(roots: list[Path]) -> None:
     """Have a run begin and end which shares the directories, and not the process ids."""
     apart = ["unshare", "-Urpf", "--mount-proc"]
-    can = shutil.which("unshare") and subprocess.run([*apart, "true"], check=False).returncode == 0
+    can = (
+        shutil.which("unshare")
+        and subprocess.run([*apart, "true"], check=False, timeout=240).returncode == 0
+    )
     code = CLAIM.format(blind=not can, roots=[str(root) for root in roots])
     command = [sys.executable, "-c", code]
-    subprocess.run([*apart, *command] if can else command, check=True)
+    subprocess.run([*apart, *command] if can else command, check=True, timeout=240)
 
 
 @pytest.mark.full
@@ -258,7 +266,7 @@ def test_an_executor_s_arrays_stay_when_its_workers_have_ended(
         roots = [str(root) for root in shared_memory._roots()]
         code = WORKER.format(roots=roots, executor=executor.pid, application=application)
         for _ in range(2):  # the second finds that the executor is an owner already
-            subprocess.run([sys.executable, "-c", code], check=True)
+            subprocess.run([sys.executable, "-c", code], check=True, timeout=240)
         assert len(list(places[0].glob("lock-*"))) == 1
         sees_other_processes(shared_memory._roots())
         assert places[0].exists()
@@ -269,3 +277,99 @@ def test_an_executor_s_arrays_stay_when_its_workers_have_ended(
     while places[0].exists() and time.monotonic() < until:
         sees_other_processes(shared_memory._roots())
     assert not places[0].exists()
+
+
+def test_a_process_has_one_sweeper(
+    application: str, places: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    links: list[socket.socket] = []
+
+    def started(owner: int) -> socket.socket:
+        assert owner == os.getpid()
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        links.append(there)
+        return here
+
+    def told() -> set[str]:
+        links[-1].setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            return {os.fsdecode(links[-1].recv(LONGEST)), *told()}
+        return set()
+
+    monkeypatch.setattr(shared_memory, "_told", None)
+    monkeypatch.setattr(shared_memory, "_locks", {})
+    monkeypatch.setattr(shared_memory, "_started", started)
+    assert not links  # before it is needed
+    stores = [MemoryBackend.from_url(f"memory://{application}-{k}").location for k in range(3)]
+    for k in range(3):
+        shared_memory.claim(f"{application}-{k}")
+    shared_memory.save(f"{application}/x", {"a": np.arange(3)}, {})
+    assert len(links) == 1
+    every = told()
+    assert every == set(shared_memory._locks)
+    assert len(every) == 1 + 3 * len(places) + 1  # the stores share one directory
+    assert len({*stores}) == 3
+    links[0].close()  # it was killed
+    shared_memory.claim(f"{application}-3")
+    assert len(links) == 2
+    assert told() == set(shared_memory._locks) > every
+    for lock in shared_memory._locks.values():
+        os.close(lock)
+
+
+OWNER = """
+import os, signal, sys, time
+import numpy as np
+from vertexsdk.arrays import shared_memory
+from vertexsdk.backends.memory import MemoryBackend
+def own(name):
+    for k in range(3):
+        MemoryBackend.from_url(f"memory://{{name}}-{{k}}")
+        shared_memory.save(f"{application}-{{name}}-{{k}}/x", {{"a": np.arange(3)}}, {{}})
+own("parent")
+there = [*shared_memory._locks]
+child = os.fork()
+if child == 0:
+    own("child")
+    print(os.getpid(), *shared_memory._locks, flush=True)
+    time.sleep(600)
+print(os.getpid(), *there, flush=True)
+time.sleep(600)
+"""
+
+
+def _children(process: int) -> int:
+    return sum(
+        f"\nPPid:\t{process}\n" in status.read_text()
+        for status in Path("/proc").glob("[0-9]*/status")
+        if status.exists()
+    )
+
+
+@pytest.mark.full
+def test_a_killed_process_is_swept_though_its_fork_lives(application: str) -> None:
+    code = OWNER.format(application=application)
+    owner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    lines = sorted((owner.stdout.readline().split() for _ in range(2)), key=lambda x: -len(x))
+    own = {int(line[0]): [Path(place) for place in line[1:]] for line in lines}
+    (fork,) = own.keys() - {owner.pid}
+    try:
+        assert all(place.exists() for some in own.values() for place in some)
+        assert _children(owner.pid) == 2  # the sweeper, and the fork
+        assert _children(fork) == 1
+        owner.kill()
+        owner.wait(60)
+        assert _until(lambda: not any(place.exists() for place in own[owner.pid]))
+        assert all(place.exists() for place in own[fork])
+    finally:
+        os.kill(fork, signal.SIGKILL)
+        owner.stdout.close()
+    assert _until(lambda: not any(place.exists() for place in own[fork]))
+
+
+def _until(holds: Callable[[], bool]) -> bool:
+    end = time.monotonic() + 60
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.05)
+    return holds()

@@ -115,7 +115,7 @@ def test_another_process_reads_it_without_spark(vertexsdk, edges: str, state: st
     for arguments, expected in {("--vertex", "5"): "5 component=4\n", (): None}.items():
         done = subprocess.run(
             [sys.executable, "-m", "vertexsdk", "query", "wcc", "--backend", state, *arguments],
-            capture_output=True, text=True, env=environment,
+            capture_output=True, text=True, env=environment, timeout=240,
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == (expected or vertexsdk("query", "wcc").out)

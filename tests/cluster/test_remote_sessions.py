@@ -235,4 +235,4 @@ def test_without_one_spark_connect_is_not_imported() -> None:
         "vertexsdk.run(ConnectedComponents, graph, backend='memory://x').close(); "
         "assert 'grpc' not in sys.modules and 'pyspark.sql.connect' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=240)

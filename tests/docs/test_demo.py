@@ -14,7 +14,11 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.slow
 def test_demo() -> None:
     done = subprocess.run(
-        [sys.executable, "examples/demo.py"], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "examples/demo.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "sys rank=0.05" in done.stdout  # queried back

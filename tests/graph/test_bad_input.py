@@ -269,7 +269,11 @@ def test_a_few_bytes_of_parquet_for_long_strings(tmp_path: Path, size: int) -> N
     pq.write_table(table, path, compression="zstd", store_schema=False, row_group_size=rows)
     assert path.stat().st_size < 3000
     done = subprocess.run(
-        [sys.executable, "-c", _LOAD, str(path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", _LOAD, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=240,
     )
     read, megabytes = map(int, done.stdout.split())
     assert read == len(strings)

@@ -61,7 +61,7 @@ def test_memory_is_what_a_process_needs(
     path = write_edges(tmp_path / "edges.parquet", edges, degree, np.random.default_rng(seed))
     child = subprocess.run(
         [sys.executable, "-c", CHILD, path, program, repr(params)],
-        capture_output=True, text=True, check=True, env={**os.environ},
+        capture_output=True, text=True, check=True, env={**os.environ}, timeout=240,
     )  # fmt: skip
     needed = int(child.stdout)
     estimate = Graph.read(str(path)).estimate(program, params)

@@ -53,7 +53,13 @@ def test_the_tests_of_networkx(plugged: dict[str, str], tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs"]
     modules = [f"networkx.algorithms.{name}" for name in TESTS]
     done = subprocess.run(
-        [*command, *modules], env=plugged, cwd=tmp_path, capture_output=True, text=True, check=False
+        [*command, *modules],
+        env=plugged,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
     )
     last = done.stdout.strip().splitlines()[-1]
     assert done.returncode == 0, done.stdout[-5000:]
@@ -69,7 +75,9 @@ def test_dispatched_by_networkx(plugged: dict[str, str], tmp_path: Path) -> None
         "assert max(abs(theirs[v] - ours[v]) for v in graph) < 1e-12\n"
         "assert nx.core_number(graph, backend='vertexsdk') == nx.core_number(graph)\n"
     )
-    subprocess.run([sys.executable, "-c", script], env=plugged, cwd=tmp_path, check=True)
+    subprocess.run(
+        [sys.executable, "-c", script], env=plugged, cwd=tmp_path, check=True, timeout=240
+    )
 
 
 FUNCTIONS: dict[str, dict[str, Any]] = {

@@ -195,6 +195,9 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert (
         "--timeout needs --exact"
         in subprocess.run(
-            command("query", "components", "--timeout", "3"), capture_output=True, text=True
+            command("query", "components", "--timeout", "3"),
+            capture_output=True,
+            text=True,
+            timeout=240,
         ).stderr
     )

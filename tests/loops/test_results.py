@@ -140,7 +140,7 @@ print(result.statistics["reason"], result.string_ids, result.fields)
 def test_from_another_process(steps: Result) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(backend=str(steps.backend))],
-        capture_output=True, text=True, check=True,
+        capture_output=True, text=True, check=True, timeout=240,
     )  # fmt: skip
     assert done.stdout.splitlines() == ["5 3", "quiet False ['steps', 'near', 'place']"]
 

@@ -238,7 +238,9 @@ spark.stop()
 @pytest.mark.processes
 @pytest.mark.full
 def test_a_batch_that_is_too_large() -> None:
-    done = subprocess.run([sys.executable, "-c", _LARGE_BATCH], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _LARGE_BATCH], capture_output=True, text=True, timeout=240
+    )
     assert done.stdout.startswith("InputError batch "), done.stderr
     assert "is larger than spark.driver.maxResultSize: raise that, or limit" in done.stdout
     assert done.stdout.count("\n") == 1

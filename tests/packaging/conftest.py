@@ -56,7 +56,7 @@ def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built without an isolated environment, so without the network."""
     out = tmp_path_factory.mktemp("dist")
     command = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(sources)]
-    built = subprocess.run([sys.executable, *command], capture_output=True, text=True)
+    built = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=600)
     assert built.returncode == 0, built.stdout + built.stderr
     (found,) = out.glob("*.whl")
     return found
@@ -84,7 +84,9 @@ def imports(tmp_path: Path) -> Callable[[Path], list[str]]:
             "assert not any(u.find_spec(name) for name in ('backends', 'algorithms'))\n"
             "for m in vertexsdk, vertexsdk.backends, vertexsdk.algorithms: print(m.__file__)\n"
         )
-        done = subprocess.run([python, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(
+            [python, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout.split()
 

@@ -14,13 +14,15 @@ pytestmark = pytest.mark.packaging
 
 def pip_install(python: Path, *what: str) -> None:
     command = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
-    done = subprocess.run([*command, "--no-index", *what], capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "--no-index", *what], capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_nothing_is_installed_before(bare_python: Path, tmp_path: Path) -> None:
     command = [bare_python, "-c", "import vertexsdk"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert "No module named 'vertexsdk'" in done.stderr
 
 
@@ -39,7 +41,7 @@ def test_wheel(bare_python: Path, wheel: Path, imports: Callable[[Path], list[st
 def test_console_script(bare_python: Path, wheel: Path) -> None:
     pip_install(bare_python, str(wheel))
     script = bare_python.parent / "vertexsdk"
-    done = subprocess.run([script, "--help"], capture_output=True, text=True)
+    done = subprocess.run([script, "--help"], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "run" in done.stdout
     assert "query" in done.stdout

@@ -21,5 +21,5 @@ assert vertexsdk.state(1.5).default == 1.5  # not the package vertexsdk.state
 
 @pytest.mark.full
 def test_a_sub_package_does_not_hide_a_public_name() -> None:
-    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr

@@ -82,7 +82,9 @@ def submit(python: Path, wheel: Path, master: str, script: Path, *arguments: str
         str(script),
         *arguments,
     ]
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600
+    )
     said = [line for line in done.stderr.splitlines() if "Error" in line] or [done.stderr]
     assert done.returncode == 0, "\n".join(said)
     assert "s3cret" not in done.stdout + done.stderr  # quoted or not

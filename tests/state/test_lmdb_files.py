@@ -90,14 +90,14 @@ def small_disk(tmp_path: Path) -> Iterator[tuple[Path, int]]:
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(place)]
     try:
-        mounted = subprocess.run(command, capture_output=True).returncode == 0
+        mounted = subprocess.run(command, capture_output=True, timeout=240).returncode == 0
     except FileNotFoundError:
         mounted = False
     try:
         yield place, 0 if mounted else 4 << 20
     finally:
         if mounted:
-            subprocess.run(["umount", "-l", str(place)], check=True)
+            subprocess.run(["umount", "-l", str(place)], check=True, timeout=240)
 
 
 def run(code: str, *arguments: object) -> str:
@@ -207,7 +207,7 @@ def test_a_store_grows_while_another_process_opens_it(
 
     def open_then_grow(*args: Any, **options: Any) -> Any:
         handle = opened(*args, **options)
-        subprocess.run([sys.executable, "-c", grow, path], check=True)
+        subprocess.run([sys.executable, "-c", grow, path], check=True, timeout=240)
         return handle
 
     monkeypatch.setattr(lmdb, "open", open_then_grow)

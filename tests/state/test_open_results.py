@@ -9,7 +9,9 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -20,7 +22,8 @@ import vertexsdk
 from tests.support.servers import PostgresServer, RedisServer
 from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms import BreadthFirstSearch, ConnectedComponents, Degree
-from vertexsdk.state import MissingError, Store, open_store
+from vertexsdk.state import MissingError, Store, open_store, pins
+from vertexsdk.state.contract import Backend
 
 pytestmark = pytest.mark.full  # other processes, and leases that end
 
@@ -171,6 +174,34 @@ def test_another_process_runs_and_collects(url: str) -> None:
         collected(store)
 
 
+@dataclass
+class Clock:
+    """How far the clocks of this process and of its stores are ahead.
+
+    Attributes:
+        seconds: so far.
+    """
+
+    seconds: float = 0.0
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that leases go by, instead of waiting for them to end."""
+    ahead = Clock()
+    monotonic = SimpleNamespace(monotonic=lambda: time.monotonic() + ahead.seconds)
+    monkeypatch.setattr(pins, "time", monotonic)
+    monkeypatch.setattr(Backend, "now", lambda backend: time.time() + ahead.seconds)
+    return ahead
+
+
+AHEAD = """
+import sys, time
+from vertexsdk.state.contract import Backend
+ahead = float(sys.argv.pop())
+Backend.now = lambda backend: time.time() + ahead
+"""
+
 DIES = """
 import os, sys
 from vertexsdk.state import open_store
@@ -180,27 +211,30 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_the_lease_of_a_process_that_died_ends(tmp_path: Path) -> None:
+def test_the_lease_of_a_process_that_died_ends(tmp_path: Path, clock: Clock) -> None:
     url = f"lmdb://{tmp_path}/state"
     vertexsdk.run(Degree, first(), backend=url).close()
     with pytest.raises(subprocess.CalledProcessError, match="SIGKILL"):
-        elsewhere(url, DIES, "5")
+        elsewhere(url, DIES, "600")
     with closing(open_store(url)) as store:
         name = store.version("degree").name
         vertexsdk.run(Degree, second(), backend=url).close()
         assert store.backend.get_manifest(name) is not None
-        time.sleep(5)
+        clock.seconds = 601
         store.collect(0, alone=True)
         assert store.backend.get_manifest(name) is None
         collected(store)
 
 
-def test_a_lease_is_renewed_while_it_is_held(tmp_path: Path) -> None:
+def test_a_lease_is_renewed_while_it_is_held(tmp_path: Path, clock: Clock) -> None:
     url = f"lmdb://{tmp_path}/state"
     vertexsdk.run(Degree, first(), backend=url).close()
-    with closing(open_store(url)) as store, store.pin("degree", seconds=3) as version:
-        time.sleep(4)
-        elsewhere(url, OTHER)
+    with closing(open_store(url)) as store, store.pin("degree", seconds=600) as version:
+        (pin,) = (p for p in pins._pins if p.location == store.backend.location)
+        for _ in range(3):
+            clock.seconds += 500
+            pin.tend(ending=False)  # as the thread does each second
+        elsewhere(url, AHEAD + OTHER, str(clock.seconds))
         assert sorted(dict(store.read("degree", version))[0]["degree"]) == [1, 1, 2]
 
 

@@ -133,9 +133,13 @@ def test_a_main_loop_goes_on_when_its_server_does(
         server.start()
         assert ingest(3) == 1
         assert groups(main) == {1: 1, 2: 1, 3: 1, 4: 1}
+    patient = f"{server.url()}?retry=100"
+    with MainLoop.resume(None, ConnectedComponents, backend=patient) as main:
         server.kill()  # and it comes back while the loop waits
-        threading.Timer(0.5, server.start).start()
+        starting = threading.Timer(0.5, server.start)
+        starting.start()
         assert ingest(4) == 1
+        starting.join()
         assert groups(main)[5] == 1
         assert (main.changes, main.offsets) == (3, {"s": 4})
 

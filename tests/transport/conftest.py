@@ -6,9 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.clusters import Driver
+from tests.support.clusters import SLOT_SECONDS, Driver
+from vertexsdk.transport import resident
 
 SLOTS = 6
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have graphs of this process wait for slots where the machine is busy."""
+    monkeypatch.setattr(resident, "SLOT_SECONDS", SLOT_SECONDS)
 
 
 @pytest.fixture(scope="session")

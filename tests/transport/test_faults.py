@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -76,40 +77,47 @@ def test_lost_processors_do_not_use_up_spark_s_failures(driver: Driver, tmp_path
     assert gone
 
 
-def read_meanwhile(spark: SparkSession, store: str) -> tuple[list[Any], int, float]:
-    """What other threads see while a lost processor is replaced.
+def read_meanwhile(spark: SparkSession, store: str) -> tuple[list[Any], int]:
+    """What other threads see while a lost processor is replaced, which goes on when they have.
 
     Returns:
-        States with what was looked up, a vertex's answer after all, the slowest look in seconds.
+        States with what was looked up, and a vertex's answer after all.
     """
     graph = Graph.from_arrays(*EDGES, spark=spark, partitions=2)
     with MainLoop(ShortestPaths, graph, params={"origin": 0}, backend=store) as loop:
         lengths(loop.query())
         loop.ingest([("+", 0, 4, 2.0)])
+        history, looked = loop._history, threading.Event()
+        restore = history.config.restore
+
+        def when_looked(*version: Any) -> Any:
+            looked.wait(PATIENCE)
+            return restore(*version)
+
+        history.config = replace(history.config, restore=when_looked)
         os.kill(processors(loop)[0], signal.SIGKILL)
         ingest = threading.Thread(target=loop.ingest, args=([("+", 4, 100)],))
         ingest.start()
-        seen, slowest = [], 0.0
+        seen: list[Any] = []
         while ingest.is_alive():
-            began = time.perf_counter()
             state, row = loop.progress()["state"], loop.lookup([4])[4]
             with loop.read() as answer:
                 read = answer.lookup([4])[4]
-            slowest = max(slowest, time.perf_counter() - began)
             seen.append((state, row["length"], row["behind"], read["length"]))
+            if sum("restore" in state for state, *_ in seen) > 3:
+                looked.set()
             time.sleep(0.01)
-        return seen, lengths(loop.query())[100], slowest
+        return seen, lengths(loop.query())[100]
 
 
 def test_the_last_version_is_served_while_a_processor_is_replaced(
     driver: Driver, tmp_path: Path
 ) -> None:
-    seen, after, slowest = driver.run(read_meanwhile, f"lmdb://{tmp_path}/state")
+    seen, after = driver.run(read_meanwhile, f"lmdb://{tmp_path}/state")
     restored = [row for state, *row in seen if "restore" in state]
     assert len(restored) > 3
     assert all(row == [3.0, 1, 3.0] for row in restored)  # one change is not reflected yet
     assert after == 3.0
-    assert slowest < 2.0
 
 
 def stopped(spark: SparkSession, store: str, seconds: float) -> tuple[bool, bool, bool]:

@@ -123,7 +123,12 @@ def test_no_spark_is_imported(tmp_path: Path) -> None:
         "print(dict(v.run(C, g, backend='memory://').rows()), 'pyspark' in sys.modules)\n"
     )
     out = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=240,
     ).stdout
     same = {v: {"component": 1} for v in (1, 2, 3)}
     assert out == f"{same} False\n"

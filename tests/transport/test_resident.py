@@ -469,7 +469,9 @@ STOPPED = """
 import time
 from vertexsdk import Graph, RunError, run, session
 from vertexsdk.algorithms import Degree
+from vertexsdk.transport import resident
 
+resident.SLOT_SECONDS = 60.0  # the machine may be busy
 spark = session("local[3]")
 graph = Graph.from_arrays([1, 2, 3], [2, 3, 1], spark=spark)
 run(Degree, graph, backend="memory://", progress=False).close()

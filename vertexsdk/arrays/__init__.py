@@ -8,6 +8,7 @@ __all__ = [
     "arrow_table",
     "buffers",
     "corruption",
+    "file_mapping",
     "format_1",
     "id_hash",
     "jit",

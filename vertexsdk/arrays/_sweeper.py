@@ -1,8 +1,8 @@
-"""Removes a directory of shared arrays once its owners have all ended.
+"""Removes directories of shared arrays once their owners have all ended.
 
-As a program it waits for the end of one owner first. It imports the standard library only, so it
-starts in a few milliseconds, without the package. Whoever opens the directory checks that it is
-private to this user; so nobody else can put files there.
+As a program it is the sweeper of one process: it waits for the end of the owner, learns meanwhile
+which directories that has, and then sweeps them. It imports little, and the standard library only,
+so it starts in a few milliseconds, without the package, and is small.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
 import select
-import shutil
+import socket
+import stat
 import sys
 from collections.abc import Iterator
+
+LONGEST = 1 << 13  # bytes of a directory's path
 
 
 @contextlib.contextmanager
@@ -25,6 +27,7 @@ def gate(folder: int) -> Iterator[None]:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
     finally:
+        fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked meanwhile has it open too
         os.close(file)
 
 
@@ -56,6 +59,7 @@ def _is_locked(folder: int, name: str) -> bool:
     except BlockingIOError:
         return True
     finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)
         os.close(lock)
     return False
 
@@ -66,24 +70,54 @@ def sweep(place: str, folder: int) -> None:
         if not is_same(place, folder) or is_owned(folder):
             return
         # Renamed first, so that processes waiting at the gate create the directory anew.
-        swept = f"{place}-{secrets.token_hex(4)}"
+        swept = f"{place}-{os.urandom(4).hex()}"
         os.rename(place, swept)
+    import shutil  # only at the end, as it is large
+
     shutil.rmtree(swept, ignore_errors=True)
 
 
-def _main(alive: int, held: int, *given: str) -> None:
-    """Wait for a process, release `held` locks, and sweep directories, which are open."""
+def _sweep_private(place: str) -> None:
+    """Sweep a directory if it is there, and private to this user as nobody else's can be."""
+    folder = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+    try:
+        status = os.fstat(folder)
+        if status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o077:
+            sweep(place, folder)
+    finally:
+        os.close(folder)
+
+
+def _main(alive: int, told: int) -> None:
+    """Wait for the end of a process, and sweep the directories that it has told of.
+
+    Args:
+        alive: descriptor of that process.
+        told: of a socket: a message has a directory, and perhaps a lock to hold until then.
+    """
+    link = socket.socket(fileno=told)
     ended = select.poll()
-    ended.register(alive, select.POLLIN)
-    ended.poll()
-    for lock in given[:held]:
-        os.close(int(lock))
-    count = (len(given) - held) // 2
-    folders, places = given[held : held + count], given[held + count :]
-    for folder, place in zip(folders, places, strict=True):
+    for descriptor in (alive, told):
+        ended.register(descriptor, select.POLLIN)
+    places: list[str] = []
+    locks: list[int] = []
+    while True:
+        ready = [descriptor for descriptor, _ in ended.poll()]
+        if told in ready:  # what was told before the end is heard first
+            place, held, _, _ = socket.recv_fds(link, LONGEST, 1)
+            locks += held
+            if place:
+                places.append(os.fsdecode(place))
+            else:  # whoever tells has ended, or holds the link no more
+                ended.unregister(told)
+        elif alive in ready:
+            break
+    for lock in locks:
+        os.close(lock)
+    for place in dict.fromkeys(places):
         with contextlib.suppress(OSError):  # its owner has removed it
-            sweep(place, int(folder))
+            _sweep_private(place)
 
 
 if __name__ == "__main__":
-    _main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
+    _main(*map(int, sys.argv[1:]))

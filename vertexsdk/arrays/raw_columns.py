@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import mmap
 import os
 import pickle
 import struct
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.corruption import damaged
+from vertexsdk.arrays.file_mapping import map_whole
 from vertexsdk.errors import StateError, VertexError
 
 Array: TypeAlias = NDArray[Any]
@@ -69,7 +69,7 @@ def encode_bytes(columns: Mapping[str, Array], meta: Mapping[str, Any] | None = 
 
 
 def decode(
-    data: bytes | bytearray | memoryview | mmap.mmap, *, trusted: bool = False
+    data: bytes | bytearray | memoryview, *, trusted: bool = False
 ) -> tuple[dict[str, Array], dict[str, Any]]:
     """The columns, as read-only views of `data`, and the meta.
 
@@ -143,7 +143,7 @@ def map_file(
         CorruptError: see `decode`; names the file.
     """
     with open(path, "rb", opener=opener) as file, damaged(os.fspath(path), ""):
-        return decode(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), trusted=trusted)
+        return decode(map_whole(file.fileno()), trusted=trusted)
 
 
 def pickled(value: Any, what: str, advice: str, kind: type[VertexError] = StateError) -> bytes:

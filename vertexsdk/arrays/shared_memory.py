@@ -8,8 +8,8 @@ executor, Spark's work directory). Only this user can read it, see `private_file
 An application's directory stays while a process that owns it lives: the driver, or the executor
 on a host without a driver. An owner locks a file `lock-*`; the kernel releases the lock however the
 process ends, and processes in other containers see it too. Once no owner's lock is held, the next
-process to start removes the directory; on Linux a small process that waits for its owner's end
-does so at once.
+process to start removes the directory; on Linux a small process, one for each that owns
+directories, waits for its end and does so at once.
 
 The arrays under a key never change: saving the key again must save equal arrays.
 """
@@ -24,9 +24,11 @@ import logging
 import os
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -52,6 +54,8 @@ _OPEN_FILES = 256
 _opened: OrderedDict[str, tuple[int, Columns, dict[str, Any]]] = OrderedDict()
 _applications: dict[str, str] = {}
 _locks: dict[str, int] = {}  # of directories this process has claimed; -1: another process holds it
+_claiming = threading.RLock()
+_told: socket.socket | None = None  # the link to the sweeper of this process
 _released: set[str] = set()
 
 
@@ -193,20 +197,21 @@ def claim(run: str, root: Path | None = None) -> None:
     refused: list[NotPrivateError] = []
     held: dict[Path, int] = {}
     roots = [root] if root else _roots()
-    for base in roots:
-        place = base / (_PREFIX + run)
-        if str(place) in _locks:
-            continue
-        try:
-            _locks[str(place)] = lock = _lock(place)
-            held |= {place: lock} if lock >= 0 else {}
-        except NotPrivateError as error:
-            refused.append(error)
-            _log.warning("%s", error)
-            continue
-        _sweep(base)
-    if held:
-        _watch_owner(held)
+    with _claiming:
+        for base in roots:
+            place = base / (_PREFIX + run)
+            if str(place) in _locks:
+                continue
+            try:
+                _locks[str(place)] = lock = _lock(place)
+                held |= {place: lock} if lock >= 0 else {}
+            except NotPrivateError as error:
+                refused.append(error)
+                _log.warning("%s", error)
+                continue
+            _sweep(base)
+        if held:
+            _watch_owner(held)
     if len(refused) == len(roots):
         raise refused[0]
 
@@ -296,35 +301,78 @@ def _lock(place: Path) -> int:
 
 
 def _watch_owner(locks: Mapping[Path, int]) -> None:
-    """Start a small process that waits until the owner of these locks ends, and then sweeps.
+    """Have the sweeper of this process sweep these directories when their owner has ended.
 
-    It holds the locks of an executor, as workers are short-lived. It has the source of its module,
-    as an executor's copy of the package may be gone by then.
+    It holds the locks of an executor, as workers are short-lived.
     """
     owner = _owner()
+    held = owner != os.getpid()
+    for place, lock in locks.items():
+        if not _tell(owner, place, [lock] if held else []):
+            return
+        if held:
+            os.close(lock)
+            _locks[str(place)] = -1
+
+
+def _tell(owner: int, place: Path, locks: list[int]) -> bool:
+    """Tell the sweeper of a directory; whether there can be one."""
+    global _told
+    if _told is not None:
+        with contextlib.suppress(OSError):
+            socket.send_fds(_told, [os.fsencode(place)], locks)
+            return True
+        _told.close()  # it was killed
+    _told = _started(owner)
+    if _told is None:
+        return False
+    for other in _locks:
+        _told.send(os.fsencode(other))
+    socket.send_fds(_told, [os.fsencode(place)], locks)
+    return True
+
+
+def _started(owner: int) -> socket.socket | None:
+    """Start the small process that sweeps when `owner` has ended; return the link to it.
+
+    It has the source of its module, as an executor's copy of the package may be gone by then.
+    """
     try:
         alive = os.pidfd_open(owner)
-    except (AttributeError, OSError):  # no Linux, or an old one: held while this process lives
-        return
-    held = list(locks.values()) if owner != os.getpid() else []
-    with contextlib.ExitStack() as opened:
-        opened.callback(os.close, alive)
-        folders = [opened.enter_context(_directory_handle(place)) for place in locks]
-        given = [alive, *held, *folders]
-        numbers = [alive, len(held), *held, *folders]
+    except (AttributeError, OSError):  # no Linux, or an old one: a lock is held by this process
+        return None
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        given = [alive, there.fileno()]
         subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", inspect.getsource(_sweeper),
-             *map(str, numbers), *map(str, locks)],
+            [sys.executable, "-I", "-S", "-c", inspect.getsource(_sweeper), *map(str, given)],
             pass_fds=given,
             start_new_session=True,
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-        ).returncode = 0  # never waited for: it outlives this process  # fmt: skip
-    for place, lock in locks.items() if held else ():
-        os.close(lock)
-        _locks[str(place)] = -1
+        ).returncode = 0  # never waited for: it outlives this process
+    finally:
+        there.close()
+        os.close(alive)
+    return here
+
+
+def _own_nothing() -> None:
+    """In a fork: its parent owns the directories, and would go on doing so while the fork lives."""
+    global _claiming, _told
+    _claiming = threading.RLock()
+    for lock in _locks.values():
+        if lock >= 0:
+            os.close(lock)
+    _locks.clear()
+    if _told is not None:
+        _told.close()
+    _told = None
+
+
+os.register_at_fork(after_in_child=_own_nothing)
 
 
 def _namespace() -> int:

@@ -219,6 +219,8 @@ class InterpretedMethods(Methods):
             raise
         except Exception as error:
             raise user_error(self.spec, method, error) from error
+        finally:
+            cursor.move(-1)  # its targets refer to it
 
     def _each(
         self, scope: Scope, todo: Array, cursor: Cursor, call: Callable[[int, int], None]

@@ -33,6 +33,7 @@ def engine_for(setting: Setting) -> LoopEngine:
 def _engine_with(setting: Setting, vertices: VertexInput | None) -> LoopEngine:
     """Return the engine of a graph with these vertices; where there is none, free the graph."""
     graph = setting.graph.with_vertices(vertices)
+    graph.title = f"loop {setting.loop!r}"
     engine = None
     try:
         engine = _taken_over(setting, graph, vertices)

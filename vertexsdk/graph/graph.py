@@ -8,7 +8,6 @@ that all workers of a host share.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import importlib
 import itertools
 import logging
@@ -41,7 +40,7 @@ from vertexsdk.graph.vertex_file import VertexInput, resolve, vertices_at, verti
 from vertexsdk.notebook.card import card, size_text, summary_line
 from vertexsdk.program.program import Program
 from vertexsdk.transport.select import transport_for
-from vertexsdk.transport.transport import Workers
+from vertexsdk.transport.transport import Workers, close_unused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,6 +93,7 @@ class Graph:
         string_table: the string ids in order of their codes; None before loading, or where ids
             are integers.
         string_broadcast: a broadcast of `string_table`, or None.
+        title: what has its processors, where that is not the user's graph.
         may_be_empty: a graph without edges is no error, as after edges were removed.
 
     Example:
@@ -134,10 +134,12 @@ class Graph:
         self.string_broadcast: Any = None
         self._lock = threading.RLock()  # what several threads use is loaded once
         self._workers: Workers | None = None
+        self._closer: weakref.finalize[Any, Any] | None = None  # of the workers
         self._by_jobs = False
         self._held_by_jobs: Graph | None = None
         self._initial: dict[tuple[type, ...], Any] = {}
         self.may_be_empty = False
+        self.title = ""
         shared_memory.claim(application)
         shared_memory.release_at_exit(application)
 
@@ -439,7 +441,9 @@ class Graph:
             workers = self.workers
             if variant not in self._infos:
                 with workers.described(f"load a graph into {self.partitions} partitions"):
-                    self._infos[variant] = self._load(variant, workers)
+                    info = self._infos[variant] = self._load(variant, workers)
+                    counts = f"{info.num_vertices:,} vertices and {info.num_edges:,} edges"
+                    workers.title = self.title or f"a graph of {counts}"
             return self._infos[variant]
 
     @property
@@ -454,7 +458,9 @@ class Graph:
             if self._workers is None:
                 self._workers = self.transport.workers(self.partitions, by_jobs=self._by_jobs)
                 _open_workers.add(self._workers)
-                weakref.finalize(self, _close_in_thread, self._workers, self.key).atexit = False
+                self._workers.title = self.title
+                self._closer = weakref.finalize(self, close_unused, self._workers, self.key)
+                self._closer.atexit = False
             return self._workers
 
     def initial_state(self, program: Program) -> Any:
@@ -855,6 +861,8 @@ class Graph:
         if self._workers is not None:
             self._workers.close()
             self._workers = None
+        if self._closer is not None:
+            self._closer.detach()
 
 
 def _of_graphml(
@@ -888,20 +896,6 @@ def _present_in(
 
 
 _open_workers: weakref.WeakSet[Workers] = weakref.WeakSet()
-
-
-def _close_in_thread(workers: Workers, key: str) -> None:
-    """Free what a graph that is no longer used has, and close its workers.
-
-    Garbage collection may come in the middle of a call to Spark, when its thread can make no other.
-    """
-
-    def close() -> None:
-        workers.forget(key)
-        workers.close()
-
-    with contextlib.suppress(RuntimeError):  # the interpreter ends: `_close_all` follows
-        threading.Thread(target=close, name="vertexsdk-close", daemon=True).start()
 
 
 @atexit.register

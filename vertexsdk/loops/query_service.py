@@ -68,9 +68,11 @@ class QueryService:
             self._context.destroy(linger=0)
             self._store.close()
             raise
-        threading.Thread(target=_forward, args=(front, back), daemon=True).start()
+        self._threads = [threading.Thread(target=_forward, args=(front, back), daemon=True)]
         for _ in range(_WORKERS):
-            threading.Thread(target=self._serve, daemon=True).start()
+            self._threads.append(threading.Thread(target=self._serve, daemon=True))
+        for thread in self._threads:
+            thread.start()
 
     def _serve(self) -> None:
         with contextlib.suppress(zmq.ZMQError), self._context.socket(zmq.REP) as sock:
@@ -132,6 +134,8 @@ class QueryService:
                 branch.cancel()
         self._authenticator.stop()
         self._context.term()
+        for thread in self._threads:
+            thread.join()
         with contextlib.suppress(VertexError):  # the store may be gone
             self._store.backend.delete_manifests([self._record])
             self._delete_answers([*self._answers])

@@ -52,6 +52,7 @@ class InProcessWorkers:
         self.partitions = partitions
 
     resident = True
+    title = ""  # nobody waits for their slots
 
     def exchange(
         self, task: Task, *, resident: bool = True, blocks: BlockSource | None = None

@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
@@ -28,7 +29,7 @@ from vertexsdk.transport.inprocess import InProcessExchange
 from vertexsdk.transport.resident import Launch, ResidentExchange, SharedValue
 from vertexsdk.transport.shuffle import ShuffleWorkers
 from vertexsdk.transport.spark_failures import spark_failure
-from vertexsdk.transport.transport import BlockSource, Exchange, Task
+from vertexsdk.transport.transport import BlockSource, Exchange, Task, collect_unused
 
 Returned = TypeVar("Returned")
 
@@ -38,8 +39,12 @@ _log = logging.getLogger("vertexsdk")
 _told: set[tuple[str, str | None]] = set()  # by application, why it has no processors
 _slots_before: dict[str, int] = {}  # by application, when processors started last
 RETURN_SECONDS = 60.0  # for an executor to be replaced that was lost with a processor
+CLOSE_SECONDS = 10.0  # for processors to end that nobody uses
 _LOOK_SECONDS = 0.1  # between looks whether it is
 _starting = threading.RLock()  # free slots are counted, and a launch starts, one at a time
+
+
+_all: weakref.WeakSet[SparkWorkers] = weakref.WeakSet()
 
 
 class SparkWorkers:
@@ -62,6 +67,8 @@ class SparkWorkers:
         self._local = (self.sc.master or "").split("[")[0] == "local"  # one process runs all tasks
         self._by_jobs = by_jobs
         self._held: Launch | ShuffleWorkers | None = None
+        self.application, self.title = self.sc.applicationId, ""
+        _all.add(self)
 
     @property
     def resident(self) -> bool:
@@ -75,12 +82,19 @@ class SparkWorkers:
                 self._held = launch or ShuffleWorkers(self.spark, self.partitions)
             return self._held
 
+    @property
+    def holder(self) -> str:
+        """What has slots, and how many; "" if nothing has."""
+        if not isinstance(self._held, Launch) or not self._held.alive:
+            return ""
+        return f"{self.title or 'a graph that is being loaded'} ({self.partitions} slots)"
+
     def _launched(self) -> Launch | None:
         """Start processors, or say why every hop is a job."""
         application = self.sc.applicationId
         while True:
             taken = self._await_slots(application)
-            reason = self._why_none(self._slots() - taken)
+            reason = self._why_none(self._slots() - taken, application)
             if reason is not None:
                 quiet = self._local and self.partitions == 1  # it has nothing to exchange
                 quiet |= (application, reason) in _told
@@ -112,12 +126,16 @@ class SparkWorkers:
         Returns:
             How many slots other graphs have taken.
         """
-        said = False
+        said = collected = False
         while True:
             taken = sum(
                 x.partitions for x in resident._launches if x.application == application and x.alive
             )
             enough = self._slots() - taken > self.partitions
+            if not enough and not collected:
+                collected = True
+                collect_unused(CLOSE_SECONDS)
+                continue
             if enough or not self._may_return(application):
                 return taken
             if not said:
@@ -133,7 +151,7 @@ class SparkWorkers:
         recent = time.monotonic() < lost + RETURN_SECONDS
         return recent and self._slots() < _slots_before.get(application, 0)
 
-    def _why_none(self, free: int) -> str | None:
+    def _why_none(self, free: int, application: str) -> str | None:
         """Why the cluster, with as many free slots, can keep no processors; None if it can."""
         conf, need = self.sc.getConf(), self.partitions + 1
         idle = conf.get(_IDLE_TIMEOUT) or "0"
@@ -143,9 +161,15 @@ class SparkWorkers:
             return None
         dynamic = conf.get("spark.dynamicAllocation.enabled") == "true"
         more = "raise spark.dynamicAllocation.minExecutors" if dynamic else "give Spark more cores"
+        taken = ""
+        if holders := sorted(x.holder for x in _all if x.application == application and x.holder):
+            taken = (
+                f", as {', '.join(holders)} have some; call close() of loops and unpersist() of "
+                "graphs that you do not use"
+            )
         return (
-            f"{self.partitions} partitions need {need} free slots, and there are {free}; {more}, "
-            "or take fewer partitions, and call graph.unpersist()"
+            f"{self.partitions} partitions need {need} free slots, and there are {free}{taken}; "
+            f"{more}, or take fewer partitions, and call graph.unpersist()"
         )
 
     def _slots(self) -> int:

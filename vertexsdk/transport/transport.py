@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -100,9 +103,14 @@ class Exchange(Protocol):
 
 
 class Workers(Protocol):
-    """The workers that have the partitions of one graph, until they are closed."""
+    """The workers that have the partitions of one graph, until they are closed.
+
+    Attributes:
+        title: what has them, for whoever needs their slots.
+    """
 
     partitions: int
+    title: str
 
     @property
     def resident(self) -> bool:
@@ -141,6 +149,41 @@ class Workers(Protocol):
 
     def close(self) -> None:
         """Release the workers; may be called twice."""
+
+
+_closing: set[threading.Thread] = set()
+
+
+def close_unused(workers: Workers, prefix: str) -> None:
+    """Free what a graph that nobody refers to has, and close its workers, in a thread.
+
+    Garbage collection may come in the middle of a call to Spark, when its thread can make no other.
+
+    Args:
+        prefix: of the graph's shared-memory keys.
+    """
+
+    def close() -> None:
+        try:
+            workers.forget(prefix)
+            workers.close()
+        finally:
+            _closing.discard(threading.current_thread())
+
+    thread = threading.Thread(target=close, name="vertexsdk-close", daemon=True)
+    _closing.add(thread)
+    try:
+        thread.start()
+    except RuntimeError:  # the interpreter ends, when all workers are closed
+        _closing.discard(thread)
+
+
+def collect_unused(seconds: float) -> None:
+    """Have the workers of graphs that nobody refers to closed; wait for that so long at most."""
+    gc.collect()
+    end = time.monotonic() + seconds
+    for thread in list(_closing):
+        thread.join(max(end - time.monotonic(), 0.0))
 
 
 class Transport(Protocol):

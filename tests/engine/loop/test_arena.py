@@ -112,7 +112,9 @@ try:
 except Exception as error:
     print(len(arenas) > 64, type(error).__name__, error)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=240
+    )
     assert done.stdout.startswith("True RunError this process has 400 open files, which is its")
 
 

@@ -151,6 +151,10 @@ class EventsLoopPartition:
         master = self.iterations.master
         master.iteration = max(master.iteration, other.iterations.master.iteration)
 
+    def close(self) -> None:
+        """See `LoopPartition`."""
+        self.__dict__.clear()
+
     @property
     def begun(self) -> bool:
         """See `LoopPartition`."""

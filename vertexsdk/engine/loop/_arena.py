@@ -9,6 +9,7 @@ pages will change, the array is copied at once instead, as that is some ten time
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -81,6 +82,19 @@ class Arena:
         """
         return sum(column.expect_writes(entries) for column in self._columns.values()) > 0
 
+    def close(self) -> None:
+        """Free the memory that no fork has, of which no descriptor stays open.
+
+        Arrays that were taken from it, as an exception may refer to, stay readable.
+        """
+        columns, self._columns = self._columns, {}
+        memories = [column.leave() for column in columns.values()]
+        columns.clear()
+        for reference in memories:
+            memory = reference()  # None where nobody has an array of it
+            if memory is not None and not memory.columns:
+                memory.close()
+
     @property
     def names(self) -> list[str]:
         """The names of all arrays."""
@@ -119,6 +133,11 @@ class _Column:
         memory.columns.add(self)
         size = room * self.dtype.itemsize
         self.array: Array = np.frombuffer(memory.map(size, private=self._private), self.dtype, room)
+
+    def leave(self) -> weakref.ref[Memory]:
+        """Be no column of its memory any more; return a reference to that."""
+        self.memory.columns.discard(self)
+        return weakref.ref(self.memory)
 
     def reserve(self, room: int) -> None:
         """Have room for so many entries, more than there is now."""

@@ -99,6 +99,12 @@ class ArenaPartition:
         if ours is None or theirs is None or ours[0] != theirs[0]:  # a snapshot since the fork
             self.arena.meta[SNAPSHOT_LAYERS] = None
 
+    def close(self) -> None:
+        """See `LoopPartition`."""
+        arena = self.arena
+        self.__dict__.clear()  # whoever still refers to this, as an exception may
+        arena.close()
+
     @property
     def vertices(self) -> int:
         """See `LoopPartition`."""

@@ -67,6 +67,9 @@ class LoopPartition(Protocol):
     def supersede(self, other: Self) -> None:
         """Go on in the place of a partition, of which this is a fork."""
 
+    def close(self) -> None:
+        """Free the memory; the partition is used no more."""
+
     def add_names(self, codes: Array, offsets: Array, data: Array) -> None:
         """Add names of vertices, packed, each with a code that none has yet."""
 

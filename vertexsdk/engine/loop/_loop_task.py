@@ -62,12 +62,14 @@ class LoopTask:
     def __call__(self, partition: int, command: LoopCommand, blocks: Blocks) -> Steps[None]:
         report = LoopReport(command.version + 1)
         if command.end:
-            _partitions.pop((self.key, partition), None)
+            _, live = _partitions.pop((self.key, partition), (0, None))
             _, run = _runs.pop((self.key, partition), (0, None))
             if run is not None:
                 run.close()
             if (writer := _writers.pop((self.key, partition), None)) is not None:
                 writer.close()
+            if live is not None:
+                live.close()
             forget_segments(self.plan.run, partition)
             yield DRIVER, pickle.dumps(report)
             return

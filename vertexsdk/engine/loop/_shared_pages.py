@@ -1,13 +1,13 @@
 """Memory that several arrays map, each as its own or copy-on-write.
 
 To get a page from the kernel takes some ten times as long as to copy one. So memory that no array
-maps any more is kept for the next ones, up to `_SPARE` bytes in a process.
+maps any more is kept for the next ones, up to `_SPARE` bytes in a process. Each has a descriptor,
+so little memory is not kept, and no more than `_SPARE_FILES`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import functools
 import mmap
@@ -16,23 +16,20 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.file_mapping import FileMapping
 from vertexsdk.errors import RunError
 
 _T = TypeVar("_T")
 PAGE = mmap.PAGESIZE
 _SPARE = 256 << 20  # bytes
+_SPARE_FILES = 64
+_SMALL = 16 * PAGE  # bytes, for which a file is made as fast as one is found
 _LARGER = 2  # times as large as needed a spare file may be
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = (
-    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64,
-)  # fmt: skip
-_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 # In /proc/self/pagemap: a page is in memory, is in swap, belongs to a file that is mapped.
 _PRESENT, _SWAPPED, _OF_FILE = (np.uint64(1) << np.uint64(bit) for bit in (63, 62, 61))
 
@@ -47,6 +44,10 @@ class Memory:
     def __del__(self) -> None:
         with contextlib.suppress(AttributeError, TypeError):  # no file, or the process ends
             _spare.give(self._file)
+
+    def close(self) -> None:
+        """Have no descriptor any more; what is mapped stays until it is gone."""
+        self._file.close()
 
     def grow(self, size: int) -> None:
         """Have room for so many bytes."""
@@ -65,32 +66,8 @@ class Memory:
         """
         mapping = self._file.mapping
         if private:
-            mapping = _Mapping(self._file.descriptor, size, private=True)
-        buffer: Any = (ctypes.c_char * size).from_address(mapping.address)
-        buffer.owners = mapping, self
-        return buffer
-
-
-class _Mapping:
-    """A mapping of a file.
-
-    One of the module `mmap` has a descriptor, before Python 3.13, and a partition has many arrays.
-    """
-
-    address = 0  # also if a signal cuts `__init__` short
-
-    def __init__(self, descriptor: int, size: int, *, private: bool) -> None:
-        self._size, self._unmap = max(size, 1), _libc.munmap
-        flags = mmap.MAP_PRIVATE if private else mmap.MAP_SHARED
-        protection = mmap.PROT_READ | mmap.PROT_WRITE
-        address = _libc.mmap(None, self._size, protection, flags, descriptor, 0)
-        if address == ctypes.c_void_p(-1).value:
-            raise RunError(f"cannot map {size:,} bytes: {os.strerror(ctypes.get_errno())}")
-        self.address = address
-
-    def __del__(self) -> None:
-        if self.address:
-            self._unmap(self.address, self._size)
+            mapping = _mapped(self._file.descriptor, size, "private")
+        return mapping.buffer(size, self)
 
 
 class _File:
@@ -106,16 +83,21 @@ class _File:
     def grow(self, size: int) -> None:
         """Have room for so many bytes."""
         os.ftruncate(self.descriptor, size)
-        self.size, self.mapping = size, _Mapping(self.descriptor, size, private=False)
+        self.size, self.mapping = size, _mapped(self.descriptor, size, "shared")
 
     def clear(self, start: int) -> None:
         """Make all bytes from `start` on zero, and free their pages."""
         os.ftruncate(self.descriptor, start)
         os.ftruncate(self.descriptor, self.size)
 
+    def close(self) -> None:
+        """Close the descriptor; may be called twice."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            self._close(descriptor)
+
     def __del__(self) -> None:
-        if self.descriptor >= 0:
-            self._close(self.descriptor)
+        self.close()
 
 
 class _SpareFiles:
@@ -144,16 +126,26 @@ class _SpareFiles:
         return file
 
     def give(self, file: _File) -> None:
-        """Keep a file that is no longer used."""
+        """Keep a file that is no longer used, if others are."""
         with self._lock:
-            self._files.append(file)
             self._used -= 1
-            limit = _SPARE if self._used else 0
-            while sum(f.size for f in self._files) > limit:
-                self._files.pop(0)
+            if file.descriptor >= 0 and file.size > _SMALL:
+                self._files.append(file)
+            size = sum(f.size for f in self._files)
+            while self._files and (
+                not self._used or size > _SPARE or len(self._files) > _SPARE_FILES
+            ):
+                size -= self._files.pop(0).size
 
 
 _spare = _SpareFiles()
+
+
+def _mapped(descriptor: int, size: int, access: Literal["shared", "private"]) -> FileMapping:
+    try:
+        return FileMapping(descriptor, size, access)
+    except OSError as error:
+        raise RunError(error.strerror) from None
 
 
 def _new_file() -> int:
