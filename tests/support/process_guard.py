@@ -11,7 +11,7 @@ __all__ = ["ProcessGuard"]
 
 _EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.kill", "os.killpg"}
 _ALLOWED = (
-    "Removes a directory of shared arrays",  # the sweeper, which is part of `memory://`
+    "Removes directories of shared arrays",  # the sweeper, which is part of `memory://`
     "uname",  # by which `platform` looks for the name of the processor
 )
 
