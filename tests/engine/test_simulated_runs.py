@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from tests.support.seeds import seed, seeds_until
 from tests.support.simulated_histories import simulate_run
 
@@ -24,3 +26,12 @@ def test_the_same_seed_has_the_same_things_happen() -> None:
         trace = simulate_run(number).trace
         assert simulate_run(number).trace == trace
         assert simulate_run(number + 1).trace != trace
+
+
+def test_what_never_happens_is_said() -> None:
+    happened: Counter[str] = Counter(late=7)
+    with pytest.raises(
+        AssertionError, match=r"{'late': 7} in 40 draws, not {'late': 7, 'lost': 1}"
+    ):
+        list(seeds_until(happened, {"late": 7, "lost": 1}, 2))
+    assert len(list(seeds_until(happened, {"late": 7}, 2))) == 2
