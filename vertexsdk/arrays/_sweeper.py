@@ -104,10 +104,10 @@ def _main(alive: int, told: int) -> None:
     while True:
         ready = [descriptor for descriptor, _ in ended.poll()]
         if told in ready:  # what was told before the end is heard first
-            place, held, _, _ = socket.recv_fds(link, LONGEST, 1)
+            message, held, _, _ = socket.recv_fds(link, LONGEST, 1)
             locks += held
-            if place:
-                places.append(os.fsdecode(place))
+            if message:
+                places.append(os.fsdecode(message))
             else:  # whoever tells has ended, or holds the link no more
                 ended.unregister(told)
         elif alive in ready:
