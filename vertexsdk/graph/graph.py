@@ -545,7 +545,7 @@ class Graph:
             whole.close()
         if isinstance(assigned, InputError):
             raise assigned
-        return Placement.of_table(*assigned, self.partitions)
+        return Placement.of_table(*assigned, self.partitions, self.string_table)
 
     def _table_placement(self) -> Placement:
         if self.string_table is None and self.partitioner.strings:
