@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from tests.support.seeds import seed
 from tests.support.window_histories import Setting, WindowHistory, draw_setting, small_sizes
 from tests.support.window_model import Window
-from vertexsdk import Changes, Graph, InputError, MainLoop, StateInputError
+from vertexsdk import Changes, Graph, InputError, MainLoop, MainLoops, StateInputError
 from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import read_rows
@@ -187,6 +187,32 @@ def test_a_value_of_an_edge_without_a_time_counts_from_its_own_time_on(ids: Any)
         for time, length in [(2, 2.0), (10, 2.0), (20, 7.0), (39, 7.0), (40, 9.0)]:
             with main.at(time=time) as then:
                 assert then.lookup(two)[two]["length"] == length
+
+
+def test_an_origin_of_a_graph_that_is_still_empty() -> None:
+    options: Any = {"params": {"origin": "b"}, "backend": "memory://windows-origin", "loop": "m"}
+    with MainLoop("bfs", Graph.empty(str), compiled=False, **options).window(10) as main:
+        main.ingest([("+", "b", "c"), ("+", "a", "b"), ("+", "c", "d")], time=[1, 2, 3])
+        assert {v: x for v, x in answer(main).items() if x < 9} == {"b": 0, "c": 1, "d": 2}
+        main.close()
+        with MainLoop.resume(None, "bfs", loop="m", backend="memory://windows-origin") as main:
+            main.advance(12)
+            assert {v: x for v, x in answer(main).items() if x < 9} == {"b": 0}
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_program_that_comes_later_names_a_vertex_that_is_not_there(partitions: int) -> None:
+    """Its name sorts before others, so that edges which are stored by ranks get other ones."""
+    url = f"memory://windows-later-{partitions}"
+    graph = Graph.from_arrays(["c", "d"], ["d", "e"], partitions=partitions)
+    with MainLoops(["wcc"], graph, backend=url, loop="m", compiled=False) as loops:
+        loops.window(10).ingest([("+", "e", "f")], time=1)
+    options: Any = {"params": {"bfs": {"origin": "b"}}, "loop": "m", "compiled": False}
+    with MainLoops.resume(None, ["wcc", "bfs"], backend=url, **options) as loops:
+        loops.ingest([("+", "b", "d")], time=2)
+        answers = {name: result.to_dict() for name, result in loops.query().items()}
+    assert {v: x for v, x in answers["bfs"].items() if x < 9} == {"b": 0, "d": 1, "e": 2, "f": 3}
+    assert answers["wcc"] == dict.fromkeys("bcdef", "b")
 
 
 @pytest.mark.parametrize("time", [
