@@ -208,6 +208,16 @@ def test_bad_tables_are_refused_in_one_line(spark: SparkSession, bad: str) -> No
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(("partitioner", "said"), [
+    ((["a", "b", "a"], [0, 1, 1]), "vertex a is placed twice"),
+    ({"b": 0, "c": 2}, "vertex c is placed in partition 2"),
+])  # fmt: skip
+def test_a_bad_table_of_names_is_refused_by_name(partitioner: Any, said: str) -> None:
+    graph = Graph.from_arrays(["a", "b"], ["b", "c"], partitions=2, partitioner=partitioner)
+    with pytest.raises(InputError, match=said):
+        graph.materialise()
+
+
 class Silent(Vertex):
     """Has no messages."""
 

@@ -180,6 +180,24 @@ def test_a_name_that_a_branch_said_first(partitions: int, compiled: Any) -> None
         assert lengths(main.query()) == dict.fromkeys("abcd", "a")
 
 
+def test_a_failure_ends_with_the_graph_it_was_of() -> None:
+    chain = Graph.from_arrays(range(9), range(1, 10))
+    options: Any = {"backend": "memory://branch-failure", "compiled": False}
+    with MainLoop(ConnectedComponents, chain, **options) as main, main.fork() as branch:
+        branch.apply([("+", 20, 0)])
+        with pytest.raises(RunError, match="met its limit"):
+            branch.start(max_iterations=1).result()
+        with pytest.raises(RunError, match="met its limit"):
+            branch.result()  # of the same graph
+        with branch.fork() as nested:
+            nested.apply([("-", 4, 5)])
+            nested.merge()
+        assert branch.result().to_dict() == {
+            v: 0 if v < 5 or v == 20 else 5 for v in (*range(10), 20)
+        }
+        assert branch.progress()["state"] != "failed"
+
+
 def test_limits_and_cancelling(spark: SparkSession, url: str) -> None:
     graph = Graph.from_arrays([1, 2], [2, 1], spark=spark, partitions=2)
     with MainLoop(Endless, graph, backend=url, compiled=False) as main:

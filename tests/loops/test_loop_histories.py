@@ -78,21 +78,28 @@ class Histories(RuleBasedStateMachine):
 
     @initialize(
         number=st.integers(0, 99), undirected=st.booleans(), changes=SOME_CHANGES,
-        bound=st.sampled_from([1, 2, 3, 16]),
+        bound=st.sampled_from([1, 2, 3, 16]), strings=st.booleans(), windowed=st.booleans(),
     )  # fmt: skip
-    def begin(self, number: int, undirected: bool, changes: Any, bound: int) -> None:
+    def begin(
+        self, number: int, undirected: bool, changes: Any, bound: int, strings: bool,
+        windowed: bool,
+    ) -> None:  # fmt: skip
+        self.strings, self.windowed = strings, windowed
         self.name, partitions, compiled = self.ways[number % len(self.ways)]
         self.undirected = undirected
         self.edges = made({(0, 1): 2.0}, changes, undirected) or {(0, 1): 2.0}
         self.options: Any = {"backend": URL, "loop": "main", "compiled": compiled}
         self.options["snapshot_every"] = 8
         self.options["delay_bound"] = bound
-        params = PARAMS.get(self.name, {})
-        columns = zip(*((a, b, x) for (a, b), x in self.edges.items()), strict=True)
+        params = {k: self.id(x) if k == "origin" else x for k, x in self.params.items()}
+        rows = ((self.id(a), self.id(b), x) for (a, b), x in self.edges.items())
+        columns = zip(*rows, strict=True)
         given: Any = {"spark": self.spark, "undirected": undirected, "partitions": partitions}
         graph = Graph.from_arrays(*columns, **given)
         program = ALGORITHMS[self.name]
         self.main = MainLoop(program, graph, params=params, **self.options)
+        if windowed:
+            self.main.window(1e6)  # nothing leaves it
         self.offset = self.received = self.forks = 0
         self.all: list[BranchLoop] = []
         self.kept: dict[int, Edges] = {0: self.edges}
@@ -101,6 +108,26 @@ class Histories(RuleBasedStateMachine):
         self.parents: dict[str, str] = {}
         self.merged: set[str] = set()
         self.took: dict[str, int] = {}
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return PARAMS.get(self.name, {})
+
+    def id(self, number: int) -> Any:
+        """A vertex; names of one digit order as the numbers do."""
+        return f"v{number}" if self.strings else number
+
+    def number(self, vertex: Any) -> Any:
+        return int(vertex[1:]) if isinstance(vertex, str) else vertex
+
+    def named(self, changes: list[Any]) -> list[Any]:
+        return [(sign, self.id(a), self.id(b), x) for sign, a, b, x in changes]
+
+    def give(self, changes: list[Any], offset: int) -> dict[str, int]:
+        """Ingest changes; with a window each has its time."""
+        time: Any = [float(self.received + k) for k in range(len(changes))]
+        options: Any = {"time": time} if self.windowed else {}
+        return self.main.ingest(self.named(changes), source="s", offset=offset, **options)
 
     def teardown(self) -> None:
         if hasattr(self, "main"):
@@ -113,22 +140,23 @@ class Histories(RuleBasedStateMachine):
                     store.delete(loop)
 
     def check(self, result: Any, edges: Edges) -> None:
-        params = PARAMS.get(self.name, {})
+        params = self.params
         rows = [(a, b, x) for (a, b), x in sorted(edges.items())]
         origin = [params["origin"]] if "origin" in params else []
         wanted = expected(self.name, rows, origin, params, undirected=self.undirected)
         columns = result.columns()
-        ids = columns["id"].tolist()
-        got = {v: {f: columns[f][k].item() for f in wanted} for k, v in enumerate(ids)}
+        ids = [self.number(v) for v in columns["id"].tolist()]
+        lists = {f: [self.number(x) for x in columns[f].tolist()] for f in wanted}
+        got = {v: {f: lists[f][k] for f in wanted} for k, v in enumerate(ids)}
         assert not disagreements(wanted, got, 1e-9)
         result.close()
 
     def has_vertices(self, edges: Edges) -> bool:
-        return bool(edges) or "origin" in PARAMS.get(self.name, {})
+        return bool(edges) or "origin" in self.params
 
     @rule(changes=CHANGES)
     def ingest(self, changes: Any) -> None:
-        counts = self.main.ingest(changes, source="s", offset=self.offset)
+        counts = self.give(changes, self.offset)
         assert sum(counts.values()) == len(changes)
         self.offset += 1
         self.received += len(changes)
@@ -138,8 +166,8 @@ class Histories(RuleBasedStateMachine):
     @rule(changes=CHANGES, back=st.integers(1, 3))
     def ingest_again(self, changes: Any, back: int) -> None:
         if self.offset:
-            counts = self.main.ingest(changes, source="s", offset=max(self.offset - back, 0))
-            assert counts == {**dict.fromkeys(self.main.counts, 0), "repeated": len(changes)}
+            counts = self.give(changes, max(self.offset - back, 0))
+            assert counts["repeated"] == sum(counts.values()) == len(changes)
             self.kept[self.main.iteration] = self.edges
 
     @rule(changes=SOME_CHANGES)
@@ -154,7 +182,7 @@ class Histories(RuleBasedStateMachine):
         before = self.main.offsets, self.main.changes
         if wrong:
             with pytest.raises(InputError, match="there is no edge"):
-                self.main.ingest(changes, source="s", offset=self.offset)
+                self.give(changes, self.offset)
             assert (self.main.offsets, self.main.changes) == before
         else:
             self.main.strict = False
@@ -201,7 +229,7 @@ class Histories(RuleBasedStateMachine):
     @rule(branch=branches, changes=CHANGES)
     def what_if(self, branch: BranchLoop, changes: Any) -> None:
         if branch.loop not in self.merged:
-            branch.apply(changes)
+            branch.apply(self.named(changes))
             self.of[branch.loop] = made(self.of[branch.loop], changes, self.undirected)
             self.took[branch.loop] += len(changes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.window_model import Window
 from vertexsdk import Graph, InputError, MainLoop, MainLoops, ProgramError, Sum, Vertex, state
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.testing.oracles import disagreements, expected
@@ -51,43 +53,50 @@ class History:
     def __init__(self, rng: np.random.Generator, url: str, spark: Any) -> None:
         self.rng, self.spark, self.undirected = rng, spark, bool(rng.integers(2))
         self.names = [NAMES[k] for k in rng.permutation(3)]
+        self.strings, length = bool(rng.integers(2)), float(rng.choice([6.0, math.inf]))
+        self.params = {**PARAMS, "sssp": {"origin": self.id(0)}}
         self.options: Any = {
-            "params": PARAMS, "loop": "main", "backend": url, "compiled": False,
+            "params": self.params, "loop": "main", "backend": url, "compiled": False,
             "snapshot_every": int(rng.choice([6, 1000])),
         }  # fmt: skip
         partitions = int(rng.integers(1, 4))
-        print(self.names, self.undirected, partitions, self.options)
+        print(self.names, self.undirected, partitions, self.strings, length, self.options)
         graph = Graph.from_arrays(
-            [0], [1], [2.0], spark=spark, undirected=self.undirected, partitions=partitions
-        )
-        self.edges = {(0, 1): 2.0}
+            [self.id(0)], [self.id(1)], [2.0], spark=spark, undirected=self.undirected,
+            partitions=partitions,
+        )  # fmt: skip
+        self.window = Window(length, self.undirected, edges={(self.id(0), self.id(1)): 2.0})
         self.loops = MainLoops(self.names, graph, **self.options)
+        if math.isfinite(length):
+            self.loops.window(length)
         self.abandoned: list[MainLoops] = []
 
+    def id(self, number: int) -> Any:
+        return f"v{number}" if self.strings else number
+
     def ingest(self) -> None:
-        changes = []
+        changes, times, now = [], [], max(self.window.clock, 0.0)
+        windowed = math.isfinite(self.window.length)
         for _ in range(int(self.rng.integers(1, 8))):
             a, b, x = (int(n) for n in self.rng.integers(0, 5, 3))
             kind = str(self.rng.choice(["+", "-", "~"], p=[0.6, 0.3, 0.1]))
-            changes.append((kind, a, b, x))
-            edge = (min(a, b), max(a, b)) if self.undirected else (a, b)
-            if kind == "+" or (kind == "~" and edge in self.edges):
-                self.edges[edge] = float(x)
-            elif kind == "-":
-                self.edges.pop(edge, None)
-        self.loops.ingest(changes)
+            changes.append((kind, self.id(a), self.id(b), float(x)))
+            now += float(self.rng.integers(3)) if windowed else 0.0
+            times.append(now - float(self.rng.integers(3)) if windowed else 0.0)
+        self.window.take((*change, time) for change, time in zip(changes, times, strict=True))
+        self.loops.ingest(changes, time=times if windowed else None)
 
     def check(self) -> None:
-        if not self.edges:
+        if not self.window.edges:
             return
-        rows = [(a, b, x) for (a, b), x in sorted(self.edges.items())]
+        rows = [(a, b, x) for (a, b), x in sorted(self.window.edges.items())]
         with ExitStack() as stack:
             answers = self.loops.query()
             assert [*answers] == self.names
             for name, answer in answers.items():
                 stack.enter_context(answer)
-                params = PARAMS.get(name, {})
-                origin = [0] if name == "sssp" else []
+                params = self.params.get(name, {})
+                origin = [self.id(0)] if name == "sssp" else []
                 wanted = expected(name, rows, origin, params, undirected=self.undirected)
                 columns = answer.columns()
                 got = {
@@ -124,11 +133,11 @@ class History:
     def merge(self) -> None:
         """A branch of the loop with the log adds an edge."""
         with self.loops["sssp"].fork() as branch:
-            branch.apply([("+", 0, 4, 3.0)])
+            branch.apply([("+", self.id(0), self.id(4), 3.0)])
             branch.result(timeout=60).close()
             branch.merge()
             branch.close(forget=True)
-        self.edges[0, 4] = 3.0
+        self.window.apply([("+", self.id(0), self.id(4), 3.0)])
 
 
 def run_history(rng: np.random.Generator, url: str, spark: Any, steps: int) -> None:

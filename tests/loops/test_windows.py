@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
+import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,52 +17,16 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from vertexsdk import Changes, Graph, InputError, MainLoop, StateInputError
-from vertexsdk.algorithms import ALGORITHMS, ConnectedComponents
+from tests.support.seeds import seed
+from tests.support.window_histories import Setting, WindowHistory, draw_setting, small_sizes
+from tests.support.window_model import Window
+from vertexsdk import Changes, Graph, InputError, MainLoop, MainLoops, StateInputError
+from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import read_rows
-from vertexsdk.testing.oracles import disagreements, expected
+from vertexsdk.testing.oracles import expected
 
-PARAMS: dict[str, dict[str, Any]] = {"sssp": {"origin": 0}, "pagerank": {"epsilon": 1e-13}}
 DAY = 86400
-
-
-@dataclass
-class Window:
-    """What a window holds, one event after the other."""
-
-    length: float
-    undirected: bool
-    edges: dict[Any, float] = field(default_factory=dict)  # with their values
-    times: dict[Any, float] = field(default_factory=dict)  # of the newest event
-    clock: float = -math.inf
-    late: int = 0
-    overtaken: int = 0
-
-    def take(self, kind: str, source: Any, target: Any, value: float | None, time: float) -> None:
-        edge = (source, target)
-        if self.undirected and str(source) > str(target):
-            edge = (target, source)
-        self.advance(time)
-        if time <= self.clock - self.length:
-            self.late += 1
-        elif time < self.times.get(edge, -math.inf):
-            self.overtaken += 1
-        else:
-            held = edge in self.edges
-            if kind == "-":
-                self.edges.pop(edge, None)
-            elif kind == "+" or held:
-                self.edges[edge] = value if value is not None else self.edges.get(edge, 1.0)
-            if kind != "~" or (held and edge in self.times):
-                self.times[edge] = time
-
-    def advance(self, time: float) -> None:
-        self.clock = max(self.clock, time)
-        for edge, newest in [*self.times.items()]:
-            if newest <= self.clock - self.length:
-                self.edges.pop(edge, None)
-                del self.times[edge]
 
 
 def events_of(rng: np.random.Generator, name: Any, count: int, now: float) -> list[Any]:
@@ -76,116 +42,6 @@ def events_of(rng: np.random.Generator, name: Any, count: int, now: float) -> li
     return events
 
 
-class History:
-    """A main loop with a window, and what it must hold."""
-
-    def __init__(self, rng: np.random.Generator, url: str, spark: Any) -> None:
-        self.rng, self.spark = rng, spark
-        self.program = str(rng.choice(["sssp", "wcc", "pagerank", "degree"]))
-        self.strings = bool(rng.integers(2))
-        undirected = bool(rng.integers(2))
-        partitions = int(rng.integers(1, 4))
-        self.options: Any = {"backend": url, "loop": "main", "compiled": False}
-        self.options["snapshot_every"] = int(rng.choice([5, 40, 1000]))
-        params = {k: self.name(0) if k == "origin" else x for k, x in self.params.items()}
-        print(self.program, "strings" * self.strings, undirected, partitions, self.options)
-        graph = Graph.from_arrays(
-            [self.name(3)], [self.name(4)], [2.0], spark=spark, undirected=undirected,
-            partitions=partitions,
-        )  # fmt: skip
-        self.main = MainLoop(ALGORITHMS[self.program], graph, params=params, **self.options)
-        self.window = Window(8.0, undirected, {(self.name(3), self.name(4)): 2.0})
-        self.main.window(8.0)
-        self.given = 0
-        self.abandoned: list[MainLoop] = []
-
-    @property
-    def params(self) -> dict[str, Any]:
-        return PARAMS.get(self.program, {})
-
-    def name(self, vertex: int) -> Any:
-        return f"v{vertex}" if self.strings else vertex
-
-    def ingest(self) -> None:
-        now = 0.0 if math.isinf(self.window.clock) else self.window.clock
-        events = events_of(self.rng, self.name, int(self.rng.integers(1, 12)), now)
-        for event in events:
-            self.window.take(*event)
-        self.given += len(events)
-        rows = [e[:4] for e in events]
-        before = self.main.counts
-        counts = self.main.ingest(rows, time=[e[4] for e in events])
-        after = self.main.counts
-        assert counts == {name: after[name] - before[name] for name in after}
-
-    def advance(self) -> None:
-        time = 0.0 if math.isinf(self.window.clock) else self.window.clock
-        time += float(self.rng.choice([-1, 2, 9]))
-        self.window.advance(time)
-        self.main.advance(time)
-
-    def check(self) -> None:
-        w = self.window
-        assert (self.main.counts["late"], self.main.counts["overtaken"]) == (w.late, w.overtaken)
-        assert self.main.event_time == (None if math.isinf(w.clock) else w.clock)
-        assert self.main.changes == self.given
-        assert self.main.progress()["edges"] == len(w.edges)
-        number = {self.name(k): k for k in range(5)}
-        rows = [(number[a], number[b], x) for (a, b), x in sorted(w.edges.items())]
-        if not rows and self.program != "sssp":
-            return
-        origin = [0] if self.program == "sssp" else []
-        wanted = expected(self.program, rows, origin, self.params, undirected=w.undirected)
-        with self.main.query() as answer:
-            columns = answer.columns()
-        ids = [number[v] for v in columns["id"].tolist()]
-        got = {v: {f: columns[f].tolist()[k] for f in wanted} for k, v in enumerate(ids)}
-        got = {v: {f: number.get(x, x) for f, x in row.items()} for v, row in got.items()}
-        assert not disagreements(wanted, got, 1e-9)
-
-    def resume(self) -> None:
-        """Close it, or leave it as a process does that is killed."""
-        if self.rng.integers(2):
-            self.main.close()
-        else:
-            self.main._history.settle()
-            self.abandoned.append(self.main)
-        self.main = MainLoop.resume(self.spark, ALGORITHMS[self.program], **self.options)
-
-    def checkpoint(self) -> None:
-        self.main._history.take_snapshot()
-
-    def merge(self) -> None:
-        """A branch removes an edge, which has no time any more, and checkpoints."""
-        if not self.window.edges:
-            return
-        edge = sorted(self.window.edges)[0]
-        with self.main.fork() as branch:
-            branch.apply([("-", *edge)])
-            if self.rng.integers(2):
-                branch._history.take_snapshot()
-            if len(self.window.edges) == 1 and self.program != "sssp":
-                return
-            branch.result(timeout=60).close()
-            branch.merge()
-            branch.close(forget=True)
-        del self.window.edges[edge]
-        self.window.times.pop(edge, None)
-        self.given += 1
-
-
-def run_history(rng: np.random.Generator, url: str, spark: Any, steps: int) -> None:
-    history = History(rng, url, spark)
-    kinds = ["ingest", "advance", "check", "resume", "checkpoint", "merge"]
-    try:
-        for step in rng.choice(kinds, steps, p=[0.5, 0.1, 0.2, 0.07, 0.05, 0.08]):
-            getattr(history, step)()
-        history.check()
-    finally:
-        for main in (*history.abandoned, history.main):
-            main.close()
-
-
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     seed = request.config.getoption("--seed")
@@ -193,10 +49,31 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def test_random_histories(rng: np.random.Generator, tmp_path: Path) -> None:
-    for k in range(5):
-        url = f"memory://windows-{k}" if k else f"lmdb://{tmp_path}/store-{k}"
-        run_history(rng, url, None, 25)
+@pytest.mark.parametrize("number", range(6))
+def test_random_histories(number: int, tmp_path: Path) -> None:
+    chance = random.Random(seed())
+    url = f"lmdb://{tmp_path}/store" if number % 3 == 0 else f"memory://windows-{number}"
+    run_history(chance, draw_setting(chance), url, tmp_path, 20)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("number", range(40))
+def test_many_random_histories(number: int, tmp_path: Path) -> None:
+    chance = random.Random(seed())
+    url = chance.choice([f"memory://many-windows-{number}", f"lmdb://{tmp_path}/store"])
+    run_history(chance, draw_setting(chance), url, tmp_path, 40)
+
+
+def run_history(
+    chance: random.Random, setting: Setting, url: str, place: Path, steps: int, spark: Any = None
+) -> None:
+    with (
+        small_sizes(setting),
+        contextlib.closing(WindowHistory(chance, setting, url, place, spark)) as history,
+    ):
+        for _ in range(steps):
+            history.step()
+        history.query()
 
 
 def open_loop(url: str, length: Any = 10, **options: Any) -> MainLoop:
@@ -278,6 +155,66 @@ def test_many_edges_expire_by_arrays(rng: np.random.Generator) -> None:
         assert main._history.edge_times().nbytes < 600 * size  # rows of all batches would be more
 
 
+@pytest.mark.parametrize("ids", ["int", "string"])
+@pytest.mark.parametrize("partitions", [1, 7])
+def test_edges_of_many_names_expire(ids: str, partitions: int) -> None:
+    """The table of times is made anew within a batch: the codes of its names change meanwhile."""
+
+    def name(kind: str, k: int) -> Any:
+        return k if ids == "int" else f"{kind}{k}"
+
+    graph = Graph.empty(int if ids == "int" else str, partitions=partitions)
+    url = f"memory://windows-names-{ids}-{partitions}"
+    with MainLoop("degree", graph, backend=url, compiled=False).window(100) as main:
+        size, given = 1100, []
+        for first in range(0, 3 * size, size):
+            given = [(name("u", k), name("w", k + 7)) for k in range(first, first + size)]
+            main.ingest([("+", *edge) for edge in given], time=[*range(first, first + size)])
+        wanted = expected("degree", given[-100:], [], {}, undirected=False)["degree"]
+        assert main.counts["expired"] == 3 * size - 100
+        assert answer(main) == wanted
+
+
+@pytest.mark.parametrize("ids", ["int", "string"])
+def test_a_value_of_an_edge_without_a_time_counts_from_its_own_time_on(ids: str) -> None:
+    one, two, three, four = (k if ids == "int" else f"v{k}" for k in range(1, 5))
+    graph = Graph.from_arrays([one], [two], [2.0])
+    options: Any = {"params": {"origin": one}, "backend": f"memory://windows-{ids}"}
+    with MainLoop("sssp", graph, compiled=False, **options).window(100) as main:
+        main.ingest([("+", one, four)], time=1)
+        main.ingest([("~", one, two, 7.0), ("+", one, three), ("~", one, two, 9.0)],
+                    time=[20, 5, 40])  # fmt: skip
+        for time, length in [(2, 2.0), (10, 2.0), (20, 7.0), (39, 7.0), (40, 9.0)]:
+            with main.at(time=time) as then:
+                assert then.lookup(two)[two]["length"] == length
+
+
+def test_an_origin_of_a_graph_that_is_still_empty() -> None:
+    options: Any = {"params": {"origin": "b"}, "backend": "memory://windows-origin", "loop": "m"}
+    with MainLoop("bfs", Graph.empty(str), compiled=False, **options).window(10) as main:
+        main.ingest([("+", "b", "c"), ("+", "a", "b"), ("+", "c", "d")], time=[1, 2, 3])
+        assert {v: x for v, x in answer(main).items() if x < 9} == {"b": 0, "c": 1, "d": 2}
+        main.close()
+        with MainLoop.resume(None, "bfs", loop="m", backend="memory://windows-origin") as main:
+            main.advance(12)
+            assert {v: x for v, x in answer(main).items() if x < 9} == {"b": 0}
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_program_that_comes_later_names_a_vertex_that_is_not_there(partitions: int) -> None:
+    """Its name sorts before others, so that edges which are stored by ranks get other ones."""
+    url = f"memory://windows-later-{partitions}"
+    graph = Graph.from_arrays(["c", "d"], ["d", "e"], partitions=partitions)
+    with MainLoops(["wcc"], graph, backend=url, loop="m", compiled=False) as loops:
+        loops.window(10).ingest([("+", "e", "f")], time=1)
+    options: Any = {"params": {"bfs": {"origin": "b"}}, "loop": "m", "compiled": False}
+    with MainLoops.resume(None, ["wcc", "bfs"], backend=url, **options) as loops:
+        loops.ingest([("+", "b", "d")], time=2)
+        answers = {name: result.to_dict() for name, result in loops.query().items()}
+    assert {v: x for v, x in answers["bfs"].items() if x < 9} == {"b": 0, "d": 1, "e": 2, "f": 3}
+    assert answers["wcc"] == dict.fromkeys("bcdef", "b")
+
+
 @pytest.mark.parametrize("time", [
     [0.0, 3 * DAY], np.array([0, 3 * DAY]), np.array(["1970-01-01", "1970-01-04"], "datetime64[s]"),
     [datetime(1970, 1, 1, tzinfo=UTC), datetime(1970, 1, 4)], ["1970-01-01", "1970-01-04"],
@@ -332,8 +269,10 @@ def test_mistakes() -> None:
         assert main.counts["added"] == 1
 
 
-def test_random_histories_on_processors(rng: np.random.Generator, spark: SparkSession) -> None:
-    run_history(rng, "memory://windows-spark", spark, 10)
+def test_random_histories_on_processors(tmp_path: Path, spark: SparkSession) -> None:
+    chance = random.Random(seed())
+    setting = replace(draw_setting(chance), compiled=False, partitions=2)
+    run_history(chance, setting, "memory://windows-spark", tmp_path, 10, spark)
 
 
 class Scratch:
@@ -346,7 +285,7 @@ class Scratch:
         window = Window(self.length, False)
         for event in self.events:
             if event[4] <= time:
-                window.take(*event)
+                window.take([event])
         window.advance(time)
         rows = [(a, b, x) for (a, b), x in window.edges.items()]
         return expected("wcc", rows, [], {}, undirected=False)["component"]

@@ -102,20 +102,26 @@ def record(url: str, seed: int, steps: int, *, partitions: int = 1) -> History:
         url: of an empty store.
         seed: what they do.
         steps: of each of the clients that read and write.
-        partitions: of the graph.
+        partitions: of the graph. Whether ids are strings, and edges have times, is drawn.
     """
-    graph = Graph.from_arrays([0], [1], partitions=partitions)
+    drawn = random.Random(f"{seed} ids")
+    strings, window = drawn.random() < 0.5, drawn.choice([None, 1e6])
+    graph = Graph.from_arrays(*([_id(k, strings)] for k in (0, 1)), partitions=partitions)
     history, numbers, lock = History(), itertools.count(1), threading.Lock()
     names = itertools.count()
     with MainLoop(
         Degree, graph, backend=url, loop="m", compiled=False, keep_answers=3, retain=8,
         snapshot_every=40,
     ) as main:  # fmt: skip
+        if window is not None:  # which nothing leaves
+            main.window(window)
         done = threading.Event()
 
         def write(client: str, chance: random.Random) -> None:
             number = next(numbers)
-            noted(client, [number], lambda: main.ingest(_rows([number], chance)))
+            rows = _rows([number], chance, strings)
+            timed: Any = {} if window is None else {"time": chance.uniform(0, 1000)}
+            noted(client, [number], lambda: main.ingest(rows, **timed))
 
         def noted(client: str, batches: list[int], work: Callable[[], object]) -> None:
             begin, fine = time.monotonic(), False
@@ -149,7 +155,7 @@ def record(url: str, seed: int, steps: int, *, partitions: int = 1) -> History:
             with main.fork(f"b{next(names)}") as fork:
                 forked = time.monotonic()
                 for number in own:
-                    fork.apply(_rows([number], chance))
+                    fork.apply(_rows([number], chance, strings))
                 with contextlib.closing(fork.result()) as answer:
                     batches = _batches(answer)
                 assert frozenset(own) <= batches
@@ -162,7 +168,7 @@ def record(url: str, seed: int, steps: int, *, partitions: int = 1) -> History:
                         noted(client, own, lambda: _merge(fork))
 
         def look(client: str) -> None:
-            rows = main.lookup([0, 1])
+            rows = main.lookup([_id(0, strings), _id(1, strings)])
             versions = {row["version"] for row in rows.values()}
             assert len(versions) == 1
 
@@ -238,15 +244,20 @@ def _verify(store: Any) -> None:
         list(store.read("m"))
 
 
-def _rows(batches: list[int], chance: random.Random) -> list[Any]:
-    rows = [("+", 0, PAIR * k + j) for k in batches for j in range(PAIR)]
+def _id(number: int, strings: bool) -> Any:
+    return f"v{number}" if strings else number
+
+
+def _rows(batches: list[int], chance: random.Random, strings: bool) -> list[Any]:
+    numbers = [PAIR * k + j for k in batches for j in range(PAIR)]
+    rows = [("+", _id(0, strings), _id(number, strings)) for number in numbers]
     chance.shuffle(rows)
     return rows
 
 
 def _batches(answer: Result) -> frozenset[int]:
     """The batches in an answer, each of which must be whole."""
-    vertices = {int(vertex) for vertex, _ in answer.rows()} - {0, 1}
+    vertices = {int(str(vertex).removeprefix("v")) for vertex, _ in answer.rows()} - {0, 1}
     batches = {vertex // PAIR for vertex in vertices}
     whole = {PAIR * k + j for k in batches for j in range(PAIR)}
     assert vertices == whole, f"a part of a batch: {sorted(whole - vertices)} are not there"

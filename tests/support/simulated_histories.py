@@ -7,6 +7,7 @@ partitions and faults, and without either, with one partition. The answers must 
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 import tempfile
 from collections import Counter
@@ -18,6 +19,7 @@ from tests.support.random_changes import Edges, random_rows
 from tests.support.simulated_network import Faults
 from tests.support.simulator import Simulator
 from tests.support.stored_at_once import stored_at_once
+from tests.support.window_model import Window
 from vertexsdk import UPDATE, Budget, Graph, MainLoop, Sum, Vertex, producers, run, state
 from vertexsdk.algorithms import (
     BreadthFirstSearch,
@@ -121,6 +123,7 @@ class Case:
         edges: the graph now.
         partitions: under the simulator.
         options: of `run`, or of the loop.
+        length: of the loop's window, in which `edges` are then; None for none.
     """
 
     name: str
@@ -129,6 +132,7 @@ class Case:
     undirected: bool
     partitions: int
     options: dict[str, Any]
+    length: float | None = None
 
     def id(self, number: int) -> Any:
         """A vertex id; strings do not order as the numbers that they are made from."""
@@ -205,6 +209,8 @@ def draw_case(chance: random.Random, *, loop: bool) -> Case:
         case.options["delay_bound"] = 1
     if not loop and chance.random() < 0.3:
         case.options["commit_every"] = chance.randint(1, 3)
+    if loop:
+        case.length = chance.choice([None, 4.0, 20.0])
     return case
 
 
@@ -266,6 +272,8 @@ class _Loop:
             case.program, case.graph(partitions), params=case.params, backend=url, loop="m",
             **case.options, **self._snapshots(),
         )  # fmt: skip
+        if case.length is not None:
+            self.main.window(case.length)
 
     def _snapshots(self) -> dict[str, Any]:
         if self.chance is None:
@@ -310,39 +318,55 @@ def _answers(case: Case, loop: _Loop, chance: random.Random) -> Iterator[dict[An
     """Tell a loop what a script says; return its answers, with `case.edges` as they are then."""
     budgets: list[Budget | None] = [None, Budget(2), Budget(seconds=0.05)]
 
+    model = Window(case.length or math.inf, case.undirected, edges=dict(case.edges))
+
     def rows(count: int) -> list[Any]:
-        ids = [case.id(k) for k in range(VERTICES + 3)]
-        return random_rows(chance, case.edges, count, undirected=case.undirected, vertices=ids)
+        ids, edges = [case.id(k) for k in range(VERTICES + 3)], dict(model.edges)
+        return random_rows(chance, edges, count, undirected=case.undirected, vertices=ids)
+
+    def ingest(changes: list[Any]) -> None:
+        """With a window, give some changes a time before others that came."""
+        times = [0.0] * len(changes)
+        if case.length is not None:
+            now = max(model.clock, 0.0)
+            times = [now + chance.choice([0, 0, 1, 2, -1, -3]) for _ in changes]
+        loop.main.ingest(changes, time=None if case.length is None else times)
+        for (sign, source, target, *value), time in zip(changes, times, strict=True):
+            model.take([(sign, source, target, value[0] if value else None, time)])
 
     def answer(query: Callable[[], Any]) -> dict[Any, Any]:
+        case.edges = dict(model.edges)
         with contextlib.closing(query()) as result:
             return dict(result.rows())
 
     for _ in range(STEPS):
         loop.main.budget = chance.choice(budgets)
-        loop.main.ingest(rows(chance.randint(1, 6)))
+        ingest(rows(chance.randint(1, 6)))
         loop.rescale()
-        if not case.edges:
-            loop.main.ingest([("+", case.id(0), case.id(1), 1.0)])
-            case.edges[case.id(0), case.id(1)] = 1.0
+        if not model.edges:
+            ingest([("+", case.id(0), case.id(1), 1.0)] * 9)  # one of which is not late
         what = chance.choice(["query", "query", "resume", "fork", "nested", "merge"])
         if what == "resume":
             loop.resume()
         elif what != "query":
-            before = dict(case.edges)
+            before = model.copy()
             with loop.main.fork() as branch:
-                branch.apply(rows(3))
-                if case.edges:
+                changes = rows(3)
+                branch.apply(changes)
+                model.apply(changes)
+                if model.edges:
                     yield answer(branch.result)
                 if what == "nested":
                     with branch.fork() as second:
-                        second.apply(rows(2))
-                        if case.edges:
+                        changes = rows(2)
+                        second.apply(changes)
+                        model.apply(changes)
+                        if model.edges:
                             yield answer(second.result)
-                if what == "merge" and case.edges:
+                if what == "merge" and model.edges:
                     branch.merge()
                 else:
-                    case.edges = before
+                    model = before
         yield answer(loop.main.query)
 
 

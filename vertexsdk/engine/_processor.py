@@ -233,8 +233,8 @@ class Processor:
         """Return the (vertex id, message) pairs to vertices which are no targets."""
         if entries and self.algebra.kind == "latest":
             raise ProgramError(
-                f"{self.plan.program.name}: emit to vertex {entries[0].target}, which is no "
-                "target; with messages = Latest(...) call addTarget first"
+                f"{self.plan.program.name}: emit to a vertex that is not among the targets; with "
+                "messages = Latest(...) call addTarget first"
             )
         names = self.names
         once = []

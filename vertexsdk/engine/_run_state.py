@@ -145,7 +145,10 @@ def _divided(part: Processor, read: Sequence[tuple[Columns, dict[str, Any]]]) ->
                     v.once[there] = columns["once.value"][k]
         v.all_pending = bool(meta["all_pending"])
     if not everyone.all():
-        raise InputError(f"{plan.program.name}: the snapshot has no vertex {ids[~everyone][0]}")
+        raise InputError(
+            f"{plan.program.name}: the snapshot lacks {np.count_nonzero(~everyone):,} vertices of "
+            "the graph; resume with the graph of which it is"
+        )
     yield from _combine(part)
     waiting = np.concatenate(pending)
     waiting = waiting[np.isin(waiting, ids)]

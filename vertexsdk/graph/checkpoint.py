@@ -136,7 +136,7 @@ def stored_edges(
     """The edges of a version's checkpoint: sources, targets (int64, or objects), and values."""
     refs = [ref for ref in store.segments(manifest) if ref.kind == "topology"]
     names = next((ref for ref in refs if ref.group == "names"), None)
-    chunks = [c for ref in refs if not ref.group for c in _chunks(store, ref, names, valued=True)]
+    chunks = [c for ref in refs if not ref.group for c in _chunks(store, ref, names, None, True)]
     none = np.empty(0, np.int64)
     ends = [np.concatenate([none, *(getattr(c, n) for c in chunks)]) for n in ("source", "target")]
     value = [np.ones(len(c.source)) if c.value is None else c.value for c in chunks]
@@ -145,6 +145,16 @@ def stored_edges(
         strings = unpack_arrow(columns["names.offsets"], columns["names.bytes"])
         ends = [np.array(strings.take(pa.array(e)).to_pylist(), object) for e in ends]
     return ends[0], ends[1], np.concatenate([np.empty(0), *value])
+
+
+def _recoded(
+    ids: NDArray[np.int64], names: dict[str, NDArray[Any]], codes: Codes
+) -> NDArray[np.int64]:
+    ranks = np.searchsorted(names["codes"], ids) if "codes" in names else ids
+    if codes is None:
+        return ranks
+    strings = unpack_arrow(names["names.offsets"], names["names.bytes"])
+    return codes(strings.take(pa.array(ranks)))
 
 
 def _vertices(columns: dict[str, NDArray[Any]]) -> VertexInput:
@@ -178,17 +188,17 @@ class StoredEdges(DivisibleEdges):
         """See `DivisibleEdges`."""
         with open_store(self.address, create=False) as store:
             for ref in self.refs:
-                yield from _chunks(store, ref, self.names, value is not None)
+                yield from _chunks(store, ref, self.names, codes, value is not None)
 
 
 def _chunks(
-    store: Store, ref: SegmentRef, names: SegmentRef | None, valued: bool
+    store: Store, ref: SegmentRef, names: SegmentRef | None, codes: Codes, valued: bool
 ) -> Iterator[Chunk]:
+    """The edges of a segment; those of string ids by `codes`, without it by ranks of names."""
     columns = dict(store.segment(ref))
-    codes = None if names is None else store.segment(names).get("codes")
-    if codes is not None:  # edges are of ranks from here on
-        for name in ("ids",) if "ids" in columns else ("source", "target"):
-            columns[name] = np.searchsorted(codes, columns[name])
+    for name in ("ids",) if "ids" in columns else ("source", "target"):
+        if names is not None:
+            columns[name] = _recoded(columns[name], store.segment(names), codes)
     target = columns["target"]
     value = columns.get("value") if valued else None
     ids = columns.get("ids")

@@ -551,7 +551,7 @@ class Graph:
             whole.close()
         if isinstance(assigned, InputError):
             raise assigned
-        return Placement.of_table(*assigned, self.partitions)
+        return Placement.of_table(*assigned, self.partitions, self.string_table)
 
     def _table_placement(self) -> Placement:
         if self.string_table is None and self.partitioner.strings:
@@ -813,7 +813,12 @@ class Graph:
         graph.partitioner, graph.placement = self.partitioner, self.placement
         graph.may_be_empty = self.may_be_empty
         if self.string_table is not None:
-            graph.use_string_ids(self.string_table)
+            table = self.string_table
+            if vertices is not None:
+                table = table.including(vertices.strings())
+            if table is not self.string_table:
+                graph.placement = None  # it is by codes
+            graph.use_string_ids(table)
         return graph
 
     def held_by_jobs(self) -> Graph:

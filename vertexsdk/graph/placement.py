@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.errors import InputError, RunError
+from vertexsdk.graph.string_ids import StringIds
 
 _SPAN = 8  # ids per entry of the table up to which it is looked up without a search
 
@@ -36,9 +37,16 @@ class Placement:
 
     @classmethod
     def of_table(
-        cls, ids: NDArray[np.int64], partition: NDArray[Any], partitions: int
+        cls,
+        ids: NDArray[np.int64],
+        partition: NDArray[Any],
+        partitions: int,
+        names: StringIds | None = None,
     ) -> Placement:
         """Place `ids` (int64[k], in any order) as `partition` (integers[k]) says.
+
+        Args:
+            names: those of the ids, where they are codes.
 
         Raises:
             InputError: an id twice, or a partition which is not there.
@@ -47,11 +55,13 @@ class Placement:
         ids, owners = ids[order], np.asarray(partition)[order]
         twice = np.flatnonzero(ids[1:] == ids[:-1])
         if len(twice):
-            raise InputError(f"vertex {ids[twice[0]]} is placed twice; name each vertex once")
+            vertex = _shown(ids[twice[0]], names)
+            raise InputError(f"vertex {vertex} is placed twice; name each vertex once")
         wrong = np.flatnonzero((owners < 0) | (owners >= partitions))
         if len(wrong):
+            vertex, partition = _shown(ids[wrong[0]], names), owners[wrong[0]]
             raise InputError(
-                f"vertex {ids[wrong[0]]} is placed in partition {owners[wrong[0]]}; with "
+                f"vertex {vertex} is placed in partition {partition}; with "
                 f"{partitions} partitions they are 0 to {partitions - 1}"
             )
         return cls(partitions, ids, owners.astype(np.int32))
@@ -107,3 +117,7 @@ class Placement:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Placement, (self.partitions, self.ids, self.table, self.key)
+
+
+def _shown(vertex: Any, names: StringIds | None) -> Any:
+    return vertex if names is None else names.name(int(vertex))

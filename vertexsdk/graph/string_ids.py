@@ -49,9 +49,20 @@ class StringIds:
         """Whether some ids are integers (and others, of course, are not)."""
         return 0 < self.integers < len(self)
 
+    def including(self, names: pa.Array) -> StringIds:
+        """Return these, and names that may be new; then others have other codes."""
+        found = pc.is_in(pc.cast(names, pa.large_string()), value_set=self.sorted)
+        return self if pc.all(found).as_py() else StringIds.of(self.sorted, names)
+
     def codes(self, names: pa.Array) -> NDArray[np.int64]:
-        """Return the code of each name, all of which are in the graph."""
+        """Return the code of each name.
+
+        Raises:
+            ValueError: one is not in the graph.
+        """
         codes = pc.index_in(pc.cast(names, pa.large_string()), value_set=self.sorted)
+        if codes.null_count:
+            raise ValueError(f"{codes.null_count} names are not among the string ids")
         return np.asarray(pc.cast(codes, pa.int64()), np.int64)
 
     def find(self, names: Sequence[str]) -> NDArray[np.int64]:

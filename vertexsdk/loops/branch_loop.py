@@ -169,7 +169,7 @@ class BranchLoop(ReadableLoop):
         self._received = history.ledger.received if at is None else -1
         self._thread: threading.Thread | None = None
         self._cancelled = threading.Event()
-        self._error: BaseException | None = None
+        self._failure: tuple[Any, BaseException] | None = None  # and of which changes it is
         self._work = WorkDone()
         self._began = time.monotonic()
 
@@ -190,7 +190,7 @@ class BranchLoop(ReadableLoop):
         """
         self._refuse_running()
         self._cancelled.clear()
-        self._error, self._work, self._began = None, WorkDone(), time.monotonic()
+        self._failure, self._work, self._began = None, WorkDone(), time.monotonic()
         budget = Budget(max_iterations, timeout, self._cancelled.is_set, self._report, SLICE)
         self._thread = threading.Thread(
             target=self._run, args=(budget,), name=f"vertexsdk-{self.loop}", daemon=True
@@ -218,7 +218,20 @@ class BranchLoop(ReadableLoop):
                 with contextlib.suppress(InputError):  # changes arrived: they would be lost
                     self._do_merge()
         except BaseException as error:
-            self._error = error
+            self._failure = self._reflected, error
+
+    @property
+    def _reflected(self) -> tuple[int, int, bool]:
+        """What the state is of; others, by `apply` or a merge, end a failure."""
+        ledger = self._history.ledger
+        return ledger.received, ledger.reflected, ledger.exact
+
+    @property
+    def _error(self) -> BaseException | None:
+        """Why the iterations failed, if they did so for the graph as it is now."""
+        if self._failure is None or self._failure[0] != self._reflected:
+            return None
+        return self._failure[1]
 
     @property
     def running(self) -> bool:
@@ -327,7 +340,6 @@ class BranchLoop(ReadableLoop):
         self._refuse_running()
         with self._history.turn(), self._history.lock:
             batch = self._history.cast(changes)
-            self._error = None
             return dict(self._history.execute(batch).counts)
 
     def fork(self, name: str | None = None, *, merge: Merge = None) -> BranchLoop:

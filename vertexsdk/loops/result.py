@@ -24,6 +24,7 @@ from vertexsdk.notebook.plots import plot_histogram, plot_top
 from vertexsdk.program.fields import NO_FIELDS, Fields
 from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import Address
+from vertexsdk.state.id_fields import IdFields
 from vertexsdk.state.pins import Pin
 from vertexsdk.state.reading import ascending, find_ids, name_of
 
@@ -136,7 +137,7 @@ class Result:
         self.fields = self._fields.names
         results = (c.result for c in self._fields.classes.values() if c.result)
         self.result_field = next(results, "")
-        self._names: dict[int, str] | None = None
+        self._id_fields = IdFields(self._store, self.manifest)
         self._run_on = run_on if self.manifest.program in _DISTANCES else None
         self._tree: ShortestPathTree | None = None
         self._edges = edges
@@ -200,7 +201,7 @@ class Result:
 
     def _python_value(self, name: str, value: Any) -> Any:
         value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
-        return self._name(value) if self._is_id(name) and self.string_ids else value
+        return self._name(value) if name in self._id_fields.names else value
 
     def _name(self, code: int) -> str | None:
         """The string id of a code, found in the partitions' ids."""
@@ -214,9 +215,6 @@ class Result:
                 if row >= 0:
                     return name_of(table, row)
         return None
-
-    def _is_id(self, name: str) -> bool:
-        return bool((self.manifest.schema or {}).get(name, {}).get("type") == "VertexId")
 
     def partitions(self, fields: list[str] | None = None) -> Iterator[dict[str, Array]]:
         """Yield each partition's columns as stored: "id", the fields, names of string ids.
@@ -290,18 +288,10 @@ class Result:
         table = {}
         for name in columns:
             column = np.concatenate([p[name] for p in parts])[order]
-            if self._is_id(name) and self.string_ids:
-                column = np.array(self._decode(column.tolist()), object)
+            if name in self._id_fields.names:
+                column = self._id_fields.decode(column)
             table[name] = column
         return _Vertices(ids[order], kinds, table)
-
-    def _decode(self, codes: list[int]) -> list[str | None]:
-        if self._names is None:
-            self._names = {}
-            for p in self.partitions([]):
-                names = unpack_strings(p["name.offsets"], p["name.bytes"])
-                self._names.update(zip(p["id"].tolist(), names, strict=True))
-        return [self._names.get(c) for c in codes]
 
     def values(self, field: str | None = None) -> tuple[Array, Array]:
         """Return one field as two arrays, ascending by id.

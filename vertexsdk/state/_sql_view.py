@@ -14,6 +14,7 @@ from vertexsdk.arrays.packed_strings import unpack_strings
 from vertexsdk.state._version_reader import VersionReader
 from vertexsdk.state.contract import CanQuery
 from vertexsdk.state.errors import MissingError
+from vertexsdk.state.id_fields import IdFields
 from vertexsdk.state.manifests import Manifest, SegmentRef, layers_by_partition
 from vertexsdk.state.reading import TOMBSTONE, overlay
 
@@ -30,9 +31,9 @@ def show(store: VersionReader, loop: str) -> bool:
     name, iteration = manifest.name, manifest.iteration
     deltas = _since(store, shown, manifest) if shown else None
     if deltas is None or not backend.show_rows(
-        loop, name, iteration, _parts(store, deltas), over=shown
+        loop, name, iteration, _parts(store, manifest, deltas), over=shown
     ):
-        backend.show_rows(loop, name, iteration, _parts(store, _layers(store, manifest)))
+        backend.show_rows(loop, name, iteration, _parts(store, manifest, _layers(store, manifest)))
     return True
 
 
@@ -53,12 +54,17 @@ def _since(store: VersionReader, older: str, manifest: Manifest) -> list[Segment
     return added if same and not removed else None
 
 
-def _parts(store: VersionReader, layers: list[SegmentRef]) -> Iterator[dict[str, Column]]:
+def _parts(
+    store: VersionReader, manifest: Manifest, layers: list[SegmentRef]
+) -> Iterator[dict[str, Column]]:
+    ids = IdFields(store, manifest)
     for (_, group), refs in layers_by_partition(layers):
         columns = overlay([_unpickled(store, ref) for ref in refs])
         if "name.offsets" in columns:
             names = unpack_strings(columns.pop("name.offsets"), columns.pop("name.bytes"))
             columns["name"] = np.array(names, object)
+        for field in ids.names & columns.keys():
+            columns[field] = ids.decode(columns[field])
         if group:
             columns["class"] = np.full(len(columns["id"]), group, object)
         yield columns

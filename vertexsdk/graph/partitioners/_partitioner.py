@@ -91,7 +91,7 @@ class Partitioner:
             return Placement.of_table(id_array(ids, _PLACE), partition, partitions)
         codes = names.find(as_strings(ids, _PLACE).to_pylist())
         known = codes >= 0
-        return Placement.of_table(codes[known], partition[known], partitions)
+        return Placement.of_table(codes[known], partition[known], partitions, names)
 
     @property
     def strings(self) -> bool:

@@ -126,7 +126,7 @@ def replay(
     kinds: NDArray[np.uint8],
     rows: int,
 ) -> int:
-    """Take in changes that resulted from events, with NaN for those without a time.
+    """Take in changes that resulted from events, with NaN for those that were none.
 
     Args:
         table, source, target, time, state: as for `fold`.
@@ -142,6 +142,8 @@ def replay(
         if np.isnan(times[i]):
             if row >= 0 and kinds[i] == _REMOVE and state[row] == PRESENT:
                 state[row] = FORGOTTEN
+            continue
+        if kinds[i] == _CHANGE and (row < 0 or state[row] != PRESENT):
             continue
         if row < 0:
             row = rows

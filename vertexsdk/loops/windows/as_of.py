@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from vertexsdk.errors import InputError
-from vertexsdk.graph.changes.changes import CHANGE, Changes
+from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.loops._change_log import ChangeLog, concatenate
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
@@ -91,7 +91,7 @@ def _changes_until(
     clock = -math.inf if window["clock"] is None else window["clock"]
     batches = []
     if following is not None:
-        events = _events_until(history, version, following, time, times)
+        events = _events_until(history, version, following, time)
         if events is not None and len(events):
             windowed = times.take(events, clock, window["length"])
             batches.append(windowed.changes)
@@ -101,37 +101,21 @@ def _changes_until(
 
 
 def _events_until(
-    history: LoopHistory, version: Manifest, following: Manifest, time: float, known: EdgeTimes
+    history: LoopHistory, version: Manifest, following: Manifest, time: float
 ) -> Changes | None:
-    """The events of the batch that made the following version, up to a time; None without one.
-
-    Args:
-        known: the edges which had a time at the version before.
-    """
+    """The events of the batch that made the following version, up to a time; None without one."""
     before, after = Ledger.read(version), Ledger.read(following)
     if after.received == before.received:  # time went on, and no edge expired
         return None
     logged = ChangeLog.replay(history.store, following, sent=False, undirected=before.undirected)
     batch = concatenate([*logged])
     skipped = max(len(batch) - (after.received - before.received), 0)
-    kind, times = batch.kind[skipped:], batch.time[skipped:]
-    # Without a time of their own: values of edges without one, and expired edges, which recur.
-    newest = np.maximum.accumulate(np.where(np.isnan(times), -np.inf, times))
-    kept = np.where(np.isnan(times), kind == CHANGE, True) & (
-        np.where(np.isnan(times), newest, times) <= time
-    )
-    edges = batch.source.to_pylist()[skipped:], batch.target.to_pylist()[skipped:]
-    had_time = known.pairs(*edges)
-    for k, edge in enumerate(zip(*edges, strict=True)):
-        if not np.isnan(times[k]):
-            had_time.add(edge)
-        elif edge in had_time:  # a value for an edge that had expired
-            kept[k] = False
-    at = skipped + np.flatnonzero(kept)
+    times = batch.time[skipped:]
+    at = skipped + np.flatnonzero(times <= time)  # NaN: an edge expired, which recurs
     rows = pa.array(at)
     return Changes(
         batch.kind[at], batch.source.take(rows), batch.target.take(rows), batch.value[at],
-        time=np.where(np.isnan(times), newest, times)[kept],
+        time=batch.time[at],
     )  # fmt: skip
 
 

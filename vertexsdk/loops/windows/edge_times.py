@@ -97,13 +97,6 @@ class EdgeTimes:
         queue = sum(times.nbytes + rows.nbytes for _, _, times, rows in self._queue)
         return sum(column.nbytes for column in columns) + queue
 
-    def pairs(self, sources: Sequence[Any], targets: Sequence[Any]) -> set[tuple[Any, Any]]:
-        """Those of some edges that have a time."""
-        rows = np.flatnonzero(self._state[: self._rows])
-        known = self._ids(self._source[rows]), self._ids(self._target[rows])
-        wanted = set(zip(sources, targets, strict=True))
-        return wanted & set(zip(*(ids.to_pylist() for ids in known), strict=True))
-
     def take(self, events: Changes, clock: float, length: float) -> WindowedChanges:
         """Take in events in order, and move the window to the newest time.
 
@@ -113,8 +106,7 @@ class EdgeTimes:
             length: of the window; edges whose time is not after the clock less this expire.
         """
         size = len(events)
-        sources, targets = self._codes(events.source), self._codes(events.target)
-        self._reserve(size)
+        sources, targets = self._ends(events)
         out, expires = np.empty(2 * size, np.int64), np.empty(2 * size, np.bool_)
         touched, counts = np.empty(2 * size, np.int64), np.zeros(5, np.int64)
         counts[ROWS] = self._rows
@@ -127,7 +119,7 @@ class EdgeTimes:
         out, expires, touched = out[:n], expires[:n], touched[:n]
         self._push(touched[touched >= 0])
         kind = np.where(expires, np.uint8(REMOVE), events.kind[out])
-        time = np.where(touched >= 0, events.time[out], np.nan)
+        time = np.where(expires, np.nan, events.time[out])
         at = pa.array(out)
         source, target = events.source.take(at), events.target.take(at)
         value = events.value[out]
@@ -200,6 +192,14 @@ class EdgeTimes:
         self._queue.clear()
         self._push(np.arange(n))
 
+    def _ends(self, changes: Changes) -> tuple[Longs, Longs]:
+        """The codes of sources and targets, once there is room for a row of each change.
+
+        Making room may give all names other codes.
+        """
+        self._reserve(len(changes.kind))
+        return self._codes(changes.source), self._codes(changes.target)
+
     def _codes(self, ids: Any) -> Longs:
         return np.asarray(ids) if self.integers else self._names.codes(ids)
 
@@ -243,8 +243,7 @@ class EdgeTimes:
         return self
 
     def _replay(self, changes: Changes) -> None:
-        sources, targets = self._codes(changes.source), self._codes(changes.target)
-        self._reserve(len(changes.kind))
+        sources, targets = self._ends(changes)
         times = changes.time if len(changes.time) else np.full(len(changes.kind), np.nan)
         self._rows = replay(
             self._table, self._source, self._target, self._time, self._state, sources, targets,

@@ -1,0 +1,56 @@
+"""Fields with vertex ids, of versions whose vertices have names: stored as codes, shown as names.
+
+Codes are a version's own: equal ones of two versions may stand for different names.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.arrow_table import Column
+from vertexsdk.arrays.packed_strings import unpack_strings
+from vertexsdk.state._version_reader import VersionReader
+from vertexsdk.state.manifests import Manifest, layers_by_partition
+from vertexsdk.state.reading import NAME_COLUMNS, overlay
+
+
+class IdFields:
+    """The fields with codes of a version, and the names that these stand for.
+
+    Args:
+        store: which has the version.
+        manifest: of the version.
+
+    Attributes:
+        names: those of the fields; none where the vertices are integers.
+    """
+
+    def __init__(self, store: VersionReader, manifest: Manifest) -> None:
+        self._store, self._manifest = store, manifest
+        fields = (manifest.schema or {}).items() if manifest.ids == "str" else ()
+        self.names = frozenset(name for name, entry in fields if entry.get("type") == "VertexId")
+
+    def decode(self, codes: Column) -> NDArray[Any]:
+        """Return the name of each code, None where no vertex has it; of the same shape."""
+        names = np.array([self._by_code.get(code) for code in codes.ravel().tolist()], object)
+        return names.reshape(codes.shape)
+
+    @cached_property
+    def _by_code(self) -> dict[int, str]:
+        by_code: dict[int, str] = {}
+        for _, refs in layers_by_partition(self._store.segments(self._manifest)):
+            columns = overlay([self._store.segment(ref, fields=()) for ref in refs])
+            by_code.update(zip(columns["id"].tolist(), names_of(columns), strict=True))
+        return by_code
+
+
+def names_of(columns: dict[str, Column]) -> list[str]:
+    """The names of vertices that have some, and the digits of others."""
+    if NAME_COLUMNS[0] not in columns:
+        return [str(vertex) for vertex in columns["id"].tolist()]
+    offsets, data = (columns[name] for name in NAME_COLUMNS)
+    return list(unpack_strings(offsets, data))
