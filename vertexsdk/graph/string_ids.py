@@ -44,6 +44,11 @@ class StringIds:
     def __len__(self) -> int:
         return len(self.sorted)
 
+    def with_names(self, *parts: pa.Array) -> StringIds:
+        """Return these names and others, which are this object where none is new."""
+        new = [part for part in parts if not pc.all(pc.is_in(part, self.sorted)).as_py()]
+        return StringIds.of(self.sorted, *new) if new else self
+
     @property
     def mixed(self) -> bool:
         """Whether some ids are integers (and others, of course, are not)."""
