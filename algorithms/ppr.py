@@ -55,7 +55,8 @@ class PersonalisedPageRank(Vertex):
             self.emitAll(self.rank / len(self.targets))
 
     def converged(self, iteration: int, aggregates: Aggregates) -> bool:
-        if abs(aggregates.jumps - 1.0) > 1e-6 and aggregates.jumps < 1e300:
+        given = self.num_vertices > 0 and aggregates.jumps < 1e300
+        if given and abs(aggregates.jumps - 1.0) > 1e-6:
             raise ValueError(
                 f"the vertex attribute jump adds up to {aggregates.jumps:g}: make it add up to 1, "
                 'e.g. graph.with_attributes({"id": ids, "jump": [1 / len(ids)] * len(ids)})'

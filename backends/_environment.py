@@ -199,7 +199,7 @@ class Environment:
     def _full(self, cause: str = "") -> FullError:
         return FullError(
             f"no room left for the store in {self.path}: {cause}free some space, drop versions "
-            "(vertexsdk state gc --loop NAME --keep N), or choose another --backend; what was "
+            "(vertexsdk state gc --loop NAME --keep N), or choose another store; what was "
             "committed before is still readable"
         )
 
@@ -271,7 +271,7 @@ class Environment:
             except (MemoryError, lmdb.Error) as error:
                 raise FullError(
                     f"the store in {self.path} cannot grow to {size} bytes ({error}): raise the "
-                    "limit on address space (ulimit -v), or choose another --backend"
+                    "limit on address space (ulimit -v), or choose another store"
                 ) from error
 
 
@@ -349,7 +349,7 @@ def _can_be_read(path: str) -> bool:
 def _damaged_file(file: str) -> CorruptError:
     return CorruptError(
         f"{file} is damaged, or was cut short: restore the store's directory from a backup, or "
-        "choose another --backend"
+        "choose another store"
     )
 
 

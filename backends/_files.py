@@ -75,7 +75,7 @@ class Files:
             if error.errno in {*NO_ROOM, errno.EIO}:
                 raise FullError(
                     f"no room left for the store in {self._root}: free some space, or choose "
-                    "another --backend; what was committed before is still readable"
+                    "another store; what was committed before is still readable"
                 ) from error
             raise StateError(
                 f"the store in {self._root} cannot be written: {error.strerror}"

@@ -45,11 +45,9 @@ def check_format(path: str, create: bool, upgrade: bool) -> None:
             raise FileNotFoundError
         write_format(path)
     except FileNotFoundError:
-        raise StateInputError(f"there is no store in {path}: check the --backend URL") from None
+        raise StateInputError(f"there is no store in {path}: check the URL") from None
     except (FileExistsError, NotADirectoryError):
-        raise StateInputError(
-            f"{path} is a file: the --backend URL must name a directory"
-        ) from None
+        raise StateInputError(f"{path} is a file: the URL must name a directory") from None
     except PermissionError:
         raise StateInputError(
             f"no permission to use {path}: choose another directory or change its owner"

@@ -24,7 +24,7 @@ _log = logging.getLogger("vertexsdk")
 _FIRST, _LONGEST = 0.05, 2.0  # seconds between attempts
 _SILENT = 0.5  # seconds between attempts from which the wait is said
 _MAX_CONFLICTS = 4
-REFUSED = "refuses the user name or password: check those in --backend"
+REFUSED = "refuses the user name or password: check those in the URL"
 READABLE = "what was committed before is still readable"
 _CLOCK_AGE = 60.0  # seconds after which the server is asked for the time again
 
@@ -97,7 +97,7 @@ class Server(ABC):
             return self._once(work)
         except ConnectionLost as error:
             raise StateError(
-                f"{self.location} cannot be reached ({error}): start the server, or check --backend"
+                f"{self.location} cannot be reached ({error}): start the server, or check the URL"
             ) from None
 
     def close(self) -> None:

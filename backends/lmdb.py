@@ -82,7 +82,7 @@ class LmdbBackend(Backend):
         if beside:
             raise CorruptError(
                 f"the catalog of the store in {self.path} is lost, and {min(beside)} is not: "
-                "restore the directory from a backup, or choose another --backend"
+                "restore the directory from a backup, or choose another store"
             )
         self._environment("catalog", TABLES)
 

@@ -72,7 +72,7 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         if version is None and (hint := server.reach(lambda link: unusable(link, server.schema))):
             raise StateInputError(f"{self.location}: this user may not use the schema: {hint}")
         if version is None and not create:
-            raise StateInputError(f"there is no store in {self.location}: check --backend")
+            raise StateInputError(f"there is no store in {self.location}: check the URL")
         if version is not None:
             place, elsewhere = self.location, "another ?schema="
             check_version(place, version, upgrade, elsewhere, latest=LATEST, earlier=EARLIER)

@@ -64,7 +64,7 @@ class RedisBackend(ServerBackend, CanReadParts):
         stored = server.reach(lambda r: r.get(key))
         if stored is None:
             if not create:
-                raise StateInputError(f"there is no store in {self.location}: check --backend")
+                raise StateInputError(f"there is no store in {self.location}: check the URL")
             self._command("setnx", key, MARK + FORMAT)
             stored = self._command("get", key)
         version = _text(stored).removeprefix(MARK)

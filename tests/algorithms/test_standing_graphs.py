@@ -122,7 +122,6 @@ def test_communities_follow_from_the_seed_alone(name: str) -> None:
 def test_graphs_of_self_loops_and_without_edges(name: str) -> None:
     loops = Graph.from_arrays([1, 2], [1, 2], vertices=[1, 2, 3])
     empty = Graph.from_arrays(np.empty(0, np.int64), np.empty(0, np.int64), vertices=[1, 2, 3])
-    empty.may_be_empty = True
     for graph in (loops, empty):
         rows = rows_of(name, graph)
         field = "parent" if name in EXACT else "community"

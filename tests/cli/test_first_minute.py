@@ -94,16 +94,6 @@ def test_where_the_seconds_go(vertexsdk, edges: str) -> None:
     assert {"import", "check", "spark", "load", "compile", "kernel", "commit", "write"} <= {*spent}
     assert spent["write"] > 0
     (line,) = [line for line in done.lines if " s in all: " in line]
-    assert re.match(rf"wcc: 5 vertices, .*; {total:.1f} s in all: \w+", line)
+    assert re.match(rf"wcc-run: 5 vertices, .*; {total:.1f} s in all: \w+", line)
     table = [line for line in done.lines if re.match(r"  \w+ +\d+\.\d{3} s  \w", line)]
     assert sum(float(line.split()[1]) for line in table) == pytest.approx(total, abs=0.02)
-
-
-def test_changes_that_a_stream_drops_are_said(vertexsdk, edges: str) -> None:
-    Path("c.txt").write_text("+ 5 6\n")
-    stream = ("stream", "wcc", "--edges", edges, "--changes", "c.txt", "--engine", "local")
-    assert "dropped" not in vertexsdk(*stream).err
-    done = vertexsdk(*stream)
-    assert done.status == 0
-    assert "wcc: dropped 1 change of an earlier stream in the store (--resume" in done.err
-    assert "dropped" not in vertexsdk(*stream, "--resume").err

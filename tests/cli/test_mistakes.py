@@ -68,12 +68,12 @@ ARGUMENTS = {
     "run wcc --edges E --backnd redis://u:secret@h": r"arguments: --backnd redis://u:\*\*\*@h;",
     "query redis://u:secret@h": r"there is no loop 'redis://u:\*\*\*@h'",
     "run wcc --edges E --backend lmdb:///dev/null": r"/dev/null is a file",
-    "run pagerank --edges E --loop wcc": r"loop 'wcc' .* belongs to program wcc, not to pagerank",
-    "query nope": r"there is no loop 'nope' in .*: it has 'wcc'",
-    "query wcc --vertex 9": r"no vertex 9 in loop 'wcc'",
-    "query wcc --vertex a": r"'a' is no vertex of loop 'wcc': its ids are integers",
+    "run pagerank --edges E --loop wcc-run": r"loop 'wcc-run' .* belongs to program wcc, not to ",
+    "query nope": r"there is no loop 'nope' in .*: it has 'wcc-run'",
+    "query wcc --vertex 9": r"no vertex 9 in loop 'wcc-run'",
+    "query wcc --vertex a": r"'a' is no vertex of loop 'wcc-run': its ids are integers",
     "query wcc --vertex 99999999999999999999": r"its ids are integers of 64 bits",
-    "query wcc --field rank": r"no field 'rank'; wcc has: component",
+    "query wcc --field rank": r"no field 'rank'; wcc-run has: component",
     "query wcc --output o.txt": r"name it \.csv or \.parquet",
     "query wcc --at 0": r"no version at or before iteration 0",
     "query wcc --backend lmdb:///dev/null/x": r"/dev/null/x",
@@ -130,11 +130,12 @@ def test_a_store_that_a_file_names(
     Path("store").write_text(f"lmdb://{Path('elsewhere').resolve()}\n")
     done = vertexsdk("run", "wcc", "--edges", edges, "--backend", "@store")
     assert done.status == 0, done.err
-    assert done.lines[-1].endswith("vertexsdk query wcc --backend @store")
+    assert done.lines[-1].endswith("vertexsdk query wcc-run --backend @store")
     assert vertexsdk("query", "wcc").status == 2
     read = vertexsdk("query", "wcc", "--backend", "@store").out
     assert read
-    assert vertexsdk("state", "copy", "wcc", "--backend", "@store", "--to", "@store", "--name", "w")
+    copy = ("state", "copy", "wcc-run", "--backend", "@store", "--to", "@store", "--name", "w")
+    assert vertexsdk(*copy).status == 0
     monkeypatch.setenv("VERTEXSDK_BACKEND", "@store")
     assert vertexsdk("query", "w").out == read
 
@@ -169,7 +170,7 @@ def test_mixed_ids_are_strings_and_it_is_said(vertexsdk) -> None:
         "vertexsdk: 2 of 4 ids are integers and the others are not: all are taken as strings"
     )
     assert vertexsdk("query", "wcc", "--vertex", "10").out == "10 component=1\n"
-    refused(vertexsdk("query", "wcc", "--vertex", "x"), "no vertex x in loop 'wcc'")
+    refused(vertexsdk("query", "wcc", "--vertex", "x"), "no vertex x in loop 'wcc-run'")
 
 
 PROGRAM_FILES = {

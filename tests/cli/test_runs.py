@@ -78,8 +78,8 @@ def test_csv_and_statistics(vertexsdk, edges: str) -> None:
     )
     assert (done.status, done.out) == (0, "")
     assert len(done.lines) == 3
-    assert done.lines[0].startswith("sssp: 5 vertices, 4 edges; 3 iterations, ")
-    assert done.lines[2].endswith("read it by: vertexsdk query sssp")
+    assert done.lines[0].startswith("sssp-run: 5 vertices, 4 edges; 3 iterations, ")
+    assert done.lines[2].endswith("read it by: vertexsdk query sssp-run")
     assert values("o.csv") == {"1": "0.0", "2": "1.0", "3": "2.0", "4": "inf", "5": "inf"}
     statistics = json.loads(Path("s.json").read_text())
     assert statistics.keys() >= STATISTICS | {"seconds", "phases", "backend_bytes"}
@@ -233,7 +233,7 @@ def test_a_run_that_failed_goes_on(vertexsdk, edges: str) -> None:
     done = vertexsdk(*run, "--snapshot-every", "2", "--stats", "stats.json")
     assert done.status == 1
     assert done.lines[-1].endswith("ValueError: no more")
-    assert "fragile: the store has no snapshot of it: begins at iteration 0" in done.err
+    assert "fragile-run: the store has no snapshot of it: begins at iteration 0" in done.err
     Path("mended").touch()
     assert vertexsdk(*run, "--stats", "stats.json").status == 0
     statistics = json.loads(Path("stats.json").read_text())
@@ -260,7 +260,7 @@ def test_versions_and_running_again(vertexsdk, edges: str) -> None:
 def test_memory_backend_and_verbose(vertexsdk, edges: str) -> None:
     done = vertexsdk("run", "wcc", "--edges", edges, "--backend", "memory://m", "--verbose")
     assert done.status == 0
-    assert "vertexsdk: wcc: loading" in done.lines
+    assert "vertexsdk: wcc-run: loading" in done.lines
     assert any("iteration 2 · " in line for line in done.lines)
     assert "query" not in done.lines[-1]
 

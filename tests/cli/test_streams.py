@@ -220,7 +220,7 @@ def test_times_that_run_backwards(vertexsdk: Call, base: str) -> None:
         in done.lines[0]
     )
     assert done.lines[-1].endswith("0 given another value, 1 late")
-    done = vertexsdk(*stream, "--strict")
+    done = vertexsdk(*stream, "--strict", "--replace")
     assert (done.status, len(done.lines)) == (2, 1)
     assert "line 2: its time is before" in done.err
 

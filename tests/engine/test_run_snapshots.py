@@ -305,7 +305,7 @@ def test_without_a_snapshot_a_run_begins_and_says_so(caplog: pytest.LogCaptureFi
     killed(Trails, url)
     found = finished(Trails, ring(2), backend=url, snapshot_every=1)[1]
     assert found["resumed_at"] is None
-    assert "resume=True (--resume) would go on at iteration 3" in caplog.text
+    assert "resume=True would go on at iteration 3" in caplog.text
 
 
 def test_versions_for_readers_stay_when_a_run_goes_on() -> None:
@@ -327,7 +327,7 @@ def test_of_a_run_that_ends_no_snapshot_is_left(every: Any) -> None:
     assert found["snapshots"] > 0 or every != 1
     assert found["iterations"] == 9
     with open_store(url) as store:
-        assert store.loops() == ["trails"]
+        assert store.loops() == ["trails-run"]
         assert store.audit().unreferenced == []
 
 

@@ -219,7 +219,7 @@ class Weighted(Vertex):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "weighted: give a value for origin, e.g. --param origin="),
+        ({}, "weighted: give a value for origin, e.g. origin="),
         ({"origin": 1, "orgin": 2}, "weighted: no parameter 'orgin'; it has: factor, loud, origin"),
         ({"origin": "one"}, "parameter origin takes int, not 'one'"),
         ({"origin": 1.5}, "parameter origin takes int, not 1.5"),

@@ -50,7 +50,6 @@ def engine_in_process(
         *ends, np.array(list(rows.values()), float), vertices=list(vertices) or None,
         undirected=undirected, partitions=partitions,
     )  # fmt: skip
-    graph.may_be_empty = True
     return engine_for(Setting(program, graph, dict(params or {}), store, loop, nodes=nodes))
 
 

@@ -153,7 +153,7 @@ def _run_arguments(command: argparse.ArgumentParser) -> None:
         "processor (default: begin again)")  # fmt: skip
     add("--resume", action="store_true",
         help="go on from the snapshot of an interrupted run; without one, begin")  # fmt: skip
-    _how(command)
+    _how(command, "PROGRAM-run")
 
 
 def _stream_arguments(command: argparse.ArgumentParser) -> None:
@@ -189,7 +189,7 @@ def _stream_arguments(command: argparse.ArgumentParser) -> None:
         help="serve OpenMetrics at http://HOST:PORT/metrics (0: any free port)")  # fmt: skip
     add("--metrics-host", metavar="HOST", default="127.0.0.1",
         help="the address to serve them on (default: 127.0.0.1)")  # fmt: skip
-    _how(command)
+    _how(command, "the program's")
 
 
 def _snapshot_every(text: str) -> str:
@@ -215,7 +215,7 @@ def _program_and_graph(command: argparse.ArgumentParser) -> Callable[..., object
     return add
 
 
-def _how(command: argparse.ArgumentParser) -> None:
+def _how(command: argparse.ArgumentParser, default: str) -> None:
     add = command.add_argument_group("the run").add_argument
     add("--param", metavar="K=V", action="append", default=[], help="a parameter of the program")
     add("--max-iterations", type=_at_least(0), metavar="N", help="stop after N (default: its own)")
@@ -233,7 +233,9 @@ def _how(command: argparse.ArgumentParser) -> None:
         help="interpret what does not compile, refuse it, or interpret all "
         "(default: auto)")  # fmt: skip
     add = command.add_argument_group("results").add_argument
-    add("--loop", metavar="NAME", help="its name in the store (default: the program's)")
+    add("--loop", metavar="NAME", help=f"its name in the store (default: {default})")
+    add("--replace", action="store_true",
+        help="drop the acknowledged changes of a main loop of this name")  # fmt: skip
     add("--commit-every", type=_at_least(1), metavar="N", help="commit every N iterations too")
     _results(add)
     add("--stats", metavar="FILE", help="write iterations, messages, seconds and more as JSON")

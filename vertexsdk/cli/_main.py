@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from vertexsdk.cli._arguments import parser
 from vertexsdk.cli._clock import CommandClock
+from vertexsdk.cli._flags import with_flags
 from vertexsdk.errors import InputError, RunError, VertexError, typed_line
 from vertexsdk.loops.signals import interrupted_by_signals
 from vertexsdk.state.address import Address, address_or_default, scrubbed
@@ -69,8 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except MemoryError:
             return _fail("out of memory; use more memory, or more --partitions on more hosts")
         except VertexError as error:
-            text = str(error).partition("\n")[0].replace("pass trusted=True", "add --trusted")
-            return _fail(text, error.exit_status)
+            return _fail(str(error).partition("\n")[0], error.exit_status)
         except Exception as error:
             return _fail(f"unexpected {typed_line(error)}; set VERTEXSDK_TRACEBACK=1 to see where")
 
@@ -80,8 +80,14 @@ def _fail(text: str, status: int = 1) -> int:
         import traceback
 
         traceback.print_exc()
-    print(f"vertexsdk: {scrubbed(text).rstrip(': ')}", file=sys.stderr)
+    print(f"vertexsdk: {with_flags(scrubbed(text)).rstrip(': ')}", file=sys.stderr)
     return status
+
+
+class _WithFlags(logging.Formatter):
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        return with_flags(super().formatMessage(record))
 
 
 @contextlib.contextmanager
@@ -90,7 +96,7 @@ def _messages() -> Iterator[None]:
     # On a terminal, a message overwrites the progress line.
     clear = "\r\x1b[K" if sys.stderr.isatty() else ""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter(f"{clear}vertexsdk: %(message)s"))
+    handler.setFormatter(_WithFlags(f"{clear}vertexsdk: %(message)s"))
     log, gateway = logging.getLogger("vertexsdk"), logging.getLogger("py4j")
     silent = logging.NullHandler()
     level, propagate = log.level, log.propagate
@@ -103,7 +109,7 @@ def _messages() -> Iterator[None]:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *_, **__: print(
-            f"{clear}vertexsdk: {message}", file=sys.stderr
+            f"{clear}vertexsdk: {with_flags(str(message))}", file=sys.stderr
         )
         try:
             yield
@@ -115,25 +121,37 @@ def _messages() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _started(args: argparse.Namespace, name: str) -> Iterator[SparkSession | None]:
-    """Look whether the store can be opened; then yield the session, as `_spark`."""
+def _started(
+    args: argparse.Namespace, name: str, loop: str | None
+) -> Iterator[SparkSession | None]:
+    """Look whether the store can be opened; then yield the session, as `_spark`.
+
+    Args:
+        loop: that the command begins; None if it goes on with one.
+    """
     with contextlib.ExitStack() as stack:
         with args.clock.timed("check"):
-            _check_store(address_or_default(args.backend))
+            _check_store(address_or_default(args.backend), None if args.replace else loop)
         with args.clock.timed("spark"):
             spark = stack.enter_context(_spark(args, name))
         yield spark
 
 
-def _check_store(address: Address) -> None:
-    """Raise StateError if a store cannot be opened; a directory is not made for that."""
+def _check_store(address: Address, loop: str | None) -> None:
+    """Raise StateError if a store cannot be opened; a directory is not made for that.
+
+    Args:
+        loop: whose acknowledged changes are not to be lost; None for none.
+    """
+    from vertexsdk.engine.loop_names import refuse_to_replace
     from vertexsdk.state import open_store
 
     scheme, _, place = address.reveal().partition("://")
     if scheme == "memory" or (scheme == "lmdb" and not os.path.lexists(place.partition("?")[0])):
         return
-    with open_store(address):
-        pass
+    with open_store(address) as store:
+        if loop is not None:
+            refuse_to_replace(store.head(loop), loop, store.backend.location)
 
 
 @contextlib.contextmanager
@@ -202,6 +220,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "backend": args.backend,
         "loop": args.loop,
+        "replace": args.replace,
         "max_iterations": args.max_iterations,
         "seed": args.seed,
         "tolerance": args.tolerance,
@@ -230,6 +249,7 @@ def _graph(args: argparse.Namespace, spark: SparkSession | None) -> Graph:
 
 def _run(args: argparse.Namespace) -> int:
     with args.clock.timed("import"):
+        from vertexsdk.engine.loop_names import loop_of_run
         from vertexsdk.loops.run import run
         from vertexsdk.loops.snapshot_policy import SnapshotPolicy
     with args.clock.timed("check"):
@@ -237,7 +257,7 @@ def _run(args: argparse.Namespace) -> int:
             args, resume=args.resume, trusted=args.trusted,
             snapshots=SnapshotPolicy.of(args.snapshot_every).interval,
         )  # fmt: skip
-    with _started(args, program.name) as spark:
+    with _started(args, program.name, args.loop or loop_of_run(program.name)) as spark:
         with args.clock.timed("plan"):
             graph = _graph(args, spark)
         try:
@@ -261,6 +281,8 @@ def _run(args: argparse.Namespace) -> int:
 def _stream(args: argparse.Namespace) -> int:
     from vertexsdk.cli._stream_command import StreamSession
 
+    if args.resume and args.replace:
+        raise InputError("--resume goes on with what --replace drops: leave out one of the two")
     program, params = _checked(args)
     stream = StreamSession(
         args.changes, query_every=args.query_every, follow=args.follow, idle=args.idle,
@@ -271,7 +293,7 @@ def _stream(args: argparse.Namespace) -> int:
     length = _window_length(args)
     with (
         _metrics(args) as metrics,
-        _started(args, program.name) as spark,
+        _started(args, program.name, None if args.resume else args.loop or program.name) as spark,
         _main_loop(args, spark, program, params) as main,
     ):
         if length is not None:
@@ -338,14 +360,13 @@ def _main_loop(
         before = store.version(name).statistics.get("main", {}) if store.head(name) else None
     if args.resume:
         if before is not None:
+            del options["replace"]
             return MainLoop.resume(spark, program, params=params or None, **options)
         print(f"{name}: not in the store yet; starting from --edges", file=sys.stderr)
-    elif before and before.get("received"):
-        args.dropped = (
-            f"{name}: dropped {_count(before['received'], 'change')} of an earlier stream in the "
-            "store (--resume goes on from there)"
-        )
-    return MainLoop(program, _graph(args, spark), params=params, replace=True, **options)
+    elif args.replace and before and before.get("received"):
+        dropped = _count(before["received"], "change")
+        args.dropped = f"{name}: dropped {dropped} of an earlier stream in the store"
+    return MainLoop(program, _graph(args, spark), params=params, **options)
 
 
 def _numbered(path: str, number: int) -> str:

@@ -112,7 +112,8 @@ class StreamSession:
     def _answer(self, main: MainLoop) -> Result:
         self._bar.close()
         began = time.perf_counter()
-        result = main.answered() or main.query(persist=True)
+        answered = main.answered()  # which may have no rows
+        result = main.query(persist=True) if answered is None else answered
         result.statistics["query_seconds"] = time.perf_counter() - began
         self.queries = main.queries
         self._answers.append(dict(result.statistics))

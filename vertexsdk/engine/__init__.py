@@ -14,6 +14,7 @@ __all__ = [
     "events",
     "loop",
     "loop_engine",
+    "loop_names",
     "make_engine",
     "phases",
     "progress",

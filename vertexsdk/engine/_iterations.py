@@ -60,7 +60,7 @@ def arithmetic_of(plan: Plan) -> Iterator[None]:
         spec = plan.program.classes[0]
         raise RunError(
             f"{spec.file}:{spec.line}: {spec.name}: {type(error).__name__}: {error}; "
-            "run it interpreted to see where (--compiled no)"
+            "run it interpreted to see where (compiled=False)"
         ) from error
 
 

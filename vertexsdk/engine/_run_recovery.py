@@ -23,8 +23,8 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.engine import RunSnapshots, WorkDone
 from vertexsdk.engine.loop._commands import BeginRun
 from vertexsdk.engine.loop_engine import LoopEngine
+from vertexsdk.engine.loop_names import loop_of_snapshots
 from vertexsdk.engine.run_options import RunOptions
-from vertexsdk.engine.snapshots import loop_of_snapshots
 from vertexsdk.errors import InputError, StateError, first_line
 from vertexsdk.graph.graph import Graph, VariantInfo
 from vertexsdk.state import FencedError, Manifest, SegmentRef, Store
@@ -94,7 +94,7 @@ class RunRecovery:
             if self.active and store.head(self.name) is not None:
                 raise InputError(
                     f"the store has a loop {self.name!r}, and snapshots of {self._loop!r} would be "
-                    "under that name: delete or copy it, or give the run another loop= (--loop)"
+                    "under that name: delete or copy it, or give the run another loop="
                 )
             if self._options.resume and not own:
                 self._note("the store has no snapshot of it: begins at iteration 0")
@@ -103,7 +103,7 @@ class RunRecovery:
             self.run = stored.run
             return stored
         self._note(
-            f"begins at iteration 0; resume=True (--resume) would go on at iteration "
+            f"begins at iteration 0; resume=True would go on at iteration "
             f"{stored.manifest.iteration:,}, from the snapshot of a run that was interrupted"
         )
         return None
@@ -158,7 +158,7 @@ class RunRecovery:
                 at = f"{stored.manifest.iteration:,}"
                 raise InputError(
                     f"{self._loop}: its snapshot at iteration {at} is of another run, "
-                    f"{_difference(name, before, value)}: leave out resume=True (--resume) to "
+                    f"{_difference(name, before, value)}: leave out resume=True to "
                     "begin at iteration 0"
                 )
 

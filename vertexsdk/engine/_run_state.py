@@ -87,7 +87,7 @@ def restore(
     if alike and meta["placed"] != zlib.crc32(graph_of(run).ids.data):
         raise InputError(
             f"{run.plan.program.name}: vertices are in other partitions than when the snapshot "
-            "was taken; give the partitioner that the run had, or leave out resume=True (--resume)"
+            "was taken; give the partitioner that the run had, or leave out resume=True"
         )
     if events:
         part.clear()
@@ -118,7 +118,7 @@ def _divided(part: Processor, read: Sequence[tuple[Columns, dict[str, Any]]]) ->
     if why is not None:
         raise InputError(
             f"{plan.program.name}: {why}, so it goes on with {len(read)} partitions only "
-            f"(partitions={len(read)}, --partitions {len(read)})"
+            f"(partitions={len(read)})"
         )
     ids, n = v.topology.ids, v.topology.n
     everyone = np.zeros(n, np.bool_)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from vertexsdk.arrays.json_values import as_json
@@ -19,6 +20,7 @@ from vertexsdk.engine.answer_checks import check_answer, endless, warn_of_strang
 from vertexsdk.engine.bounded._auto_bound import BoundChoice, as_given, choose
 from vertexsdk.engine.engine import Budget, Command, EdgeColumns, Version, Versions, WorkDone
 from vertexsdk.engine.loop_engine import LoopEngine
+from vertexsdk.engine.loop_names import acknowledged_changes, loop_of_run, refuse_to_replace
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.engine.progress import ProgressBar
 from vertexsdk.engine.run_options import RunOptions
@@ -44,6 +46,7 @@ class Run:
     Args:
         options: see `RunOptions.checked`.
         params, backend, loop: as those of `run`.
+        replaces: take the place of a main loop with acknowledged changes.
 
     Attributes:
         sees: what `self.loop` is.
@@ -58,10 +61,12 @@ class Run:
         params: Mapping[str, Any] | None = None,
         backend: str | Address | None = None,
         loop: str | None = None,
+        replaces: bool = False,
     ) -> None:
         self.options, self.compiled = options.on(graph.transport), options.compiled
         self.graph = graph if options.exchange == "auto" else graph.held_by_jobs()
-        self.program, self.loop = program, loop or program.name
+        self.program, self.loop = program, loop or loop_of_run(program.name)
+        self._replaces = replaces
         self.backend = address_or_default(backend)
         self.max_iterations = options.limit_of(program)
         self.given = dict(params or {})
@@ -91,6 +96,7 @@ class Run:
             with self.spent.timed("claim"):
                 store = on_error.enter_context(open_store(self.backend))
                 refuse_other_hosts(self.graph.transport, store)  # before any job
+                self._refuse_to_replace(store, store.head(self.loop))
             with self.bar:
                 self._run_with_retries(store, bound)
             self.recovery.end(store)
@@ -110,12 +116,13 @@ class Run:
                 params = self._codes(bound, info)
                 warn_of_strangers(self.program, bound, self.graph)
                 with self.spent.timed("claim"):
-                    newest = store.claim(self.loop, program=self.program.name)
-                lost = {} if newest is None else newest.statistics.get("main", {})
-                if self.committed is None and lost.get("received"):
+                    newest = store.claim(
+                        self.loop, program=self.program.name,
+                        check=partial(self._refuse_to_replace, store),
+                    )  # fmt: skip
+                if lost := acknowledged_changes(newest):
                     self.bar.note(
-                        f"replaces the main loop of this name and its {lost['received']:,} "
-                        "acknowledged changes (loop= or --loop gives another name)"
+                        f"replaces the main loop of this name and its {lost:,} acknowledged changes"
                     )
                 stored = self.recovery.find(store)
                 same = newest is not None and newest.statistics.get("run") == self.recovery.run
@@ -136,6 +143,10 @@ class Run:
                 self.graph.unpersist()
                 self.bar.note(f"{error}; loading the graph again")
 
+    def _refuse_to_replace(self, store: Store, newest: Manifest | None) -> None:
+        if not self._replaces:
+            refuse_to_replace(newest, self.loop, store.backend.location)
+
     def _load(self) -> VariantInfo:
         self.bar.say("loading")
         began = time.perf_counter()
@@ -147,7 +158,7 @@ class Run:
         if info.duplicates:
             self.bar.note(
                 f"{info.duplicates} duplicate edges: the last one of each pair counts "
-                "(--multi keeps all)"
+                "(multi=True keeps all)"
             )
         self.seconds["load"] = time.perf_counter() - began
         self.spent.add("load", self.seconds["load"])

@@ -81,8 +81,8 @@ class ProgressBar:
             return
         self._noted.add(text)
         if self.live:
-            sys.stderr.write(f"\r\x1b[K{self.name}: {text}\n")
-        elif self._cell is not None:
+            sys.stderr.write("\r\x1b[K")
+        if self._cell is not None:
             sys.stderr.write(f"{self.name}: {text}\n")
         else:
             _log.warning("%s: %s", self.name, text)

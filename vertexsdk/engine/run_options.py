@@ -80,14 +80,13 @@ class RunOptions:
         if self.exchange != "auto" and self.delay_bound not in (1, "auto"):
             raise InputError(
                 f"a delay bound of {self.delay_bound} needs partitions that stay in their "
-                f"processes: leave out exchange={self.exchange!r} (on the command line --engine "
-                "shuffle), or the delay bound"
+                f"processes: leave out exchange={self.exchange!r}, or the delay bound"
             )
         if self.snapshots is not None and self.delay_bound not in (1, "auto"):
             raise InputError(
                 f"a delay bound of {self.delay_bound} has no iterations that all partitions end "
-                "together, and so no snapshots: leave out snapshot_every (--snapshot-every), or "
-                "the delay bound"
+                "together, and so no snapshots: leave out snapshot_every=, or the delay "
+                "bound"
             )
         if (self.snapshots is not None or self.resume) and not self.trusted and pickles(program):
             raise InputError(
@@ -106,7 +105,7 @@ class RunOptions:
         if self.exchange != "auto" and is_remote(transport.spark):
             raise InputError(
                 f"exchange={self.exchange!r} needs Spark jobs, and the graph of a remote session "
-                "is in this process: leave it out (on the command line --engine shuffle)"
+                "is in this process: leave it out"
             )
         return self
 

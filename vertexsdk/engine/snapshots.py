@@ -53,12 +53,3 @@ class SnapshotPart:
     pause: float = 0.0
     seconds: float = 0.0
     failure: str = ""
-
-
-def loop_of_snapshots(loop: str) -> str:
-    """The name under which the store has the snapshots of a run.
-
-    >>> loop_of_snapshots("pagerank")
-    'pagerank.snapshot'
-    """
-    return f"{loop}.snapshot"

@@ -121,7 +121,6 @@ def stored_graph(
     names = groups["names"][0] if groups["names"] else None
     edges = StoredEdges(store.backend.address, tuple(groups[""]), names)
     graph = Graph(spark, edges, vertices, undirected=undirected, partitions=partitions)
-    graph.may_be_empty = True
     if names is not None:
         columns = store.segment(names)
         graph.use_string_ids(

@@ -94,7 +94,7 @@ class Graph:
             are integers.
         string_broadcast: a broadcast of `string_table`, or None.
         title: what has its processors, where that is not the user's graph.
-        may_be_empty: a graph without edges is no error, as after edges were removed.
+        requires_edges: files in which there is no edge are refused, as they are not the right ones.
 
     Example:
         >>> graph = Graph.from_arrays([1, 2, 3], [2, 3, 1])
@@ -138,7 +138,7 @@ class Graph:
         self._by_jobs = False
         self._held_by_jobs: Graph | None = None
         self._initial: dict[tuple[type, ...], Any] = {}
-        self.may_be_empty = False
+        self.requires_edges = False
         self.title = ""
         shared_memory.claim(application)
         shared_memory.release_at_exit(application)
@@ -200,7 +200,7 @@ class Graph:
         }  # fmt: skip
         if format == "graphml" or (format is None and paths and paths[0].endswith(".graphml")):
             return _of_graphml(cls, spark, paths, vertices, undirected, options)
-        return cls(
+        graph = cls(
             spark,
             sources.edges_at(spark, paths, format),
             None if vertices is None else vertices_at(spark, vertices),
@@ -208,6 +208,8 @@ class Graph:
             multi=multi,
             **options,
         )
+        graph.requires_edges = True
+        return graph
 
     @classmethod
     def empty(
@@ -234,7 +236,6 @@ class Graph:
         if ids not in (int, str):
             raise InputError(f"ids is {ids!r}; the ids of a graph are int or str")
         graph = cls.from_arrays([], [], spark=spark, **options)
-        graph.may_be_empty = True
         if ids is str:
             graph.use_string_ids(StringIds.of())
         return graph
@@ -489,7 +490,7 @@ class Graph:
         except NotIntegers:
             self._collect_string_ids()
             spec, reports, kinds = self._load_placed(variant, workers)
-        if not sum(r.vertices for r in reports) and not self.may_be_empty:
+        if not sum(r.vertices for r in reports) and self.requires_edges:
             raise InputError("there is no edge in the input; a line is `source target [value]`")
         given, duplicates = sum(r.edges_read for r in reports), sum(r.duplicates for r in reports)
         return VariantInfo(
@@ -811,7 +812,7 @@ class Graph:
             partitions=self.partitions,
         )
         graph.partitioner, graph.placement = self.partitioner, self.placement
-        graph.may_be_empty = self.may_be_empty
+        graph.requires_edges = self.requires_edges
         if self.string_table is not None:
             table = self.string_table
             if vertices is not None:

@@ -10,6 +10,7 @@ import contextlib
 import weakref
 from concurrent.futures import Future
 
+from vertexsdk.engine.loop_names import refuse_to_replace
 from vertexsdk.errors import StateError
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
@@ -31,10 +32,19 @@ class Answers:
         self._names: dict[str, weakref.ref[Result] | None] | None = None  # the oldest first
 
     def make_room_for(self, name: str) -> None:
-        """Delete what an earlier loop left under the name of an answer."""
+        """Delete what an earlier loop left under the name of an answer.
+
+        Raises:
+            InputError: it is a main loop with acknowledged changes.
+        """
         store = self._history.store
-        if store.head(name) is not None:
-            store.delete(name)
+        newest = store.head(name)
+        if newest is None:
+            return
+        ledger = Ledger.of(newest)
+        if newest.loop == name and ledger is not None and ledger.branch_of is None:
+            refuse_to_replace(newest, name, store.backend.location)
+        store.delete(name)
 
     def add(self, name: str, result: weakref.ref[Result], version: Future[Manifest] | None) -> None:
         """Add an answer, and delete the oldest beyond the limit.

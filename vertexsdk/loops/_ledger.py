@@ -104,7 +104,7 @@ class Ledger:
             counts={n: self.counts[n] + out.counts[n] for n in self.counts},
             exact=self.exact and not changes,
         )
-        if not iterated or out.num_vertices == 0:
+        if not iterated:
             return new
         return replace(
             new,

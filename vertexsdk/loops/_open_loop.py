@@ -23,6 +23,7 @@ from vertexsdk.arrays.json_values import to_scalars
 from vertexsdk.engine.batch_run import TRIES, refuse_other_hosts
 from vertexsdk.engine.engine import Command, Setting
 from vertexsdk.engine.loop_engine import LoopEngine
+from vertexsdk.engine.loop_names import refuse_to_replace
 from vertexsdk.engine.make_engine import engine_for
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.errors import InputError, LostError, StateError, first_line
@@ -89,13 +90,18 @@ def open_main_loop(
     with ExitStack() as undo:
         store = _open_store(undo, backend, graph.transport)
         address = store.backend.address
-        if not replaces:
-            _refuse_to_replace(store, loop)
+        check = (
+            None
+            if replaces
+            else partial(refuse_to_replace, loop=loop, place=store.backend.location)
+        )
+        if check is not None:
+            check(store.head(loop))  # before anything is loaded
 
         def opened() -> tuple[LoopEngine, list[SegmentRef]]:
             engine = engine_for(Setting(program, graph, params, address, loop, checked))
             try:
-                store.claim(loop, program=program.name)
+                store.claim(loop, program=program.name, check=check)
                 return engine, engine.checkpoint()
             except BaseException:
                 engine.close()
@@ -208,23 +214,6 @@ def _warn_of_no_state(loop: str, engine: LoopEngine, snapshots: SnapshotPolicy) 
             "%s: snapshots have the graph only, as every answer starts from init: %s",
             loop, engine.from_init,
         )  # fmt: skip
-
-
-def _refuse_to_replace(store: Store, loop: str) -> None:
-    """Raise InputError if the store has a main loop of this name with acknowledged changes."""
-    if store.head(loop) is None:
-        return
-    ledger = Ledger.of(store.version(loop))
-    if ledger is not None and ledger.received:
-        changes = (
-            "1 acknowledged change"
-            if ledger.received == 1
-            else (f"{ledger.received:,} acknowledged changes")
-        )
-        raise InputError(
-            f"loop {loop!r} in {store.backend.location} has {changes}: go on with "
-            "MainLoop.resume(...), or start anew with replace=True"
-        )
 
 
 def _check_canonical(loop: str, ledger: Ledger, log: ChangeLog) -> Ledger:

@@ -70,11 +70,12 @@ def graph_of_version(spark: Any, store: Store, manifest: Manifest) -> Graph:
     """
     undirected, partitions = Ledger.read(manifest).undirected, manifest.partitions
     stored = stored_graph(spark, store, manifest, undirected=undirected, partitions=partitions)
-    graph = Graph.from_arrays(
-        *edges_of_version(store, manifest), spark=spark, undirected=undirected,
-        partitions=partitions,
-    )  # fmt: skip
-    graph.may_be_empty = True
+    options: Any = {"spark": spark, "undirected": undirected, "partitions": partitions}
+    edges = edges_of_version(store, manifest)
+    if len(edges[0]):
+        graph = Graph.from_arrays(*edges, **options)
+    else:
+        graph = Graph.empty(str if manifest.ids == "str" else int, **options)
     return graph if stored.vertex_input is None else graph.with_vertices(stored.vertex_input)
 
 

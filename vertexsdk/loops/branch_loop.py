@@ -210,8 +210,6 @@ class BranchLoop(ReadableLoop):
         try:
             out = self._history.execute(budget=budget)
             self._work = out.work
-            if out.num_vertices == 0:
-                raise InputError("the graph has no edge left, and so no vertex to answer for")
             if not out.work.quiet:
                 raise not_converged(self.loop, out.work, self._history.config.program)
             if self._merge == "auto" and self._history.ledger.received == self._received:
@@ -255,7 +253,7 @@ class BranchLoop(ReadableLoop):
 
         Raises:
             RunError: the branch failed, met a limit, was cancelled, or is still running.
-            InputError: the graph has no vertex.
+            InputError: the branch was merged or closed.
         """
         ledger = self._history.ledger
         merges = self._merge is not None and self._thread is None

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from vertexsdk.errors import InputError
-from vertexsdk.loops.result import Result
+from vertexsdk.loops.result import Result, read
 
 _ROWS = 1 << 16  # of a batch
 _TYPES = {pa.int64(): "bigint", pa.float64(): "double", pa.bool_(): "boolean"}
@@ -82,7 +82,7 @@ def opened(options: Any) -> Result:
     at = given.get("at")
     if at is not None and not at.isdecimal():
         raise InputError(f"at is {at!r}; it must be the number of an iteration")
-    return Result(given["path"], given["loop"], None if at is None else int(at))
+    return read(given["path"], given["loop"], None if at is None else int(at))
 
 
 def _spark_type(kind: pa.DataType) -> str:

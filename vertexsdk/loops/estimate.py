@@ -120,20 +120,20 @@ class _Sample:
     @property
     def edges(self) -> int:
         """How many there are."""
-        return max(int(self.table.num_rows), 1)
+        return int(self.table.num_rows)
 
     @property
     def span(self) -> int | None:
-        """How many integers there are from the smallest to the largest id; None of strings."""
-        if self.strings:
+        """How many integers there are from the smallest to the largest id; None without any."""
+        if self.strings or not self.edges:
             return None
         ends = [pc.min_max(self.table[name]).as_py() for name in ("source", "target")]
         return int(max(e["max"] for e in ends) - min(e["min"] for e in ends)) + 1
 
     @property
     def letters(self) -> float:
-        """The mean length of string ids; 0 of integers."""
-        if not self.strings:
+        """The mean length of string ids; 0 of integers, or of none."""
+        if not self.strings or not self.edges:
             return 0.0
         return float(pc.mean(pc.binary_length(self.table["target"])).as_py())
 
@@ -193,6 +193,7 @@ def _sample(program: Program, graph: Graph, size: int, *, twice: bool) -> _Sampl
             info = part.materialise((program.direction, program.value_dtype, "combined"))
             loads.append(time.perf_counter() - began)
         load = min(loads)
+        share = share or 1.0  # of a graph without edges
         return _Sample(share, info.num_vertices, load, part.to_arrow(), info.string_ids)
     finally:
         part.unpersist()
@@ -232,7 +233,7 @@ def _folded(program: Program, graph: Graph, sample: _Sample, size: int, vertices
     """
     rows = sample.table.slice(0, size)
     ends = [rows[name].combine_chunks() for name in ("source", "target")]
-    share = sample.share * len(rows) / sample.edges
+    share = sample.share * (len(rows) / sample.edges if sample.edges else 1.0)
     if share >= 1:
         codes = [np.asarray(end) for end in ends]
     else:
@@ -314,7 +315,7 @@ def _vertices(edges: float, last: _Sample, smaller: _Sample | None) -> float:
 
 def _load_seconds(edges: float, last: _Sample, smaller: _Sample | None) -> float:
     """Continue the seconds of loading: a fixed part, and one for each edge."""
-    each = last.load / last.edges
+    each = last.load / max(last.edges, 1)
     if smaller is not None:
         each = max((last.load - smaller.load) / (last.edges - smaller.edges), each / 2)
     return float(last.load + (edges - last.edges) * each)
@@ -327,7 +328,9 @@ def _iterate_seconds(edges: float, probes: list[_Probe]) -> float:
     power = 1.0
     if smaller is not None:
         power = _power((smaller.edges, last.edges), (smaller.work, last.work))
-    seconds: float = last.seconds * (edges / last.edges) ** min(max(power, 1.0), _MOST_POWER)
+    seconds: float = last.seconds * (edges / max(last.edges, 1)) ** min(
+        max(power, 1.0), _MOST_POWER
+    )
     return seconds
 
 

@@ -473,7 +473,6 @@ class MainLoop(WindowedLoop):
             The answer, for the caller to close.
 
         Raises:
-            InputError: the graph has no edge left.
             RunError: the iterations failed, or met a limit; the changes stay ingested.
             StateError: with `persist`, the answer cannot be stored.
         """
@@ -638,7 +637,6 @@ class MainLoop(WindowedLoop):
             fixed point, as a query does.
 
         Raises:
-            InputError: the graph has no edge.
             RunError: the iterations failed.
 
         Example:
@@ -661,7 +659,6 @@ class MainLoop(WindowedLoop):
         """Return the newest version, which may be approximate; see `lookup` for its statistics.
 
         Raises:
-            InputError: the graph has no edge.
             RunError: there was no state yet, and its iterations failed.
         """
         self._require_state()
@@ -684,8 +681,6 @@ class MainLoop(WindowedLoop):
                 self._require_answer(history.execute(budget=Budget()))
 
     def _require_answer(self, out: CommandResult) -> None:
-        if out.num_vertices == 0:
-            raise InputError("the graph has no edge left; ingest some first")
         if not out.work.quiet:
             raise not_converged(self.loop, out.work, self.program)
 

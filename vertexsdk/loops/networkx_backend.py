@@ -83,7 +83,6 @@ class BackendGraph:
                 source, target, values, vertices=np.arange(len(self.nodes)),
                 undirected=not self.is_directed(), partitions=1,
             )  # fmt: skip
-            graph.may_be_empty = True
             self._graphs[weight] = graph
         return self._graphs[weight]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.packed_strings import unpack_strings
+from vertexsdk.engine.loop_names import loop_of_run
 from vertexsdk.errors import InputError, StateError, shorten
 from vertexsdk.loops._frames import arrow_table, networkx_graph, pandas_frame, polars_frame
 from vertexsdk.loops.output import with_infinities, write
@@ -50,7 +52,8 @@ class Result:
 
     Args:
         backend: URL of the store.
-        loop: the name of the loop.
+        loop: the name of the loop. That of a program is its main loop, or where the store has
+            none, its run.
         at: the newest version at or before this iteration, or this one; None for the newest.
         statistics: instead of those of the version.
         spark: the session for `dataframe`.
@@ -757,7 +760,8 @@ def read(
 
     Args:
         backend: URL of the store, or "@FILE" for a file that contains it.
-        loop: the name of the loop.
+        loop: the name of the loop. That of a program is its main loop, or where the store has
+            none, its run.
         at: the newest version at or before this iteration; None for the newest.
         trusted: unpickle state fields that are Python objects. A pickle can run code, so whoever
             can write to the store must be trusted.
@@ -789,4 +793,10 @@ def read(
         if at is not None:
             raise InputError(f"at is {at}: an exact answer is for this instant; leave out at")
         loop = ask(backend, loop, timeout)
-    return Result(backend, loop, at, trusted=trusted)
+    store = open_store(backend, create=False)
+    with ExitStack() as on_error:
+        on_error.callback(store.close)
+        if store.head(loop) is None and store.head(loop_of_run(loop)) is not None:
+            loop = loop_of_run(loop)
+        on_error.pop_all()
+    return Result(backend, loop, at, trusted=trusted, store=store)

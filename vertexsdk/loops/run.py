@@ -32,6 +32,7 @@ def run(
     commit_every: int | None = None,
     snapshot_every: SnapshotEvery | None = None,
     resume: bool = False,
+    replace: bool = False,
     compiled: bool | Literal["require"] = True,
     threads: int | None = None,
     exchange: Literal["auto", "shuffle"] = "auto",
@@ -51,7 +52,9 @@ def run(
         params: values of the program's parameters.
         backend: URL of the versioned store, or "@FILE" for a file that contains it; the default
             is `VERTEXSDK_BACKEND`, or else a directory `vertexsdk-state`.
-        loop: the name of the loop in the store; by default the program's name.
+        loop: the name of the loop in the store; by default `PROGRAM-run`. `read` and
+            `vertexsdk query` take PROGRAM for it too, where the store has no main loop PROGRAM.
+            The result of an earlier run of this name is replaced.
         max_iterations: stop after so many iterations; by default the class's limit.
         tolerance: do not send on changes up to this size; by default the class's.
         commit_every: also commit a version every so many iterations, not only at the end. They
@@ -62,6 +65,8 @@ def run(
             `docs/backends.md`.
         resume: go on from the snapshot that an interrupted run of the same program, parameters and
             graph has left in the store; without one, begin, and say so.
+        replace: take the place of a main loop of this name although it has acknowledged changes,
+            which are dropped; without it such a loop is refused.
         compiled: False interprets the program; "require" refuses one that does not compile.
         threads: number of threads per partition; by default the cores are divided evenly.
         exchange: "shuffle" has every iteration be a Spark job, whose messages go by its shuffle,
@@ -80,8 +85,8 @@ def run(
         The result, for the caller to close; any process that opens the backend can read it too.
 
     Raises:
-        InputError: wrong arguments, or `resume` and the snapshot is of another run; nothing was
-            run.
+        InputError: wrong arguments, `resume` and the snapshot is of another run, or see `replace`;
+            nothing was run.
         RunError: the run failed; versions committed before stay readable.
 
     Example:
@@ -112,7 +117,9 @@ def run(
     )  # fmt: skip
     if program.prepares:
         graph, edges = _prepared(program, graph, params, options, backend)
-    execution = Run(program, graph, options, params=params, backend=backend, loop=loop)
+    execution = Run(
+        program, graph, options, params=params, backend=backend, loop=loop, replaces=replace
+    )
     version, store = execution.go()
     names = program.classes[0].cls.edge_values
     if names:

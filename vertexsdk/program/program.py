@@ -217,7 +217,7 @@ class Program:
             if name in params:
                 bound[name] = _convert(self.name, name, kind, params[name])
             elif default is MISSING:
-                raise InputError(f"{self.name}: give a value for {name}, e.g. --param {name}=...")
+                raise InputError(f"{self.name}: give a value for {name}, e.g. {name}=...")
             else:
                 bound[name] = default
         return bound

@@ -35,7 +35,7 @@ class MissingError(StateError):
         """The error of a commit that names a segment which is not there."""
         return cls(
             f"segment {key} was collected before it was committed: run this again, and collect "
-            "with a longer --grace"
+            "with a longer grace="
         )
 
 

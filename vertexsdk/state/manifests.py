@@ -157,7 +157,7 @@ class Manifest:
             OwnerError: this version is of another program, or has other fields.
         """
         now = json.loads(json.dumps(schema))
-        advice = "choose another loop name or --backend, or delete the loop first"
+        advice = "choose another loop= or backend=, or delete the loop first"
         if None not in (program, self.program) and program != self.program:
             raise OwnerError(
                 f"loop {self.loop!r} in {place} belongs to program {self.program}, not to "

@@ -170,12 +170,19 @@ class Store(VersionReader):
         self.backend.put_segment(segment.ref.key, segment.pieces)
 
     def claim(
-        self, loop: str, *, program: str | None = None, schema: Any = None
+        self,
+        loop: str,
+        *,
+        program: str | None = None,
+        schema: Any = None,
+        check: Callable[[Manifest], None] | None = None,
     ) -> Manifest | None:
         """Take over the loop: from now on only this store can commit to it.
 
         Args:
             program, schema: of the writer; None is not compared.
+            check: is called with the newest version, if there is one, and raises to leave the
+                loop to whoever has it.
 
         Returns:
             The newest version, or None if the loop is new.
@@ -191,6 +198,8 @@ class Store(VersionReader):
             newest = self.manifest(head.manifest) if head and head.manifest else None
             if newest is not None:
                 newest.check_owner(program, schema, self.backend.location)
+                if check is not None:
+                    check(newest)
             if self._raise_epoch(loop, head):
                 return newest
 

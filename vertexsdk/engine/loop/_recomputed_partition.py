@@ -97,9 +97,6 @@ class RecomputedPartition(ArenaPartition):
         if self._iterations is None:
             self._iterations = yield from self._begin()
         run = self._iterations
-        if run is None:
-            work.reason, work.quiet = "the graph has no vertex", True
-            return
         before = run.iterations
         report.failure = yield from run.run(work, command.seconds, command.iterations)
         work.iterations = run.iterations - before
@@ -110,12 +107,10 @@ class RecomputedPartition(ArenaPartition):
         work.reason, work.quiet = run.master.reason, run.master.reason is not None
         meta["settled"] = work.quiet
 
-    def _begin(self) -> Steps[Iterations | None]:
-        """Arrange the graph as it is for iterations; None where no partition has a vertex."""
+    def _begin(self) -> Steps[Iterations]:
+        """Arrange the graph as it is for iterations."""
         plan, graph = self.plan, self.graph
         topology, total = yield from self._topology()
-        if not total:
-            return None
         processor = Processor(plan, graph.partition, total, topology, graph.id_codec)
         return Iterations(processor, make_master(plan, total), self.choice)
 

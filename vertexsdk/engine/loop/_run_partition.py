@@ -17,7 +17,8 @@ from vertexsdk.engine.engine import Version, WorkDone
 from vertexsdk.engine.events._events_partition import EventPartition
 from vertexsdk.engine.loop._commands import BeginRun, LoopCommand, LoopReport
 from vertexsdk.engine.loop._snapshot_writer import SnapshotWriter
-from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest, loop_of_snapshots
+from vertexsdk.engine.loop_names import loop_of_snapshots
+from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.errors import LostError, RunError
 from vertexsdk.graph.checksum import graph_checksum

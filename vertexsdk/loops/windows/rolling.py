@@ -35,9 +35,6 @@ class RollingLoop(ChangeSink, Protocol):
     def query(self) -> Result:
         """See `MainLoop.query`."""
 
-    def progress(self) -> dict[str, Any]:
-        """See `MainLoop.progress`."""
-
 
 @dataclass
 class _Steps:
@@ -64,7 +61,7 @@ class _Steps:
 
 def rolling_answers(
     main: RollingLoop, step: float, changes: Any, time: Any = None, time_column: int | None = None
-) -> Iterator[tuple[float, Result | None]]:
+) -> Iterator[tuple[float, Result]]:
     """Yield answers; see `MainLoop.rolling`."""
     if _are_paths(changes):
         if not time_column:
@@ -101,7 +98,7 @@ def _are_paths(changes: Any) -> bool:
 
 def _of_batches(
     main: RollingLoop, steps: _Steps, batches: Iterator[Changes]
-) -> Iterator[tuple[float, Result | None]]:
+) -> Iterator[tuple[float, Result]]:
     pending = False
     for batch in batches:
         if len(batch) and len(batch.time) != len(batch):
@@ -121,7 +118,7 @@ def _of_batches(
 
 def _of_files(
     main: RollingLoop, steps: _Steps, files: ChangeFiles
-) -> Iterator[tuple[float, Result | None]]:
+) -> Iterator[tuple[float, Result]]:
     intake, pending = StreamIntake(main), False
     for batch in files:
         rest: ChangeBatch | None = batch
@@ -148,13 +145,11 @@ def _within_step(main: RollingLoop, steps: _Steps, times: NDArray[np.float64]) -
     return int(np.argmax(after)) if after.any() else len(times)
 
 
-def _answer(main: RollingLoop, steps: _Steps) -> tuple[float, Result | None]:
+def _answer(main: RollingLoop, steps: _Steps) -> tuple[float, Result]:
     time = steps.due
     if main.windowed:
         main.advance(time)
     steps.advance()
-    if not main.progress()["edges"]:
-        return time, None
     answer = main.query()
     answer.statistics["event_time"] = time
     return time, answer

@@ -101,7 +101,7 @@ class WindowedLoop(ReadableLoop):
 
         Raises:
             StateInputError: there is no such version any more.
-            InputError: both or neither were given, or the graph had no edge.
+            InputError: both or neither were given.
 
         Example:
             >>> from vertexsdk import Graph, MainLoop
@@ -128,7 +128,7 @@ class WindowedLoop(ReadableLoop):
         *,
         time: Any = None,
         time_column: int | None = None,
-    ) -> Iterator[tuple[float, Result | None]]:
+    ) -> Iterator[tuple[float, Result]]:
         """Ingest changes with times, and iterate over the exact answers after each step of time.
 
         Answers are of the multiples of `step` (with "1d": midnight, UTC), up to the step in which
@@ -143,8 +143,7 @@ class WindowedLoop(ReadableLoop):
             time_column: of files, the number of the field with the time, from 1.
 
         Yields:
-            The time, in seconds, and the answer, for the caller to close; None where the graph has
-            no edge.
+            The time, in seconds, and the answer, for the caller to close.
 
         Raises:
             InputError: changes without times, or see `ingest`.

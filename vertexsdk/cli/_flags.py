@@ -1,0 +1,41 @@
+"""Messages as the command line shows them: its flags in place of Python's arguments.
+
+The rest of the package writes what to do as Python does, `replace=True`, `loop=`.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NAMES = (
+    *("backend", "commit_every", "delay_bound", "format", "grace", "keep_answers", "loop", "multi"),
+    *("max_iterations", "partitioner", "partitions", "replace", "resume", "seed", "snapshot_every"),
+    *("strict", "tolerance", "trusted", "undirected", "vertices"),
+)
+_OPTION = re.compile(rf"\b({'|'.join(_NAMES)})=(True\b|(?=\w))?")
+_CALLS = {
+    "MainLoop.resume(...)": "`vertexsdk stream --resume`",
+    "MainLoop(program, graph)": "`vertexsdk stream` without --resume",
+    "compiled=False": "--compiled no",
+    "exchange='shuffle'": "--engine shuffle",
+    "pass trusted=True": "add --trusted",
+}
+
+
+def with_flags(text: str) -> str:
+    """Return a message with flags in place of arguments.
+
+    >>> with_flags("go on with MainLoop.resume(...), or drop them with replace=True")
+    'go on with `vertexsdk stream --resume`, or drop them with --replace'
+    >>> with_flags("another loop= or partitions=4; give a value for origin, as in origin=...")
+    'another --loop or --partitions 4; give a value for origin, as in --param origin=...'
+    """
+    for call, flag in _CALLS.items():
+        text = text.replace(call, flag)
+    text = re.sub(r"\b(\w+=\.\.\.)", r"--param \1", text)
+    return _OPTION.sub(_flag, text)
+
+
+def _flag(match: re.Match[str]) -> str:
+    value = " " if match[2] == "" else ""  # one follows
+    return f"--{match[1].replace('_', '-')}{value}"
