@@ -87,8 +87,6 @@ class History:
         self.loops.ingest(changes, time=times if windowed else None)
 
     def check(self) -> None:
-        if not self.window.edges:
-            return
         rows = [(a, b, x) for (a, b), x in sorted(self.window.edges.items())]
         with ExitStack() as stack:
             answers = self.loops.query()
