@@ -208,9 +208,15 @@ def spark_or_none(request: pytest.FixtureRequest) -> SparkSession | None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _nothing_left_for_the_next_module() -> Iterator[None]:
-    """What a module abandoned is closed before the next one begins, and warns in its own tests."""
+    """What a module abandoned is closed before the next one begins, and warns in its own tests.
+
+    So do its stores in memory: another module may use their names.
+    """
+    from vertexsdk.backends import memory
+
     yield
     gc.collect()
+    memory._owned.clear()
 
 
 _ABANDON = {  # tests whose loops end as if their processes had been killed, with files open
