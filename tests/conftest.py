@@ -208,9 +208,17 @@ def spark_or_none(request: pytest.FixtureRequest) -> SparkSession | None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _nothing_left_for_the_next_module() -> Iterator[None]:
-    """What a module abandoned is closed before the next one begins, and warns in its own tests."""
+    """What a module abandoned is closed before the next one begins, and warns in its own tests.
+
+    So do its stores in memory: another module may use their names.
+    """
+    from vertexsdk.backends import memory
+
     yield
     gc.collect()
+    for key in [*memory._owned]:
+        place = memory._owned.pop(key)
+        memory._owned[0, place] = place  # they stay, without a name in this process
 
 
 _ABANDON = {  # tests whose loops end as if their processes had been killed, with files open
