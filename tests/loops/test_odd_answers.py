@@ -273,7 +273,7 @@ def test_compiling_ones_own_class_is_said(
         run(Stranger, graph, params={"origin": 1}, backend="memory://slow").close()
         run(ConnectedComponents, graph, backend="memory://slow").close()
     assert [r.getMessage() for r in caplog.records] == [
-        "stranger: compiling the methods of Stranger, once: the result is kept on disk"
+        "stranger-run: compiling the methods of Stranger, once: the result is kept on disk"
     ]
 
 
