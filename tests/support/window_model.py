@@ -87,7 +87,9 @@ class Window:
 
     def _give(self, edge: Edge, value: Any) -> None:
         held = self.edges.get(edge, self.default)
-        self.edges[edge] = {**held, **value} if isinstance(value, dict) else value or held
+        if isinstance(value, dict):
+            value = {**held, **value}
+        self.edges[edge] = held if value is None else value
 
     def advance(self, time: float) -> None:
         """Move event time on."""
