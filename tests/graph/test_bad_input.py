@@ -28,7 +28,7 @@ WHOLE = Variant("out", "int64", "combined")
 
 BAD_LINES = {
     "1 2\n3\n": r"edges, line 2: '3': one field",
-    "1 2\n3 # 4\n": r"edges, line 2: '3': one field",
+    "1 2\n3 4 # 5\n": r"'#': the value is not a number; a comment is a line of its own",
     "# c\n\n1 2 x\n": r"edges, line 3: 'x': the value is not a number",
     "1 2 1e\n": r"edges, line 1: '1e': the value is not a number",
     "1 2 1.5.2\n": r"line 1: '1\.5\.2': the value is not a number",
@@ -205,7 +205,7 @@ def test_a_line_that_is_too_long(tmp_path: Path, before: str, size: int) -> None
 
 def test_a_line_of_the_greatest_length(tmp_path: Path) -> None:
     path = tmp_path / "edges"
-    path.write_text("1 2 #".ljust(LINE_BYTES, "x") + "\n" + "3 4 #".ljust(LINE_BYTES, "x"))
+    path.write_text("1 2 3 #".ljust(LINE_BYTES, "x") + "\n" + "3 4 5 #".ljust(LINE_BYTES, "x"))
     [split] = files.plan([str(path)], 1)
     assert [c.source.tolist() for c in files.read_chunks(split, None, 1)] == [[1, 3]]
 
@@ -344,3 +344,14 @@ def test_categories_that_no_row_has_are_not_ids(tmp_path: Path) -> None:
     pq.write_table(pa.table({"source": ids, "target": ids}), path)
     [split] = files.plan([str(path)], 1)
     assert [c.source.tolist() for c in files.read_chunks(split, None, 1)] == [[5, 7, 5]]
+
+
+def test_the_same_lines_are_comments_in_edge_vertex_and_change_files(tmp_path: Path) -> None:
+    (tmp_path / "edges").write_text("# Ada Java\nLisp C#\n  # none\nC# #objects 2\n")
+    (tmp_path / "vertices").write_text("#Ada\nF# Language\nJ #\n")
+    graph = Graph.read(str(tmp_path / "edges"), vertices=str(tmp_path / "vertices"))
+    assert graph.to_arrow().to_pydict() == {
+        "source": ["C#", "Lisp"], "target": ["#objects", "C#"], "value": [2.0, 1.0],
+    }  # fmt: skip
+    assert {*graph.degrees()} == {"#objects", "C#", "F#", "J", "Lisp"}
+    assert graph.materialise().kinds == ("#", "Language")

@@ -165,8 +165,8 @@ class Graph:
             spark: the session, see `vertexsdk.session`. Without one, as in
                 `Graph.read("edges.txt")`, the graph is read and held in this process.
             edges: a file, directory or glob, or several. Text lines `source target [value]`
-                separated by blanks, tabs or commas, with `#` comments; or CSV or Parquet with
-                columns `source,target[,value]` or `src,dst[,weight]`.
+                separated by blanks, tabs or commas, lines that begin with `#` are comments; or CSV
+                or Parquet with columns `source,target[,value]` or `src,dst[,weight]`.
             vertices: a file with a vertex id per line, and optionally the name of its class; or
                 CSV or Parquet with columns `id`, optionally `kind`, and vertex attributes.
             undirected: each edge stands for both directions.

@@ -132,7 +132,8 @@ class LineError(Exception):
         field = excerpt(next(iter(field.replace(",", " ").split()), ""))
         if self.status == text.NOT_INTEGER:
             return NotIntegers(f"{place}: {field}: not an integer id")
-        return InputError(f"{place}: {field}: {text.MESSAGES[self.status]}")
+        hint = "; a comment is a line of its own" if field[1:2] == "#" else ""
+        return InputError(f"{place}: {field}: {text.MESSAGES[self.status]}{hint}")
 
 
 def check_lengths(buffer: NDArray[np.uint8], begin: int, end: int) -> None:

@@ -1,10 +1,10 @@
 """Edge lines in a byte buffer, parsed natively: `source target [value]`.
 
-Fields are separated by blanks, tabs or commas; `#` starts a comment; fields after the third are
-ignored. Each kernel parses whole lines and stops at the first bad one, so that the caller can name
-the line. Kernels compute a value if one multiplication or division of an exact mantissa by an exact
-power of ten rounds it correctly (Clinger, PLDI 1990), and leave the few others ("hard" ones) to the
-caller.
+Fields are separated by blanks, tabs or commas; a line whose first field begins with `#` is a
+comment; fields after the third are ignored. Each kernel parses whole lines and stops at the first
+bad one, so that the caller can name the line. Kernels compute a value if one multiplication or
+division of an exact mantissa by an exact power of ten rounds it correctly (Clinger, PLDI 1990), and
+leave the few others ("hard" ones) to the caller.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def parse_edges(
             p = at
             break
         p = _skip(buffer, p, end)
-        if p == end or buffer[p] == _NEWLINE or buffer[p] == _HASH:
+        if p == end or buffer[p] == _NEWLINE:
             status, p = ONE_FIELD, at
             break
         at = p
@@ -284,7 +284,7 @@ def parse_edges(
         least = min(least, a, b)
         most = max(most, a, b)
         p = _skip(buffer, p, end)
-        if p < end and buffer[p] != _NEWLINE and buffer[p] != _HASH:
+        if p < end and buffer[p] != _NEWLINE:
             at = p
             valued += 1
             status, v, i, hard, p = parse_value(buffer, p, end, integers)
@@ -331,7 +331,7 @@ def first_two_fields(buffer: Bytes, begin: int, end: int, places: Longs) -> int:
         if p < end and buffer[p] != _NEWLINE and buffer[p] != _HASH:
             for k in range(2):
                 places[row, k] = 0
-                if p < end and buffer[p] != _NEWLINE and buffer[p] != _HASH:
+                if p < end and buffer[p] != _NEWLINE:
                     q = _token_end(buffer, p, end)
                     places[row, k] = place_of(p, q)
                     p = _skip(buffer, q, end)
