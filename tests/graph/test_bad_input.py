@@ -51,7 +51,6 @@ BAD_COLUMNS: list[tuple[dict[str, object], str]] = [
     ({"source": [1], "target": [2], "value": ["x"]}, "a value is not a number"),
     ({"source": [1], "target": [2], "value": [float("nan")]}, "a value is NaN"),
     ({"source": pa.array([2**63], pa.uint64()), "target": [2]}, "an id is beyond int64"),
-    ({"source": ["9223372036854775808"], "target": ["2"]}, "an id is beyond int64"),
 ]
 
 
@@ -235,9 +234,9 @@ def test_long_ids_in_messages_are_cut(tmp_path: Path) -> None:
     path = tmp_path / "edges.parquet"
     pq.write_table(pa.table({"source": ["9" * 100_000], "target": ["x" * 100_000]}), path)
     [split] = files.plan([str(path)], 1)
-    with pytest.raises(InputError, match="an id is beyond int64") as beyond:
+    with pytest.raises(NotIntegers, match=r"'999.*\.\.\.999.*: not an integer id") as beyond:
         list(files.read_chunks(split, None, 1))
-    pq.write_table(pa.table({"source": ["1"], "target": ["x" * 100_000]}), path)
+    pq.write_table(pa.table({"source": ["x" * 100_000], "target": ["1"]}), path)
     with pytest.raises(NotIntegers, match=r"'xxx.*\.\.\.xxx.*: not an integer id") as none:
         list(files.read_chunks(split, None, 1))
     assert max(len(str(e.value)) for e in (beyond, none)) < 300 + len(str(path))

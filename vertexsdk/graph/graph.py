@@ -37,7 +37,14 @@ from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
 from vertexsdk.graph.variant_info import VariantInfo
-from vertexsdk.graph.vertex_file import VertexInput, resolve, vertices_at, vertices_of, with_ids
+from vertexsdk.graph.vertex_file import (
+    VertexInput,
+    integer_id,
+    resolve,
+    vertices_at,
+    vertices_of,
+    with_ids,
+)
 from vertexsdk.notebook.card import card, size_text, summary_line
 from vertexsdk.program.program import Program
 from vertexsdk.transport.select import transport_for
@@ -478,6 +485,8 @@ class Graph:
 
     def _load(self, variant: Variant, workers: Workers) -> VariantInfo:
         began = time.perf_counter()
+        if self.string_table is None and self._edges.strings:
+            self._collect_string_ids()
         try:
             spec, reports, kinds = self._load_placed(variant, workers)
         except NotIntegers:
@@ -550,7 +559,7 @@ class Graph:
     def _table_placement(self) -> Placement:
         if self.string_table is None and self.partitioner.strings:
             table = self._collect_string_ids()
-            if table.integers == len(table):
+            if table.integers == len(table) and not self._edges.strings:
                 self.string_table = self.string_broadcast = None
                 raise InputError(
                     "partitioner: the graph's ids are integers; give the table integer ids"
@@ -565,12 +574,8 @@ class Graph:
             None if self.vertex_input is None else self.vertex_input.strings(),
         )
         self.use_string_ids(table)
-        if table.mixed:
-            _log.warning(
-                "%d of %d ids are integers and the others are not: all are taken as strings",
-                table.integers,
-                len(table),
-            )
+        if self._edges.text and (what := table.taken_as_strings):
+            _log.warning(what)
         return table
 
     def topology_key(self, variant: VariantKey, partition: int) -> str:
@@ -663,12 +668,7 @@ class Graph:
             codes = self.string_table.find([str(i) for i in ids])
             missing = np.flatnonzero(codes < 0)
         else:
-            try:
-                codes = np.array([int(i) for i in ids], np.int64)
-            except (ValueError, OverflowError):
-                raise InputError(
-                    f"ids of this graph are int64 integers, not {excerpt(list(ids))}"
-                ) from None
+            codes = np.array([integer_id(i) for i in ids], np.int64)
             missing = np.flatnonzero(~self._present(codes))
         if len(missing):
             raise InputError(f"vertex {excerpt(ids[missing[0]])} is not in the graph; check the id")
@@ -679,7 +679,7 @@ class Graph:
         self._any()
         if self.string_table is not None:
             return np.asarray(self.string_table.find([str(i) for i in ids]) >= 0)
-        return self._present(np.asarray(ids, np.int64))
+        return self._present(np.array([integer_id(i) for i in ids], np.int64))
 
     def _present(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
         parts = self._present_by_partition(codes)
@@ -843,7 +843,7 @@ class Graph:
             raise InputError(
                 "the graph has attributes or classes of vertices: make it with all of them"
             )
-        ids = [] if old is None else old.strings().to_pylist()
+        ids = [] if old is None else old.column.to_pylist()
         return self.with_vertices(with_ids(VertexInput.of(vertices), ids))
 
     def unpersist(self) -> None:

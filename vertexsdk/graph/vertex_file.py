@@ -6,6 +6,7 @@ columns `id`, perhaps `kind`, and attributes.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,9 +22,9 @@ from vertexsdk.errors import InputError, excerpt, first_line
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._lines import LineError, check_lengths, tokens
-from vertexsdk.graph.load.arrow import as_strings, id_array, id_column, text_column
+from vertexsdk.graph.load.arrow import as_strings, id_array, id_column, text_ids
 from vertexsdk.graph.load.build_topology import NO_KIND, VertexTable
-from vertexsdk.graph.string_ids import StringIds, beyond_int64, merged
+from vertexsdk.graph.string_ids import StringIds, merged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,7 +78,7 @@ def with_ids(vertices: VertexInput | None, ids: Sequence[object]) -> VertexInput
     """Return the vertices and some more; of one that is there already its own row counts."""
     if not ids:
         return vertices
-    more = text_column(ids)
+    more = id_column(np.array(ids, object))
     if vertices is None:
         return VertexInput(more, None, "the vertices")
     kinds, attributes = vertices.kinds, vertices.attributes
@@ -87,12 +88,15 @@ def with_ids(vertices: VertexInput | None, ids: Sequence[object]) -> VertexInput
         empty = pa.table([pa.nulls(len(more), f.type) for f in attributes.schema],
                          schema=attributes.schema)  # fmt: skip
         attributes = pa.concat_tables([empty, attributes])
-    column = pa.concat_arrays([more, vertices.strings()])
+    both = [more, vertices.column]
+    if {*map(pa.types.is_integer, (c.type for c in both))} != {True}:
+        both = [as_strings(c, vertices.place) for c in both]
+    column = pa.concat_arrays([c.cast(both[0].type) for c in both])
     return VertexInput(column, kinds, vertices.place, attributes)
 
 
 def integer_id(vertex: Any) -> int:
-    """Return a vertex id of a graph with integer ids.
+    """Return a vertex id of a graph with integer ids; a string must be as the id is printed.
 
     Raises:
         InputError: not an integer, or beyond int64.
@@ -101,7 +105,10 @@ def integer_id(vertex: Any) -> int:
     7
     """
     try:
-        return int(np.int64(int(vertex)))
+        number = int(vertex) if isinstance(vertex, str) else operator.index(vertex)
+        if isinstance(vertex, str) and str(number) != vertex:
+            raise ValueError
+        return int(np.int64(number))
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{excerpt(vertex)} is no vertex: the graph's ids are integers") from None
 
@@ -212,9 +219,6 @@ def _vertex_lines(buffer: NDArray[np.uint8], place: str) -> VertexInput:
         places = np.empty((lines, 2), np.int64)
         places = places[: text.first_two_fields(buffer, begin, len(buffer), places)]
         column = tokens(buffer, places[:, 0].copy())
-        wrong = beyond_int64(column)
-        if wrong is not None:
-            raise LineError(text.ID_RANGE, int(places[wrong, 0]) >> text.SIZE_BITS)
         if len(column) and column[0].as_py() == "id":
             places, column = places[1:], column[1:]
         classed = places[:, 1] > 0
@@ -226,7 +230,7 @@ def _vertex_lines(buffer: NDArray[np.uint8], place: str) -> VertexInput:
     except LineError as error:
         line = 1 + int(text.count_lines(buffer, 0, error.position))
         raise error.at_line(f"{place}, line {line}", buffer) from None
-    return VertexInput(column, kinds, place)
+    return VertexInput(text_ids(column, place), kinds, place)
 
 
 def resolve(

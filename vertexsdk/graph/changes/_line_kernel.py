@@ -23,6 +23,7 @@ from vertexsdk.graph.load._text import (
     Longs,
     _ends,
     _skip,
+    padded,
     parse_value,
     place_of,
 )
@@ -137,6 +138,7 @@ def parse_changes(
                     x = place_of(p, q)
                 else:
                     good, bad, x, q = _integer(buffer, p, end, False)
+                    good = good and not padded(buffer, p, q)
                 if fields == 1:
                     source[row] = x
                 else:

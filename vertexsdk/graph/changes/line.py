@@ -212,7 +212,8 @@ def read_id(field: str, integers: bool) -> int | str:
             raise ValueError(f"id {excerpt(field)} is no text in UTF-8")
         return field
     digits = field.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal()):
+    padded = digits.startswith("0") and field != "0"
+    if padded or not (digits.isascii() and digits.isdecimal()):
         raise ValueError(f"id {excerpt(field)} is no integer, but those of the graph are")
     number = int(digits) if len(digits) < 4000 else 2**63
     number = -number if field[0] == "-" else number

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.errors import InputError, first_line
+from vertexsdk.graph.changes.table import is_text
+from vertexsdk.graph.load.arrow import text_column, text_ids
 
 
 def arrays_of_networkx(
@@ -72,8 +74,12 @@ def read_graphml(path: str) -> Any:
             f"{path}: GraphML needs NetworkX: pip install 'vertexsdk[networkx]'"
         ) from None
     try:
-        return nx.read_graphml(path)
+        graph = nx.read_graphml(path)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or first_line(error)}") from None
     except Exception as error:  # of the XML parser, of NetworkX, or of a type that it does not know
         raise InputError(f"{path}: not readable as GraphML ({first_line(error)})") from None
+    ids = text_ids(text_column(graph), path)  # its types are those of attributes, ids are text
+    if is_text(ids.type):
+        return graph
+    return nx.relabel_nodes(graph, dict(zip(graph, ids.to_pylist(), strict=True)))

@@ -34,8 +34,14 @@ from vertexsdk.graph.load._load_task import (
     without_fault,
 )
 from vertexsdk.graph.load._text import LINE_BYTES
-from vertexsdk.graph.load.arrow import attribute_columns, batch_chunk, edge_columns, joined
-from vertexsdk.graph.string_ids import merged
+from vertexsdk.graph.load.arrow import (
+    EdgeColumns,
+    attribute_columns,
+    batch_chunk,
+    edge_columns,
+    joined,
+)
+from vertexsdk.graph.string_ids import check_range, merged
 from vertexsdk.transport.spark_failures import spark_failure
 from vertexsdk.transport.transport import Block, BlockSource, Workers, is_remote
 
@@ -184,33 +190,34 @@ def edges_by_spark(spark: SparkSession, paths: Sequence[str], format: str | None
         if format == "text":
             return edges_of(text_lines(spark, paths), lines=True)
         if format == "csv":
-            return edges_of(spark.read.csv(list(paths), header=True))
+            return edges_of(spark.read.csv(list(paths), header=True), text=True)
         return edges_of(spark.read.parquet(*paths))
 
 
-def edges_of(frame: DataFrame, lines: bool = False) -> Edges:
-    """Return the rows of a DataFrame as edges, or its lines of text.
+def edges_of(frame: DataFrame, lines: bool = False, text: bool = False) -> Edges:
+    """Return the rows of a DataFrame as edges, or its lines of text, or its cells as text.
 
     Raises:
         InputError: a column is missing or of another type, or the DataFrame cannot be read.
     """
     with readable("the edges"):
-        return (RemoteEdges if is_remote(frame.sparkSession) else FrameEdges)(frame, lines)
+        return (RemoteEdges if is_remote(frame.sparkSession) else FrameEdges)(frame, lines, text)
 
 
 class FrameEdges(RoutedEdges):
     """The rows of a Spark DataFrame, or its lines of text."""
 
-    def __init__(self, frame: DataFrame, lines: bool) -> None:
+    def __init__(self, frame: DataFrame, lines: bool, text: bool) -> None:
         self._frame = frame
-        self._lines = lines
-        self._names = (
-            ("value", "value", None) if lines else edge_columns(frame.columns, "the edges")
-        )
+        self._lines, self._text = lines, text
+        self.text = lines or text
+        self._names = _names(frame.columns, lines, text)
         self._chosen([])
+        kinds = [self._frame.schema[n].dataType for n in self._names[:2]]
+        self.strings = not self.text and any(isinstance(k, T.StringType) for k in kinds)
 
     def _chosen(self, attributes: Sequence[str]) -> DataFrame:
-        chosen = dict.fromkeys(n for n in (*self._names, *attributes) if n is not None)
+        chosen = dict.fromkeys(n for n in (*self._names[:3], *attributes) if n is not None)
         return select(self._frame, chosen, "the edges")
 
     def blocks(self, spec: LoadSpec, names: Any) -> FrameBlocks:
@@ -224,7 +231,7 @@ class FrameEdges(RoutedEdges):
     def sample(self, count: int) -> tuple[FrameEdges, float]:
         """See `Edges`."""
         frame, share = _limited(self._frame, count)
-        return FrameEdges(frame, self._lines), share
+        return FrameEdges(frame, self._lines, self._text), share
 
     def distinct_ids(self, workers: Workers) -> Any:
         """See `Edges`."""
@@ -234,17 +241,27 @@ class FrameEdges(RoutedEdges):
             self._frame.select(self._frame[f"`{n}`"].cast("string").alias("n"))
             for n in self._names[:2]
         ]
-        return merged(fetched(ends[0].union(ends[1]).dropna().distinct(), ["n"], "the edges"))
+        ids = fetched(ends[0].union(ends[1]).dropna().distinct(), ["n"], "the edges")
+        if self._text:
+            check_range(ids[0], "the edges")
+        return merged(ids)
 
 
 def _route(
     spec: LoadSpec,
     names: Any,
-    columns: tuple[str, str, str | None] | None,
+    columns: EdgeColumns | None,
     part: int,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[Block]:
     return route_batches(spec, names, columns, part, joined(batches))
+
+
+def _names(present: Sequence[str], lines: bool, text: bool) -> EdgeColumns:
+    """The columns of a frame; of lines the only one, twice."""
+    if lines:
+        return EdgeColumns("value", "value", None)
+    return edge_columns(present, "the edges", text=text)
 
 
 def _limited(frame: DataFrame, count: int) -> tuple[DataFrame, float]:
@@ -260,22 +277,21 @@ class RemoteEdges(DivisibleEdges):
     They stay between two readings where ids turn out to be strings, else only while they are read.
     """
 
-    def __init__(self, frame: DataFrame, lines: bool) -> None:
+    def __init__(self, frame: DataFrame, lines: bool, text: bool) -> None:
         self._frame, self._lines, self._present = frame, lines, frame.columns
-        self._names = (
-            ("value", "value", None) if lines else edge_columns(self._present, "the edges")
-        )
+        self._text, self.text = text, lines or text
+        self._names = _names(self._present, lines, text)
         select(frame, self._columns(None), "the edges")
         self._rows: pa.Table | None = None
 
     def _columns(self, value: str | None) -> list[str]:
         attributes = [] if self._lines else attribute_columns(self._present, value, "the edges")
-        return [*dict.fromkeys(n for n in (*self._names, *attributes) if n is not None)]
+        return [*dict.fromkeys(n for n in (*self._names[:3], *attributes) if n is not None)]
 
     def sample(self, count: int) -> tuple[RemoteEdges, float]:
         """See `Edges`."""
         frame, share = _limited(self._frame, count)
-        return RemoteEdges(frame, self._lines), share
+        return RemoteEdges(frame, self._lines, self._text), share
 
     def parts(self, tasks: int) -> list[RemoteEdges]:
         """See `DivisibleEdges`."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -70,7 +70,7 @@ def file_format(path: str) -> str:
     """Return "parquet", "csv" (has a header), "packed" (compressed text) or "text"."""
     if path.endswith(PACKED):
         return "packed"
-    if _is_parquet(path):
+    if is_parquet(path):
         return "parquet"
     if path.endswith(".parquet"):
         raise InputError(f"{path}: not a Parquet file; rename it if it is text")
@@ -165,7 +165,7 @@ def plan(files: Sequence[str], pieces: int) -> list[Split]:
     for name in files:
         if not os.access(name, os.R_OK):
             raise unreadable(name)
-    parquet = [_is_parquet(f) for f in files]
+    parquet = [is_parquet(f) for f in files]
     if not any(os.path.getsize(f) for f in files):
         raise InputError(f"{files[0]}: the file is empty; an edge line is `source target [value]`")
     size = max(sum(os.path.getsize(f) for f in files) // max(pieces, 1) + 1, CHUNK)
@@ -214,21 +214,31 @@ def unreadable(path: str) -> InputError:
     return InputError(f"{path}: cannot be read on host {host}; put it where every worker can")
 
 
-def _is_parquet(path: str) -> bool:
+def is_parquet(path: str) -> bool:
+    """Whether a file begins as Parquet does."""
     with open(path, "rb") as file:
         return file.read(4) == b"PAR1"
 
 
-def _row_groups(path: str) -> int:
+def _metadata(path: str) -> Any:
     import pyarrow.parquet as pq
 
     from vertexsdk.graph.load.arrow import unreadable_parquet
 
     try:
         with pq.ParquetFile(path) as file:
-            metadata = file.metadata
+            return file.metadata
     except Exception as error:
         raise unreadable_parquet(path, error) from None
+
+
+def parquet_schema(path: str) -> Any:
+    """Return the Arrow schema of a Parquet file."""
+    return _metadata(path).schema.to_arrow_schema()
+
+
+def _row_groups(path: str) -> int:
+    metadata = _metadata(path)
     groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
     bytes_ = sum(g.column(c).total_uncompressed_size for g in groups for c in range(g.num_columns))
     size = os.path.getsize(path)

@@ -18,7 +18,7 @@ from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.edge_attributes import attribute_types
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._adjacency_rows import Chunk
-from vertexsdk.graph.string_ids import merged
+from vertexsdk.graph.string_ids import beyond_int64, merged
 
 Codes = Callable[[pa.Array], NDArray[np.int64]] | None
 """From string ids to their codes; None where ids are integers."""
@@ -201,7 +201,7 @@ def tokens(buffer: NDArray[np.uint8], places: NDArray[np.int64]) -> pa.LargeStri
     """Return the tokens at some places, see `text.SIZE_BITS`, as an Arrow array.
 
     Raises:
-        LineError: a token is not UTF-8.
+        LineError: a token is not UTF-8, or an integer beyond int64.
     """
     strings = raw_tokens(buffer, places)
     try:
@@ -212,6 +212,9 @@ def tokens(buffer: NDArray[np.uint8], places: NDArray[np.int64]) -> pa.LargeStri
                 token.decode()
             except UnicodeDecodeError:
                 raise LineError(text.NOT_UTF8, int(places[k]) >> text.SIZE_BITS) from None
+    wrong = beyond_int64(strings)
+    if wrong is not None:
+        raise LineError(text.ID_RANGE, int(places[wrong]) >> text.SIZE_BITS)
     return strings
 
 

@@ -35,7 +35,7 @@ from vertexsdk.graph.load._blocks import (
     row_blocks,
 )
 from vertexsdk.graph.load._lines import Codes, DistinctIds, LineError, Split, parse_chunk
-from vertexsdk.graph.load.arrow import batch_chunk
+from vertexsdk.graph.load.arrow import EdgeColumns, batch_chunk, string_ids
 from vertexsdk.graph.load.build_topology import (
     NO_GHOSTS,
     Inbound,
@@ -95,7 +95,15 @@ class LoadSpec:
 
 
 class Edges(ABC):
-    """A source of edges: `RoutedEdges`, `LocalEdges` or both."""
+    """A source of edges: `RoutedEdges`, `LocalEdges` or both.
+
+    Attributes:
+        text: ids are read from text, so that all are strings where one is not an integer.
+        strings: ids are a typed column of strings.
+    """
+
+    text = False
+    strings = False
 
     @abstractmethod
     def distinct_ids(self, workers: Workers) -> Any:
@@ -369,6 +377,16 @@ class FileEdges(DivisibleEdges):
     part: Split | None = None  # of the files; None is all of them
     most: int | None = None  # edges to be read; None is all of them
 
+    @property
+    def text(self) -> bool:  # type: ignore[override]
+        """See `Edges`."""
+        return not any(map(files.is_parquet, self.files))
+
+    @property
+    def strings(self) -> bool:  # type: ignore[override]
+        """See `Edges`."""
+        return any(string_ids(files.parquet_schema(f)) for f in self.files if files.is_parquet(f))
+
     def parts(self, tasks: int) -> list[FileEdges]:
         """See `DivisibleEdges`."""
         if self.most is not None:
@@ -413,7 +431,7 @@ def lookup(names: Any) -> Codes:
 def route_batches(
     spec: LoadSpec,
     names: Any,
-    columns: tuple[str, str, str | None] | None,
+    columns: EdgeColumns | None,
     order: int,
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[Block]:

@@ -37,6 +37,7 @@ from vertexsdk.graph.load.arrow import (
     batch_chunk,
     edge_columns,
     id_column,
+    string_ids,
 )
 from vertexsdk.graph.string_ids import merged
 from vertexsdk.transport.transport import LocalBlocks, Workers, is_remote
@@ -107,6 +108,11 @@ class ArrayEdges(LocalEdges, RoutedEdges):
 
     table: pa.Table
 
+    @property
+    def strings(self) -> bool:  # type: ignore[override]
+        """See `Edges`."""
+        return string_ids(self.table.schema)
+
     @classmethod
     def of(
         cls, source: ArrayLike, target: ArrayLike, value: ArrayLike | Mapping[str, ArrayLike] | None
@@ -155,6 +161,7 @@ class PackedText(DivisibleEdges):
     """Compressed files of edge lines, each read as a whole; used without Spark."""
 
     paths: tuple[str, ...]
+    text = True
 
     def parts(self, tasks: int) -> list[PackedText]:
         """See `DivisibleEdges`."""
@@ -198,7 +205,7 @@ def _without_spark(paths: Sequence[str], names: Sequence[str] | None) -> Edges:
         except pa.ArrowException as error:
             raise InputError(f"{name}: not a readable CSV file ({first_line(error)})") from None
     chosen = [
-        [n for n in edge_columns(t.column_names, "the edges") if n is not None] for t in tables
+        [n for n in edge_columns(t.column_names, "the edges")[:3] if n is not None] for t in tables
     ]
     renamed = []
     for t, c in zip(tables, chosen, strict=True):

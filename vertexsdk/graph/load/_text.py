@@ -120,6 +120,20 @@ def _integer(buffer: Bytes, p: int, end: int) -> tuple[int, Long, int]:
 
 
 @njit
+def padded(buffer: Bytes, p: int, q: int) -> bool:
+    """Whether the integer p..q-1 would print back otherwise: `007`, `-0`."""
+    first = p + (buffer[p] == 45)
+    return first < q and buffer[first] == 48 and q > p + 1
+
+
+@njit
+def _id(buffer: Bytes, p: int, end: int) -> tuple[int, Long, int]:
+    """Parse an int64 that prints back as it is written; see `_integer`."""
+    status, x, q = _integer(buffer, p, end)
+    return NOT_INTEGER if padded(buffer, p, q) else status, x, q
+
+
+@njit
 def _word(buffer: Bytes, p: int, end: int) -> tuple[int, float]:
     """Read inf, infinity or nan, in any case and with a sign: (status, value)."""
     sign = 1.0
@@ -263,7 +277,7 @@ def parse_edges(
         if named:
             a, p = _token(buffer, p, end)
         else:
-            status, a, p = _integer(buffer, p, end)
+            status, a, p = _id(buffer, p, end)
         if status != OK:
             p = at
             break
@@ -275,7 +289,7 @@ def parse_edges(
         if named:
             b, p = _token(buffer, p, end)
         else:
-            status, b, p = _integer(buffer, p, end)
+            status, b, p = _id(buffer, p, end)
         if status != OK:
             p = at
             break
