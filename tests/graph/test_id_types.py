@@ -17,6 +17,7 @@ from vertexsdk.graph.changes._block import parse_block
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import read_rows
 from vertexsdk.graph.graph import Graph
+from vertexsdk.graph.vertex_file import VertexInput
 
 ENDS = {"source": ["007", "7", "12345678901234567890"], "target": ["08", "8", "0"]}
 IDS = {*ENDS["source"], *ENDS["target"]}
@@ -119,3 +120,34 @@ def test_changes_of_integer_graphs_are_as_ids_are_printed(wrong: str) -> None:
     assert [str(line) for line in bad.first] == [f"batch 1, row 2: {reason}"]
     block = parse_block(f"+ 1 2\n+ {wrong} 2\n".encode(), "f", 1, form)
     assert [str(line) for line in block.bad.first] == [f"f, line 2: {reason}"]
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("ids", [[1, 2, 3], ["ann", "bob", "7"]])
+def test_attributes_are_of_vertices_of_the_graph(ids: list[Any], partitions: int) -> None:
+    graph = Graph.from_arrays(ids[:2], ids[1:], partitions=partitions)
+    rich = graph.with_attributes({"id": [ids[2]], "jump": [1.0]})
+    assert rich.degrees() == graph.degrees()
+    for new in (9, "9", "eve"):
+        with pytest.raises(InputError, match=r"not in the graph|is no vertex"):
+            graph.with_attributes({"id": [ids[0], new], "jump": [0.5, 0.5]})
+    added = graph.with_attributes({"id": ["9"], "jump": [1.0]}, add_vertices=True)
+    nine = 9 if ids[0] == 1 else "9"
+    assert added.degrees() == {**graph.degrees(), nine: 0}
+    with pytest.raises(InputError, match="add it: add_vertices=True"):
+        graph.with_attributes({"id": [9], "jump": [1.0]})
+
+
+def test_vertices_that_are_added_to_a_graph_that_is_loaded_have_their_names() -> None:
+    graph = Graph.from_arrays(["b"], ["c"], partitions=2)
+    assert graph.num_vertices == 2
+    more = graph.with_vertices(VertexInput.of(["a", "d"]))
+    assert more.degrees() == {"a": 0, "b": 1, "c": 0, "d": 0}
+    assert Graph.empty(str).with_vertices(VertexInput.of(["7"])).degrees() == {"7": 0}
+
+
+def test_a_string_does_not_make_strings_of_a_graphs_integers() -> None:
+    graph = Graph.from_arrays([1], [2])
+    with pytest.raises(InputError, match="'ann' is no vertex: the graph's ids are integers"):
+        graph.with_attributes({"id": ["ann"], "jump": [1.0]}, add_vertices=True)
+    assert graph.with_attributes({"id": ["2"], "jump": [1.0]}).degrees() == {1: 1, 2: 0}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import dataclasses
 import importlib
 import itertools
 import logging
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from vertexsdk.arrays import shared_memory
@@ -806,8 +808,12 @@ class Graph:
         )
         graph.partitioner, graph.placement = self.partitioner, self.placement
         graph.may_be_empty = self.may_be_empty
-        if self.string_table is not None:
-            graph.use_string_ids(self.string_table)
+        table = self.string_table
+        if table is not None:
+            ids = None if vertices is None else vertices.strings()
+            if ids is not None and (table.find(ids.to_pylist()) < 0).any():
+                table, graph.placement = StringIds.of(table.sorted, ids), None
+            graph.use_string_ids(table)
         return graph
 
     def held_by_jobs(self) -> Graph:
@@ -823,16 +829,24 @@ class Graph:
                 self._held_by_jobs._by_jobs = True
             return self._held_by_jobs
 
-    def with_attributes(self, vertices: Mapping[str, ArrayLike], *, replace: bool = False) -> Graph:
-        """Return a graph of the same edges whose vertices have attributes too.
+    def with_attributes(
+        self,
+        vertices: Mapping[str, ArrayLike],
+        *,
+        replace: bool = False,
+        add_vertices: bool = False,
+    ) -> Graph:
+        """Return a graph of the same edges whose vertices have attributes too; loads this one.
 
         Args:
             vertices: arrays by name: `id`, and attributes; see `from_arrays`. A vertex that is not
                 among them has none. The graph has no attributes or classes of vertices yet.
             replace: leave out those that it has.
+            add_vertices: add the vertices that are not in the graph.
 
         Raises:
-            InputError: there is no column `id`, lengths differ, or the graph has attributes.
+            InputError: there is no column `id`, lengths differ, the graph has attributes, or an
+                id is not in the graph.
 
         Example:
             >>> graph = Graph.from_arrays(["a", "b"], ["b", "c"])
@@ -843,8 +857,26 @@ class Graph:
             raise InputError(
                 "the graph has attributes or classes of vertices: make it with all of them"
             )
+        new = VertexInput.of(vertices)
+        if self.string_ids:
+            column = new.strings()
+        elif pa.types.is_integer(new.column.type):
+            column = pc.cast(new.column, pa.int64())
+        else:
+            column = pa.array([integer_id(i) for i in new.column.to_pylist()], pa.int64())
+        if not (add_vertices or (there := self._there(column)).all()):
+            first = excerpt(column[int(np.argmin(there))].as_py())
+            raise InputError(
+                f"vertex {first} is not in the graph; check the id, or add it: add_vertices=True"
+            )
         ids = [] if old is None else old.column.to_pylist()
-        return self.with_vertices(with_ids(VertexInput.of(vertices), ids))
+        return self.with_vertices(with_ids(dataclasses.replace(new, column=column), ids))
+
+    def _there(self, ids: pa.Array) -> NDArray[np.bool_]:
+        """Return which ids, of the graph's type, it has (bool[n])."""
+        if self.string_table is not None:
+            return np.asarray(self.string_table.find(ids.to_pylist()) >= 0)
+        return self._present(np.asarray(ids))
 
     def unpersist(self) -> None:
         """Free the memory of all variants; they are loaded again when needed."""
