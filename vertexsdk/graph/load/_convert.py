@@ -52,13 +52,14 @@ def arrays_of_scipy(matrix: Any) -> tuple[list[Any], dict[str, Any]]:
     """Return [source, target, value], and the options of `Graph.from_arrays`.
 
     Raises:
-        InputError: the matrix is not square.
+        InputError: the matrix is not square, or its entries are no real numbers.
     """
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"the matrix has shape {matrix.shape}; an adjacency matrix is square")
-    rows = matrix.tocsr().tocoo()
+    rows = matrix.tocoo().tocsr().tocoo()  # sums the entries of a place, whatever the format
     ends = [np.asarray(a, np.int64) for a in (rows.row, rows.col)]
-    return [*ends, rows.data], {"vertices": np.arange(matrix.shape[0])}
+    data = rows.data.astype(np.int64) if rows.data.dtype.kind == "b" else rows.data
+    return [*ends, data], {"vertices": np.arange(matrix.shape[0])}
 
 
 def read_graphml(path: str) -> Any:

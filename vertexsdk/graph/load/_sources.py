@@ -124,9 +124,9 @@ class ArrayEdges(LocalEdges, RoutedEdges):
         """
         columns = {"source": id_column(source), "target": id_column(target)}
         if isinstance(value, Mapping):
-            columns |= {name: pa.array(x) for name, x in value.items()}
+            columns |= {name: _numbers(x, f"edge attribute {name}") for name, x in value.items()}
         elif value is not None:
-            columns["value"] = pa.array(np.asarray(value))
+            columns["value"] = _numbers(np.asarray(value), "edge values")
         lengths = {k: len(c) for k, c in columns.items()}
         if len(set(lengths.values())) > 1:
             raise InputError(f"lengths differ: {lengths}; each edge needs all of them")
@@ -154,6 +154,16 @@ class ArrayEdges(LocalEdges, RoutedEdges):
         return merged(
             as_strings(c, "the edges") for n in ("source", "target") for c in self.table[n].chunks
         )
+
+
+def _numbers(values: Any, name: str) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        dtype = getattr(values, "dtype", None)
+        kind = "mixed objects" if dtype is None or dtype == object else dtype
+        hint = "; take the real part" if "complex" in str(kind) else f" ({first_line(error)})"
+        raise InputError(f"{name}: {kind} are not integers or floats{hint}") from None
 
 
 @dataclass(frozen=True)
