@@ -31,6 +31,7 @@ from vertexsdk.errors import InputError, RunError, excerpt
 from vertexsdk.graph._edge_list import EdgesOf, collect
 from vertexsdk.graph._vertex_attributes import VertexAttributes
 from vertexsdk.graph.load import _sources as sources
+from vertexsdk.graph.load._csv import CsvOptions
 from vertexsdk.graph.load._lines import NotIntegers
 from vertexsdk.graph.load._load_task import Edges, LoadSpec, PartitionReport, load
 from vertexsdk.graph.load.build_topology import NO_KIND, Variant, VertexTable
@@ -147,6 +148,7 @@ class Graph:
         self._held_by_jobs: Graph | None = None
         self._initial: dict[tuple[type, ...], Any] = {}
         self.may_be_empty = False
+        self._remarks: set[str] = set()
         shared_memory.claim(application)
         shared_memory.release_at_exit(application)
 
@@ -167,6 +169,11 @@ class Graph:
         format: str | None = None,
         partitioner: Any = "hash",
         slack: float = 0.05,
+        *,
+        separator: str | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        value: str | None = None,
     ) -> Graph:
         """Read edges from files.
 
@@ -174,8 +181,10 @@ class Graph:
             spark: the session, see `vertexsdk.session`. Without one, as in
                 `Graph.read("edges.txt")`, the graph is read and held in this process.
             edges: a file, directory or glob, or several. Text lines `source target [value]`
-                separated by blanks, tabs or commas, lines that begin with `#` are comments; or CSV
-                or Parquet with columns `source,target[,value]` or `src,dst[,weight]`.
+                separated by blanks, tabs or commas, lines that begin with `#` are comments; or
+                Parquet, or CSV (`.csv` or `.tsv`, packed or not), with columns
+                `source,target[,value]` or `src,dst[,weight]`. CSV without a header has them in
+                this order.
             vertices: a file with a vertex id per line, and optionally the name of its class; or
                 CSV or Parquet with columns `id`, optionally `kind`, and vertex attributes.
             undirected: each edge stands for both directions.
@@ -190,6 +199,8 @@ class Graph:
                 `id` and `partition`, an array of shape (n, 2), two arrays, or a mapping.
             slack: how far a partition may exceed its share of vertices and edges under "ldg",
                 "fennel" and "metis"; 0.05 is 5 %.
+            separator: between the cells of CSV files; the default is a comma, in `.tsv` a tab.
+            source, target, value: the columns of CSV files, where they have other names.
 
         Raises:
             InputError: no such file, the file is empty, or its columns are not those of edges.
@@ -209,8 +220,8 @@ class Graph:
             return _of_graphml(cls, spark, paths, vertices, undirected, options)
         return cls(
             spark,
-            sources.edges_at(spark, paths, format),
-            None if vertices is None else vertices_at(spark, vertices),
+            sources.edges_at(spark, paths, format, CsvOptions(separator, source, target, value)),
+            None if vertices is None else vertices_at(spark, vertices, separator),
             undirected=undirected,
             multi=multi,
             **options,
@@ -494,6 +505,10 @@ class Graph:
         except NotIntegers:
             self._collect_string_ids()
             spec, reports, kinds = self._load_placed(variant, workers)
+        for remark in self._edges.remarks(variant.value is not None):
+            if remark not in self._remarks:
+                self._remarks.add(remark)
+                _log.warning(remark)
         if not sum(r.vertices for r in reports) and not self.may_be_empty:
             raise InputError("there is no edge in the input; a line is `source target [value]`")
         given, duplicates = sum(r.edges_read for r in reports), sum(r.duplicates for r in reports)
