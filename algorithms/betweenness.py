@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk import INT_MAX, Min, Sum, Vertex, VertexId, aggregate, param, state
+from vertexsdk import Min, Sum, Vertex, VertexId, aggregate, param, state
 from vertexsdk.program.vertex import Aggregates, Delta
 
 BATCH = 8  # sources whose paths are counted at once
@@ -59,6 +59,7 @@ class BetweennessCentrality(Vertex):
     messages = Sum(float, size=8)
     direction = "both"
     least = aggregate(Min(VertexId))
+    waiting = aggregate(any)
     moved = aggregate(any)
     working = aggregate(any)
     reverses = aggregate(any)
@@ -67,7 +68,7 @@ class BetweennessCentrality(Vertex):
         self.drawn = self.samples == 0 or self.random() * self.num_vertices < self.samples
         self.waits = self.drawn
         if self.waits:
-            self.least.contribute(self.id)
+            self.wait()
         self.working.contribute(True)
         for target in self.targets:
             self.reverses.contribute(target.reverse)
@@ -83,22 +84,26 @@ class BetweennessCentrality(Vertex):
         else:
             self.add(delta.value)
         if self.waits:
-            self.least.contribute(self.id)
+            self.wait()
+
+    def wait(self) -> None:
+        self.least.contribute(self.id)
+        self.waiting.contribute(True)
 
     def label(self) -> None:
         """Make the next vertex that waits a source; begin when there are eight, or no more."""
-        if self.least.value == INT_MAX and self.number == 0:
+        if not self.waiting.value and self.number == 0:
             self.finish()
             return
         self.working.contribute(True)
-        if self.least.value != INT_MAX:
+        if self.waiting.value:
             if self.least.value == self.id:
                 self.waits = False
                 self.level[self.number] = 0
                 self.paths[self.number] = 1.0
             self.number += 1
             self.sources += 1
-        if self.least.value == INT_MAX or self.number == BATCH:
+        if not self.waiting.value or self.number == BATCH:
             self.stage = FORWARD
             self.number = 0
             self.moved.contribute(True)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk import INT_MAX, Algebra, Min, Vertex, VertexId, aggregate, param, state
+from vertexsdk import Algebra, Min, Vertex, VertexId, aggregate, param, state
 from vertexsdk.program.vertex import Aggregates, Delta
 
 WORD, BATCH = 62, 496  # sources in an int of `seen`, and in all eight
@@ -71,6 +71,7 @@ class ClosenessCentrality(Vertex):
 
     messages = Algebra(int, combine=either, identity=0, size=8)
     least = aggregate(Min(VertexId))
+    waiting = aggregate(any)
     moved = aggregate(any)
     working = aggregate(any)
 
@@ -78,7 +79,7 @@ class ClosenessCentrality(Vertex):
         self.drawn = self.samples == 0 or self.random() * self.num_vertices < self.samples
         self.waits = self.drawn
         if self.waits:
-            self.least.contribute(self.id)
+            self.wait()
         self.working.contribute(True)
 
     def gather(self, iteration: int, source: int, delta: Delta) -> None:
@@ -87,21 +88,25 @@ class ClosenessCentrality(Vertex):
         else:
             self.search(delta.value)
 
+    def wait(self) -> None:
+        self.least.contribute(self.id)
+        self.waiting.contribute(True)
+
     def label(self) -> None:
         """Give the next vertex that waits a bit; begin a search when all bits are given."""
-        if self.least.value == INT_MAX and self.number == 0:
+        if not self.waiting.value and self.number == 0:
             self.finish()
             return
         self.working.contribute(True)
-        if self.least.value != INT_MAX and self.number < BATCH:
+        if self.waiting.value and self.number < BATCH:
             if self.least.value == self.id:
                 self.waits = False
                 self.seen[self.number // WORD] = 1 << (self.number % WORD)
             self.number += 1
             self.sources += 1
         if self.waits:
-            self.least.contribute(self.id)
-        if self.least.value == INT_MAX or self.number == BATCH:
+            self.wait()
+        if not self.waiting.value or self.number == BATCH:
             self.stage = SEARCH
             self.number = 0
             self.moved.contribute(True)
@@ -110,7 +115,7 @@ class ClosenessCentrality(Vertex):
         """Take in the sources from which there is a path of one more edge."""
         self.working.contribute(True)
         if self.waits:
-            self.least.contribute(self.id)
+            self.wait()
         if not self.moved.value:
             self.stage = LABEL
             self.number = 0

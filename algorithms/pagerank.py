@@ -1,6 +1,6 @@
 """PageRank, and PageRank personalised for one vertex."""
 
-from vertexsdk import INT_MAX, Sum, Vertex, VertexId, aggregate, param, state
+from vertexsdk import Sum, Vertex, VertexId, aggregate, param, state
 from vertexsdk.program.vertex import Aggregates, Delta
 
 
@@ -27,10 +27,10 @@ class PageRank(Vertex):
         [0.486, 0.464, 0.05]
     """
 
-    damping: float = param(0.85)
+    damping: float = param(0.85, bounds="(0, 1)")
     iterations: int = param(0)
     epsilon: float = param(1e-10)
-    personalise: VertexId = param(VertexId(INT_MAX))  # an id; INT_MAX: all vertices alike
+    personalise: VertexId | None = param(None)  # an id; None: all vertices alike
     rank: float = state(0.0)
 
     messages = Sum(float)
@@ -38,7 +38,7 @@ class PageRank(Vertex):
     change = aggregate(Sum(float))
 
     def jump(self) -> float:
-        if self.personalise == INT_MAX:
+        if self.personalise is None:
             return 1.0 / self.num_vertices
         return 1.0 if self.id == self.personalise else 0.0
 
@@ -63,6 +63,4 @@ class PageRank(Vertex):
     def converged(self, iteration: int, aggregates: Aggregates) -> bool:
         if self.iterations > 0:
             return iteration >= self.iterations
-        if self.damping >= 1.0 and iteration < 1:  # so its end depends on its beginning
-            return False
         return bool(aggregates.change <= self.epsilon)

@@ -24,10 +24,10 @@ class PersonalisedPageRank(Vertex):
         ([3], 0.5)
     """
 
-    damping: float = param(0.85)
+    damping: float = param(0.85, bounds="(0, 1)")
     epsilon: float = param(1e-10)
     rank: float = state(0.0)
-    jump: float = state(0.0)
+    jump: float = state(0.0, bounds="[0, 1]")
 
     messages = Sum(float)
     dangling = aggregate(Sum(float))

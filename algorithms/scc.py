@@ -1,6 +1,6 @@
 """Strongly connected components, by trimming and forward-backward colouring."""
 
-from vertexsdk import INT_MAX, Min, Vertex, VertexId, aggregate, state
+from vertexsdk import INT_MAX, INT_MIN, Min, Vertex, VertexId, aggregate, state
 from vertexsdk.program.vertex import Delta
 
 # Stages of a round. All vertices are in the same one, but for those which are done.
@@ -42,6 +42,8 @@ class StronglyConnectedComponents(Vertex):
     moved = aggregate(any)
 
     def init(self) -> None:
+        if self.id == INT_MIN:  # its complement, which is sent, is what stands for no message
+            raise ValueError("scc needs ids above -9223372036854775808: relabel that vertex")
         self.component = self.id
         self.moved.contribute(True)
         for target in self.targets:

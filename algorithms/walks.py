@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vertexsdk import INT_MAX, Sum, Vertex, VertexId, aggregate, param, state
+from vertexsdk import Sum, Vertex, VertexId, aggregate, param, state
 from vertexsdk.program.vertex import Aggregates, Delta
 
 
@@ -29,7 +29,7 @@ class RandomWalks(Vertex):
 
     walks: int = param(10)
     length: int = param(10)
-    origin: VertexId = param(VertexId(INT_MAX))  # an id; INT_MAX: all vertices
+    origin: VertexId | None = param(None)  # an id; None: all vertices
     visits: int = state(0)
     walkers: int = state(0)
 
@@ -38,7 +38,7 @@ class RandomWalks(Vertex):
     walking = aggregate(any)
 
     def init(self) -> None:
-        if self.origin == INT_MAX or self.id == self.origin:
+        if self.origin is None or self.id == self.origin:
             self.walkers = self.walks
         self.visits = self.walkers
         self.walking.contribute(self.walkers > 0)

@@ -143,7 +143,8 @@ def test_vertices_that_have_an_attribute(name: str) -> None:
     ids = rng.sample(VERTICES, 4)
     attribute = {"khop": ("source", [1] * 4), "ppr": ("jump", [0.1, 0.2, 0.3, 0.4])}[name]
     graph = as_graph(edges, undirected=undirected, partitions=partitions)
-    graph = graph.with_attributes({"id": ids, attribute[0]: attribute[1]})
+    attributes = {"id": ids, attribute[0]: attribute[1]}
+    graph = graph.with_attributes(attributes, add_vertices=True)
     params = {"k": 2} if name == "khop" else {"epsilon": 1e-12}
     with MainLoop(name, graph, params=params, backend="memory://catalogue") as main:
         for turn in range(3):

@@ -24,7 +24,7 @@ from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
 from vertexsdk.state import open_store
 
-CHANGES = "+ 1 4 0.5\n- 2 3\n~ 3 4 9\nbad line\n- 9 9\n+ 7 1 3 # comment\n+ 4 5 0.25\n- 5 6\n"
+CHANGES = "+ 1 4 0.5\n- 2 3\n~ 3 4 9\nbad line\n- 9 9\n+ 7 1 3\n+ 4 5 0.25\n- 5 6\n"
 
 
 @pytest.fixture

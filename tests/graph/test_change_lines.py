@@ -14,6 +14,7 @@ from vertexsdk.graph.load._text import LINE_BYTES, LONG_LINE, MESSAGES
 
 ID = st.one_of(
     st.integers(-3, 12).map(str),
+    st.sampled_from(["#", "#1", "C#", "7#", "# 7"]),
     st.integers(-(2**63) - 1, 2**63).map(str),
     st.sampled_from(["007", "-0", "+5", "1_0", "٣", "a", "é", "x#y", '"q', "\udcff", "9" * 30]),
     st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=4),
@@ -105,7 +106,7 @@ def test_ordinary_lines_are_read_natively(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("vertexsdk.graph.changes._block.parse_line", refuse)
     block = parse_block(
-        b"+ 1 -2\n# x\n- 1,2 7\r\n~\t1 2 0.1 # y\n\n+ 3 4 1e-7", "f", 1, LineFormat(True)
+        b"+ 1 -2\n# x\n- 1,2 7\r\n~\t1 2 0.1\n\n+ 3 4 1e-7", "f", 1, LineFormat(True)
     )
     assert block.changes.source.to_pylist() == [1, 1, 1, 3]
     assert str(block.changes.value.tolist()) == "[nan, nan, 0.1, 1e-07]"
@@ -177,7 +178,7 @@ def test_long_fields_in_reasons_are_cut(line: str, integers: bool) -> None:
 
 
 def test_a_line_that_is_too_long_is_bad() -> None:
-    longest = "+ 1 2 #".ljust(LINE_BYTES, "x").encode()
+    longest = "- 1 2 #".ljust(LINE_BYTES, "x").encode()
     for data in (longest + b"\n" + longest, b"- 3 4\n" + longest + b"\r\n- 5 6"):
         assert len(parse_block(data, "f", 1, LineFormat(True)).bad) == 0
     block = parse_block(b"- 3 4\n" + longest + b"x\n- 5 6\n", "f", 1, LineFormat(True))
@@ -197,3 +198,12 @@ def test_long_lines_among_others_and_old_line_ends(integers: bool) -> None:
             data, form = end.join(lines), LineFormat(integers)
             assert as_parsed(data, form) == line_by_line(data, form)
             assert as_parsed(data + end, form) == line_by_line(data + end, form)
+
+
+@pytest.mark.parametrize("integers", [False, True])
+def test_a_comment_is_a_line_whose_first_field_begins_with_a_hash(integers: bool) -> None:
+    data = b"# + 1 2\n+ Lisp C#\n\t#\n+ #a #b 2\n- Lisp C# #7\n" if not integers else b"#\n+ 1 2\n"
+    block = parse_block(data, "f", 1, LineFormat(integers))
+    assert not len(block.bad)
+    assert block.changes.source.to_pylist() == ([1] if integers else ["Lisp", "#a", "Lisp"])
+    assert block.changes.target.to_pylist() == ([2] if integers else ["C#", "#b", "C#"])

@@ -29,14 +29,14 @@ def read(text: str, tmp_path: Path, **options: Any) -> list[tuple[Changes, list[
 
 
 def test_a_change_file(tmp_path: Path) -> None:
-    text = "# head\n+ 1 2\n\n+\t-3,4 0.5 # more\n~ 1 2 1e3\n- 1 2\n- 1 2 7\n"
+    text = "# head\n+ 1 2\n\n+\t-3,4 0.5\n \t# more\n~ 1 2 1e3\n- 1 2\n- 1 2 7\n"
     [(batch, bad)] = read(text, tmp_path)
     assert bad == []
     assert batch.kind.tolist() == [ADD, ADD, CHANGE, REMOVE, REMOVE]
     assert batch.source.to_pylist() == [1, -3, 1, 1, 1]
     assert batch.target.to_pylist() == [2, 4, 2, 2, 2]
     assert str(batch.value.tolist()) == "[nan, 0.5, 1000.0, nan, nan]"
-    assert batch.places[2].endswith("changes.txt, line 5")
+    assert batch.places[2].endswith("changes.txt, line 6")
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,8 @@ def test_a_change_file(tmp_path: Path) -> None:
         ("* 1 2", "'*' is no sign of a change; a line begins with +, - or ~"),
         ("1 2 3", "'1' is no sign of a change; a line begins with +, - or ~"),
         ("+ 1", "2 fields; write + source target [value]"),
+        ("+ 1 2 # new", "5 fields; write + source target [value]; a comment is a line of its own"),
+        ("+ 1 2 #3", "value '#3' is no number"),
         ("+ 1 2 3 4", "5 fields; write + source target [value]"),
         ("-", "1 fields; write - source target"),
         ("~ 1 2", "3 fields; write ~ source target value"),

@@ -12,8 +12,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
 
-from vertexsdk import Graph, InputError, Latest, Vertex, run, state
+from vertexsdk import Graph, InputError, Latest, MainLoop, Vertex, run, state
 from vertexsdk.graph.conversions import as_graph
 
 EDGES = {"source": [3, 1, 1], "target": [1, 2, 3], "value": [0.5, 2.0, 1.0]}
@@ -58,7 +59,8 @@ def test_every_kind_of_table_gives_the_same_edges(tmp_path: Path) -> None:
         assert (graph.num_vertices, graph.num_edges) == (3, 3)
     moved = {n: [x - (n != "value") for x in column] for n, column in ROWS.items()}
     assert rows(as_graph(matrix)) == moved
-    assert rows(Graph.from_polars(Lazy())) == ROWS  # ids of digits alone are integers
+    strings = {n: column if n == "value" else [*map(str, column)] for n, column in ROWS.items()}
+    assert rows(Graph.from_polars(Lazy())) == strings
     graph = Graph.from_arrow(table)
     assert as_graph(graph) is graph
 
@@ -165,3 +167,37 @@ def test_options_and_files_that_are_refused(
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(InputError, match=r"pip install 'vertexsdk\[networkx\]'"):
         Graph.read(str(broken))
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize("kind", [float, np.int32, bool])
+def test_entries_of_one_place_are_summed_in_every_format(form: str, kind: type) -> None:
+    start, column, entry = [0, 3, 3, 4], [1, 1, 2, 0], np.array([1, 2, 4, 8], kind)
+    matrix = sp.csr_array((entry, column, start), shape=(3, 3))
+    if form == "coo":
+        matrix = sp.coo_array((entry, ([0, 0, 0, 2], column)), shape=(3, 3))
+    elif form != "csr":
+        matrix = matrix.asformat(form)
+    graph = Graph.from_scipy(matrix)
+    assert graph.to_arrow().to_pydict() == {
+        "source": [0, 0, 2], "target": [1, 2, 0], "value": [1, 1, 1] if kind is bool else [3, 4, 8],
+    }  # fmt: skip
+    assert form != "csr" or matrix.nnz == 4
+
+
+def test_values_that_are_no_real_numbers_are_refused() -> None:
+    with pytest.raises(InputError, match="complex128 are not integers or floats; take the real"):
+        Graph.from_scipy(sp.csr_array(np.array([[0, 1j], [0, 0]])))
+    with pytest.raises(InputError, match="edge values: mixed objects are not integers or floats"):
+        Graph.from_arrays([1, 2], [2, 3], np.array([1.0, {}], object))
+    with pytest.raises(InputError, match="edge attribute length: complex128 are not"):
+        Graph.from_arrays([1], [2], {"length": np.array([1j])})
+
+
+@pytest.mark.parametrize("kind", [nx.MultiGraph, nx.MultiDiGraph])
+def test_a_multigraph_for_a_main_loop_is_refused_with_a_way_out(kind: type) -> None:
+    graph = kind([(1, 2), (1, 2)])
+    with pytest.raises(InputError, match=r"Graph\.from_networkx\(graph, multi=False\)"):
+        MainLoop("wcc", graph, backend="memory://multi")
+    with MainLoop("wcc", Graph.from_networkx(graph, multi=False), backend="memory://multi") as main:
+        assert main.query().to_dict() == {1: 1, 2: 1}

@@ -38,7 +38,7 @@ def write_text(path: Path, edges: Sequence[Edge]) -> str:
         file.write("# a comment\r\n\n")
         for k, (a, b, v) in enumerate(edges):
             s = separators[k % 5]
-            file.write(f"{a}{s}{b}{s}{v}" + ("\r\n" if k % 3 else "  # why\n"))
+            file.write(f"{a}{s}{b}{s}{v}" + ("\r\n" if k % 3 else "\n\t# why\n"))
     return str(path)
 
 

@@ -215,7 +215,8 @@ def test_files_with_columns(request, tmp_path, kind, session, ids):
 CHANGES = """\
 + 0 1 length=4 lanes=3 speed=2
 + 1 2 lanes=2, speed=0.5
-~ 0 1 speed=4   # length and lanes stay
+# length and lanes stay
+~ 0 1 speed=4
 + 2 3 width=1
 + 2 3 lanes=1.5
 - 7 8

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from vertexsdk import Max, Sum, Vertex, aggregate, param, state
-from vertexsdk.algorithms import PageRank
+from vertexsdk import InputError, Max, Sum, Vertex, aggregate, param, state
+from vertexsdk.algorithms import PageRank, PersonalisedPageRank
 from vertexsdk.program.analysis.incremental_rules import why_from_init, why_not_linear
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Aggregates, Delta
@@ -113,8 +115,9 @@ def test_only_what_adds_and_scales_is_linear(cls: type[Vertex], reason: str | No
     assert why_from_init(program, program.bind({})) == reason
 
 
-def test_an_undamped_pagerank_begins_anew() -> None:
-    """The sum of its ranks stays what it was, so vertices that go would take their share along."""
-    program = Program(PageRank)
-    reason = why_from_init(program, program.bind({"damping": 1.0}))
-    assert reason == "PageRank.converged reads the iteration"
+@pytest.mark.parametrize("cls", [PageRank, PersonalisedPageRank])
+@pytest.mark.parametrize("damping", [1, 0.0, 1.5, -0.1, "nan", float("inf")])
+def test_a_damping_outside_of_its_interval_is_refused(cls: type[Vertex], damping: Any) -> None:
+    """An undamped rank has no single fixed point: its sum stays what it was."""
+    with pytest.raises(InputError, match=r"damping=[-0-9a-z.]+ is not in \(0, 1\)"):
+        Program(cls).bind({"damping": damping})

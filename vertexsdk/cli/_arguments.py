@@ -212,6 +212,13 @@ def _program_and_graph(command: argparse.ArgumentParser) -> Callable[..., object
         help="one vertex id per line, and perhaps its class; or CSV `id,...`")  # fmt: skip
     add("--undirected", action="store_true", help="each edge stands for both directions")
     add("--format", choices=("text", "csv", "parquet"), help="of the edge file (default: look)")
+    add(
+        "--separator",
+        metavar="C",
+        help="between the cells of CSV files (default: , or in .tsv a tab)",
+    )
+    for end in ("source", "target", "value"):
+        add(f"--{end}-column", metavar="NAME", help=f"of CSV files of edges (default: {end})")
     return add
 
 

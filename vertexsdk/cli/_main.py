@@ -244,6 +244,10 @@ def _graph(args: argparse.Namespace, spark: SparkSession | None) -> Graph:
         partitions=args.partitions,
         format=args.format,
         partitioner=args.partitioner,
+        separator="\t" if args.separator == "\\t" else args.separator,
+        source=args.source_column,
+        target=args.target_column,
+        value=args.value_column,
     )
 
 

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from vertexsdk.program.algebra import INT_MAX, VertexId
+from vertexsdk.program.algebra import VertexId
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import MISSING
 
@@ -56,7 +56,7 @@ def parameters_of(program: Program) -> list[tuple[str, str, str]]:
     for spec in program.classes:
         for name, (kind, default) in spec.params.items():
             of = "required" if default is MISSING else f"default {default}"
-            if kind is VertexId and default == INT_MAX:  # it stands for no vertex
+            if default is None:
                 of = "default none"
             what = "a vertex id" if kind is VertexId else getattr(kind, "__name__", str(kind))
             rows.append((name, what, of))

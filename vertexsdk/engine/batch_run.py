@@ -179,7 +179,7 @@ class Run:
         params = dict(bound)
         for name, value in self.program.named_vertices(bound).items():
             if value is None or (isinstance(value, int) and name not in self.given):
-                continue  # a default such as INT_MAX stands for no vertex
+                continue  # a default of a user's class that stands for no vertex
             try:
                 params[name] = int(self.graph.code_of([value])[0])
             except InputError:

@@ -70,6 +70,10 @@ class VertexAttributes:
                 if why is not None:
                     raise InputError(f"{place}: {why.decode()}, but {owner}")
                 values = _values(column.filter(pa.array(there)), f, names, place, owner)
+                inside = True if f.bounds is None else f.bounds.hold(values)
+                if not np.all(inside):
+                    first = values[~inside].flat[0]
+                    raise InputError(f"{place}: {first:g} is not in {f.bounds}, as {name} must be")
                 columns[program.column(kind, name)] = (ids[there], values)
                 if name not in spec.facts.constants:
                     changing = changing or f"{spec.name}.{name}"

@@ -8,6 +8,7 @@ that all workers of a host share.
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import importlib
 import itertools
 import logging
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from vertexsdk.arrays import shared_memory
@@ -28,6 +30,7 @@ from vertexsdk.errors import InputError, RunError, excerpt
 from vertexsdk.graph._edge_list import EdgesOf, collect
 from vertexsdk.graph._vertex_attributes import VertexAttributes
 from vertexsdk.graph.load import _sources as sources
+from vertexsdk.graph.load._csv import CsvOptions
 from vertexsdk.graph.load._lines import NotIntegers
 from vertexsdk.graph.load._load_task import Edges, LoadSpec, PartitionReport, load
 from vertexsdk.graph.load.build_topology import NO_KIND, Variant, VertexTable
@@ -36,7 +39,14 @@ from vertexsdk.graph.placement import Placement
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.topology import Topology
 from vertexsdk.graph.variant_info import VariantInfo
-from vertexsdk.graph.vertex_file import VertexInput, resolve, vertices_at, vertices_of, with_ids
+from vertexsdk.graph.vertex_file import (
+    VertexInput,
+    integer_id,
+    resolve,
+    vertices_at,
+    vertices_of,
+    with_ids,
+)
 from vertexsdk.notebook.card import card, size_text, summary_line
 from vertexsdk.program.program import Program
 from vertexsdk.transport.select import transport_for
@@ -140,6 +150,7 @@ class Graph:
         self._initial: dict[tuple[type, ...], Any] = {}
         self.requires_edges = False
         self.title = ""
+        self._remarks: set[str] = set()
         shared_memory.claim(application)
         shared_memory.release_at_exit(application)
 
@@ -160,6 +171,11 @@ class Graph:
         format: str | None = None,
         partitioner: Any = "hash",
         slack: float = 0.05,
+        *,
+        separator: str | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        value: str | None = None,
     ) -> Graph:
         """Read edges from files.
 
@@ -167,8 +183,10 @@ class Graph:
             spark: the session, see `vertexsdk.session`. Without one, as in
                 `Graph.read("edges.txt")`, the graph is read and held in this process.
             edges: a file, directory or glob, or several. Text lines `source target [value]`
-                separated by blanks, tabs or commas, with `#` comments; or CSV or Parquet with
-                columns `source,target[,value]` or `src,dst[,weight]`.
+                separated by blanks, tabs or commas, lines that begin with `#` are comments; or
+                Parquet, or CSV (`.csv` or `.tsv`, packed or not), with columns
+                `source,target[,value]` or `src,dst[,weight]`. CSV without a header has them in
+                this order.
             vertices: a file with a vertex id per line, and optionally the name of its class; or
                 CSV or Parquet with columns `id`, optionally `kind`, and vertex attributes.
             undirected: each edge stands for both directions.
@@ -183,6 +201,8 @@ class Graph:
                 `id` and `partition`, an array of shape (n, 2), two arrays, or a mapping.
             slack: how far a partition may exceed its share of vertices and edges under "ldg",
                 "fennel" and "metis"; 0.05 is 5 %.
+            separator: between the cells of CSV files; the default is a comma, in `.tsv` a tab.
+            source, target, value: the columns of CSV files, where they have other names.
 
         Raises:
             InputError: no such file, the file is empty, or its columns are not those of edges.
@@ -202,8 +222,8 @@ class Graph:
             return _of_graphml(cls, spark, paths, vertices, undirected, options)
         graph = cls(
             spark,
-            sources.edges_at(spark, paths, format),
-            None if vertices is None else vertices_at(spark, vertices),
+            sources.edges_at(spark, paths, format, CsvOptions(separator, source, target, value)),
+            None if vertices is None else vertices_at(spark, vertices, separator),
             undirected=undirected,
             multi=multi,
             **options,
@@ -485,11 +505,17 @@ class Graph:
 
     def _load(self, variant: Variant, workers: Workers) -> VariantInfo:
         began = time.perf_counter()
+        if self.string_table is None and self._edges.strings:
+            self._collect_string_ids()
         try:
             spec, reports, kinds = self._load_placed(variant, workers)
         except NotIntegers:
             self._collect_string_ids()
             spec, reports, kinds = self._load_placed(variant, workers)
+        for remark in self._edges.remarks(variant.value is not None):
+            if remark not in self._remarks:
+                self._remarks.add(remark)
+                _log.warning(remark)
         if not sum(r.vertices for r in reports) and self.requires_edges:
             raise InputError("there is no edge in the input; a line is `source target [value]`")
         given, duplicates = sum(r.edges_read for r in reports), sum(r.duplicates for r in reports)
@@ -557,7 +583,7 @@ class Graph:
     def _table_placement(self) -> Placement:
         if self.string_table is None and self.partitioner.strings:
             table = self._collect_string_ids()
-            if table.integers == len(table):
+            if table.integers == len(table) and not self._edges.strings:
                 self.string_table = self.string_broadcast = None
                 raise InputError(
                     "partitioner: the graph's ids are integers; give the table integer ids"
@@ -572,12 +598,8 @@ class Graph:
             None if self.vertex_input is None else self.vertex_input.strings(),
         )
         self.use_string_ids(table)
-        if table.mixed:
-            _log.warning(
-                "%d of %d ids are integers and the others are not: all are taken as strings",
-                table.integers,
-                len(table),
-            )
+        if self._edges.text and (what := table.taken_as_strings):
+            _log.warning(what)
         return table
 
     def topology_key(self, variant: VariantKey, partition: int) -> str:
@@ -670,12 +692,7 @@ class Graph:
             codes = self.string_table.find([str(i) for i in ids])
             missing = np.flatnonzero(codes < 0)
         else:
-            try:
-                codes = np.array([int(i) for i in ids], np.int64)
-            except (ValueError, OverflowError):
-                raise InputError(
-                    f"ids of this graph are int64 integers, not {excerpt(list(ids))}"
-                ) from None
+            codes = np.array([integer_id(i) for i in ids], np.int64)
             missing = np.flatnonzero(~self._present(codes))
         if len(missing):
             raise InputError(f"vertex {excerpt(ids[missing[0]])} is not in the graph; check the id")
@@ -686,7 +703,7 @@ class Graph:
         self._any()
         if self.string_table is not None:
             return np.asarray(self.string_table.find([str(i) for i in ids]) >= 0)
-        return self._present(np.asarray(ids, np.int64))
+        return self._present(np.array([integer_id(i) for i in ids], np.int64))
 
     def _present(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
         parts = self._present_by_partition(codes)
@@ -835,16 +852,24 @@ class Graph:
                 self._held_by_jobs._by_jobs = True
             return self._held_by_jobs
 
-    def with_attributes(self, vertices: Mapping[str, ArrayLike], *, replace: bool = False) -> Graph:
-        """Return a graph of the same edges whose vertices have attributes too.
+    def with_attributes(
+        self,
+        vertices: Mapping[str, ArrayLike],
+        *,
+        replace: bool = False,
+        add_vertices: bool = False,
+    ) -> Graph:
+        """Return a graph of the same edges whose vertices have attributes too; loads this one.
 
         Args:
             vertices: arrays by name: `id`, and attributes; see `from_arrays`. A vertex that is not
                 among them has none. The graph has no attributes or classes of vertices yet.
             replace: leave out those that it has.
+            add_vertices: add the vertices that are not in the graph.
 
         Raises:
-            InputError: there is no column `id`, lengths differ, or the graph has attributes.
+            InputError: there is no column `id`, lengths differ, the graph has attributes, or an
+                id is not in the graph.
 
         Example:
             >>> graph = Graph.from_arrays(["a", "b"], ["b", "c"])
@@ -855,8 +880,26 @@ class Graph:
             raise InputError(
                 "the graph has attributes or classes of vertices: make it with all of them"
             )
-        ids = [] if old is None else old.strings().to_pylist()
-        return self.with_vertices(with_ids(VertexInput.of(vertices), ids))
+        new = VertexInput.of(vertices)
+        if self.string_ids:
+            column = new.strings()
+        elif pa.types.is_integer(new.column.type):
+            column = pc.cast(new.column, pa.int64())
+        else:
+            column = pa.array([integer_id(i) for i in new.column.to_pylist()], pa.int64())
+        if not (add_vertices or (there := self._there(column)).all()):
+            first = excerpt(column[int(np.argmin(there))].as_py())
+            raise InputError(
+                f"vertex {first} is not in the graph; check the id, or add it: add_vertices=True"
+            )
+        ids = [] if old is None else old.column.to_pylist()
+        return self.with_vertices(with_ids(dataclasses.replace(new, column=column), ids))
+
+    def _there(self, ids: pa.Array) -> NDArray[np.bool_]:
+        """Return which ids, of the graph's type, it has (bool[n])."""
+        if self.string_table is not None:
+            return np.asarray(self.string_table.find(ids.to_pylist()) >= 0)
+        return self._present(np.asarray(ids))
 
     def unpersist(self) -> None:
         """Free the memory of all variants; they are loaded again when needed."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.packed_strings import hash_strings, pack_arrow, take_strings, unpack_arrow
 from vertexsdk.errors import LostError
-from vertexsdk.graph.string_ids import check_range, merged
+from vertexsdk.graph.string_ids import merged
 
 _LIMIT = 1 << 62  # codes are below it
 _SHARE = 64  # names that keep coming at one end of a gap take this part of it, each batch
@@ -99,7 +99,6 @@ class NameCodes:
 
     def _add(self, names: pa.LargeStringArray) -> None:
         """Add names that are not there, sorted and distinct."""
-        check_range(names)
         offsets, data = pack_arrow(names)
         rank = np.empty(len(names), np.int64)
         _ranks(offsets, data, self._order, self._offsets, self._bytes, rank)

@@ -1,7 +1,8 @@
 """String ids: the set of all names, whose ranks in sorted order are the codes of the ids.
 
 StringIds sort by their UTF-8 bytes, which is by code point. A graph has string ids when one of its
-ids is not an integer; those that are integers are then names like the others.
+ids is a string: one of a typed column of strings, or one in a text that does not print back as an
+integer. Those that are integers are then names like the others.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from vertexsdk.arrays.packed_strings import pack_arrow
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.load import _text as text
 
-_INTEGER = r"^-?[0-9]+$"
+INTEGER = r"^(?:0|-?[1-9][0-9]*)$"  # prints back as it is written
+_NUMBER = r"^[+-]?[0-9]*\.?[0-9]+\.?(?:[eE][+-]?[0-9]+)?$"
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,9 @@ class StringIds:
 
     @classmethod
     def of(cls, *parts: pa.Array | None) -> StringIds:
-        """Collect names.
-
-        Raises:
-            InputError: a name of digits alone which is beyond int64.
-        """
+        """Collect names."""
         names = merged([p for p in parts if p is not None])
-        check_range(names)
-        integers = pc.sum(pc.match_substring_regex(names, _INTEGER)).as_py() or 0
+        integers = pc.sum(pc.match_substring_regex(names, INTEGER)).as_py() or 0
         return cls(names, integers)
 
     def __len__(self) -> int:
@@ -53,6 +50,28 @@ class StringIds:
         """Return these, and names that may be new; then others have other codes."""
         found = pc.is_in(pc.cast(names, pa.large_string()), value_set=self.sorted)
         return self if pc.all(found).as_py() else StringIds.of(self.sorted, names)
+
+    @property
+    def taken_as_strings(self) -> str | None:
+        """What is to be said of ids of a text that look like numbers; None where none does.
+
+        >>> StringIds.of(pa.array(["7", "007"])).taken_as_strings
+        "'007' is not an integer as it would be printed: all 2 ids are taken as strings"
+        """
+        others = self.sorted.filter(pc.invert(pc.match_substring_regex(self.sorted, INTEGER)))
+        numbers = others.filter(pc.match_substring_regex(others, _NUMBER))
+        if len(numbers):
+            first = excerpt(numbers[0].as_py())
+            return (
+                f"{first} is not an integer as it would be printed: all {len(self)} ids are taken "
+                "as strings"
+            )
+        if not self.mixed:
+            return None
+        return (
+            f"{self.integers} of {len(self)} ids are integers and the others are not: all are "
+            "taken as strings"
+        )
 
     def codes(self, names: pa.Array) -> NDArray[np.int64]:
         """Return the code of each name.
@@ -88,20 +107,21 @@ class StringIds:
         return pack_arrow(pc.take(self.sorted, pa.array(codes)))
 
 
-def check_range(names: pa.LargeStringArray) -> None:
-    """Raise InputError for a name of digits alone which is beyond int64."""
-    at = beyond_int64(names)
+def check_range(ids: pa.LargeStringArray, place: str) -> None:
+    """Raise InputError for an id of a text that is an integer beyond int64."""
+    at = beyond_int64(ids)
     if at is not None:
-        raise InputError(f"id {excerpt(names[at].as_py())}: {text.MESSAGES[text.ID_RANGE]}")
+        raise InputError(f"{place}: {excerpt(ids[at].as_py())}: {text.MESSAGES[text.ID_RANGE]}")
 
 
 def beyond_int64(ids: pa.LargeStringArray) -> int | None:
     """Return the position of the first id that is an integer beyond int64, or None."""
-    long = pc.greater_equal(pc.binary_length(ids), 19)
-    for at in np.flatnonzero(pc.and_(long, pc.match_substring_regex(ids, _INTEGER))).tolist():
-        digits = ids[at].as_py()
-        if len(digits.lstrip("-0")) > 19 or not -(2**63) <= int(digits) < 2**63:
-            return int(at)
+    long = np.flatnonzero(pc.greater_equal(pc.binary_length(ids), 19))
+    some = ids.take(pa.array(long))
+    for at in np.flatnonzero(pc.match_substring_regex(some, INTEGER)).tolist():
+        digits = some[at].as_py()
+        if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
+            return int(long[at])
     return None
 
 

@@ -6,9 +6,11 @@ columns `id`, perhaps `kind`, and attributes.
 
 from __future__ import annotations
 
-import re
+import codecs
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,16 +22,26 @@ from numpy.typing import ArrayLike, NDArray
 from vertexsdk.errors import InputError, excerpt, first_line
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load import _text as text
+from vertexsdk.graph.load._csv import (
+    HEAD,
+    PACKED,
+    CsvOptions,
+    check_encoding,
+    filled,
+    is_csv,
+    is_foreign_header,
+    layout_of,
+    read_cells,
+)
 from vertexsdk.graph.load._lines import LineError, check_lengths, tokens
-from vertexsdk.graph.load.arrow import as_strings, id_array, id_column, text_column
+from vertexsdk.graph.load.arrow import as_strings, id_array, id_column, text_ids
 from vertexsdk.graph.load.build_topology import NO_KIND, VertexTable
-from vertexsdk.graph.string_ids import StringIds, beyond_int64, merged
+from vertexsdk.graph.string_ids import StringIds, merged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 UNUSABLE = b"unusable"  # metadata of a column whose values cannot be read: why
-_TABLE_HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[ \"]*id[ \"]*([,\t])[^\r\n]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,7 @@ def with_ids(vertices: VertexInput | None, ids: Sequence[object]) -> VertexInput
     """Return the vertices and some more; of one that is there already its own row counts."""
     if not ids:
         return vertices
-    more = text_column(ids)
+    more = id_column(np.array(ids, object))
     if vertices is None:
         return VertexInput(more, None, "the vertices")
     kinds, attributes = vertices.kinds, vertices.attributes
@@ -87,12 +99,15 @@ def with_ids(vertices: VertexInput | None, ids: Sequence[object]) -> VertexInput
         empty = pa.table([pa.nulls(len(more), f.type) for f in attributes.schema],
                          schema=attributes.schema)  # fmt: skip
         attributes = pa.concat_tables([empty, attributes])
-    column = pa.concat_arrays([more, vertices.strings()])
+    both = [more, vertices.column]
+    if {*map(pa.types.is_integer, (c.type for c in both))} != {True}:
+        both = [as_strings(c, vertices.place) for c in both]
+    column = pa.concat_arrays([c.cast(both[0].type) for c in both])
     return VertexInput(column, kinds, vertices.place, attributes)
 
 
 def integer_id(vertex: Any) -> int:
-    """Return a vertex id of a graph with integer ids.
+    """Return a vertex id of a graph with integer ids; a string must be as the id is printed.
 
     Raises:
         InputError: not an integer, or beyond int64.
@@ -101,7 +116,10 @@ def integer_id(vertex: Any) -> int:
     7
     """
     try:
-        return int(np.int64(int(vertex)))
+        number = int(vertex) if isinstance(vertex, str) else operator.index(vertex)
+        if isinstance(vertex, str) and str(number) != vertex:
+            raise ValueError
+        return int(np.int64(number))
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{excerpt(vertex)} is no vertex: the graph's ids are integers") from None
 
@@ -147,8 +165,13 @@ def _unusable(name: str, rows: int, why: str) -> tuple[pa.Field, pa.Array]:
     return pa.field(name, pa.null(), metadata={UNUSABLE: why}), pa.nulls(rows)
 
 
-def vertices_at(spark: SparkSession | None, path: str) -> VertexInput:
-    """Read a vertex file: an id per line, and perhaps a class name; or a table with a header.
+def vertices_at(spark: SparkSession | None, path: str, separator: str | None = None) -> VertexInput:
+    """Read a vertex file: an id per line, and perhaps a class name; or CSV or Parquet.
+
+    Args:
+        spark: reads files that are not on this machine.
+        path: a file, directory or glob.
+        separator: of the cells of CSV files.
 
     Raises:
         InputError: nothing is there, or a bad line.
@@ -157,65 +180,75 @@ def vertices_at(spark: SparkSession | None, path: str) -> VertexInput:
     if local is None:
         if spark is None:
             raise InputError(f"{path}: only Spark can read this; pass a session")
-        from vertexsdk.graph.load._dataframes import fetched, readable, text_lines
+        from vertexsdk.graph.load._dataframes import whole_files
 
-        with readable(path):
-            (lines,) = fetched(text_lines(spark, [path]), ["value"], path)
-        paths, parts = [path], [np.frombuffer("\n".join(lines.to_pylist()).encode(), np.uint8)]
+        contents = whole_files(spark, path)
     else:
         paths = files.expand([local])
         if np.fromfile(paths[0], np.uint8, 4).tobytes() == b"PAR1":
             return vertices_of(pq.read_table(paths), path)
-        parts = [np.fromfile(f, np.uint8) for f in paths]
-    headers = [_TABLE_HEADER.match(p) for p in parts]  # type: ignore[call-overload]
-    if any(h is not None and _names_attributes(h) for h in headers):
-        tables = [_csv_table(p.tobytes(), *x) for p, *x in zip(parts, headers, paths, strict=True)]
-        return _of_table(pa.concat_tables(tables, promote_options="default"), ", ".join(paths))
-    newline = np.frombuffer(b"\n", np.uint8)
-    joined = [b for p in parts for b in (p, newline)]
-    return _vertex_lines(np.concatenate(joined), ", ".join(paths))
+        contents = {f: Path(f).read_bytes() for f in paths}
+    texts, tables = [], []
+    for name, data in contents.items():
+        if name.endswith(PACKED):
+            with files.unpacking(pa.BufferReader(data), name) as stream:
+                data = bytes(stream.read())
+        check_encoding(data[:HEAD], name)
+        if is_csv(name):
+            tables.append(_csv_table(data, name, CsvOptions(separator)))
+        else:
+            texts += [data.removeprefix(codecs.BOM_UTF8), b"\n"]
+    place = ", ".join(contents)
+    if texts and tables:
+        raise InputError(f"{place}: some are CSV and some are not; give files of one form")
+    if texts:
+        return _vertex_lines(np.frombuffer(b"".join(texts), np.uint8), place)
+    table = pa.concat_tables(tables, promote_options="default")
+    ids = text_ids(table["id"].combine_chunks(), place)
+    return _of_table(table.set_column(table.column_names.index("id"), "id", ids), place)
 
 
-def _names_attributes(header: re.Match[bytes]) -> bool:
-    names = header.group().removeprefix(b"\xef\xbb\xbf").lower().split(header.group(1))
-    return not {n.strip(b' "') for n in names} <= {b"id", b"kind"}
+def _csv_table(data: bytes, place: str, options: CsvOptions) -> pa.Table:
+    """Read CSV, all cells as strings; an empty cell is null."""
 
+    def names(first: Sequence[str], second: Sequence[str]) -> Sequence[str] | None:
+        if "id" in [n.lower() for n in first]:
+            return None
+        if len(first) > 2 or is_foreign_header(first, second):
+            raise InputError(f"{place}: columns are {', '.join(first)}; name one `id`")
+        return ("id", "kind")[: len(first)]
 
-def _csv_table(data: bytes, header: re.Match[bytes] | None, place: str) -> pa.Table:
-    """Read CSV, all cells as strings, blanks around them left out; an empty cell is null."""
-    from pyarrow import csv
+    layout = layout_of(data[:HEAD], place, options, names, others=";|\t")
 
-    if header is None:
-        raise InputError(f"{place}: the first line is no header that begins with `id`; write one")
-    separator = header.group(1).decode()
-    names = [n.strip(' "') for n in header.group().decode("utf-8-sig", "replace").split(separator)]
-    try:
-        table = csv.read_csv(
-            pa.BufferReader(data),
-            csv.ReadOptions(column_names=names, skip_rows=1),
-            csv.ParseOptions(delimiter=separator),
-            csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.large_string()), null_values=[""],
-                strings_can_be_null=True, quoted_strings_can_be_null=False,
-            ),
-        )  # fmt: skip
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{place}: {first_line(error)}") from None
-    return pa.table({n: pc.utf8_trim_whitespace(table[n]) for n in names})
+    def first() -> int:
+        return 1 + len(data[: layout.begin].splitlines())
+
+    table, lines, bad = read_cells(data[layout.begin :], layout, place, first, across=True)
+    if bad:
+        raise InputError(f"{place}, line {first() + bad[0].line}: {bad[0]}")
+    name = next(n for n in layout.columns if n.lower() == "id")
+    there = filled(table[name])
+    if not there.all():
+        line = first() + lines[int(np.argmin(there))]
+        raise InputError(f"{place}, line {line}: the id is empty; write one")
+    return table.rename_columns(["id" if n == name else n for n in layout.columns])
 
 
 def _vertex_lines(buffer: NDArray[np.uint8], place: str) -> VertexInput:
-    begin = 3 if bytes(buffer[:3]) == b"\xef\xbb\xbf" else 0
+    begin = 0
     try:
         check_lengths(buffer, begin, len(buffer))
         lines = text.count_lines(buffer, begin, len(buffer)) + 1
         places = np.empty((lines, 2), np.int64)
         places = places[: text.first_two_fields(buffer, begin, len(buffer), places)]
         column = tokens(buffer, places[:, 0].copy())
-        wrong = beyond_int64(column)
-        if wrong is not None:
-            raise LineError(text.ID_RANGE, int(places[wrong, 0]) >> text.SIZE_BITS)
-        if len(column) and column[0].as_py() == "id":
+        if len(column) and column[0].as_py().strip('"').lower() == "id":
+            second = tokens(buffer, places[:1, 1].copy())[0].as_py()
+            if second.strip('"').lower() not in ("", "kind"):
+                raise InputError(
+                    f"{place}: the first line has names of columns: name the file .csv (.tsv, with "
+                    "tabs), or remove the line"
+                )
             places, column = places[1:], column[1:]
         classed = places[:, 1] > 0
         kinds = None
@@ -226,7 +259,7 @@ def _vertex_lines(buffer: NDArray[np.uint8], place: str) -> VertexInput:
     except LineError as error:
         line = 1 + int(text.count_lines(buffer, 0, error.position))
         raise error.at_line(f"{place}, line {line}", buffer) from None
-    return VertexInput(column, kinds, place)
+    return VertexInput(text_ids(column, place), kinds, place)
 
 
 def resolve(

@@ -81,7 +81,11 @@ def open_main_loop(
         )
     checked = RunOptions.checked(program, params, **options).on(graph.transport)
     if graph.multi:  # a change would not say which edge it means
-        raise InputError("a graph with parallel edges cannot be changed; leave out multi")
+        raise InputError(
+            "the graph has parallel edges (multi=True, or a NetworkX multigraph), and changes do "
+            "not say which of them they mean: keep the last of each by multi=False, as in "
+            "Graph.from_networkx(graph, multi=False)"
+        )
     if graph.placed and program.algebra is None:
         raise InputError(
             f"partitioner {graph.partitioner.name}: {program.name} declares no messages, and its "

@@ -41,7 +41,7 @@ def check_path(path: str | os.PathLike[str]) -> str:
     return suffix[1:]
 
 
-def write(path: str | os.PathLike[str], ids: Any, values: Any) -> int:
+def write(path: str | os.PathLike[str], ids: Any, values: Any, *, infinite: bool = True) -> int:
     """Write ids and values to a `.csv` file with header `vertex,value`, or a `.parquet` file.
 
     Args:
@@ -49,6 +49,7 @@ def write(path: str | os.PathLike[str], ids: Any, values: Any) -> int:
         ids: int64[n], or n strings.
         values: shape (n,) or (n, k), or n objects. In CSV a vector is its numbers separated by
             blanks; in Parquet it is a list.
+        infinite: integers at the ends of int64 stand for infinity; ids of vertices do not.
 
     Returns:
         The number of rows.
@@ -66,7 +67,7 @@ def write(path: str | os.PathLike[str], ids: Any, values: Any) -> int:
     descriptor, temporary = tempfile.mkstemp(prefix=f".{name[:100]}.", dir=directory)
     os.close(descriptor)
     try:
-        write_file(temporary, ids, values)
+        write_file(temporary, ids, values, infinite)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
         return len(ids)
@@ -96,28 +97,30 @@ def _umask() -> int:
     return mask
 
 
-def _write_csv(path: str, ids: Any, values: Any) -> None:
+def _write_csv(path: str, ids: Any, values: Any, infinite: bool) -> None:
     with open(path, "wb") as file:
         file.write(b"vertex,value\n")
         for k in range(0, len(ids), _ROWS):
             rows = slice(k, k + _ROWS)
-            table = pa.table({"vertex": column(ids[rows]), "value": _csv_values(values[rows])})
+            cells = _csv_values(values[rows], infinite)
+            table = pa.table({"vertex": column(ids[rows]), "value": cells})
             texts = [c for c in table.columns if pa.types.is_string(c.type)]
             quoted = any(pc.any(pc.match_substring_regex(c, _SPECIAL)).as_py() for c in texts)
             style: Any = "needed" if quoted else "none"
             csv.write_csv(table, file, csv.WriteOptions(include_header=False, quoting_style=style))
 
 
-def _csv_values(values: Any) -> pa.Array:
+def _csv_values(values: Any, infinite: bool) -> pa.Array:
     """Values as Arrow writes them, but for floats, which keep a point or an exponent."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
         if values.dtype.kind == "f":
             text = pc.cast(pa.array(values.astype(np.float64)), pa.string())
             whole = pc.match_substring_regex(text, "^-?[0-9]+$")
             return pc.if_else(whole, pc.binary_join_element_wise(text, "0", "."), text)
-        if values.dtype == np.int64 and (infinite := np.isin(values, (INT_MAX, INT_MIN))).any():
+        ends = np.isin(values, (INT_MAX, INT_MIN))
+        if infinite and values.dtype == np.int64 and ends.any():
             signed = np.where(values > 0, "inf", "-inf")  # as Min(int) and Max(int) mean them
-            return pc.if_else(infinite, signed, pc.cast(pa.array(values), pa.string()))
+            return pc.if_else(ends, signed, pc.cast(pa.array(values), pa.string()))
         if values.dtype.kind != "O":
             return pa.array(values)
     objects = values.tolist() if isinstance(values, np.ndarray) else values
@@ -130,10 +133,11 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def _write_parquet(path: str, ids: Any, values: Any) -> None:
+def _write_parquet(path: str, ids: Any, values: Any, infinite: bool) -> None:
     import pyarrow.parquet as pq
 
-    table = pa.table({"vertex": column(ids), "value": column(with_infinities(values))})
+    cells = column(with_infinities(values) if infinite else values)
+    table = pa.table({"vertex": column(ids), "value": cells})
     pq.write_table(table, path, row_group_size=_ROWS)
 
 

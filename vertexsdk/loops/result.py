@@ -582,7 +582,8 @@ class Result:
             raise InputError(f"{field or self.result_field} has no single numbers as values")
         if values.dtype == bool:
             values = values.astype(np.int64)
-        finite = np.isfinite(with_infinities(values))
+        named = any(self._is_id(name) for name in self._fields.find(field).values())
+        finite = np.isfinite(values if named else with_infinities(values))
         return ids[finite], values[finite]
 
     def __len__(self) -> int:
@@ -626,17 +627,19 @@ class Result:
             InputError: no such field or vertex, or a path that cannot be written.
             RunError: no room.
         """
-        if ids is None:
-            write(path, *self.values(field))
-            return
         where = self._fields.find(field)
+        infinite = not any(self._is_id(name) for name in where.values())
+        if ids is None:
+            write(path, *self.values(field), infinite=infinite)
+            return
         wanted = _as_list(ids)
         stored = self._lookup(wanted, [*where.values()])
         self._require_all(wanted, stored)
         rows = {i: (where[kind], row) for i, (kind, row) in stored.items() if kind in where}
         values = [self._python_value(column, row[column]) for column, row in rows.values()]
         objects = any(isinstance(x, (str, list, type(None))) for x in values)
-        write(path, np.array([*rows]), np.array(values, object if objects else None))
+        shown = np.array(values, object if objects else None)
+        write(path, np.array([*rows]), shown, infinite=infinite)
 
     def require(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
         """Return the state of some vertices, as `lookup`; all of them must exist.

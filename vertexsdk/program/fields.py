@@ -14,6 +14,7 @@ import numpy as np
 
 from vertexsdk.errors import InputError
 from vertexsdk.program.algebra import dtype_of
+from vertexsdk.program.vertex import Bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,14 @@ class StateField:
         type: as annotated: int, float, bool, `VertexId`, or any class.
         size: the length of a vector; None for a single value.
         default: of a vertex before `init`.
+        bounds: the numbers that a vertex attribute of this name may have.
     """
 
     name: str
     type: Any
     size: int | None
     default: Any
+    bounds: Bounds | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -22,7 +22,14 @@ from vertexsdk.program.algebra import Algebra, Latest, VertexId, dtype_of, to_in
 from vertexsdk.program.facts import Facts, read_facts
 from vertexsdk.program.fields import StateField
 from vertexsdk.program.syntax import Method, class_lines, file_tree, function_tree, reachable
-from vertexsdk.program.vertex import MISSING, Field, Vertex, declared_fields, on_definition
+from vertexsdk.program.vertex import (
+    MISSING,
+    Bounds,
+    Field,
+    Vertex,
+    declared_fields,
+    on_definition,
+)
 
 DIRECTIONS = ("out", "in", "both", "undirected")
 READ_ONLY = ("id", "loop", "num_vertices", "targets")
@@ -215,12 +222,23 @@ class Program:
         bound: dict[str, Any] = {}
         for name, (kind, default) in declared.items():
             if name in params:
-                bound[name] = _convert(self.name, name, kind, params[name])
+                value = params[name]
+                if value is not None or default is not None:
+                    value = _convert(self.name, name, kind, value)
+                bounds = self._bounds(name)
+                if bounds is not None and value is not None and not bounds.hold(value):
+                    raise InputError(f"{self.name}: {name}={value:g} is not in {bounds}")
+                bound[name] = value
             elif default is MISSING:
                 raise InputError(f"{self.name}: give a value for {name}, e.g. {name}=...")
             else:
                 bound[name] = default
         return bound
+
+    def _bounds(self, name: str) -> Bounds | None:
+        """The numbers that a parameter may have."""
+        fields = (dict(declared_fields(spec.cls)).get(name) for spec in self.classes)
+        return next((f.bounds for f in fields if f is not None), None)
 
     def named_vertices(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return those of some parameters' values that are ids of vertices, by parameter.
@@ -230,11 +248,12 @@ class Program:
         {'personalise': 17}
         """
         kinds = {n: kind for s in self.classes for n, (kind, _) in s.params.items()}
-        return {n: x for n, x in values.items() if kinds.get(n) is VertexId}
+        return {n: x for n, x in values.items() if kinds.get(n) is VertexId and x is not None}
 
 
 def _convert(program: str, name: str, kind: Any, value: Any) -> Any:
-    if kind is VertexId:  # "007" stays text: only the graph knows whether its ids are integers
+    if kind is VertexId and value is not None:
+        # "007" stays text: only the graph knows whether its ids are integers
         text = str(value)
         digits = text.removeprefix("-")
         canonical = digits.isascii() and digits.isdecimal() and len(digits) < 20
@@ -276,11 +295,14 @@ def constant_of(value: Any) -> Any:
 def compiled_params(spec: ClassSpec, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters that compiled methods take, as they get them."""
     kinds = {name: dtype_of(kind) for name, (kind, _) in spec.params.items()}
-    values = {
-        n: constant_of(params[n]) if t == object else t.type(params[n]).item()
-        for n, t in kinds.items()
-    }
-    return {n: x for n, x in values.items() if x is not None}
+    values: dict[str, Any] = {}
+    for name, t in kinds.items():
+        x = params[name]
+        if x is None and spec.params[name][1] is None:  # left out, which methods may ask
+            values[name] = None
+        elif (x := constant_of(x) if t == object else t.type(x).item()) is not None:
+            values[name] = x
+    return values
 
 
 _SPECS: dict[type, ClassSpec] = {}
@@ -436,7 +458,7 @@ def _declarations(
         if f.role == "param":
             params[name] = (kind, f.default)
         else:
-            states[name] = _state(where, name, kind, f.size, f.default)
+            states[name] = _state(where, name, kind, f)
             if name == "name" and states[name].dtype == object:
                 raise ProgramError(
                     f"{where}: a field called 'name' cannot be {kind.__name__}, as string ids are "
@@ -468,6 +490,8 @@ def _hints(cls: type[Vertex]) -> dict[str, Any]:
             field = vars(base).get(name)
             vector = isinstance(field, Field) and field.role == "state"
             number = _number_of_array(hint) if vector else None
+            if type(None) in typing.get_args(hint):  # X | None
+                hint = next(a for a in typing.get_args(hint) if a is not type(None))
             hints[name] = number or typing.get_origin(hint) or hint
     return hints
 
@@ -481,8 +505,8 @@ def _number_of_array(hint: Any) -> type | None:
     return kinds.get(typing.cast(Any, number))
 
 
-def _state(where: str, name: str, kind: Any, size: int | None, default: Any) -> StateField:
-    dtype = dtype_of(kind)
+def _state(where: str, name: str, kind: Any, f: Field) -> StateField:
+    dtype, size, default = dtype_of(kind), f.size, f.default
     if size is not None:
         if not isinstance(size, int) or size < 1 or dtype == object:
             raise ProgramError(f"{where}: {name}: a vector needs size >= 1 of int, float or bool")
@@ -498,7 +522,7 @@ def _state(where: str, name: str, kind: Any, size: int | None, default: Any) -> 
         fits = isinstance(default, kind)
     if not fits:
         raise ProgramError(f"{where}: {name} is {kind.__name__}, its default {default!r} is not")
-    return StateField(name, kind, size, default)
+    return StateField(name, kind, size, default, f.bounds)
 
 
 def _at(method: Method, node: ast.AST | None = None) -> str:

@@ -32,17 +32,40 @@ class Field:
     size: int | None = None
     algebra: Algebra | None = None
     type: Any = None
+    bounds: Bounds | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The interval in which the numbers of a parameter or an attribute are.
+
+    >>> Bounds("(0, 1)").hold(0.5), Bounds("(0, 1)").hold(0), Bounds("[0, 1]").hold(0)
+    (True, False, True)
+    """
+
+    interval: str
+
+    def hold(self, x: Any) -> Any:
+        """Whether they hold a number; for an array, which of its numbers."""
+        low, high = map(float, self.interval[1:-1].split(","))
+        above = low <= x if self.interval[0] == "[" else low < x
+        return above & (x <= high if self.interval[-1] == "]" else x < high)
+
+    def __str__(self) -> str:
+        return self.interval
 
 
 @overload
 def param() -> Any: ...
 @overload
-def param(default: T) -> T: ...
-def param(default: Any = MISSING) -> Any:
+def param(default: T, *, bounds: str | None = None) -> T: ...
+def param(default: Any = MISSING, *, bounds: str | None = None) -> Any:
     """Declare a parameter: one value for all vertices, set when the program is run.
 
     Args:
-        default: where a run gives no value; without a default every run must give one.
+        default: where a run gives no value; without a default every run must give one. None: the
+            parameter may be left out, and `self.NAME is None` tells whether it was.
+        bounds: an interval outside of which a value is refused: "(0, 1)", with its ends "[0, 1]".
 
     Returns:
         The declaration; in a method `self.NAME` is the value. Numbers compile, and so do tuples
@@ -52,16 +75,16 @@ def param(default: Any = MISSING) -> Any:
     ...     origin: int = param()
     ...     damping: float = param(0.85)
     """
-    return Field("param", default)
+    return Field("param", default, bounds=None if bounds is None else Bounds(bounds))
 
 
 @overload
 def state() -> Any: ...
 @overload
-def state(default: T, *, size: None = None) -> T: ...
+def state(default: T, *, size: None = None, bounds: str | None = None) -> T: ...
 @overload
-def state(default: Any, *, size: int) -> Any: ...
-def state(default: Any = MISSING, *, size: int | None = None) -> Any:
+def state(default: Any, *, size: int, bounds: str | None = None) -> Any: ...
+def state(default: Any = MISSING, *, size: int | None = None, bounds: str | None = None) -> Any:
     """Declare a typed state field, versioned in the backend.
 
     The annotation gives the type: int (int64), float (float64), bool, `VertexId`; or str or any
@@ -71,6 +94,7 @@ def state(default: Any = MISSING, *, size: int | None = None) -> Any:
     Args:
         default: of a new vertex; without it a number starts at zero, an object at None.
         size: the length of a vector of numbers; None for a single value.
+        bounds: an interval, as "[0, 1]", outside of which vertex attributes are refused.
 
     Returns:
         The declaration; in a method `self.NAME` is the vertex's value, or an array (size,).
@@ -82,7 +106,7 @@ def state(default: Any = MISSING, *, size: int | None = None) -> Any:
     ...     bias: float = state(0.5)
     ...     weights: float = state(size=8)
     """
-    return Field("state", default, size=size)
+    return Field("state", default, size=size, bounds=None if bounds is None else Bounds(bounds))
 
 
 def aggregate(algebra: Algebra | Callable[..., Any], type: type = float) -> Any:

@@ -6,13 +6,16 @@ A kernel parses the common form of a line; `parse_line` parses every other one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vertexsdk.errors import InputError
 from vertexsdk.graph.changes._line_kernel import BAD, ODD, parse_changes
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.line import (
@@ -24,8 +27,17 @@ from vertexsdk.graph.changes.line import (
     Places,
     parse_line,
 )
+from vertexsdk.graph.changes.table import read_rows
 from vertexsdk.graph.edge_attributes import attribute_types, no_values
 from vertexsdk.graph.load import _text as text
+from vertexsdk.graph.load._csv import (
+    CsvLayout,
+    CsvOptions,
+    filled,
+    is_foreign_header,
+    layout_of,
+    read_cells,
+)
 from vertexsdk.graph.load._lines import hard_floats, raw_tokens
 
 
@@ -99,6 +111,69 @@ def parse_block(data: bytes, path: str, first: int, form: LineFormat) -> ParsedB
     changes = Changes(raw.kind, ids[0], ids[1], value, places, raw.time)
     lines = ends + (not data.endswith(b"\n") and len(data) > 0)
     return ParsedBlock(changes, raw.stop.astype(np.int64), raw.time, bad, lines)
+
+
+def change_layout(head: bytes, path: str, form: LineFormat) -> CsvLayout:
+    """Return the layout of a CSV file of changes, by its first bytes.
+
+    Raises:
+        InputError: its columns are not those of changes.
+    """
+    wanted = ["kind", "source", "target", "value"]
+    if form.timed:
+        wanted.insert(form.timed - 1, "time")
+
+    def names(first: Sequence[str], second: Sequence[str]) -> Sequence[str] | None:
+        if {"kind", "source", "target"} <= {n.lower() for n in first}:
+            return None
+        several = attribute_types(form.value)
+        if several or len(first) > len(wanted) or is_foreign_header(first, second):
+            more = ",".join(several) if several else "[value]"
+            raise InputError(
+                f"{path}: columns are {', '.join(first)}; write a header kind,source,target,{more}"
+            )
+        return wanted
+
+    return layout_of(head, path, CsvOptions(), names)
+
+
+def parse_csv_block(
+    data: bytes, path: str, first: int, form: LineFormat, layout: CsvLayout
+) -> ParsedBlock:
+    """Parse whole lines of CSV, of which the first has number `first` in its file."""
+    if data.count(b"\r") != data.count(b"\r\n"):  # a carriage return alone ends a line too
+        data = re.sub(rb"\r(?!\n)", b"\n", data)
+    table, rows, bad = read_cells(data, layout, path, lambda: first)
+    tables, lines = [table], [rows]
+    short = [b for b in bad if b.actual == b.expected - 1 and not layout.header]
+    if short:  # without a value
+        names = tuple(n for n in layout.columns if n != "value")
+        cells = "\n".join(b.text for b in short).encode() + b"\n"
+        less, at, _ = read_cells(cells, replace(layout, columns=names), path, lambda: first)
+        tables.append(less)
+        lines.append(np.array([b.line for b in short])[at])
+    wrong = {b.line: str(b) for b in bad if b not in short}
+    tables.append(table.slice(0, 0))
+    lines.append(np.array([*wrong], np.int64))
+    both = pa.concat_tables(tables, promote_options="default")
+    nothing = pa.table({n: pa.nulls(len(wrong), pa.large_string()) for n in both.column_names})
+    both = pa.concat_tables([both, nothing])
+    line = np.concatenate(lines).astype(np.int64)
+    order = np.argsort(line)
+    line, both = line[order], both.take(pa.array(order))
+    both = both.rename_columns(
+        [n.lower() if n.lower() in ("kind", "source", "target") else n for n in both.column_names]
+    )
+    for k, name in enumerate(both.column_names):
+        empty = pa.array(~filled(both[name]))
+        both = both.set_column(k, name, pc.if_else(empty, None, both[name]))
+    time = layout.columns[form.timed - 1] if 0 < form.timed <= len(layout.columns) else None
+    numbers = {k: wrong[n] for k, n in enumerate(line.tolist()) if n in wrong}
+    columns, reasons, times = read_rows(both, form, path, time, lines=first + line, wrong=numbers)
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10) + 1
+    count = len(ends) + (not data.endswith(b"\n") and len(data) > 0)
+    stop = np.append(ends, len(data))[columns[4].numbers - first]
+    return ParsedBlock(Changes(*columns, times), stop.astype(np.int64), times, reasons, count)
 
 
 class _Raw:

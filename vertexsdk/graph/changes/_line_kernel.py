@@ -23,6 +23,7 @@ from vertexsdk.graph.load._text import (
     Longs,
     _ends,
     _skip,
+    padded,
     parse_value,
     place_of,
 )
@@ -38,14 +39,14 @@ Ints = NDArray[np.int32]
 @njit
 def _ended(buffer: Bytes, p: int, end: int) -> bool:
     """Whether a field that came so far ends here."""
-    return p == end or buffer[p] == 35 or _ends(buffer[p])
+    return p == end or _ends(buffer[p])
 
 
 @njit
 def _word(buffer: Bytes, p: int, end: int) -> int:
     """Return where a field of visible ASCII ends; the position itself if it is none."""
     begin = p
-    while p < end and 32 < buffer[p] < 127 and buffer[p] != 44 and buffer[p] != 35:
+    while p < end and 32 < buffer[p] < 127 and buffer[p] != 44:
         p += 1
     return p if _ended(buffer, p, end) else begin
 
@@ -114,7 +115,7 @@ def parse_changes(
         met = 0  # of the line
         what = ODD
         value_at[row] = -1
-        while good and p < end and buffer[p] != 10 and buffer[p] != 35:
+        while good and p < end and buffer[p] != 10 and (met > 0 or buffer[p] != 35):
             met += 1
             x: Long = np.int64(0)
             q = p
@@ -137,6 +138,7 @@ def parse_changes(
                     x = place_of(p, q)
                 else:
                     good, bad, x, q = _integer(buffer, p, end, False)
+                    good = good and not padded(buffer, p, q)
                 if fields == 1:
                     source[row] = x
                 else:

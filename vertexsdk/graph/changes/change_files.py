@@ -8,6 +8,7 @@ as `after`, they make the next reader continue there, with nothing lost or read 
 
 from __future__ import annotations
 
+import codecs
 import glob
 import os
 import threading
@@ -19,10 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.errors import InputError
-from vertexsdk.graph.changes._block import ParsedBlock, parse_block
+from vertexsdk.graph.changes._block import (
+    ParsedBlock,
+    change_layout,
+    parse_block,
+    parse_csv_block,
+)
 from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.load import _files as files
+from vertexsdk.graph.load._csv import PACKED, CsvLayout, check_encoding, is_csv
 from vertexsdk.graph.load._lines import lines_before
 from vertexsdk.graph.load._text import LINE_BYTES
 
@@ -157,12 +164,13 @@ class _File:
     """
 
     def __init__(self, path: str, offset: int, moved: bool) -> None:
-        if path.endswith(files.PACKED):
+        if path.endswith(PACKED):
             raise InputError(f"{path}: change files are plain text; unpack it")
         self.path, self.source = path, os.path.abspath(path)
         self.offset, self.moved = offset, moved
         self.line = 0  # lines before the offset; 0 is: to be counted
         self._searched = 0  # the byte up to which the line at the offset has no end
+        self._layout: CsvLayout | None = None
 
     def left(self) -> int:
         """How many bytes were not read yet."""
@@ -185,9 +193,17 @@ class _File:
         if not self.line:
             self.line = 1 + lines_before(self.path, self.offset)
         begin = self.offset
-        text = data.removeprefix(b"\xef\xbb\xbf") if begin == 0 else data
-        mark = len(data) - len(text)
-        block = parse_block(text, self.path, self.line, form)
+        if is_csv(self.path):
+            if self._layout is None:
+                self._layout = change_layout(files.head_of(self.path), self.path, form)
+            mark = min(max(self._layout.begin - begin, 0), len(data))
+            self.line += len(data[:mark].splitlines())
+            block = parse_csv_block(data[mark:], self.path, self.line, form, self._layout)
+        else:
+            mark = 3 if begin == 0 and data.startswith(codecs.BOM_UTF8) else 0
+            if begin == 0:
+                check_encoding(data[:64], self.path)
+            block = parse_block(data[mark:], self.path, self.line, form)
         self.offset += size
         self.line += block.lines
         return block, begin + mark, len(data)

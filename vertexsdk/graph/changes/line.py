@@ -1,9 +1,9 @@
 """The lines of a change file: their format, and the errors of lines that do not follow it.
 
 A line is `+ source target [value]`, `- source target` or `~ source target value`, separated by
-blanks, tabs or commas; `#` starts a comment. Edges with several attributes have fields `name=value`
-in place of the value. Where a stream has times, one further field, whose number is given, holds the
-time of the change.
+blanks, tabs or commas; a line whose first field begins with `#` is a comment. Edges with several
+attributes have fields `name=value` in place of the value. Where a stream has times, one further
+field, whose number is given, holds the time of the change.
 """
 
 from __future__ import annotations
@@ -116,11 +116,11 @@ def parse_line(text: str, form: LineFormat) -> Line | None:
     Raises:
         ValueError: a bad line; the message is the reason.
 
-    >>> parse_line("+ 1 2 0.5  # new", LineFormat(integers=True))
+    >>> parse_line("+ 1 2 0.5", LineFormat(integers=True))
     Line(kind=0, source=1, target=2, value=0.5, time=0.0)
     """
-    fields = text.partition("#")[0].replace(",", " ").split()
-    if not fields:
+    fields = text.replace(",", " ").split()
+    if not fields or fields[0].startswith("#"):
         return None
     time = _time(fields, form.timed) if form.timed else 0.0
     sign = fields[0] if fields else ""
@@ -134,7 +134,9 @@ def parse_line(text: str, form: LineFormat) -> Line | None:
     least, most = {ADD: (3, 4), REMOVE: (3, 4), CHANGE: (4, 4)}[kind]
     if not least <= len(fields) <= most:
         shown = {ADD: "+ source target [value]", REMOVE: "- source target"}
-        raise ValueError(f"{len(fields)} fields; write {shown.get(kind, '~ source target value')}")
+        hint = "; a comment is a line of its own" if any(f[0] == "#" for f in fields[1:]) else ""
+        wanted = shown.get(kind, "~ source target value")
+        raise ValueError(f"{len(fields)} fields; write {wanted}{hint}")
     source, target = _ends_of(fields, form)
     value: Any = NO_INT if form.value == "int64" else NO_FLOAT
     if len(fields) == 4 and kind != REMOVE:
@@ -210,7 +212,8 @@ def read_id(field: str, integers: bool) -> int | str:
             raise ValueError(f"id {excerpt(field)} is no text in UTF-8")
         return field
     digits = field.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal()):
+    padded = digits.startswith("0") and field != "0"
+    if padded or not (digits.isascii() and digits.isdecimal()):
         raise ValueError(f"id {excerpt(field)} is no integer, but those of the graph are")
     number = int(digits) if len(digits) < 4000 else 2**63
     number = -number if field[0] == "-" else number

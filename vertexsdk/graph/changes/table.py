@@ -21,6 +21,7 @@ from vertexsdk.graph.changes.line import (
     BadLines,
     LineFormat,
     Places,
+    _ascii_number,
     read_id,
 )
 from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, attribute_types, is_left_out, left_out
@@ -47,21 +48,33 @@ def check_columns(names: Sequence[str], time_column: str | None) -> None:
 
 
 def read_rows(
-    table: pa.Table, form: LineFormat, batch: str, time_column: str | None = None
+    table: pa.Table,
+    form: LineFormat,
+    batch: str,
+    time_column: str | None = None,
+    *,
+    lines: NDArray[np.int64] | None = None,
+    wrong: Mapping[int, str] | None = None,
 ) -> tuple[Columns, BadLines, NDArray[np.float64]]:
     """Read the changes of a table, in order.
 
     Args:
         table: with the columns that `check_columns` asks for.
         batch: how to call it where a row is bad.
+        time_column: the column with the times, or None.
+        lines: of a text, the number of the line of each row.
+        wrong: what is wrong with rows that are bad already.
 
     Returns:
         The changes; the bad rows; float64, the times, of length 0 where there are none.
     """
+    number, unit = (np.arange(1, len(table) + 1), "row") if lines is None else (lines, "line")
     words = _flat(table["kind"]).cast(pa.string())
     place = pc.fill_null(pc.index_in(words, _WORDS), len(_WORDS)).to_numpy()
+    known = wrong or {}
     checks: Checks = [
-        (place == len(_WORDS), lambda k: f"kind {excerpt(words[k].as_py())}; use '+', '-' or '~'")
+        (np.isin(np.arange(len(table)), [*known]), lambda k: known[k]),
+        (place == len(_WORDS), lambda k: f"kind {excerpt(words[k].as_py())}; use '+', '-' or '~'"),
     ]
     ends = [_ids(_flat(table[name]), form, checks, name) for name in ("source", "target")]
     value = _values(table, form, checks)
@@ -75,14 +88,14 @@ def read_rows(
     good = ~np.any([rows for rows, _ in checks], axis=0)
     bad_rows = np.flatnonzero(~good)
     first = [
-        BadLine(f"{batch}, row {k + 1}", next(said(k) for rows, said in checks if rows[k]))
+        BadLine(f"{batch}, {unit} {number[k]}", next(said(k) for rows, said in checks if rows[k]))
         for k in bad_rows[:MOST_REASONS].tolist()
     ]
     bad = BadLines(np.cumsum(good, dtype=np.int64)[bad_rows], first)
     mask = pa.array(good)
     columns = (
         kind[good], ends[0].filter(mask), ends[1].filter(mask), value[good],
-        Places(f"{batch}, row ", np.flatnonzero(good) + 1),
+        Places(f"{batch}, {unit} ", number[good]),
     )  # fmt: skip
     return columns, bad, time[good] if len(time) else time
 
@@ -102,6 +115,9 @@ def _ids(ids: pa.Array, form: LineFormat, checks: Checks, name: str) -> pa.Array
             return ids.cast(wanted)
         except pa.ArrowInvalid:
             raise InputError(f"the changes: a {name} is beyond int64") from None
+    integers = pc.match_substring_regex(ids, r"^(?:0|-?[1-9][0-9]{0,17})$")
+    if pc.all(integers).as_py():
+        return ids.cast(wanted)
     read = pa.array(
         [None if text is None else _integer(text)[0] for text in ids.to_pylist()], wanted
     )
@@ -132,6 +148,8 @@ def _values(table: pa.Table, form: LineFormat, checks: Checks) -> NDArray[Any]:
     if "value" not in table.column_names or pa.types.is_null(table["value"].type):
         return np.full(len(table), none, dtype)
     column = _flat(table["value"])
+    if is_text(column.type):
+        column = _parsed(column, dtype, checks, "value")
     if not pa.types.is_floating(column.type) and not pa.types.is_integer(column.type):
         raise InputError(f"the changes: value is {column.type}; make it a number")
     numbers = pc.fill_null(column, 1).to_numpy(zero_copy_only=False)
@@ -174,7 +192,26 @@ def unfit_values(numbers: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.bool
     return unfit
 
 
+def _parsed(column: pa.Array, dtype: np.dtype[Any], checks: Checks, what: str) -> pa.Array:
+    """The numbers in a column of text."""
+    for kind in (pa.int64(), pa.float64())[dtype.kind == "f" :]:
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid:
+            pass
+    read, wrong = np.ones(len(column)), np.zeros(len(column), np.bool_)
+    for k, text in enumerate(column.to_pylist()):
+        try:
+            read[k] = 1 if text is None else float(_ascii_number(text))
+        except ValueError:
+            wrong[k] = True
+    checks.append((wrong, lambda k: f"{what} {excerpt(column[k].as_py())} is no number"))
+    return pa.array(read, mask=np.asarray(column.is_null()))
+
+
 def _times(column: pa.Array, checks: Checks) -> NDArray[np.float64]:
+    if is_text(column.type):
+        column = _parsed(column, np.dtype(np.float64), checks, "time")
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         micros = column.cast(pa.timestamp("us")).cast(pa.int64())
         column = pc.divide(micros.cast(pa.float64(), safe=False), 1e6)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.errors import InputError, first_line
+from vertexsdk.graph.changes.table import is_text
+from vertexsdk.graph.load.arrow import text_column, text_ids
 
 
 def arrays_of_networkx(
@@ -50,13 +52,14 @@ def arrays_of_scipy(matrix: Any) -> tuple[list[Any], dict[str, Any]]:
     """Return [source, target, value], and the options of `Graph.from_arrays`.
 
     Raises:
-        InputError: the matrix is not square.
+        InputError: the matrix is not square, or its entries are no real numbers.
     """
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"the matrix has shape {matrix.shape}; an adjacency matrix is square")
-    rows = matrix.tocsr().tocoo()
+    rows = matrix.tocoo().tocsr().tocoo()  # sums the entries of a place, whatever the format
     ends = [np.asarray(a, np.int64) for a in (rows.row, rows.col)]
-    return [*ends, rows.data], {"vertices": np.arange(matrix.shape[0])}
+    data = rows.data.astype(np.int64) if rows.data.dtype.kind == "b" else rows.data
+    return [*ends, data], {"vertices": np.arange(matrix.shape[0])}
 
 
 def read_graphml(path: str) -> Any:
@@ -72,8 +75,12 @@ def read_graphml(path: str) -> Any:
             f"{path}: GraphML needs NetworkX: pip install 'vertexsdk[networkx]'"
         ) from None
     try:
-        return nx.read_graphml(path)
+        graph = nx.read_graphml(path)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or first_line(error)}") from None
     except Exception as error:  # of the XML parser, of NetworkX, or of a type that it does not know
         raise InputError(f"{path}: not readable as GraphML ({first_line(error)})") from None
+    ids = text_ids(text_column(graph), path)  # its types are those of attributes, ids are text
+    if is_text(ids.type):
+        return graph
+    return nx.relabel_nodes(graph, dict(zip(graph, ids.to_pylist(), strict=True)))

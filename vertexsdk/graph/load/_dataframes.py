@@ -9,20 +9,29 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import RDD, TaskContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from vertexsdk.errors import InputError, RunError
-from vertexsdk.graph.edge_attributes import attribute_types
 from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._blocks import Fault
+from vertexsdk.graph.load._csv import CsvLayout, CsvOptions
+from vertexsdk.graph.load._files import (
+    Form,
+    check_headers,
+    csv_chunk,
+    csv_columns,
+    edges_layout,
+)
 from vertexsdk.graph.load._lines import Codes, DistinctIds, NotIntegers
 from vertexsdk.graph.load._load_task import (
     DivisibleEdges,
@@ -30,16 +39,24 @@ from vertexsdk.graph.load._load_task import (
     LoadSpec,
     RoutedEdges,
     lines_chunk,
-    route_batches,
+    lookup,
+    route_chunks,
     without_fault,
 )
 from vertexsdk.graph.load._text import LINE_BYTES
-from vertexsdk.graph.load.arrow import attribute_columns, batch_chunk, edge_columns, joined
+from vertexsdk.graph.load.arrow import (
+    EdgeColumns,
+    attribute_columns,
+    batch_chunk,
+    edge_columns,
+    joined,
+)
 from vertexsdk.graph.string_ids import merged
 from vertexsdk.transport.spark_failures import spark_failure
 from vertexsdk.transport.transport import Block, BlockSource, Workers, is_remote
 
 _ROWS = 1 << 19  # of a remote DataFrame, which are read together
+_HEAD_LINES = 50  # among which a file's first row and its header are
 
 
 def select(frame: DataFrame, columns: Iterable[str], place: str) -> DataFrame:
@@ -158,10 +175,81 @@ def collected(frame: DataFrame) -> tuple[pa.Table, dict[str, str]]:
     return table, {n: f"its type is {kind.simpleString()}" for n, kind in others.items()}
 
 
+def whole_files(spark: SparkSession, path: str) -> dict[str, bytes]:
+    """Return the contents of files by their names, as Spark reads them."""
+    with readable(path):
+        rows = spark.read.format("binaryFile").load(path).select("path", "content").collect()
+    return {row[0]: bytes(row[1]) for row in sorted(rows)}
+
+
 def text_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """The lines of text files as Spark reads them; lines that are too long are truncated."""
     lines = spark.read.text(list(paths))
     return lines.select(lines["value"].substr(1, LINE_BYTES + 1).alias("value"))
+
+
+def csv_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """The lines of CSV files, each with its file and the byte where its part of it begins."""
+    frame = spark.read.text(list(paths))
+    return frame.selectExpr(
+        f"substr(value, 1, {LINE_BYTES + 1}) value", "_metadata.file_path path",
+        "_metadata.file_block_start start",
+    )  # fmt: skip
+
+
+def csv_layouts(lines: DataFrame, options: CsvOptions) -> dict[str, CsvLayout]:
+    """Return the layout of each CSV file, by its path."""
+    with spark_failure():
+        first = lines.where("start = 0")
+        rows = _mapped(first, _heads, "path string, head binary").collect()
+    found = {path: edges_layout(bytes(head), path, options) for path, head in rows}
+    check_headers(found)
+    return found
+
+
+def _heads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The first lines of each file whose beginning is in a task's rows."""
+    heads: dict[str, bytes] = {}
+    for batch in batches:
+        for path, lines in _by_file(batch):
+            if path not in heads:
+                heads[path] = _joined_lines(lines.slice(0, _HEAD_LINES))
+    columns = [pa.array([*heads], pa.string()), pa.array([*heads.values()], pa.binary())]
+    yield pa.record_batch(columns, ["path", "head"])
+
+
+def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
+    """The lines of a batch, by the file that they come from."""
+    runs = pc.run_end_encode(batch.column("path"))
+    begin = 0
+    for path, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield path, batch.column("value").slice(begin, end - begin)
+        begin = end
+
+
+def _joined_lines(lines: pa.Array) -> bytes:
+    return "\n".join(lines.to_pylist()).encode() + b"\n"
+
+
+def csv_chunks(
+    batches: Iterable[pa.RecordBatch],
+    layouts: Mapping[str, CsvLayout],
+    options: CsvOptions,
+    value: str | None,
+    codes: Codes,
+) -> Iterator[Chunk]:
+    """Read the lines of `csv_lines` as edges; a file's first ones come with `start` 0."""
+    begun: set[str] = set()
+    for batch in batches:
+        offset = 0
+        for path, lines in _by_file(batch):
+            data, layout = _joined_lines(lines), layouts[path]
+            if path not in begun and batch.column("start")[offset].as_py() == 0:
+                data = data[layout.begin :]  # after a byte-order mark, comments and a header
+            begun.add(path)
+            offset += len(lines)
+            names = csv_columns(layout, path, options)
+            yield csv_chunk(data, layout, names, value, codes, path, lambda: 1)
 
 
 @contextlib.contextmanager
@@ -174,77 +262,145 @@ def readable(place: str) -> Iterator[None]:
         raise InputError(f"{place}: Spark cannot read it: {error}") from None
 
 
-def edges_by_spark(spark: SparkSession, paths: Sequence[str], format: str | None) -> Edges:
-    """Return edges in files that Spark reads."""
-    if format is None:
-        format = "parquet" if all(p.rstrip("/").endswith(".parquet") for p in paths) else "text"
-        if all(p.endswith((".csv", ".csv.gz")) for p in paths):
-            format = "csv"
+def edges_by_spark(spark: SparkSession, paths: Sequence[str], form: Form) -> Edges:
+    """Return edges in files whose lines Spark reads, or whose columns if they are Parquet."""
+    columnar = all(p.rstrip("/").endswith(".parquet") for p in paths)
     with readable(", ".join(paths)):
-        if format == "text":
-            return edges_of(text_lines(spark, paths), lines=True)
-        if format == "csv":
-            return edges_of(spark.read.csv(list(paths), header=True))
-        return edges_of(spark.read.parquet(*paths))
+        if form.format == "parquet" or (form.format is None and columnar):
+            return edges_of(spark.read.parquet(*paths))
+        if all(map(form.is_csv, paths)):
+            lines = csv_lines(spark, paths)
+            return _edges(lines, CsvRows(csv_layouts(lines, form.options), form.options))
+        return _edges(text_lines(spark, paths), TextRows())
 
 
-def edges_of(frame: DataFrame, lines: bool = False) -> Edges:
-    """Return the rows of a DataFrame as edges, or its lines of text.
+def edges_of(frame: DataFrame) -> Edges:
+    """Return the rows of a DataFrame as edges.
 
     Raises:
         InputError: a column is missing or of another type, or the DataFrame cannot be read.
     """
     with readable("the edges"):
-        return (RemoteEdges if is_remote(frame.sparkSession) else FrameEdges)(frame, lines)
+        return _edges(frame, TableRows(tuple(frame.columns)))
+
+
+def _edges(frame: DataFrame, rows: Rows) -> Edges:
+    return (RemoteEdges if is_remote(frame.sparkSession) else FrameEdges)(frame, rows)
+
+
+class Rows(ABC):
+    """How the rows of a DataFrame are read as edges; picklable.
+
+    Attributes:
+        text: whether they are text.
+    """
+
+    text = True
+
+    @abstractmethod
+    def columns(self, value: str | None) -> list[str]:
+        """The columns that are read for a program with such edge values."""
+
+    @abstractmethod
+    def chunks(
+        self, batches: Iterable[pa.RecordBatch], value: str | None, codes: Codes
+    ) -> Iterator[Chunk]:
+        """Read batches of rows in order."""
+
+
+@dataclass(frozen=True)
+class TextRows(Rows):
+    """Edge lines."""
+
+    def columns(self, value: str | None) -> list[str]:
+        """See `Rows`."""
+        return ["value"]
+
+    def chunks(
+        self, batches: Iterable[pa.RecordBatch], value: str | None, codes: Codes
+    ) -> Iterator[Chunk]:
+        """See `Rows`."""
+        for batch in batches:
+            yield lines_chunk(batch.column(0), value, codes)
+
+
+@dataclass(frozen=True)
+class CsvRows(Rows):
+    """Lines of CSV files, see `csv_lines`."""
+
+    layouts: Mapping[str, CsvLayout]
+    options: CsvOptions
+
+    def columns(self, value: str | None) -> list[str]:
+        """See `Rows`."""
+        return ["value", "path", "start"]
+
+    def chunks(
+        self, batches: Iterable[pa.RecordBatch], value: str | None, codes: Codes
+    ) -> Iterator[Chunk]:
+        """See `Rows`."""
+        return csv_chunks(batches, self.layouts, self.options, value, codes)
+
+
+@dataclass(frozen=True)
+class TableRows(Rows):
+    """Rows with a column for each end, the value and each attribute."""
+
+    present: tuple[str, ...]
+    text = False
+
+    @property
+    def ends(self) -> EdgeColumns:
+        """The columns of the ends and the value."""
+        return edge_columns(self.present, "the edges")
+
+    def columns(self, value: str | None) -> list[str]:
+        """See `Rows`."""
+        attributes = attribute_columns(self.present, value, "the edges")
+        return [*dict.fromkeys(n for n in (*self.ends[:3], *attributes) if n is not None)]
+
+    def chunks(
+        self, batches: Iterable[pa.RecordBatch], value: str | None, codes: Codes
+    ) -> Iterator[Chunk]:
+        """See `Rows`."""
+        for batch in batches:
+            yield batch_chunk(batch, self.ends, value, "the edges", codes)
 
 
 class FrameEdges(RoutedEdges):
-    """The rows of a Spark DataFrame, or its lines of text."""
+    """The rows of a Spark DataFrame."""
 
-    def __init__(self, frame: DataFrame, lines: bool) -> None:
-        self._frame = frame
-        self._lines = lines
-        self._names = (
-            ("value", "value", None) if lines else edge_columns(frame.columns, "the edges")
-        )
-        self._chosen([])
+    def __init__(self, frame: DataFrame, rows: Rows) -> None:
+        self._frame, self._rows = frame, rows
+        self.text = rows.text
+        select(frame, rows.columns(None), "the edges")
+        kinds = [frame.schema[n].dataType for n in rows.columns(None)[:2]]
+        self.strings = not self.text and any(isinstance(k, T.StringType) for k in kinds)
 
-    def _chosen(self, attributes: Sequence[str]) -> DataFrame:
-        chosen = dict.fromkeys(n for n in (*self._names, *attributes) if n is not None)
-        return select(self._frame, chosen, "the edges")
+    def _chosen(self, value: str | None) -> DataFrame:
+        return select(self._frame, self._rows.columns(value), "the edges")
 
     def blocks(self, spec: LoadSpec, names: Any) -> FrameBlocks:
         """See `RoutedEdges`."""
-        columns, attributes = None if self._lines else self._names, list[str]()
-        if columns is not None and attribute_types(spec.variant.value):
-            attributes = attribute_columns(self._frame.columns, spec.variant.value, "the edges")
-        route = partial(_route, spec, names, columns)
-        return FrameBlocks(self._chosen(attributes), route)
+        route = partial(_route, spec, names, self._rows)
+        return FrameBlocks(self._chosen(spec.variant.value), route)
 
     def sample(self, count: int) -> tuple[FrameEdges, float]:
         """See `Edges`."""
         frame, share = _limited(self._frame, count)
-        return FrameEdges(frame, self._lines), share
+        return FrameEdges(frame, self._rows), share
 
     def distinct_ids(self, workers: Workers) -> Any:
         """See `Edges`."""
-        if self._lines:
-            return merged(without_fault(in_tasks(self._chosen([]), _distinct_in_lines)))
-        ends = [
-            self._frame.select(self._frame[f"`{n}`"].cast("string").alias("n"))
-            for n in self._names[:2]
-        ]
-        return merged(fetched(ends[0].union(ends[1]).dropna().distinct(), ["n"], "the edges"))
+        function = partial(_distinct_ids, self._rows)
+        return merged(without_fault(in_tasks(self._chosen(None), function)))
 
 
 def _route(
-    spec: LoadSpec,
-    names: Any,
-    columns: tuple[str, str, str | None] | None,
-    part: int,
-    batches: Iterator[pa.RecordBatch],
+    spec: LoadSpec, names: Any, rows: Rows, part: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[Block]:
-    return route_batches(spec, names, columns, part, joined(batches))
+    chunks = rows.chunks(joined(batches), spec.variant.value, lookup(names))
+    return route_chunks(spec, chunks, part, batches)
 
 
 def _limited(frame: DataFrame, count: int) -> tuple[DataFrame, float]:
@@ -255,27 +411,21 @@ def _limited(frame: DataFrame, count: int) -> tuple[DataFrame, float]:
 
 
 class RemoteEdges(DivisibleEdges):
-    """The rows of a remote session's DataFrame, or its lines of text, fetched to be read here.
+    """The rows of a remote session's DataFrame, fetched to be read here.
 
     They stay between two readings where ids turn out to be strings, else only while they are read.
     """
 
-    def __init__(self, frame: DataFrame, lines: bool) -> None:
-        self._frame, self._lines, self._present = frame, lines, frame.columns
-        self._names = (
-            ("value", "value", None) if lines else edge_columns(self._present, "the edges")
-        )
-        select(frame, self._columns(None), "the edges")
-        self._rows: pa.Table | None = None
-
-    def _columns(self, value: str | None) -> list[str]:
-        attributes = [] if self._lines else attribute_columns(self._present, value, "the edges")
-        return [*dict.fromkeys(n for n in (*self._names, *attributes) if n is not None)]
+    def __init__(self, frame: DataFrame, rows: Rows) -> None:
+        self._frame, self._rows = frame, rows
+        self.text = rows.text
+        select(frame, rows.columns(None), "the edges")
+        self._table: pa.Table | None = None
 
     def sample(self, count: int) -> tuple[RemoteEdges, float]:
         """See `Edges`."""
         frame, share = _limited(self._frame, count)
-        return RemoteEdges(frame, self._lines), share
+        return RemoteEdges(frame, self._rows), share
 
     def parts(self, tasks: int) -> list[RemoteEdges]:
         """See `DivisibleEdges`."""
@@ -283,30 +433,26 @@ class RemoteEdges(DivisibleEdges):
 
     def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
         """See `DivisibleEdges`."""
-        columns = self._columns(value)
-        if self._rows is None or not {*columns} <= {*self._rows.column_names}:
+        columns = self._rows.columns(value)
+        if self._table is None or not {*columns} <= {*self._table.column_names}:
             with spark_failure():
-                self._rows = select(self._frame, columns, "the edges").toArrow()
+                self._table = select(self._frame, columns, "the edges").toArrow()
         stay = isinstance(codes, DistinctIds)
         try:
-            for batch in self._rows.to_batches(_ROWS):
-                if self._lines:
-                    yield lines_chunk(batch.column(0), value, codes)
-                else:
-                    yield batch_chunk(batch, self._names, value, "the edges", codes)
+            yield from self._rows.chunks(self._table.to_batches(_ROWS), value, codes)
         except NotIntegers:
             stay = True
             raise
         finally:
             if not stay:
-                self._rows = None
+                self._table = None
 
 
-def _distinct_in_lines(part: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+def _distinct_ids(rows: Rows, part: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
     ids = DistinctIds()
     try:
-        for batch in batches:
-            lines_chunk(batch.column(0), None, ids)
+        for _ in rows.chunks(batches, None, ids):
+            pass
         yield ids.sorted()
     except InputError as error:
         yield Fault((0, 0), error)

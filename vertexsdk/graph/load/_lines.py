@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +18,8 @@ from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.edge_attributes import attribute_types
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._adjacency_rows import Chunk
-from vertexsdk.graph.string_ids import merged
+from vertexsdk.graph.load._csv import CsvLayout
+from vertexsdk.graph.string_ids import beyond_int64, merged
 
 Codes = Callable[[pa.Array], NDArray[np.int64]] | None
 """From string ids to their codes; None where ids are integers."""
@@ -29,18 +30,25 @@ _SLACK = 1 << 16  # bytes read past the end of a range for its last line
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Bytes begin..end-1 of a text file, or row groups begin..end-1 of a Parquet file."""
+    """Bytes begin..end-1 of a text file, or row groups begin..end-1 of a Parquet file.
+
+    Attributes:
+        csv: how the lines are laid out, where they are CSV.
+        whole: it is the whole file, which cannot be divided: one that is packed.
+    """
 
     path: str
     begin: int
     end: int
     parquet: bool = False
+    csv: CsvLayout | None = None
+    whole: bool = False
 
     def divided(self, pieces: int) -> list[Split]:
         """Return about so many splits that are this one, in order."""
-        count = max(1, min(pieces, self.end - self.begin))
+        count = 1 if self.whole else max(1, min(pieces, self.end - self.begin))
         cuts = np.linspace(self.begin, self.end, count + 1).astype(np.int64).tolist()
-        return [Split(self.path, a, z, self.parquet) for a, z in pairwise(cuts) if a < z]
+        return [replace(self, begin=a, end=z) for a, z in pairwise(cuts) if a < z]
 
 
 class NotIntegers(InputError):
@@ -85,6 +93,14 @@ def lines_of(descriptor: int, begin: int, end: int) -> tuple[NDArray[np.uint8], 
         if len(buffer) < whole or buffer[last - 1] == 10 or slack >= text.LINE_BYTES:
             return buffer, first, last
         slack *= 16
+
+
+def lines_in(
+    buffer: NDArray[np.uint8], start: int, begin: int, end: int
+) -> tuple[NDArray[np.uint8], int, int]:
+    """Return what `lines_of` does, of a text in memory whose lines begin at `start`."""
+    first = _next_line(buffer, begin - 1) if begin > start else begin
+    return buffer, first, max(first, _next_line(buffer, end - 1))
 
 
 def _next_line(buffer: NDArray[np.uint8], position: int) -> int:
@@ -132,7 +148,8 @@ class LineError(Exception):
         field = excerpt(next(iter(field.replace(",", " ").split()), ""))
         if self.status == text.NOT_INTEGER:
             return NotIntegers(f"{place}: {field}: not an integer id")
-        return InputError(f"{place}: {field}: {text.MESSAGES[self.status]}")
+        hint = "; a comment is a line of its own" if field[1:2] == "#" else ""
+        return InputError(f"{place}: {field}: {text.MESSAGES[self.status]}{hint}")
 
 
 def check_lengths(buffer: NDArray[np.uint8], begin: int, end: int) -> None:
@@ -200,7 +217,7 @@ def tokens(buffer: NDArray[np.uint8], places: NDArray[np.int64]) -> pa.LargeStri
     """Return the tokens at some places, see `text.SIZE_BITS`, as an Arrow array.
 
     Raises:
-        LineError: a token is not UTF-8.
+        LineError: a token is not UTF-8, or an integer beyond int64.
     """
     strings = raw_tokens(buffer, places)
     try:
@@ -211,6 +228,9 @@ def tokens(buffer: NDArray[np.uint8], places: NDArray[np.int64]) -> pa.LargeStri
                 token.decode()
             except UnicodeDecodeError:
                 raise LineError(text.NOT_UTF8, int(places[k]) >> text.SIZE_BITS) from None
+    wrong = beyond_int64(strings)
+    if wrong is not None:
+        raise LineError(text.ID_RANGE, int(places[wrong]) >> text.SIZE_BITS)
     return strings
 
 

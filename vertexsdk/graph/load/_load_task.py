@@ -13,7 +13,7 @@ import os
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -34,8 +34,9 @@ from vertexsdk.graph.load._blocks import (
     read_edges,
     row_blocks,
 )
+from vertexsdk.graph.load._files import Form
 from vertexsdk.graph.load._lines import Codes, DistinctIds, LineError, Split, parse_chunk
-from vertexsdk.graph.load.arrow import batch_chunk
+from vertexsdk.graph.load.arrow import string_ids
 from vertexsdk.graph.load.build_topology import (
     NO_GHOSTS,
     Inbound,
@@ -95,7 +96,15 @@ class LoadSpec:
 
 
 class Edges(ABC):
-    """A source of edges: `RoutedEdges`, `LocalEdges` or both."""
+    """A source of edges: `RoutedEdges`, `LocalEdges` or both.
+
+    Attributes:
+        text: ids are read from text, so that all are strings where one is not an integer.
+        strings: ids are a typed column of strings.
+    """
+
+    text = False
+    strings = False
 
     @abstractmethod
     def distinct_ids(self, workers: Workers) -> Any:
@@ -103,6 +112,10 @@ class Edges(ABC):
 
         Called only if the string ids are not known yet.
         """
+
+    def remarks(self, valued: bool) -> Sequence[str]:
+        """Return what is to be said of the source, if a program reads edge values or none."""
+        return ()
 
     @abstractmethod
     def sample(self, count: int) -> tuple[Edges, float]:
@@ -368,28 +381,47 @@ class FileEdges(DivisibleEdges):
     files: tuple[str, ...]
     part: Split | None = None  # of the files; None is all of them
     most: int | None = None  # edges to be read; None is all of them
+    form: Form = field(default_factory=Form)
+
+    @property
+    def text(self) -> bool:  # type: ignore[override]
+        """See `Edges`."""
+        return not any(map(files.is_parquet, self.files))
+
+    @property
+    def strings(self) -> bool:  # type: ignore[override]
+        """See `Edges`."""
+        return any(string_ids(files.parquet_schema(f)) for f in self.files if files.is_parquet(f))
 
     def parts(self, tasks: int) -> list[FileEdges]:
         """See `DivisibleEdges`."""
         if self.most is not None:
             return [self]
-        splits = files.plan(self.files, tasks) if self.part is None else self.part.divided(tasks)
-        return [FileEdges((s.path,), s) for s in splits]
+        splits = self._splits(tasks) if self.part is None else self.part.divided(tasks)
+        return [replace(self, files=(s.path,), part=s) for s in splits]
+
+    def remarks(self, valued: bool) -> Sequence[str]:
+        """See `Edges`."""
+        return files.remarks(self.files[0], self.form, valued)
+
+    def _splits(self, pieces: int) -> list[Split]:
+        return files.plan(self.files, pieces, self.form)
 
     def sample(self, count: int) -> tuple[FileEdges, float]:
         """See `Edges`."""
-        whole = files.plan(self.files, 1)
+        whole = self._splits(1)
         split = max(whole, key=lambda s: s.end - s.begin)
         piece, share = files.sample(split, count)
         sizes = [os.path.getsize(s.path) for s in whole]
         share *= os.path.getsize(split.path) / sum(sizes)
-        return FileEdges((split.path,), piece, count if piece.parquet else None), share
+        most = count if piece.parquet or piece.whole else None
+        return replace(self, files=(split.path,), part=piece, most=most), share
 
     def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
         """See `DivisibleEdges`."""
         left = self.most
-        for split in files.plan(self.files, 1) if self.part is None else [self.part]:
-            for chunk in files.read_chunks(split, value, threads, codes):
+        for split in self._splits(1) if self.part is None else [self.part]:
+            for chunk in files.read_chunks(split, value, threads, codes, self.form.options):
                 if left is None:
                     yield chunk
                 elif left > 0:
@@ -410,24 +442,11 @@ def lookup(names: Any) -> Codes:
     return None if names is None else names.value.codes
 
 
-def route_batches(
-    spec: LoadSpec,
-    names: Any,
-    columns: tuple[str, str, str | None] | None,
-    order: int,
-    batches: Iterable[pa.RecordBatch],
+def route_chunks(
+    spec: LoadSpec, chunks: Iterator[Chunk], order: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Block]:
-    """Route the edges of Arrow batches; without `columns` their first one has lines of text."""
-    codes, value = lookup(names), spec.variant.value
-
-    def chunks() -> Iterator[Chunk]:
-        for batch in batches:
-            if columns is None:
-                yield lines_chunk(batch.column(0), value, codes)
-            else:
-                yield batch_chunk(batch, columns, value, "the edges", codes)
-
-    yield from edge_blocks(order, chunks(), spec.placement, spec.mode)
+    """Route the edges that are read of Arrow batches."""
+    yield from edge_blocks(order, chunks, spec.placement, spec.mode)
     for _ in batches:  # after bad input: Spark ends a worker which has not read its own
         pass
 

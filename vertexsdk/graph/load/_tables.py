@@ -62,7 +62,7 @@ def _chosen(present: list[str], columns: Mapping[str, str | None]) -> tuple[str,
         return given["source"], given["target"], given.get("value")
     if given.keys() & {*_ENDS}:
         raise InputError(f"{EDGES}: give both source= and target=, or neither")
-    source, target, value = edge_columns(present, EDGES)
+    source, target, value, _ = edge_columns(present, EDGES)
     return source, target, given.get("value", value)
 
 

@@ -1,10 +1,10 @@
 """Edge lines in a byte buffer, parsed natively: `source target [value]`.
 
-Fields are separated by blanks, tabs or commas; `#` starts a comment; fields after the third are
-ignored. Each kernel parses whole lines and stops at the first bad one, so that the caller can name
-the line. Kernels compute a value if one multiplication or division of an exact mantissa by an exact
-power of ten rounds it correctly (Clinger, PLDI 1990), and leave the few others ("hard" ones) to the
-caller.
+Fields are separated by blanks, tabs or commas; a line whose first field begins with `#` is a
+comment; fields after the third are ignored. Each kernel parses whole lines and stops at the first
+bad one, so that the caller can name the line. Kernels compute a value if one multiplication or
+division of an exact mantissa by an exact power of ten rounds it correctly (Clinger, PLDI 1990), and
+leave the few others ("hard" ones) to the caller.
 """
 
 from __future__ import annotations
@@ -117,6 +117,20 @@ def _integer(buffer: Bytes, p: int, end: int) -> tuple[int, Long, int]:
         if p - first > 19 or x > _INT64_MAX + np.uint64(negative):
             return ID_RANGE, 0, p
     return OK, -np.int64(x) if negative else np.int64(x), p
+
+
+@njit
+def padded(buffer: Bytes, p: int, q: int) -> bool:
+    """Whether the integer p..q-1 would print back otherwise: `007`, `-0`."""
+    first = p + (buffer[p] == 45)
+    return first < q and buffer[first] == 48 and q > p + 1
+
+
+@njit
+def _id(buffer: Bytes, p: int, end: int) -> tuple[int, Long, int]:
+    """Parse an int64 that prints back as it is written; see `_integer`."""
+    status, x, q = _integer(buffer, p, end)
+    return NOT_INTEGER if padded(buffer, p, q) else status, x, q
 
 
 @njit
@@ -263,19 +277,19 @@ def parse_edges(
         if named:
             a, p = _token(buffer, p, end)
         else:
-            status, a, p = _integer(buffer, p, end)
+            status, a, p = _id(buffer, p, end)
         if status != OK:
             p = at
             break
         p = _skip(buffer, p, end)
-        if p == end or buffer[p] == _NEWLINE or buffer[p] == _HASH:
+        if p == end or buffer[p] == _NEWLINE:
             status, p = ONE_FIELD, at
             break
         at = p
         if named:
             b, p = _token(buffer, p, end)
         else:
-            status, b, p = _integer(buffer, p, end)
+            status, b, p = _id(buffer, p, end)
         if status != OK:
             p = at
             break
@@ -284,7 +298,7 @@ def parse_edges(
         least = min(least, a, b)
         most = max(most, a, b)
         p = _skip(buffer, p, end)
-        if p < end and buffer[p] != _NEWLINE and buffer[p] != _HASH:
+        if p < end and buffer[p] != _NEWLINE:
             at = p
             valued += 1
             status, v, i, hard, p = parse_value(buffer, p, end, integers)
@@ -331,7 +345,7 @@ def first_two_fields(buffer: Bytes, begin: int, end: int, places: Longs) -> int:
         if p < end and buffer[p] != _NEWLINE and buffer[p] != _HASH:
             for k in range(2):
                 places[row, k] = 0
-                if p < end and buffer[p] != _NEWLINE and buffer[p] != _HASH:
+                if p < end and buffer[p] != _NEWLINE:
                     q = _token_end(buffer, p, end)
                     places[row, k] = place_of(p, q)
                     p = _skip(buffer, q, end)

@@ -7,7 +7,7 @@ optionally a numeric `value` (or `weight`); others are ignored.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +22,11 @@ from vertexsdk.graph.edge_attributes import attribute_types, pack
 from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._lines import NotIntegers, Split
 from vertexsdk.graph.load._text import LINE_BYTES
+from vertexsdk.graph.string_ids import INTEGER, check_range
 
 _ROWS = 1 << 19  # read at a time
 _FEW_ROWS = 1 << 12
+_KINDS = "use integers or strings"
 _BYTES = 1 << 26  # of strings in these rows, if ids are long
 
 
@@ -33,7 +35,21 @@ def unreadable_parquet(path: str, error: Exception) -> InputError:
     return InputError(f"{path}: not a readable Parquet file ({first_line(error)}); write it again")
 
 
-def edge_columns(names: Sequence[str], place: str) -> tuple[str, str, str | None]:
+class EdgeColumns(NamedTuple):
+    """The columns of edges.
+
+    Attributes:
+        source, target, value: their names; None where there is no value.
+        text: the cells were read from a text: ids are integers where all print back as such.
+    """
+
+    source: str
+    target: str
+    value: str | None
+    text: bool = False
+
+
+def edge_columns(names: Sequence[str], place: str, *, text: bool = False) -> EdgeColumns:
     """Return the names of the source, target and value columns among `names`.
 
     Raises:
@@ -43,11 +59,17 @@ def edge_columns(names: Sequence[str], place: str) -> tuple[str, str, str | None
     for source, target in (("source", "target"), ("src", "dst")):
         if source in by_name and target in by_name:
             value = by_name.get("value") or by_name.get("weight")
-            return by_name[source], by_name[target], value
+            return EdgeColumns(by_name[source], by_name[target], value, text)
     raise InputError(
         f"{place}: columns are {', '.join(names) or 'none'}; "
         "name them source,target[,value] (or src,dst[,weight])"
     )
+
+
+def string_ids(schema: pa.Schema) -> bool:
+    """Whether a source or target column is of strings."""
+    kinds = [schema.field(name).type for name in edge_columns(schema.names, "the edges")[:2]]
+    return any(is_text(k.value_type if pa.types.is_dictionary(k) else k) for k in kinds)
 
 
 def attribute_columns(names: Sequence[str], value: str | None, place: str) -> list[str]:
@@ -73,7 +95,7 @@ def parquet_chunks(
 
     with pq.ParquetFile(split.path) as file:
         names = edge_columns(file.schema_arrow.names, split.path)
-        columns = [n for n in names if n is not None]
+        columns = [n for n in names[:3] if n is not None]
         more = attribute_columns(file.schema_arrow.names, value, split.path)
         columns = [*dict.fromkeys([*columns, *more])]
         texts = [n for n in columns if is_text(file.schema_arrow.field(n).type)]
@@ -133,7 +155,7 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def batch_chunk(
     batch: pa.RecordBatch,
-    names: tuple[str, str, str | None],
+    names: EdgeColumns,
     value: str | None,
     place: str,
     strings: Any = None,
@@ -148,11 +170,13 @@ def batch_chunk(
         strings: for string ids, a function from an Arrow string array to int64 codes.
 
     Raises:
-        NotIntegers: an id column has strings, and not all are integers.
+        NotIntegers: ids are strings, and `strings` was not given.
         InputError: an id is null or of another type, or a value is not a number.
     """
-    source = _ids(batch.column(names[0]), f"{place}, column {names[0]}", strings)
-    target = _ids(batch.column(names[1]), f"{place}, column {names[1]}", strings)
+    source, target = (
+        _ids(batch.column(name), f"{place}, column {name}", strings, names.text)
+        for name in names[:2]
+    )
     values = None
     valued = 0
     attributes = attribute_types(value)
@@ -176,12 +200,14 @@ def batch_chunk(
     return Chunk(source, target, values, valued)
 
 
-def _ids(column: pa.Array, place: str, strings: Any) -> NDArray[Any]:
+def _ids(column: pa.Array, place: str, strings: Any, text: bool) -> NDArray[Any]:
     if column.null_count:
         raise InputError(f"{place}: an id is null; drop these rows")
     if pa.types.is_dictionary(column.type):
         values, indices = _in_use(column)
-        return np.asarray(_ids(values, place, strings)[np.asarray(indices)])
+        return np.asarray(_ids(values, place, strings, text)[np.asarray(indices)])
+    if text:
+        column = text_ids(column, place)
     if strings is not None:
         return np.asarray(strings(as_strings(column, place)))
     ids = id_array(column, place)
@@ -225,6 +251,23 @@ def text_column(ids: Iterable[Any]) -> pa.Array:
         ) from None
 
 
+def text_ids(ids: pa.Array, place: str) -> pa.Array:
+    """Return the ids of a text: as int64 if each of them prints back as it is written.
+
+    Raises:
+        InputError: an integer beyond int64.
+
+    >>> text_ids(pa.array(["7", "-1"]), "a.csv").type, text_ids(pa.array(["007"]), "a.csv").type
+    (DataType(int64), DataType(string))
+    """
+    if not is_text(ids.type):
+        return ids
+    check_range(ids, place)
+    if pc.all(pc.match_substring_regex(ids, INTEGER)).as_py():
+        return pc.cast(ids, pa.int64())
+    return ids
+
+
 def _check_ids(column: pa.Array, place: str) -> None:
     """Raise InputError for no ids, or strings not in UTF-8, which writers of Parquet let pass."""
     if not (is_text(column.type) or pa.types.is_integer(column.type)):
@@ -239,15 +282,13 @@ def id_array(column: pa.Array, place: str) -> NDArray[np.int64]:
     """Return a column of ids as int64.
 
     Raises:
-        NotIntegers: strings that are not all integers.
+        NotIntegers: they are strings.
         InputError: another type, or an id beyond int64.
     """
     _check_ids(column, place)
     if is_text(column.type):
-        digits = pc.match_substring_regex(column, r"^-?[0-9]+$")
-        if not pc.all(digits).as_py() and len(column):
-            other = column.filter(pc.invert(digits))[0].as_py()
-            raise NotIntegers(f"{place}: {excerpt(other)}: not an integer id")
+        first = f": {excerpt(column[0].as_py())}" if len(column) else ""
+        raise NotIntegers(f"{place}{first}: not an integer id, but a string")
     try:
         return np.asarray(pc.cast(column, pa.int64()))
     except pa.ArrowInvalid as error:
@@ -296,5 +337,15 @@ def id_column(ids: ArrayLike) -> pa.Array:
     if array.dtype.kind in "iu":
         return pa.array(array)
     if array.dtype.kind in "UTO":
-        return text_column(array.tolist())
-    raise InputError(f"ids are {array.dtype}; use integers or strings")
+        values = array.tolist()
+        if array.dtype.kind == "O":
+            other = next((x for x in values if not isinstance(x, (int, np.integer, str))), None)
+            if other is not None or None in values:
+                raise InputError(f"id {excerpt(other)} is {type(other).__name__}; {_KINDS}")
+            if not any(isinstance(x, str) for x in values):
+                try:
+                    return pa.array([int(x) for x in values], pa.int64())
+                except OverflowError:
+                    raise InputError("an id is beyond int64; use strings") from None
+        return text_column(values)
+    raise InputError(f"ids are {array.dtype}; {_KINDS}")

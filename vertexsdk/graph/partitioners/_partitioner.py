@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError
+from vertexsdk.graph.changes.table import is_text
 from vertexsdk.graph.load.arrow import as_strings, id_array, id_column
 from vertexsdk.graph.partitioners._ldg_fennel import fennel, ldg
 from vertexsdk.graph.partitioners._metis import metis, require_metis
@@ -95,10 +96,8 @@ class Partitioner:
 
     @property
     def strings(self) -> bool:
-        """Whether a table has ids which are no integers, and so the graph must have such."""
-        if self.table is None or not pa.types.is_large_string(self.table[0].type):
-            return False
-        return not bool(pc.all(pc.match_substring_regex(self.table[0], r"^-?[0-9]+$")).as_py())
+        """Whether a table has string ids, and so the graph must have such."""
+        return self.table is not None and is_text(self.table[0].type)
 
 
 def _shipped(function: Callable[[Structure, int], Any]) -> bytes:
