@@ -5,6 +5,9 @@ and nobody else completes the handshake. Between workers of one host sockets are
 directory of this user alone, as encryption takes longer than all the rest. A peer that is gone,
 stopped or cut off is noticed by the heartbeats of ZMTP, which ZeroMQ's own threads answer, however
 long a task computes.
+
+Which connections are gone is asked of the ends that made them, never of a socket that listens: the
+events of that are also of strangers' connections, and stop ZeroMQ's thread if nobody reads them.
 """
 
 from __future__ import annotations
@@ -107,7 +110,7 @@ def join(frames: list[bytes]) -> list[bytes]:
 
 
 def disconnected(monitor: zmq.Socket[bytes]) -> bool:
-    """Whether a socket's monitor has told of a connection that is gone, or was not made."""
+    """Whether the monitor of a socket that connects has told that it is not connected."""
     from zmq.utils.monitor import recv_monitor_message
 
     gone = False
