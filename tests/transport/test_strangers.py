@@ -18,8 +18,9 @@ from tests.support.threaded_stage import ThreadedStage
 from vertexsdk import Graph, run
 from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.errors import LostError
-from vertexsdk.transport import resident
-from vertexsdk.transport.channels import Lost
+from vertexsdk.transport import channels, resident
+from vertexsdk.transport._block_receiver import close_receivers, open_receiver
+from vertexsdk.transport.channels import CHUNK, Keys, Lost
 from vertexsdk.transport.resident import Launch, ResidentExchange
 from vertexsdk.transport.transport import DRIVER, PEERS, Blocks
 
@@ -86,6 +87,51 @@ def test_a_lost_processor_is_noticed_among_strangers(launch: Launch) -> None:
     with pytest.raises(LostError):
         launch.run(end)
     assert not launch.alive
+
+
+GREETING = b"\xff" + bytes(8) + b"\x7f\3\0" + b"CURVE".ljust(20, b"\0") + bytes(32)
+
+
+def ends(address: str, said: bytes) -> bool:
+    """Whether the other end of a connection closes it, after its own greeting of 64 bytes."""
+    place = urlsplit(address)
+    with socket.create_connection((place.hostname, place.port), timeout=4) as sock:
+        sock.sendall(said)
+        while came := sock.recv(4096):
+            assert len(came) <= len(GREETING)
+    return True
+
+
+def test_a_stranger_s_frame_is_not_read(launch: Launch) -> None:
+    """Its size is known from its first bytes; those that it lets follow are never in memory."""
+    receiver, _ = open_receiver("load", launch._keys, "127.0.0.1", launch._place, 9)
+    try:
+        for address in (*ports(launch), receiver):
+            for size in (5 << 20, 3 << 30, (1 << 63) - 1):
+                assert ends(address, GREETING + b"\6" + size.to_bytes(8, "big") + bytes(99))
+    finally:
+        close_receivers()
+    assert launch.run(lambda p: p) == [0, 1]
+
+
+def test_a_frame_may_be_as_long_as_ours_are(launch: Launch) -> None:
+    whole = bytes(3 * CHUNK + 1)
+    assert [len(x) for x in launch.run(lambda _, sent=whole: sent)] == [len(whole)] * 2
+
+
+def test_who_shows_no_key_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "HANDSHAKE_MS", 50)
+    keys, secret = Keys.fresh()
+    made, authenticator = channels.context(keys)
+    sock = made.socket(zmq.ROUTER)
+    try:
+        keys.serve(sock, secret)
+        address = f"tcp://127.0.0.1:{sock.bind_to_random_port('tcp://127.0.0.1')}"
+        for said in (b"", GREETING[:11], GREETING):
+            assert ends(address, said)
+    finally:
+        authenticator.stop()
+        made.destroy(linger=0)
 
 
 @pytest.mark.full

@@ -24,6 +24,8 @@ from zmq.auth.thread import ThreadAuthenticator
 
 HEARTBEAT_MS, SILENT_MS = 1_000, 5_000  # between beats; after which a silent peer is gone
 CHUNK = 4 << 20  # bytes of a frame: heartbeats go between frames, so a longer one looks silent
+HANDSHAKE_MS = 10_000  # after which who has connected, and has not shown a key, is cut off
+_MOST = CHUNK + 1024  # bytes of a frame that comes, with what encryption adds
 _DOMAIN = "vertexsdk"
 
 
@@ -80,11 +82,14 @@ def context(keys: Keys) -> tuple[zmq.Context[zmq.Socket[bytes]], ThreadAuthentic
 
 
 def beat(sock: zmq.Socket[bytes]) -> None:
-    """Have the other end of a socket noticed as gone when it is silent."""
+    """Have the other end of a socket noticed as gone when it is silent, or says too much at once.
+
+    Limits hold before the handshake too: a stranger's frame takes no more memory than ours do.
+    """
     sock.linger = 1_000
     sock.sndhwm = sock.rcvhwm = 0  # a superstep's blocks; their number says nothing of their size
     sock.heartbeat_ivl, sock.heartbeat_timeout = HEARTBEAT_MS, SILENT_MS
-    sock.handshake_ivl = 6 * SILENT_MS
+    sock.handshake_ivl, sock.maxmsgsize = HANDSHAKE_MS, _MOST
 
 
 def split(parts: Sequence[bytes]) -> list[bytes | memoryview]:
