@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pickle
 import sys
 import tempfile
 from pathlib import Path
 
+import numba
 import pytest
+from numba.core.caching import UserWideCacheLocator
+from numba.core.dispatcher import Dispatcher
 
+import vertexsdk
+from vertexsdk.arrays import jit, private_files
 from vertexsdk.compile import module_cache
 
 SOURCE = "ANSWER = 42\n"
@@ -19,7 +26,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("VERTEXSDK_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(module_cache, "_DIGEST", tmp_path.name)  # modules of this test alone
-    module_cache._own_directory.cache_clear()
+    private_files._own_directory.cache_clear()
     return tmp_path / "cache" / "kernels"
 
 
@@ -42,10 +49,10 @@ def test_a_place_where_others_write_is_passed_over(wanted: Path, place: str) -> 
     wanted.chmod(0o777 if place == "kernels" else 0o700)
     wanted.parent.chmod(0o777 if place == "above" else 0o700)
     with pytest.warns(RuntimeWarning, match="compiled code is not kept: .* remove it, or name"):
-        path = module_cache.cache_directory()
+        path = private_files.cache_directory()
     assert path.name.startswith("vertexsdk-")
     assert path.stat().st_mode & 0o777 == 0o700
-    assert path == module_cache.cache_directory()  # and is warned of once
+    assert path == private_files.cache_directory()  # and is warned of once
 
 
 def test_a_guessable_directory_is_no_fallback(
@@ -56,7 +63,7 @@ def test_a_guessable_directory_is_no_fallback(
     guess.parent.chmod(0o777)
     wanted.parent.write_text("no directory")
     with pytest.warns(RuntimeWarning, match="is not a directory"):
-        assert guess not in [(path := module_cache.cache_directory()), *path.parents]
+        assert guess not in [(path := private_files.cache_directory()), *path.parents]
 
 
 def test_a_module_that_another_user_wrote_is_written_again(wanted: Path) -> None:
@@ -68,3 +75,57 @@ def test_a_module_that_another_user_wrote_is_written_again(wanted: Path) -> None
         file.chmod(mode)
         assert module_cache.load_module(SOURCE).ANSWER == 42
         assert (file.read_text(), file.stat().st_mode & 0o777) == (SOURCE, 0o600)
+
+
+PLANTED = "with open({!r}, 'w') as f: f.write('ran')"
+
+
+class Planted:
+    """What an attacker pickles: reading it runs code."""
+
+    def __init__(self, proof: Path) -> None:
+        self.code = PLANTED.format(str(proof))
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return exec, (self.code,)
+
+
+def test_numba_s_own_cache_is_not_read(
+    wanted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the user's cache directory, where NUMBA_CACHE_DIR says, and beside the module."""
+    (tmp_path / "installed").mkdir()
+    file, proof = tmp_path / "installed" / "planted_kernels.py", tmp_path / "proof"
+    file.write_text(
+        "from vertexsdk.arrays.jit import njit\n\n@njit\ndef twice(x):\n    return 2 * x\n"
+    )
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.syspath_prepend(str(file.parent))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "chosen"))
+    of_file = UserWideCacheLocator.get_suitable_cache_subpath(str(file))
+    for place in (tmp_path / "numba" / of_file, tmp_path / "chosen" / of_file,
+                  file.parent / "__pycache__"):  # fmt: skip
+        place.mkdir(parents=True)
+        index = place / f"planted_kernels.twice-3.py{sys.version_info[0]}{sys.version_info[1]}.nbi"
+        index.write_bytes(pickle.dumps(Planted(proof)))
+    module = importlib.import_module("planted_kernels")
+    assert module.twice(4) == 8
+    assert not proof.exists()
+    (kept,) = wanted.rglob("twice*.nbi")
+    assert kept.parent.stat().st_mode & 0o777 == 0o700
+    kept.parent.chmod(0o770)  # planted while others could write there
+    kept.write_bytes(pickle.dumps(Planted(proof)))
+    assert importlib.reload(module).twice(4) == 8
+    assert not proof.exists()
+
+
+def test_no_kernel_of_the_package_has_another_cache() -> None:
+    kernels = 0
+    for file in Path(vertexsdk.__path__[0]).rglob("*.py"):
+        if "import njit" in file.read_text():
+            place = file.relative_to(Path(vertexsdk.__path__[0]).parent).with_suffix("")
+            for name, value in vars(importlib.import_module(".".join(place.parts))).items():
+                if isinstance(value, Dispatcher):
+                    kernels += 1
+                    assert isinstance(vars(value)["_cache"], jit._PrivateCache), (file, name)
+    assert kernels > 50

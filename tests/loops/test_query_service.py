@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import zmq
 
 from vertexsdk import Graph, InputError, MainLoop, Program, RunError, StateInputError, read
 from vertexsdk.algorithms import ConnectedComponents, PageRank
-from vertexsdk.loops import query_service
+from vertexsdk.loops import _query_client, query_service
 from vertexsdk.loops._query_client import record_name
 from vertexsdk.state import open_store
 from vertexsdk.transport.channels import Keys
@@ -131,6 +132,51 @@ def test_nobody_asks_without_the_keys(main: MainLoop, url: str) -> None:
             sock.send_json({})
             assert not sock.poll(700)
     assert components(url) == {1: 1, 2: 1}
+
+
+@contextlib.contextmanager
+def client(url: str) -> Iterator[zmq.Socket[bytes]]:
+    """A socket of somebody who has the keys, and does not keep to the protocol."""
+    with open_store(url) as store:
+        data = store.backend.get_manifest(record_name("loop"))
+    assert data is not None
+    record = json.loads(data)
+    keys = Keys(*(record[name].encode() for name in ("driver", "public", "secret")))
+    with zmq.Context() as context, context.socket(zmq.DEALER) as sock:
+        keys.connect(sock, keys.driver)
+        sock.linger = 0
+        sock.connect(record["address"])
+        yield sock
+
+
+BAD_REQUESTS = [
+    [b"{}", b"{}"], [b""], [b"", b"", b""], [b"{"], [b"[]"], [b"7"], [b'{"timeout": "x"}'],
+    [b'{"timeout": -1}'], [b'{"timeout": NaN}'], [b'{"timeout": true}'], [b"\xff"],
+    [b"[" * 100_000],
+]  # fmt: skip
+
+
+def test_requests_of_another_form_are_answered_and_end_no_worker(main: MainLoop, url: str) -> None:
+    main.serve_queries()
+    with client(url) as sock:
+        for request in BAD_REQUESTS:
+            sock.send_multipart([b"", *request])
+            assert sock.poll(10_000), request
+            _, reply = sock.recv_multipart()
+            assert "a query is one frame of JSON" in json.loads(reply)["error"]
+    assert components(url) == {1: 1, 2: 1}
+
+
+def test_who_asks_does_not_wait_for_ever(
+    main: MainLoop, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query_service, "_WORKERS", 0)
+    monkeypatch.setattr(_query_client, "_GRACE", 0.1)
+    monkeypatch.setattr(_query_client, "_LONGEST", 0.1)
+    main.serve_queries()
+    for timeout in (None, 0.1):
+        with pytest.raises(RunError, match="has not answered in 0 s: ask again with another"):
+            read(url, "loop", exact=True, timeout=timeout)
 
 
 PROGRAM = Program(ConnectedComponents, name="wcc")

@@ -1,50 +1,45 @@
 """`njit` for every native kernel: releases the GIL, and caches compiled code on disk.
 
-Numba caches compiled code beside the source file, or in the user's cache directory when that is
-read-only. It has no cache for a module inside a wheel, as `spark-submit --py-files` ships it, so
-such a module gets one here, named by the wheel's contents: every worker of every run with the same
-wheel shares it. Where nothing can be written, the code is compiled in each process.
+What Numba reads from its cache is a pickle, so it is run. Numba's own choice of a place, beside the
+source file or in `~/.cache/numba`, may let other users write there; here all compiled code is kept
+in this user's private directory, in one directory for each module, named by the module's text: the
+same wheel that Spark unpacks elsewhere in every run finds it again. Where there is no private
+directory, the code is compiled in each process.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import numba
-from numba.core.caching import CacheImpl, _CacheLocator
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
-from vertexsdk.arrays.private_files import NotPrivateError, make_private
+from vertexsdk.arrays.private_files import NotPrivateError, cache_directory, make_private
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @cache
-def _digest(archive: str) -> str:
-    return hashlib.sha256(Path(archive).read_bytes()).hexdigest()[:24]
+def _digest(module: str, loader: Any) -> str | None:
+    """Return the digest of a module's text; None for one without a file, as in a notebook."""
+    with suppress(AttributeError, ImportError, OSError):
+        return hashlib.sha256((module + loader.get_source(module)).encode()).hexdigest()[:24]
+    return None
 
 
-def _archive_of(file: str) -> str | None:
-    """Return the archive that `file` lies in, or None for a plain file."""
-    path = Path(file)
-    if path.exists():
-        return None
-    return next((str(p) for p in path.parents if p.is_file()), None)
+class _PrivateLocator(_CacheLocator):
+    """The place of the compiled code of one function."""
 
-
-class _ArchiveCacheLocator(_CacheLocator):
-    """Where Numba keeps the code of a function whose module lies in a wheel."""
-
-    def __init__(self, function: Callable[..., Any], file: str, archive: str) -> None:
+    def __init__(self, function: Callable[..., Any], digest: str) -> None:
+        self._py_file = function.__code__.co_filename  # Numba names it in warnings
         self._line = function.__code__.co_firstlineno
-        self._digest = _digest(archive)
-        module = hashlib.sha256(os.path.relpath(file, archive).encode()).hexdigest()[:12]
-        home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        self._path = os.path.join(home, "vertexsdk", self._digest, module)
+        self._digest = digest
+        self._path = str(make_private(cache_directory() / digest))
 
     def get_cache_path(self) -> str:
         return self._path
@@ -55,23 +50,24 @@ class _ArchiveCacheLocator(_CacheLocator):
     def get_disambiguator(self) -> str:
         return str(self._line)
 
-    @classmethod
-    def from_function(cls, function: Callable[..., Any], file: str) -> _ArchiveCacheLocator | None:
-        archive = _archive_of(file)
-        if archive is None:
-            return None
-        try:
-            locator = cls(function, file, archive)
-            locator._path = str(make_private(locator._path))  # what is read there is run
-            locator.ensure_cache_path()  # type: ignore[no-untyped-call]
-        except (OSError, NotPrivateError):
-            return None
-        return locator
+
+class _PrivateFiles(CompileResultCacheImpl):
+    """Numba's format of the files, without Numba's choice of their place."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        names = function.__globals__
+        digest = _digest(names["__name__"], names.get("__loader__"))
+        if digest is None:
+            raise OSError("there is no source file")
+        self._lineno = function.__code__.co_firstlineno
+        self._locator = _PrivateLocator(function, digest)
+        self._filename_base = self.get_filename_base(  # type: ignore[no-untyped-call]
+            function.__qualname__, sys.abiflags
+        )
 
 
-if not any(c.__name__ == "_ArchiveCacheLocator" for c in CacheImpl._locator_classes):
-    # Before Numba's own, which names a zip by its place: a new one in every Spark run.
-    CacheImpl._locator_classes.insert(0, _ArchiveCacheLocator)  # type: ignore[arg-type]
+class _PrivateCache(FunctionCache):
+    _impl_class = _PrivateFiles
 
 
 @overload
@@ -79,11 +75,11 @@ def njit(function: F) -> F: ...
 @overload
 def njit(**options: Any) -> Callable[[F], F]: ...
 def njit(function: F | None = None, **options: Any) -> F | Callable[[F], F]:
-    """Compile `function` with Numba: `nogil`, and `cache` wherever a cache can be written.
+    """Compile `function` with Numba: `nogil`, and cached where no other user can write.
 
-    `options` are those of `numba.njit`. A function must be defined in a module, not in another
-    function. Numba sees a change of the function's own file, not of another file which it
-    calls: keep a kernel and what it calls in one file.
+    `options` are those of `numba.njit`, without `cache`. A function must be defined in a module,
+    not in another function. Numba sees a change of the function's own file, not of another file
+    which it calls: keep a kernel and what it calls in one file.
 
     >>> @njit
     ... def twice(x):
@@ -93,11 +89,10 @@ def njit(function: F | None = None, **options: Any) -> F | Callable[[F], F]:
     """
 
     def decorate(f: F) -> F:
-        settings = {"nogil": True, "cache": True, **options}
-        try:
-            return numba.njit(**settings)(f)  # type: ignore[no-any-return]
-        except RuntimeError:  # nowhere to keep the compiled code
-            return numba.njit(**{**settings, "cache": False})(f)  # type: ignore[no-any-return]
+        kernel = numba.njit(**{"nogil": True, **options})(f)
+        with suppress(OSError, NotPrivateError):
+            kernel._cache = _PrivateCache(f)  # type: ignore[no-untyped-call]
+        return kernel  # type: ignore[no-any-return]
 
     return decorate(function) if function is not None else decorate
 

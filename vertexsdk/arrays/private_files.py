@@ -8,10 +8,15 @@ directory no other user can create, replace or remove a name.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import os
+import shutil
 import stat
+import tempfile
+import warnings
+from functools import cache
 from pathlib import Path
 
 from vertexsdk.errors import RunError
@@ -100,6 +105,30 @@ def make_private(path: str | os.PathLike[str]) -> Path:
             raise NotPrivateError(above, "can be written by other users")
     os.close(open_directory(real, make=True))
     return real
+
+
+def cache_directory() -> Path:
+    """Return the directory for generated and compiled code.
+
+    Where no private directory can be written it is a temporary one of this process, with a warning,
+    as every process of a run then compiles anew.
+    """
+    try:
+        path = make_private(os.path.join(user_cache(), "kernels"))
+        if os.access(path, os.W_OK):
+            return path
+        reason = f"{path} cannot be written"
+    except (OSError, NotPrivateError) as error:
+        reason = str(error)
+    return _own_directory(reason)
+
+
+@cache
+def _own_directory(reason: str) -> Path:
+    warnings.warn(f"compiled code is not kept: {reason}", RuntimeWarning, stacklevel=2)
+    path, pid = tempfile.mkdtemp(prefix="vertexsdk-"), os.getpid()
+    atexit.register(lambda: shutil.rmtree(path, True) if os.getpid() == pid else None)
+    return Path(path)
 
 
 def _open_checked(path: str | os.PathLike[str], flags: int, parent: int | None, kind: int) -> int:

@@ -8,21 +8,17 @@ others may, a process has a directory of its own, and compiles anew.
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import importlib.util
 import os
-import shutil
 import sys
 import tempfile
-import warnings
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import numba
 
-from vertexsdk.arrays.private_files import NotPrivateError, make_private, open_file, user_cache
+from vertexsdk.arrays.private_files import NotPrivateError, cache_directory, open_file
 from vertexsdk.compile import _arithmetic, _delivery_kernels, _intrinsics, _method_kernels, _rewrite
 
 
@@ -36,30 +32,6 @@ def _engine_digest() -> str:
 
 
 _DIGEST = _engine_digest()
-
-
-def cache_directory() -> Path:
-    """Return the directory for generated code.
-
-    Where no private directory can be written it is a temporary one of this process, with a warning,
-    as every process of a run then compiles anew.
-    """
-    try:
-        path = make_private(os.path.join(user_cache(), "kernels"))
-        if os.access(path, os.W_OK):
-            return path
-        reason = f"{path} cannot be written"
-    except (OSError, NotPrivateError) as error:
-        reason = str(error)
-    return _own_directory(reason)
-
-
-@cache
-def _own_directory(reason: str) -> Path:
-    warnings.warn(f"compiled code is not kept: {reason}", RuntimeWarning, stacklevel=2)
-    path, pid = tempfile.mkdtemp(prefix="vertexsdk-"), os.getpid()
-    atexit.register(lambda: shutil.rmtree(path, True) if os.getpid() == pid else None)
-    return Path(path)
 
 
 def load_module(source: str) -> ModuleType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from typing import Any
 
 import zmq
@@ -14,6 +15,8 @@ from vertexsdk.state.address import Address
 from vertexsdk.transport.channels import Keys, beat
 
 _LOOK_MS = 200
+_GRACE = 60.0  # seconds beside those that iterations may take, for what goes before and after them
+_LONGEST = 3600.0  # seconds for an answer without a limit of its own
 _CLOSED = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
 _REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
 
@@ -35,7 +38,8 @@ def ask(backend: str | Address, loop: str, timeout: float | None = None) -> str:
 
     Raises:
         InputError: no process answers the queries of the loop.
-        RunError: the answer could not be computed, or its process ended.
+        RunError: the answer could not be computed, its process ended, or it did not answer in
+            `timeout` seconds and a minute (in an hour without `timeout`).
     """
     with open_store(backend, create=False) as store:
         if store.head(loop) is None:
@@ -57,7 +61,15 @@ def ask(backend: str | Address, loop: str, timeout: float | None = None) -> str:
         try:
             sock.connect(record["address"])
             sock.send_json({"timeout": timeout})
+            seconds = _LONGEST if timeout is None else timeout + _GRACE
+            deadline = time.monotonic() + seconds
             while not sock.poll(_LOOK_MS):
+                if time.monotonic() > deadline:
+                    raise RunError(
+                        f"the process of loop {loop!r} has not answered in {seconds:,.0f} s: ask "
+                        "again with another timeout (--timeout), or read the loop's newest "
+                        "version, without asking for an exact answer"
+                    )
                 if monitor.poll(0):
                     raise RunError(
                         f"the process of loop {loop!r}, which listened on {record['address']}, "

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 KEEP = 100  # answers that stay in the store
 _WORKERS = 4  # requests that are answered at once
+_WAITING = 100  # of one client, before it has to wait with more
 
 
 class QueryService:
@@ -56,6 +57,7 @@ class QueryService:
         try:
             front = self._context.socket(zmq.ROUTER)
             keys.serve(front, secret)
+            front.rcvhwm = _WAITING
             address = f"tcp://{host}:{_bind(front, host)}"
             back = self._context.socket(zmq.DEALER)
             back.bind("inproc://requests")
@@ -75,16 +77,15 @@ class QueryService:
             thread.start()
 
     def _serve(self) -> None:
-        with contextlib.suppress(zmq.ZMQError), self._context.socket(zmq.REP) as sock:
+        with contextlib.suppress(zmq.ContextTerminated), self._context.socket(zmq.REP) as sock:
             sock.linger = 0
             sock.connect("inproc://requests")
             while True:
-                sock.send_json(self._reply(sock.recv()))
+                sock.send_json(self._reply(sock.recv_multipart()))
 
-    def _reply(self, request: bytes) -> dict[str, Any]:
+    def _reply(self, request: list[bytes]) -> dict[str, Any]:
         try:
-            options = json.loads(request)
-            return {"loop": self._answer(options.get("timeout"))}
+            return {"loop": self._answer(_timeout_of(request))}
         except VertexError as error:
             return {"error": first_line(error), "status": error.exit_status}
         except Exception as error:
@@ -152,6 +153,22 @@ def _bind(sock: zmq.Socket[bytes], host: str) -> int:
         ) from None
 
 
+def _timeout_of(request: list[bytes]) -> float | None:
+    """The seconds that a request allows.
+
+    Raises:
+        InputError: it is not a request.
+    """
+    try:
+        (body,) = request
+        timeout = json.loads(body)["timeout"]
+        if timeout is None or (type(timeout) in (int, float) and timeout >= 0):
+            return timeout  # type: ignore[no-any-return]
+    except (LookupError, TypeError, ValueError, RecursionError):
+        pass
+    raise InputError('a query is one frame of JSON, {"timeout": seconds or null}')
+
+
 def _forward(front: zmq.Socket[bytes], back: zmq.Socket[bytes]) -> None:
-    with front, back, contextlib.suppress(zmq.ZMQError):  # the service is closed
+    with contextlib.suppress(zmq.ContextTerminated), front, back:  # the service is closed
         zmq.proxy(front, back)

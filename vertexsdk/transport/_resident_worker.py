@@ -75,11 +75,9 @@ class _Worker:
         host = driver.removeprefix("tcp://").rpartition(":")[0].strip("[]")
         self.inbox = self.context.socket(zmq.ROUTER)
         keys.serve(self.inbox, keys.secret)
-        self.lost_peer = self.inbox.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         port = self.inbox.bind_to_random_port(f"tcp://{local_address(host)}")
         self.nearby = self.context.socket(zmq.ROUTER)  # for peers on this host
         beat(self.nearby)
-        self.lost_neighbour = self.nearby.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self.sockets = f"{place}-{partition}"
         path = str(shared_memory.directory(self.sockets) / "inbox")
         if len(path) <= _LONGEST_PATH:
@@ -92,12 +90,13 @@ class _Worker:
         where = pickle.dumps((partition, (address, path)))
         self.driver.send_multipart(split([b"register", where]))
         self.peers: dict[int, zmq.Socket[bytes]] = {}
+        self.peer_monitors: list[zmq.Socket[bytes]] = []
         self.exchanges: dict[bytes, WorkerHops] = {}
         self.early: dict[bytes, list[tuple[Number, list[bytes]]]] = {}  # of exchanges to come
         self.dropped: deque[bytes] = deque(maxlen=_DROPPED)  # of which messages may still come
         self.hops: list[_Hop] = []  # that have begun, and are not over
         self.poller, self.peer_poller = zmq.Poller(), zmq.Poller()
-        for sock in (self.inbox, self.nearby, self.lost_peer, self.lost_neighbour):
+        for sock in (self.inbox, self.nearby):
             self.poller.register(sock, zmq.POLLIN)
             self.peer_poller.register(sock, zmq.POLLIN)
         for sock in (self.driver, self.monitor):
@@ -121,11 +120,12 @@ class _Worker:
             ready = dict(self.poller.poll(wait))
             self._take_messages(ready)
             if self.driver in ready:
-                asked = time.monotonic()
                 number, kind, *parts = join(self.driver.recv_multipart())
                 if kind == b"end":
                     return
-                self._answer(number, kind, parts)
+                if kind != b"alive":
+                    asked = time.monotonic()
+                    self._answer(number, kind, parts)
                 continue
             silent = not self.hops and time.monotonic() - asked > self.idle
             if silent or (self.monitor in ready and disconnected(self.monitor)):
@@ -145,7 +145,7 @@ class _Worker:
                     hops.put(number, parts)
                 elif exchange not in self.dropped:  # the peer has heard of it first
                     self.early.setdefault(exchange, []).append((number, parts))
-        if any(m in ready and disconnected(m) for m in (self.lost_peer, self.lost_neighbour)):
+        if any(monitor in ready and disconnected(monitor) for monitor in self.peer_monitors):
             raise Lost
 
     def _answer(self, number: bytes, kind: bytes, parts: list[bytes]) -> None:
@@ -217,6 +217,10 @@ class _Worker:
             if p == self.partition:
                 continue
             self.peers[p] = sock = self.context.socket(zmq.DEALER)
+            monitor = sock.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+            self.peer_monitors.append(monitor)
+            self.poller.register(monitor, zmq.POLLIN)
+            self.peer_poller.register(monitor, zmq.POLLIN)
             if is_own_socket(path):
                 beat(sock)
                 sock.reconnect_ivl = -1
@@ -251,9 +255,8 @@ class _Worker:
         for hop in self.hops:
             with contextlib.suppress(zmq.ZMQError):  # peers may be gone
                 hop.steps.close()
-        self.driver.disable_monitor()
-        self.inbox.disable_monitor()
-        self.nearby.disable_monitor()
+        for sock in (self.driver, *self.peers.values()):
+            sock.disable_monitor()
         self.authenticator.stop()
         self.context.destroy(linger=1_000)
         shared_memory.drop(self.sockets)

@@ -5,6 +5,9 @@ and nobody else completes the handshake. Between workers of one host sockets are
 directory of this user alone, as encryption takes longer than all the rest. A peer that is gone,
 stopped or cut off is noticed by the heartbeats of ZMTP, which ZeroMQ's own threads answer, however
 long a task computes.
+
+Which connections are gone is asked of the ends that made them, never of a socket that listens: the
+events of that are also of strangers' connections, and stop ZeroMQ's thread if nobody reads them.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from zmq.auth.thread import ThreadAuthenticator
 
 HEARTBEAT_MS, SILENT_MS = 1_000, 5_000  # between beats; after which a silent peer is gone
 CHUNK = 4 << 20  # bytes of a frame: heartbeats go between frames, so a longer one looks silent
+HANDSHAKE_MS = 10_000  # after which who has connected, and has not shown a key, is cut off
+_MOST = CHUNK + 1024  # bytes of a frame that comes, with what encryption adds
 _DOMAIN = "vertexsdk"
 
 
@@ -77,11 +82,14 @@ def context(keys: Keys) -> tuple[zmq.Context[zmq.Socket[bytes]], ThreadAuthentic
 
 
 def beat(sock: zmq.Socket[bytes]) -> None:
-    """Have the other end of a socket noticed as gone when it is silent."""
+    """Have the other end of a socket noticed as gone when it is silent, or says too much at once.
+
+    Limits hold before the handshake too: a stranger's frame takes no more memory than ours do.
+    """
     sock.linger = 1_000
     sock.sndhwm = sock.rcvhwm = 0  # a superstep's blocks; their number says nothing of their size
     sock.heartbeat_ivl, sock.heartbeat_timeout = HEARTBEAT_MS, SILENT_MS
-    sock.handshake_ivl = 6 * SILENT_MS
+    sock.handshake_ivl, sock.maxmsgsize = HANDSHAKE_MS, _MOST
 
 
 def split(parts: Sequence[bytes]) -> list[bytes | memoryview]:
@@ -107,7 +115,7 @@ def join(frames: list[bytes]) -> list[bytes]:
 
 
 def disconnected(monitor: zmq.Socket[bytes]) -> bool:
-    """Whether a socket's monitor has told of a connection that is gone, or was not made."""
+    """Whether the monitor of a socket that connects has told that it is not connected."""
     from zmq.utils.monitor import recv_monitor_message
 
     gone = False

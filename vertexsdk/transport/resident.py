@@ -32,7 +32,7 @@ from vertexsdk.transport._block_receiver import close_receivers, open_receiver, 
 from vertexsdk.transport._descriptions import described
 from vertexsdk.transport._loader import Loader
 from vertexsdk.transport._resident_worker import serve
-from vertexsdk.transport.channels import Keys, context, disconnected, join, local_address, split
+from vertexsdk.transport.channels import Keys, context, join, local_address, split
 from vertexsdk.transport.inprocess import LocalValue
 from vertexsdk.transport.outcomes import FAILURE, outcome
 from vertexsdk.transport.spark_failures import spark_failure
@@ -44,7 +44,7 @@ Returned = TypeVar("Returned")
 IDLE_SECONDS = 600.0  # without a command, after which processors end
 START_SECONDS = 60.0
 SLOT_SECONDS = 8.0  # for Spark to give each processor a slot
-_POLL_MS = 100  # between looks at whether the stage has failed
+_POLL_MS = 250  # between looks at whether the stage has failed, or a processor is lost
 _LOOK_SECONDS = 0.5  # between looks at whether a processor is lost, while loader tasks run
 _LOST = "a processor was lost with its partition"
 _launches: weakref.WeakSet[Launch] = weakref.WeakSet()
@@ -119,7 +119,6 @@ class Launch:
         keys.serve(self._socket, secret)
         self._host = host = local_address(sc.getConf().get("spark.driver.host") or "127.0.0.1")
         port = self._socket.bind_to_random_port(f"tcp://{host}")
-        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
         self._poller.register(self._wake[0], zmq.POLLIN)
@@ -200,10 +199,10 @@ class Launch:
         return any(s is not None and s.numActiveTasks < self.partitions for s in stages)
 
     def _check(self) -> None:
-        """Raise what ended the stage, if it has ended, or if a processor is silent."""
-        gone = disconnected(self._monitor)
-        if self._ended.is_set() or gone:
+        """Raise what ended the stage, if it has ended, or if a processor's connection is gone."""
+        if self._ended.is_set():
             raise self._lost()
+        self._send([b"0", b"alive"])  # which fails where one is gone
 
     def _lost(self) -> RunError:
         """End the launch; return the error that says why."""
@@ -389,7 +388,6 @@ class Launch:
             # Spark may have stopped.
             with contextlib.suppress(Py4JError, ConnectionError, AttributeError):
                 self._sc.cancelJobsWithTag(self._tag)
-        self._socket.disable_monitor()
         self._authenticator.stop()
         self._context.destroy(linger=0)
 

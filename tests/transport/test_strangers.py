@@ -1,0 +1,172 @@
+"""Whoever reaches a port and has no key takes nothing and stops nothing."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import zmq
+from pyspark.sql import SparkSession
+
+from tests.support.threaded_stage import ThreadedStage
+from vertexsdk import Graph, run
+from vertexsdk.algorithms import ConnectedComponents
+from vertexsdk.errors import LostError
+from vertexsdk.transport import channels, resident
+from vertexsdk.transport._block_receiver import close_receivers, open_receiver
+from vertexsdk.transport.channels import CHUNK, Keys, Lost
+from vertexsdk.transport.resident import Launch, ResidentExchange
+from vertexsdk.transport.transport import DRIVER, PEERS, Blocks
+
+
+def scan(address: str, times: int) -> None:
+    """Open and close connections, as a port scan does; some of them say something."""
+    place = urlsplit(address)
+    for k in range(times):
+        with socket.create_connection((place.hostname, place.port), timeout=10) as sock:
+            sock.sendall((b"", b"GET / HTTP/1.1\r\n\r\n", b"\xff\0\0\0\0\0\0\0\1\x7f\3")[k % 3])
+
+
+def ports(launch: Launch) -> list[str]:
+    """Where strangers reach the driver, and each processor."""
+    driver = launch._socket.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0")
+    return [driver, *(far for far, _ in launch._addresses)]
+
+
+@pytest.fixture
+def launch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Launch]:
+    """Two processors that are threads; their driver's port was scanned while they started."""
+    register = Launch._register
+
+    def scanned(launch: Launch) -> None:
+        launch._addresses = []
+        scan(ports(launch)[0], 30)
+        register(launch)
+
+    monkeypatch.setattr(Launch, "_register", scanned)
+    launch = Launch(ThreadedStage(), 2)  # type: ignore[arg-type]
+    yield launch
+    launch.close()
+
+
+def test_a_port_scan_ends_no_processor(launch: Launch) -> None:
+    where = ports(launch)
+
+    def task(partition: int, command: Any, blocks: Blocks) -> Any:
+        came = b""
+        for k in range(4):
+            scan(where[command], 9)
+            yield 1 - partition, str(k).encode()
+            blocks, _ = yield PEERS, ""
+            came += blocks[0][1]
+        yield DRIVER, came
+
+    exchange = ResidentExchange(launch, task)
+    for command in range(3):  # 216 connections
+        assert exchange.hop(command) == [b"0123", b"0123"]
+    scan(where[0], 50)  # while nobody waits
+    assert launch.run(lambda p: p) == [0, 1]
+    assert launch.alive
+
+
+def test_a_lost_processor_is_noticed_among_strangers(launch: Launch) -> None:
+    for address in ports(launch):
+        scan(address, 10)
+
+    def end(partition: int) -> None:
+        if partition == 1:
+            raise Lost
+        time.sleep(0.01)
+
+    with pytest.raises(LostError):
+        launch.run(end)
+    assert not launch.alive
+
+
+GREETING = b"\xff" + bytes(8) + b"\x7f\3\0" + b"CURVE".ljust(20, b"\0") + bytes(32)
+
+
+def ends(address: str, said: bytes) -> bool:
+    """Whether the other end of a connection closes it, after its own greeting of 64 bytes."""
+    place = urlsplit(address)
+    with socket.create_connection((place.hostname, place.port), timeout=4) as sock:
+        sock.sendall(said)
+        while came := sock.recv(4096):
+            assert len(came) <= len(GREETING)
+    return True
+
+
+def test_a_stranger_s_frame_is_not_read(launch: Launch) -> None:
+    """Its size is known from its first bytes; those that it lets follow are never in memory."""
+    receiver, _ = open_receiver("load", launch._keys, "127.0.0.1", launch._place, 9)
+    try:
+        for address in (*ports(launch), receiver):
+            for size in (5 << 20, 3 << 30, (1 << 63) - 1):
+                assert ends(address, GREETING + b"\6" + size.to_bytes(8, "big") + bytes(99))
+    finally:
+        close_receivers()
+    assert launch.run(lambda p: p) == [0, 1]
+
+
+def test_a_frame_may_be_as_long_as_ours_are(launch: Launch) -> None:
+    whole = bytes(3 * CHUNK + 1)
+    assert [len(x) for x in launch.run(lambda _, sent=whole: sent)] == [len(whole)] * 2
+
+
+def test_who_shows_no_key_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "HANDSHAKE_MS", 50)
+    keys, secret = Keys.fresh()
+    made, authenticator = channels.context(keys)
+    sock = made.socket(zmq.ROUTER)
+    try:
+        keys.serve(sock, secret)
+        address = f"tcp://127.0.0.1:{sock.bind_to_random_port('tcp://127.0.0.1')}"
+        for said in (b"", GREETING[:11], GREETING):
+            assert ends(address, said)
+    finally:
+        authenticator.stop()
+        made.destroy(linger=0)
+
+
+@pytest.mark.full
+def test_many_connections_while_the_driver_is_idle(launch: Launch) -> None:
+    """Events of connections that nobody takes are not kept until ZeroMQ's own thread waits."""
+    for address in ports(launch):
+        scan(address, 2_500)
+    assert launch.run(lambda p: p) == [0, 1]
+
+
+@pytest.mark.cluster
+def test_a_port_scan_beside_a_run_on_spark(spark: SparkSession) -> None:
+    source, target = [k % 50 for k in range(200)], [(7 * k) % 53 for k in range(200)]
+    graph = Graph.from_arrays(source, target, spark=spark, partitions=2)
+    with run(ConnectedComponents, graph) as result:
+        expected = result.to_dict()
+    (launch,) = (x for x in resident._launches if x.alive and x.partitions == 2)
+    done = threading.Event()
+
+    def strangers() -> int:
+        scans = 0
+        while not done.is_set() or scans < 200:
+            for address in ports(launch):
+                scan(address, 3)
+                scans += 3
+        return scans
+
+    with ThreadPoolExecutor(1) as pool:
+        scans = pool.submit(strangers)
+        try:
+            for _ in range(3):
+                with run(ConnectedComponents, graph) as result:
+                    assert result.to_dict() == expected
+        finally:
+            done.set()
+        assert scans.result() >= 200
+    assert launch.alive
+    graph.unpersist()
