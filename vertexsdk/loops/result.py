@@ -219,6 +219,9 @@ class Result:
                     return name_of(table, row)
         return None
 
+    def _is_id(self, name: str) -> bool:
+        return bool((self.manifest.schema or {}).get(name, {}).get("type") == "VertexId")
+
     def partitions(self, fields: list[str] | None = None) -> Iterator[dict[str, Array]]:
         """Yield each partition's columns as stored: "id", the fields, names of string ids.
 
