@@ -10,7 +10,7 @@ import contextlib
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -92,6 +92,17 @@ class Heard(Vertex):
             self.emit(target, target.value)
 
 
+class Lengths(ShortestPaths):
+    """Shortest paths by the single attribute of edges that have names."""
+
+    edge = {"length": float}  # noqa: RUF012
+
+    def scatter(self, iteration: int) -> None:
+        """Offer each target the distance by way of this vertex."""
+        for target in self.targets:
+            self.emit(target, self.length + target.length)
+
+
 @dataclass(frozen=True)
 class _Named:
     cls: type[Vertex]
@@ -104,6 +115,7 @@ class _Named:
 PROGRAMS = {
     "wcc": _Named(ConnectedComponents, {}, "wcc"),
     "sssp": _Named(ShortestPaths, {"origin": 0}, "sssp"),
+    "lengths": _Named(Lengths, {"origin": 0}, "sssp"),
     "bfs": _Named(BreadthFirstSearch, {"origin": 0}, "bfs"),
     "pagerank": _Named(PageRank, {"epsilon": 1e-14, "damping": 0.5}, "pagerank", exact=False),
     "cdlp": _Named(LabelPropagation, {}, "cdlp"),
@@ -145,13 +157,25 @@ class Case:
         given = PROGRAMS[self.name].params
         return {k: self.id(x) if k == "origin" else x for k, x in given.items()}
 
+    @property
+    def named(self) -> bool:
+        """Whether edges have an attribute instead of a value."""
+        return isinstance(self.program.edge, dict)
+
+    def changes(self, rows: list[Any]) -> list[Any]:
+        """Rows with values as the program takes them."""
+        if not self.named:
+            return rows
+        return [(*row[:3], *({"length": x} for x in row[3:])) for row in rows]
+
     def graph(self, partitions: int) -> Graph:
         """The graph as it is now."""
         ends = [[edge[k] for edge in self.edges] for k in (0, 1)]
         named = [self.params["origin"]] if "origin" in self.params else None
+        values = list(self.edges.values())
         return Graph.from_arrays(
-            *ends, list(self.edges.values()), undirected=self.undirected, vertices=named,
-            partitions=partitions,
+            *ends, {"length": values} if self.named else values, undirected=self.undirected,
+            vertices=named, partitions=partitions,
         )  # fmt: skip
 
     def answer(self, partitions: int, **options: Any) -> dict[Any, Any]:
@@ -184,10 +208,10 @@ class Case:
                     assert near(got[v][name], value, 1e-9), (v, got[v], value)
 
 
-def draw_case(chance: random.Random, *, loop: bool) -> Case:
-    """Draw a program, a graph and options."""
+def draw_case(chance: random.Random, *, loop: bool, names: Iterable[str] = PROGRAMS) -> Case:
+    """Draw one of these programs, a graph and options."""
     case = Case(
-        name=chance.choice(sorted(PROGRAMS)), edges={}, strings=chance.random() < 0.4,
+        name=chance.choice(sorted(names)), edges={}, strings=chance.random() < 0.4,
         undirected=chance.random() < 0.4, partitions=chance.randint(2, 5), options={},
     )  # fmt: skip
     ids = [case.id(k) for k in range(VERTICES)]
@@ -196,7 +220,7 @@ def draw_case(chance: random.Random, *, loop: bool) -> Case:
             chance, case.edges, chance.randint(5, 40), undirected=case.undirected, vertices=ids
         )
     case.options["compiled"] = case.name != "events" and chance.choice(["require", False])
-    if case.name in ("wcc", "sssp", "bfs"):
+    if case.name in ("wcc", "sssp", "bfs", "lengths"):
         case.options["delay_bound"] = chance.choice([1, 1, "auto", 3, 1000])
     elif case.name == "pagerank":
         case.options["delay_bound"] = 1
@@ -227,17 +251,21 @@ def simulate_run(seed: int, faults: Faults = OFTEN) -> Simulator:
     return simulator
 
 
-def simulate_loop(seed: int, url: str, faults: Faults = ROUGH) -> Simulator:
+def simulate_loop(
+    seed: int, url: str, faults: Faults = ROUGH, names: Iterable[str] = PROGRAMS
+) -> Simulator:
     """Make a history of a main loop which a seed stands for; return what simulated it.
 
     Args:
         url: of an empty store.
+        faults: what goes wrong.
+        names: of the programs that it may be of.
 
     Raises:
         AssertionError: an answer is wrong.
     """
     chance = random.Random(seed)
-    case = draw_case(chance, loop=True)
+    case = draw_case(chance, loop=True, names=names)
     script = chance.randrange(2**32)
     edges = dict(case.edges)
     with _loop(case, 1, f"{url}-plain", None) as main:
@@ -312,7 +340,9 @@ def _answers(case: Case, loop: _Loop, chance: random.Random) -> Iterator[dict[An
 
     def rows(count: int) -> list[Any]:
         ids = [case.id(k) for k in range(VERTICES + 3)]
-        return random_rows(chance, case.edges, count, undirected=case.undirected, vertices=ids)
+        return case.changes(
+            random_rows(chance, case.edges, count, undirected=case.undirected, vertices=ids)
+        )
 
     def answer(query: Callable[[], Any]) -> dict[Any, Any]:
         with contextlib.closing(query()) as result:
@@ -323,7 +353,7 @@ def _answers(case: Case, loop: _Loop, chance: random.Random) -> Iterator[dict[An
         loop.main.ingest(rows(chance.randint(1, 6)))
         loop.rescale()
         if not case.edges:
-            loop.main.ingest([("+", case.id(0), case.id(1), 1.0)])
+            loop.main.ingest(case.changes([("+", case.id(0), case.id(1), 1.0)]))
             case.edges[case.id(0), case.id(1)] = 1.0
         what = chance.choice(["query", "query", "resume", "fork", "nested", "merge"])
         if what == "resume":
