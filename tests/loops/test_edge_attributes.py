@@ -51,6 +51,19 @@ class Derived(Fastest):
             self.emit(target, self.time + target.length / target.speed * (1 << 5 * target.lanes))
 
 
+class Shortest(Fastest):
+    """Least length from `origin`; a single attribute."""
+
+    edge = {"length": float}  # noqa: RUF012
+
+    def scatter(self, iteration):
+        for target in self.targets:
+            self.emit(target, self.time + target.length)
+
+
+PROGRAMS = [Fastest, Derived, Shortest]
+
+
 def fastest(edges: Edges, program: type[Vertex], origin: int = 0) -> dict[int, float]:
     """Dijkstra."""
     rows: dict[int, list[tuple[int, float]]] = {origin: []}
@@ -59,6 +72,8 @@ def fastest(edges: Edges, program: type[Vertex], origin: int = 0) -> dict[int, f
         rows.setdefault(b, [])
         if program is Derived:
             rows[a].append((b, length / speed * (1 << 5 * lanes)))
+        elif program is Shortest:
+            rows[a].append((b, length))
         elif lanes >= 2:
             rows[a].append((b, length / speed))
     best, queue = dict.fromkeys(rows, inf), [(0.0, origin)]
@@ -109,7 +124,7 @@ def where(request) -> tuple[Any, int]:
     return place_of(request)
 
 
-@pytest.mark.parametrize("program", [Fastest, Derived])
+@pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize(("where", "ids", "compiled"), CASES, indirect=["where"])
 @pytest.mark.sample(6)
 def test_a_run_reads_the_attributes_of_edges(where, tmp_path, program, ids, compiled):
@@ -123,7 +138,7 @@ def test_a_run_reads_the_attributes_of_edges(where, tmp_path, program, ids, comp
         assert by_vertex(result, "time") == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize("program", [Fastest, Derived])
+@pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize(("where", "ids", "compiled"), CASES, indirect=["where"])
 @pytest.mark.sample(5)
 def test_changes_bring_attributes_and_keep_those_they_leave_out(
@@ -145,9 +160,9 @@ def test_changes_bring_attributes_and_keep_those_they_leave_out(
         changes = []
         for _ in range(20):
             edge = rng.choice([rng.choice([*edges]), (rng.randrange(45), rng.randrange(45))])
-            some = dict(zip(NAMES, random_values(rng), strict=True))
-            for left_out in rng.sample(NAMES, rng.randrange(3)):
-                del some[left_out]
+            given = dict(zip(NAMES, random_values(rng), strict=True))
+            left_out = rng.sample(NAMES, rng.randrange(3))
+            some = {n: given[n] for n in program.edge if n not in left_out}
             sign = rng.choice("+++-~")
             ends = name(ids, edge[0]), name(ids, edge[1])
             changes.append((sign, *ends) if sign == "-" else (sign, *ends, some))
@@ -166,7 +181,8 @@ def test_changes_bring_attributes_and_keep_those_they_leave_out(
     main = MainLoop.resume(spark, program, **options)
     check()
     with main.fork() as branch:
-        branch.apply([("+", name(ids, 0), name(ids, 30), (0.25, 2, 1.0))])
+        values = (0.25, 2, 1.0)[: len(program.edge)]
+        branch.apply([("+", name(ids, 0), name(ids, 30), values)])
         edges[0, 30] = (0.25, 2, 1.0)
         with closing(branch.result()) as result:
             wanted = {name(ids, v): x for v, x in fastest(edges, program).items()}

@@ -22,3 +22,9 @@ def test_the_same_seed_has_the_same_things_happen() -> None:
     number = seed()
     traces = [simulate_loop(number, f"memory://same-{number}-{k}").trace for k in (1, 2)]
     assert traces[0] == traces[1]
+
+
+def test_histories_of_edges_with_a_single_attribute() -> None:
+    first = seed()
+    for number in range(first, first + 3):
+        simulate_loop(number, f"memory://attribute-{number}", names=["lengths"])

@@ -11,7 +11,7 @@ import math
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -94,6 +94,17 @@ class Heard(Vertex):
             self.emit(target, target.value)
 
 
+class Lengths(ShortestPaths):
+    """Shortest paths by the single attribute of edges that have names."""
+
+    edge = {"length": float}  # noqa: RUF012
+
+    def scatter(self, iteration: int) -> None:
+        """Offer each target the distance by way of this vertex."""
+        for target in self.targets:
+            self.emit(target, self.length + target.length)
+
+
 @dataclass(frozen=True)
 class _Named:
     cls: type[Vertex]
@@ -106,6 +117,7 @@ class _Named:
 PROGRAMS = {
     "wcc": _Named(ConnectedComponents, {}, "wcc"),
     "sssp": _Named(ShortestPaths, {"origin": 0}, "sssp"),
+    "lengths": _Named(Lengths, {"origin": 0}, "sssp"),
     "bfs": _Named(BreadthFirstSearch, {"origin": 0}, "bfs"),
     "pagerank": _Named(PageRank, {"epsilon": 1e-14, "damping": 0.5}, "pagerank", exact=False),
     "cdlp": _Named(LabelPropagation, {}, "cdlp"),
@@ -149,13 +161,25 @@ class Case:
         given = PROGRAMS[self.name].params
         return {k: self.id(x) if k == "origin" else x for k, x in given.items()}
 
+    @property
+    def named(self) -> bool:
+        """Whether edges have an attribute instead of a value."""
+        return isinstance(self.program.edge, dict)
+
+    def changes(self, rows: list[Any]) -> list[Any]:
+        """Rows with values as the program takes them."""
+        if not self.named:
+            return rows
+        return [(*row[:3], *({"length": x} for x in row[3:])) for row in rows]
+
     def graph(self, partitions: int) -> Graph:
         """The graph as it is now."""
         ends = [[edge[k] for edge in self.edges] for k in (0, 1)]
         named = [self.params["origin"]] if "origin" in self.params else None
+        values = list(self.edges.values())
         return Graph.from_arrays(
-            *ends, list(self.edges.values()), undirected=self.undirected, vertices=named,
-            partitions=partitions,
+            *ends, {"length": values} if self.named else values, undirected=self.undirected,
+            vertices=named, partitions=partitions,
         )  # fmt: skip
 
     def answer(self, partitions: int, **options: Any) -> dict[Any, Any]:
@@ -188,10 +212,10 @@ class Case:
                     assert near(got[v][name], value, 1e-9), (v, got[v], value)
 
 
-def draw_case(chance: random.Random, *, loop: bool) -> Case:
-    """Draw a program, a graph and options."""
+def draw_case(chance: random.Random, *, loop: bool, names: Iterable[str] = PROGRAMS) -> Case:
+    """Draw one of these programs, a graph and options."""
     case = Case(
-        name=chance.choice(sorted(PROGRAMS)), edges={}, strings=chance.random() < 0.4,
+        name=chance.choice(sorted(names)), edges={}, strings=chance.random() < 0.4,
         undirected=chance.random() < 0.4, partitions=chance.randint(2, 5), options={},
     )  # fmt: skip
     ids = [case.id(k) for k in range(VERTICES)]
@@ -200,7 +224,7 @@ def draw_case(chance: random.Random, *, loop: bool) -> Case:
             chance, case.edges, chance.randint(5, 40), undirected=case.undirected, vertices=ids
         )
     case.options["compiled"] = case.name != "events" and chance.choice(["require", False])
-    if case.name in ("wcc", "sssp", "bfs"):
+    if case.name in ("wcc", "sssp", "bfs", "lengths"):
         case.options["delay_bound"] = chance.choice([1, 1, "auto", 3, 1000])
     elif case.name == "pagerank":
         case.options["delay_bound"] = 1
@@ -233,17 +257,21 @@ def simulate_run(seed: int, faults: Faults = OFTEN) -> Simulator:
     return simulator
 
 
-def simulate_loop(seed: int, url: str, faults: Faults = ROUGH) -> Simulator:
+def simulate_loop(
+    seed: int, url: str, faults: Faults = ROUGH, names: Iterable[str] = PROGRAMS
+) -> Simulator:
     """Make a history of a main loop which a seed stands for; return what simulated it.
 
     Args:
         url: of an empty store.
+        faults: what goes wrong.
+        names: of the programs that it may be of.
 
     Raises:
         AssertionError: an answer is wrong.
     """
     chance = random.Random(seed)
-    case = draw_case(chance, loop=True)
+    case = draw_case(chance, loop=True, names=names)
     script = chance.randrange(2**32)
     edges = dict(case.edges)
     with _loop(case, 1, f"{url}-plain", None) as main:
@@ -330,7 +358,7 @@ def _answers(case: Case, loop: _Loop, chance: random.Random) -> Iterator[dict[An
         if case.length is not None:
             now = max(model.clock, 0.0)
             times = [now + chance.choice([0, 0, 1, 2, -1, -3]) for _ in changes]
-        loop.main.ingest(changes, time=None if case.length is None else times)
+        loop.main.ingest(case.changes(changes), time=None if case.length is None else times)
         for (sign, source, target, *value), time in zip(changes, times, strict=True):
             model.take([(sign, source, target, value[0] if value else None, time)])
 
@@ -350,13 +378,13 @@ def _answers(case: Case, loop: _Loop, chance: random.Random) -> Iterator[dict[An
             before = model.copy()
             with loop.main.fork() as branch:
                 changes = rows(3)
-                branch.apply(changes)
+                branch.apply(case.changes(changes))
                 model.apply(changes)
                 yield answer(branch.result)
                 if what == "nested":
                     with branch.fork() as second:
                         changes = rows(2)
-                        second.apply(changes)
+                        second.apply(case.changes(changes))
                         model.apply(changes)
                         yield answer(second.result)
                 if what == "merge":

@@ -93,12 +93,12 @@ class Adjacency:
             self._neighbours(t)
         else:
             kind = None if t.value is None else t.value.dtype
-            width = 1 if t.value is None or t.value.ndim == 1 else t.value.shape[1]
+            shape = () if t.value is None else t.value.shape[1:]
             none = np.zeros(0, np.int64)
-            self.out.create(np.diff(t.start), kind, width)
+            self.out.create(np.diff(t.start), kind, shape)
             self._fill(self.out, t.start, t.target, none if t.value is None else t.value)
             if self.into is not self.out:
-                self.into.create(np.diff(t.in_start), kind, width)
+                self.into.create(np.diff(t.in_start), kind, shape)
                 values = none
                 if t.value is not None:
                     index = edge_index(t.start, t.target, t.in_start, t.inbound)
@@ -162,7 +162,7 @@ class Adjacency:
         pool = self._value_bits(self.out.values())
         given = value[here]
         if self.out.valued and not self.bits:
-            given = given if given.ndim > 1 else _of_type(given, self.out.values().dtype)
+            given = given if self.out.shape else _of_type(given, self.out.values().dtype)
         bits = self._value_bits(given)
         k, width = bits.shape
         what, head, missing = np.empty(k, np.uint8), np.empty(k, np.int64), np.zeros(k, np.bool_)
@@ -190,8 +190,7 @@ class Adjacency:
         """The values of which these are the bits."""
         if not bits.shape[1]:
             return np.zeros(len(bits), np.uint8)
-        pool = self.out.values()
-        return bits if pool.ndim > 1 else bits.reshape(-1).view(pool.dtype)
+        return bits if self.out.shape else bits.reshape(-1).view(self.out.values().dtype)
 
     def _gaps(self, width: int) -> tuple[Array, Array]:
         """The bits of what changes leave out, and of what a new edge then has."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -86,12 +87,17 @@ class RowPool:
     def array(self, name: str) -> Array:
         """`start`, `stop` (int64[n]), `room` (int64[n]), `key` (int32) or `value`."""
         array = self.arena[self._name(name)]
-        return array.reshape(-1, self.width) if name == "value" and self.width > 1 else array
+        return array.reshape(-1, *self.shape) if name == "value" else array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the value of an entry: () for a number, (k,) for the bits of k attributes."""
+        return tuple(self.arena.meta.get(self._name("shape"), ()))
 
     @property
     def width(self) -> int:
         """How many numbers the value of an entry has."""
-        return int(self.arena.meta.get(self._name("width"), 1))
+        return prod(self.shape)
 
     def read(self, name: str) -> Array:
         """The array as kernels of methods take it."""
@@ -107,15 +113,15 @@ class RowPool:
         """Where the pool ends."""
         return int(self.arena.meta[self._name("tail")])
 
-    def create(self, lengths: Array, value: Any, width: int = 1) -> None:
+    def create(self, lengths: Array, value: Any, shape: tuple[int, ...] = ()) -> None:
         """Make rows for so many entries each, with room, and no entries yet.
 
         Args:
             lengths: int64[n].
             value: dtype of the values, or None.
-            width: how many numbers the value of an entry has.
+            shape: of the value of an entry.
         """
-        self.arena.meta[self._name("width")] = width
+        self.arena.meta[self._name("shape")] = shape
         n = len(lengths)
         room = lengths + lengths // 8 + 2
         for name, values in (("start", np.cumsum(room) - room), ("stop", None), ("room", room)):
@@ -125,7 +131,7 @@ class RowPool:
         self.arena.meta[self._name("tail")] = tail
         self.arena.resize(self._name("key"), tail, np.int32)
         if value is not None:
-            self.arena.resize(self._name("value"), tail * width, value)
+            self.arena.resize(self._name("value"), tail * self.width, value)
 
     def grow(self, n: int) -> None:
         """Have rows, empty ones, for n vertices."""
@@ -201,7 +207,7 @@ class RowPool:
         """
         before = self.array("start").copy(), self.array("stop").copy(), self.array("key")
         value = self.values()
-        self.create(lengths, None, self.width)
+        self.create(lengths, None, self.shape)
         pool = self.arena.replace(self._name("key"), self.tail)
         if self.valued:
             self.arena.replace(self._name("value"), self.tail * self.width)

@@ -96,7 +96,7 @@ def _why_not_in_place(program: Program, *, undirected: bool, strings: bool) -> s
     counting = {"scatter"} if facts.message_kind == "sum" else {"init", "gather", "scatter"}
     return first_reason(
         (strings and facts.draws, "random numbers follow from names, and vertex ids are strings"),
-        (isinstance(spec.cls.edge, Mapping), "edges have several attributes"),
+        (isinstance(spec.cls.edge, Mapping), "edges have named attributes"),
         (
             spec.algebra is None or facts.volatile or spec.producers,
             f"{name} keeps more than its fields",
