@@ -44,6 +44,9 @@ def test_a_lookup_in_a_graph_without_edges() -> None:
     with MainLoop("wcc", Graph.empty(), backend="memory://by-hand", loop="empty") as empty:
         assert empty.lookup(1) == {}
         empty.ingest([("+", 1, 2)])
+        assert empty.lookup(2) == {}  # without a budget the state follows at the next query
+        assert empty.progress()["behind"] == 1
+        empty.query().close()
         assert empty.lookup(2)[2]["component"] == 1
 
 

@@ -41,6 +41,7 @@ __all__ = [
     "difference",
     "errors",
     "garbage",
+    "id_fields",
     "manifests",
     "open_store",
     "pins",
