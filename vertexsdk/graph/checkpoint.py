@@ -27,6 +27,7 @@ from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._lines import Codes
 from vertexsdk.graph.load._load_task import DivisibleEdges
+from vertexsdk.graph.load.arrow import text_ids
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.vertex_file import VertexInput
 from vertexsdk.state import Manifest, SegmentRef, Store, open_store
@@ -116,9 +117,9 @@ def stored_graph(
         if ref.kind == "topology" and ref.group in groups:
             groups[ref.group].append(ref)
     vertices = None
-    if groups["vertices"]:
-        vertices = _vertices(store.segment(groups["vertices"][0]))
     names = groups["names"][0] if groups["names"] else None
+    if groups["vertices"]:
+        vertices = _vertices(store.segment(groups["vertices"][0]), strings=names is not None)
     edges = StoredEdges(store.backend.address, tuple(groups[""]), names)
     graph = Graph(spark, edges, vertices, undirected=undirected, partitions=partitions)
     if names is not None:
@@ -156,7 +157,8 @@ def _recoded(
     return codes(strings.take(pa.array(ranks)))
 
 
-def _vertices(columns: dict[str, NDArray[Any]]) -> VertexInput:
+def _vertices(columns: dict[str, NDArray[Any]], *, strings: bool) -> VertexInput:
+    """The vertices named apart; where edges have no names, ids that print back are integers."""
     kinds = None
     if "classed" in columns:
         names = unpack_arrow(columns["kind.offsets"], columns["kind.bytes"]).to_pylist()
@@ -167,8 +169,8 @@ def _vertices(columns: dict[str, NDArray[Any]]) -> VertexInput:
     attributes = None
     if "attributes" in columns:
         attributes = pa.ipc.open_stream(pa.py_buffer(columns["attributes"])).read_all()
-    ids = unpack_arrow(columns["names.offsets"], columns["names.bytes"])
-    return VertexInput(ids, kinds, "the vertices", attributes)
+    place, ids = "the vertices", unpack_arrow(columns["names.offsets"], columns["names.bytes"])
+    return VertexInput(ids if strings else text_ids(ids, place), kinds, place, attributes)
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def with_ids(vertices: VertexInput | None, ids: Sequence[object]) -> VertexInput
         empty = pa.table([pa.nulls(len(more), f.type) for f in attributes.schema],
                          schema=attributes.schema)  # fmt: skip
         attributes = pa.concat_tables([empty, attributes])
-    both = [more, vertices.column]
+    both = [c for c in (more, vertices.column) if len(c)]  # an empty column has no kind of ids
     if {*map(pa.types.is_integer, (c.type for c in both))} != {True}:
         both = [as_strings(c, vertices.place) for c in both]
     column = pa.concat_arrays([c.cast(both[0].type) for c in both])
