@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk import Latest, Vertex, VertexId, param, state
+from vertexsdk import INT_MAX, Latest, Vertex, VertexId, param, state
 from vertexsdk.program.vertex import Aggregates, Delta
 
 
@@ -33,7 +33,7 @@ class LabelPropagation(Vertex):
     Definition: every vertex starts with its id; in each round, all at once, it takes the label
         that is most frequent among its neighbours, the smallest one where several are. On a
         directed graph neighbours are taken both ways, and one who is joined in both directions
-        counts twice. A vertex without neighbours keeps its id.
+        counts twice. A vertex without neighbours keeps its id. The id 2**63 - 1 is refused.
     Converges to: need not converge (two vertices may swap labels for ever), hence the rounds.
     Cost: O(m log d) each; a vertex is looked at where a neighbour's label has changed.
     Source: Raghavan, Albert and Kumara (2007), made deterministic as CDLP of LDBC Graphalytics.
@@ -52,6 +52,8 @@ class LabelPropagation(Vertex):
     direction = "both"
 
     def init(self) -> None:
+        if self.id == INT_MAX:  # which stands for no message
+            raise ValueError("cdlp needs ids below 9223372036854775807: relabel that vertex")
         self.label = self.id
 
     def gather(self, iteration: int, source: int, delta: Delta) -> None:
