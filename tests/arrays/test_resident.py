@@ -63,22 +63,6 @@ def test_another_process_reads_it(application: str) -> None:
 
 
 @pytest.mark.full
-def test_directories_of_the_dead_are_swept(application: str) -> None:
-    code = (
-        "from vertexsdk.arrays import shared_memory as resident; import numpy as np, os;"
-        "resident._watch_owner = lambda locks: None;"  # as where there is no pidfd_open
-        f"resident.save('{application}/x', {{'a': np.arange(3)}}, {{}}); os._exit(9)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=False, timeout=240)
-    assert directories(application)
-    other = f"test-{uuid.uuid4().hex}"
-    shared_memory.claim(other)
-    assert not directories(application)
-    assert directories(other)
-    shared_memory.release(other)
-
-
-@pytest.mark.full
 def test_released_at_the_end_of_the_driver(application: str) -> None:
     code = (
         "from vertexsdk.arrays import shared_memory as resident; import numpy as np, os;"
@@ -129,6 +113,25 @@ def places(application: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         root.chmod(0o1777)
     monkeypatch.setattr(shared_memory, "_roots", lambda: roots)
     return [root / f"vertexsdk-{application}" for root in roots]
+
+
+@pytest.mark.full
+def test_directories_of_the_dead_are_swept(application: str, places: list[Path]) -> None:
+    """In a place of the test's own: any process that begins sweeps the places that all share."""
+    code = (
+        "from vertexsdk.arrays import shared_memory as resident; import numpy as np, os;"
+        "from pathlib import Path;"
+        f"resident._roots = lambda: [Path({str(places[0].parent)!r})];"
+        "resident._watch_owner = lambda locks: None;"  # as where there is no pidfd_open
+        f"resident.save('{application}/x', {{'a': np.arange(3)}}, {{}}); os._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False, timeout=240)
+    assert places[0].exists()
+    other = f"test-{uuid.uuid4().hex}"
+    shared_memory.claim(other)
+    assert not places[0].exists()
+    assert directories(other)
+    shared_memory.release(other)
 
 
 def test_only_this_user_can_open_what_is_kept(application: str, places: list[Path]) -> None:

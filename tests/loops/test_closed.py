@@ -74,32 +74,36 @@ def assert_nothing_stays(use: Callable[[], Any]) -> None:
     del kept
 
 
-def a_loop(
-    program: type[Vertex], edges: Any, partitions: int, compiled: bool, **options: Any
-) -> list[Any]:
+def a_loop(program: type[Vertex], edges: Any, partitions: int, compiled: bool) -> list[Any]:
     """Open a loop, use it in many ways, and close it; return what a user may still refer to."""
-    graph = Graph.from_arrays(*edges, partitions=partitions)
     last, new, newer = (4, 5, 6) if edges is NUMBERS else "dzy"
-    options |= {"origin": edges[0][0]} if program is ShortestPaths else {}
-    loop = MainLoop(program, graph, backend=BACKEND, replace=True, compiled=compiled, **options)
+    origin = {"origin": edges[0][0]} if program is ShortestPaths else {}
+    graph = Graph.from_arrays(*edges, partitions=partitions)
+    loop = MainLoop(program, graph, backend=BACKEND, replace=True, compiled=compiled, **origin)
+    kept = [graph, loop, *queried_and_merged(loop, last, new, newer)]
+    inner = loop.fork()
+    inner.fork().close()
+    loop.snapshot()
+    loop.rescale(3 - partitions)
+    inner.close()
+    loop.close()
+    return [*kept, inner]
+
+
+def queried_and_merged(loop: MainLoop, last: Any, new: Any, newer: Any) -> list[Any]:
+    """Ingest an edge to `new`, and merge a branch with one to `newer`; query before and after."""
     loop.ingest([("+", last, new)])
-    answer = loop.query()
+    before = loop.query()
     branch = loop.fork()
     branch.apply([("+", new, newer)])
     branch.result().close()
-    inner = branch.fork()
-    inner.result().close()
-    inner.close()
     branch.merge()
     branch.close()
     after = loop.query()
     assert newer in after.to_dict()
-    loop.snapshot()
-    loop.rescale(3 - min(partitions, 2))
-    loop.close()
-    answer.close()
+    before.close()
     after.close()
-    return [graph, loop, branch, inner, answer, after]
+    return [branch, before, after]
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -183,7 +187,9 @@ def test_an_open_loop_keeps_few_files_of_those_that_were_closed(uncollected: Non
 def used(times: int) -> tuple[Counter[Any], int]:
     """Use loops so often; what this process has then, and the most memory it has had."""
     for k in range(times):
-        a_loop(ShortestPaths, NUMBERS, 1 + k % 2, compiled=True)
+        graph = Graph.from_arrays(*NUMBERS, partitions=1 + k % 2)
+        with MainLoop(ShortestPaths, graph, origin=1, backend=BACKEND, replace=True) as loop:
+            queried_and_merged(loop, 4, 5, 6)
     gc.collect()
     return held(), peak_memory()
 

@@ -257,7 +257,7 @@ class Driver:
             stuck, self._process = self._process, self._started()
             for process in [*stuck._processes]:
                 kill_tree(process)
-            stuck.shutdown(wait=False)
+            stuck.shutdown()  # it is dead, so that this takes a moment
             raise RunError(f"a driver was stuck for {CALL_SECONDS:.0f} s, and was killed") from None
 
     def close(self) -> None:
