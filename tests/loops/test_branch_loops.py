@@ -198,6 +198,41 @@ def test_a_failure_ends_with_the_graph_it_was_of() -> None:
         assert branch.progress()["state"] != "failed"
 
 
+def test_a_merge_of_a_branch_that_was_restored_shows_its_graph_at_once() -> None:
+    graph = Graph.from_arrays(["a"], ["b"])
+    options: Any = {"backend": "memory://branch-restored", "compiled": False}
+    with MainLoop(ConnectedComponents, graph, **options) as main, main.fork() as branch:
+        branch.apply([("+", "b", "c")])
+        branch._history.stale = True  # as after a snapshot that failed
+        branch.apply([("+", "0", "c")])
+        branch.merge()
+        assert main.progress()["edges"] == 3
+        assert main.query().to_dict() == dict.fromkeys("0abc", "0")
+
+
+def test_no_snapshot_is_committed_while_a_branch_is_deleted() -> None:
+    options: Any = {"backend": "memory://branch-deleted", "compiled": False}
+    held: list[bool] = []
+    with MainLoop(ConnectedComponents, Graph.from_arrays([1], [2]), **options) as main:
+        branch = main.fork()
+        history, delete = branch._history, branch._history.store.delete
+
+        def look() -> None:
+            held.append(not history.lock.acquire(blocking=False))
+            if not held[0]:
+                history.lock.release()
+
+        def deletes(loop: str) -> None:
+            other = threading.Thread(target=look)
+            other.start()
+            other.join()
+            delete(loop)
+
+        history.store.delete = deletes  # type: ignore[method-assign]
+        branch.close(forget=True)
+    assert held == [True]
+
+
 def test_limits_and_cancelling(spark: SparkSession, url: str) -> None:
     graph = Graph.from_arrays([1, 2], [2, 1], spark=spark, partitions=2)
     with MainLoop(Endless, graph, backend=url, compiled=False) as main:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.id_hash import hash_partition
 from vertexsdk.errors import InputError, RunError
-from vertexsdk.graph.string_ids import StringIds
+
+if TYPE_CHECKING:  # which imports a compiler
+    from vertexsdk.graph.string_ids import StringIds
 
 _SPAN = 8  # ids per entry of the table up to which it is looked up without a search
 

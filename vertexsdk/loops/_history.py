@@ -819,9 +819,12 @@ class LoopHistory:
             else:
                 self._commit([], branch.log, ledger, later, content=branch.manifest)
                 self.stale = branch.stale = True
-                with contextlib.suppress(LostError):  # then this is restored from the new version
+                try:
                     self.engine.adopt(branch._engine)
                     self.stale, self._iteration = False, branch._iteration
+                except LostError:  # the next command tries to restore this again
+                    with contextlib.suppress(RunError, StateError):
+                        self.recover()
             branch._closed_by = InputError(
                 f"{branch.loop!r} was merged into {self.loop!r}: fork again; its result can be read"
             )

@@ -389,7 +389,7 @@ class BranchLoop(ReadableLoop):
         self.cancel()
         if self._thread is not None:
             self._thread.join()
-        with self._history.turn():
+        with self._history.turn(), self._history.lock:  # no snapshot is committed meanwhile
             if forget and self._history.store.head(self.loop) is not None:
                 self._history.store.delete(self.loop)
             self._history.close()
