@@ -24,6 +24,7 @@ from vertexsdk.engine.progress import ProgressBar
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.errors import InputError, LostError, RunError
 from vertexsdk.graph.graph import Graph, VariantInfo
+from vertexsdk.graph.load.build_topology import Variant
 from vertexsdk.program.analysis.delay_bound import by_blocks, why_synchronous
 from vertexsdk.program.program import Program
 from vertexsdk.state import Manifest, Store, open_store
@@ -141,8 +142,10 @@ class Run:
         began = time.perf_counter()
         latest = self.program.algebra is not None and self.program.algebra.kind == "latest"
         each = latest and self.graph.partitions > 1
+        parallel = not self.graph.multi or self.program.classes[0].cls.parallel_edges
+        ghosts = "each" if each else "combined"
         info = self.graph.materialise(
-            (self.program.direction, self.program.value_dtype, "each" if each else "combined")
+            Variant(self.program.direction, self.program.value_dtype, ghosts, parallel)
         )
         if info.duplicates:
             self.bar.note(
