@@ -18,7 +18,7 @@ class BetweennessCentrality(Vertex):
     Definition: betweenness(v) = Σ over pairs s ≠ v ≠ t of σ(s, t | v) / σ(s, t), where σ(s, t) is
         the number of paths with the fewest edges from s to t and σ(s, t | v) of those through v;
         divided by the number of pairs, (n-1)·(n-2), if `normalised`. An edge without direction
-        leads both ways, and each pair counts once.
+        leads both ways, and each pair counts once. Parallel edges are one edge.
     Parameters: `samples`: 0 for exact values; else the mean number of sources s that are drawn at
         random, from the run's seed, and stand for all. The standard error of a normalised value is
         at most about 1 / (2·√samples). `normalised`.
@@ -58,6 +58,7 @@ class BetweennessCentrality(Vertex):
 
     messages = Sum(float, size=8)
     direction = "both"
+    parallel_edges = False
     least = aggregate(Min(VertexId))
     waiting = aggregate(any)
     moved = aggregate(any)

@@ -34,7 +34,8 @@ class Bridges(Vertex):
     """Whether the edge from a vertex to its parent in a spanning forest is a bridge.
 
     Definition: a bridge is an edge that is on no cycle. Edges are taken both ways, so one in each
-        direction is one edge, and self-loops do not count. `parent` is a neighbour on a shortest
+        direction is one edge, and self-loops do not count; parallel edges of a graph that keeps
+        them are a cycle. `parent` is a neighbour on a shortest
         path to the smallest id of the component, the smallest such neighbour, and the vertex
         itself where it is that; every bridge leads from a vertex to its parent.
     How: each edge adds a number drawn at random to one of its ends, and takes it from the other.
@@ -59,6 +60,7 @@ class Bridges(Vertex):
     bridge: bool = state(False)
     parent: VertexId = state()
     found: bool = state(False)  # else the vertex has no edges
+    doubled: bool = state(False)  # the edge to its parent has parallel ones
     drawn: int = state(0)
     own: int = state(0)  # what its edges add to it
     up: int = state(0)  # of that, what the edge to its parent does
@@ -93,7 +95,13 @@ class Bridges(Vertex):
         parent = np.arange(len(ids))
         parent[depth > 0] = len(ids)
         np.minimum.at(parent, child[tree], above[tree])
-        return {"id": ids, "parent": ids[parent], "found": np.ones(len(ids), np.bool_)}
+        up, first = parent[child] == above, np.arange(len(child)) < len(both[0])
+        there, back = (np.bincount(child[up & way], minlength=len(ids)) for way in (first, ~first))
+        doubled = (there + back if graph.undirected else np.maximum(there, back)) > 1
+        found = np.ones(len(ids), np.bool_)
+        return {
+            "id": ids, "parent": ids[parent], "found": found, "doubled": doubled & graph.multi
+        }  # fmt: skip
 
     def init(self) -> None:
         self.drawn = int(self.random() * 4611686018427387904)
@@ -116,7 +124,8 @@ class Bridges(Vertex):
                 below += delta.values[k, 1]
             k += 1
         self.sum = self.own + below
-        self.bridge = self.parent != self.id and self.sum == self.up
+        alone = self.parent != self.id and not self.doubled
+        self.bridge = alone and self.sum == self.up
 
     def scatter(self, iteration: int) -> None:
         if iteration > 0:

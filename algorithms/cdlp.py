@@ -32,8 +32,9 @@ class LabelPropagation(Vertex):
 
     Definition: every vertex starts with its id; in each round, all at once, it takes the label
         that is most frequent among its neighbours, the smallest one where several are. On a
-        directed graph neighbours are taken both ways, and one who is joined in both directions
-        counts twice. A vertex without neighbours keeps its id. The id 2**63 - 1 is refused.
+        directed graph neighbours are taken both ways, and one who is joined by several edges counts
+        several times. A vertex without neighbours keeps its id. The id 2**63 - 1
+        is refused.
     Converges to: need not converge (two vertices may swap labels for ever), hence the rounds.
     Cost: O(m log d) each; a vertex is looked at where a neighbour's label has changed.
     Source: Raghavan, Albert and Kumara (2007), made deterministic as CDLP of LDBC Graphalytics.

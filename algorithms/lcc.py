@@ -14,7 +14,7 @@ class ClusteringCoefficient(Vertex):
         coefficient(v) = number of edges u→w with u, w in N(v) / (|N(v)|·(|N(v)|-1)), and 0 where
         |N(v)| < 2; an undirected edge counts in both directions. `triangles` is the number of
         pairs in N(v) that are joined in either direction: every triangle counts once at each of
-        its corners.
+        its corners. Parallel edges count once.
     How: as `TriangleCount`; a third vertex comes with the edges that join it to the two others.
     Converges to: that, after two iterations.
     Cost: Σ over edges of the smaller of the two degrees, O(m·√m) at worst.
@@ -36,6 +36,7 @@ class ClusteringCoefficient(Vertex):
 
     messages = Sum(int, size=2)
     direction = "both"
+    parallel_edges = False
     max_iterations = 2
     directed = aggregate(any)
 

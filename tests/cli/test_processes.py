@@ -160,7 +160,9 @@ def test_spark_submit_with_too_little_memory(edges: str, state: str) -> None:
     # spark-submit joins the two streams of a Python program
     lines = (done.stdout + done.stderr).splitlines()
     said = [line for line in lines if line.startswith("vertexsdk: ")]
-    assert re.search(r"hog\.py:\d+: Hog\.gather: MemoryError$", said[-1]), done.stderr
+    assert re.search(
+        r"hog\.py:\d+: Hog\.gather: MemoryError \(vertex \d+, iteration 2\)$", said[-1]
+    ), done.stderr
     query = call(*MODULE, "query", "hog", "--field", "x")
     assert query.stdout.splitlines()[0] == "1 x=1.0"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -196,7 +197,8 @@ def test_a_failed_run_keeps_what_was_committed(vertexsdk, program: str) -> None:
     done = vertexsdk(*run)
     assert done.status == 1
     assert done.lines[-1].startswith("vertexsdk: ")
-    assert done.lines[-1].endswith("mine.py:36: Fails.gather: ValueError: no more")
+    wanted = r"mine\.py:36: Fails\.gather: ValueError: no more \(vertex \d, iteration 3\)$"
+    assert re.search(wanted, done.lines[-1])
     assert vertexsdk("query", "fails", "--vertex", "4", "--field", "best", "--trusted").out == (
         "4 best=2\n"
     )

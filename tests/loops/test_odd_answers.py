@@ -19,6 +19,7 @@ from vertexsdk import (
     Graph,
     InputError,
     MainLoop,
+    Max,
     Min,
     RunError,
     Sum,
@@ -158,7 +159,7 @@ def test_no_end_in_sight(
     monkeypatch.setattr(answer_checks, "MOST", 200)
     monkeypatch.setattr(answer_checks, "PATIENCE", 0.0)
     place = re.escape(f"{__file__}:{line_of('class Endless(Vertex):')}: Endless")
-    said = rf"{place}: no fixed point after 204 iterations, .* 200 .*set max_iterations"
+    said = rf"{place}: no fixed point after 204 iterations, .* 200 .*set tolerance, write conv"
     with caplog.at_level(logging.WARNING), pytest.raises(RunError, match=said):
         answer(Endless)
     (line,) = [r.getMessage() for r in caplog.records if "no fixed point" in r.getMessage()]
@@ -172,6 +173,52 @@ def test_a_cycle_of_negative_length(answer: Any, monkeypatch: pytest.MonkeyPatch
         with pytest.raises(RunError, match=r"ever smaller around a cycle .*negative length"):
             answer(ShortestPaths, edges, params={"origin": origin})
     answer(ShortestPaths, (*EDGES, [1.0, -1.0, 1.0, -1.0]), params={"origin": 1})
+
+
+class Draws(Endless):
+    def gather(self, iteration, source, delta):
+        self.x = delta.value
+
+    def scatter(self, iteration):
+        self.emitAll(self.random())
+
+
+class Grows(Endless):
+    messages = Max(float)
+
+    def gather(self, iteration, source, delta):
+        self.x = max(self.x, delta.value)
+
+    def scatter(self, iteration):
+        self.emitAll(self.x + 1.0)
+
+
+class Longest(Grows):
+    def scatter(self, iteration):
+        for target in self.targets:
+            self.emit(target, self.x + target.value)
+
+
+class NeverSo(Endless):
+    def converged(self, iteration, aggregates):
+        return False
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (Draws, r"scatter calls self.random\(\), .* each time: write converged\(\)"),
+        (Grows, r"ever larger around a cycle: see what scatter adds"),
+        (Longest, r"ever larger around a cycle \(is there a cycle of positive length\?\)"),
+        (NeverSo, r"converged\(\) never returned True"),
+    ],
+)
+def test_a_loop_without_an_end_says_what_is_known(answer, monkeypatch, program, said):
+    monkeypatch.setattr(answer_checks, "MOST", 50)
+    monkeypatch.setattr(answer_checks, "MOST_WITH_RULE", 50)
+    with pytest.raises(RunError, match=said) as caught:
+        answer(program)
+    assert "negative" not in str(caught.value)
 
 
 def test_a_large_delay_bound_is_no_endless_loop(monkeypatch: pytest.MonkeyPatch) -> None:

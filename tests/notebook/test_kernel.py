@@ -130,7 +130,7 @@ class Fails(Vertex):
         "return table[key]",
         lines[-1],
     ]
-    assert lines[-1].endswith("Fails.gather: KeyError: 'no such key'")
+    assert lines[-1].endswith("Fails.gather: KeyError: 'no such key' (vertex 1, iteration 1)")
     assert [line.split(", ")[-1] for line in lines[:-1:2]] == ["in gather", "in looked_up"]
 
 

@@ -22,7 +22,7 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shape_of, shippable
 from vertexsdk.engine._iterations import (
-    arithmetic_of,
+    combining,
     end_block,
     make_master,
     step_partition,
@@ -394,7 +394,7 @@ class InProcess:
                 came = [] if first is not None else self._come(inbox, p, rng)
                 seconds = 0.0 if rng is not None and rng.random() < 0.3 else 600.0
                 parts[p].set_vertices(len(self.rows))
-                with arithmetic_of(plan):
+                with combining(plan):
                     sent = paces[p].step(
                         came, first or [], seconds, lambda _, progress: work.add(progress)
                     )

@@ -27,8 +27,8 @@ from vertexsdk.program.algebra import INT_MIN, to_int64, wrapped
 from vertexsdk.program.program import ClassSpec
 from vertexsdk.program.syntax import function_tree
 
-_FUNCTIONS = ("add", "as_whole", "ceil", "draw", "floor", "floordiv", "lshift", "mul", "pow",
-              "rounded", "rshift", "sub", "trunc")  # fmt: skip
+_FUNCTIONS = ("add", "as_whole", "ceil", "draw", "floor", "floordiv", "index", "item", "lshift",
+              "mul", "pow", "rounded", "rshift", "sub", "trunc")  # fmt: skip
 _OPERATORS = "__int64__"  # what interpreted methods call the operators below
 _FUNCTION = "int64_of_"  # how the names of functions start that methods call
 _INTERPRETED: dict[type[ast.operator], str] = {
@@ -78,7 +78,8 @@ class _Arithmetic(ast.NodeTransformer):
         name = self.operation(node, "i")
         if name is None or any(isinstance(n, ast.Call) for n in ast.walk(node.target)):
             return self.generic_visit(node)  # a call in the target must not be made twice
-        value = ast.parse(ast.unparse(node.target), mode="eval").body  # as it is read
+        value = copy.deepcopy(node.target)
+        value.ctx = ast.Load()
         call = self.call(name, self.visit(value), self.visit(node.value))
         return _at(ast.Assign([self.visit(node.target)], call), node)
 
@@ -101,15 +102,25 @@ def _constant(value: int) -> ast.expr:
     return ast.Constant(value) if value >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-value))
 
 
-def _value(node: ast.AST) -> int | None:
+def literal_int(node: ast.AST) -> int | None:
     """Return the value of an int literal, which may have a sign or be inverted."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Invert)):
-        value = _value(node.operand)
+        value = literal_int(node.operand)
         sign = -1 if isinstance(node.op, ast.USub) else 0
         return None if value is None else to_int64(-value - 1 - sign)
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return to_int64(node.value)
     return None
+
+
+def _slice_call(node: ast.expr) -> ast.expr:
+    """Return a slice as an expression; other expressions stay."""
+    if not isinstance(node, ast.Slice):
+        return node
+    ends = [end or ast.Constant(None) for end in (node.lower, node.upper)]
+    step = [] if node.step is None else [node.step]
+    call: ast.expr = _at(ast.Call(ast.Name("slice", ast.Load()), [*ends, *step], []), node)
+    return call
 
 
 def arithmetic_imports(text: str) -> str:
@@ -120,14 +131,57 @@ def arithmetic_imports(text: str) -> str:
     return "".join(lines)
 
 
+def containers(tree: ast.AST) -> frozenset[str]:
+    """Return the names to which a function assigns lists, dicts or sets that it makes itself."""
+    makers = (ast.List, ast.ListComp, ast.Dict, ast.DictComp, ast.Set, ast.SetComp)
+    return frozenset(
+        to.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and (isinstance(node.value, makers) or ast.unparse(node.value) in ("list()", "dict()"))
+        for to in node.targets
+        if isinstance(to, ast.Name)
+    )
+
+
 class CompiledArithmetic(_Arithmetic):
-    """Replaces what Numba leaves undefined by the functions of `_intrinsics`."""
+    """Replaces what Numba leaves undefined by the functions of `_intrinsics`.
+
+    Attributes:
+        containers: the names of lists and dicts, which check their indexes themselves.
+    """
+
+    containers: frozenset[str] = frozenset()
+    _bases = 0  # of stores that must be evaluated once
+
+    def in_range(self, node: ast.Subscript) -> bool:
+        """Whether an index is within an array for certain."""
+        return False
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        """Have the index of an array checked; slices need not be, as they end where it ends."""
+        base, k = node.value, node.slice
+        own = isinstance(base, ast.Name) and base.id in self.containers
+        if own or isinstance(k, ast.Slice) or self.in_range(node):
+            return self.generic_visit(node)
+        x = self.visit(base)
+        parts = k.elts if isinstance(k, ast.Tuple) else [k]
+        checked = [self.visit(_slice_call(part)) for part in parts]
+        k = ast.Tuple(checked, ast.Load()) if isinstance(k, ast.Tuple) else checked[0]
+        if isinstance(node.ctx, ast.Load):
+            return _at(self.call("_item", x, k), node)
+        again = copy.deepcopy(x)
+        if any(isinstance(part, ast.Call) for part in ast.walk(base)):
+            self._bases += 1
+            again = ast.Name(f"_a{self._bases}", ast.Load())
+            x = ast.NamedExpr(ast.Name(again.id, ast.Store()), x)
+        return _at(ast.Subscript(x, self.call("_index", again, k), node.ctx), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         """Compute with literals here: the compiler refuses one that is too large."""
         new = super().visit_BinOp(node)
         sides = new.args if isinstance(new, ast.Call) else (new.left, new.right)
-        a, b = map(_value, sides)
+        a, b = map(literal_int, sides)
         operator_ = (_INTERPRETED | _BITWISE).get(type(node.op))
         if a is None or b is None or operator_ in (None, "truediv"):
             return new
@@ -143,7 +197,7 @@ class CompiledArithmetic(_Arithmetic):
         return new if new is node else self.visit(new)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        value = _value(node)
+        value = literal_int(node)
         if value == INT_MIN:
             return _at(ast.Name("_INT_MIN", ast.Load()), node)
         return self.generic_visit(node) if value is None else _at(_constant(value), node)

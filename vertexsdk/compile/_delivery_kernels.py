@@ -95,9 +95,12 @@ _USEFUL = {
 }
 
 # Number by number: Numba assigns whole rows many times slower.
-_SET_ROW = """
-    if x.shape[0] != A.shape[1]:
-        raise ValueError("a message has another length than `size` in the declaration of messages")
+CHECK_LENGTH = (
+    "if {1}.shape[0] != {0}.shape[1]: raise ValueError("
+    "'a message has another length than `size` in the declaration of messages')"
+)
+_SET_ROW = f"""
+    {CHECK_LENGTH.format("A", "x")}
     for j in range(A.shape[1]):
         A[k, j] = x[j]
 """.strip()
@@ -296,6 +299,7 @@ def support(todo, in_start, in_stop, in_source, LEVEL, GONE, WANT, identity, out
         for {edge} in range(in_start[s], in_stop[s]):
             _i = in_source[{edge}]
             if LEVEL[_i] < LEVEL[s] and not GONE[_i]:
+                {at}
                 acc = _combine(acc, {message})
                 if acc == WANT[s]:
                     break
@@ -308,6 +312,7 @@ def dependants(todo, SEEN, MARK, out, {call}):
     count = 0
     for k in range(todo.shape[0]):
         _i = todo[k]
+        {at}
         for {edge} in range(G_start[_i], G_stop[_i]):
             s = G_target[{edge}]
             x = {message}
@@ -327,7 +332,8 @@ def support_text(call: str, edge: str, message: str) -> str:
         edge: the name of an edge's number in `message`.
         message: an expression, of vertex `_i` along the edge.
     """
-    return _SUPPORT.format(call=call, edge=edge, message=message)
+    at = "V_at[0] = _i" if call.startswith("V_at") else "pass"
+    return _SUPPORT.format(call=call, edge=edge, message=message, at=at)
 
 
 _PULL_VECTOR = '''
@@ -430,7 +436,9 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
     floating = algebra.dtype.kind == "f"
     if vector:
         same = (
-            "for j in range(a.shape[0]):\n"
+            "if a.shape[0] != b.shape[0]:\n"
+            "        return False\n"
+            "    for j in range(a.shape[0]):\n"
             "        if a[j] != b[j] and (a[j] == a[j] or b[j] == b[j]):\n"
             "            return False\n"
             "    return True"

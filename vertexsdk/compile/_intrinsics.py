@@ -18,6 +18,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
+from numba.cpython.tupleobj import static_getitem_tuple
 from numba.extending import intrinsic, lower_builtin, overload, type_callable
 
 from vertexsdk.arrays.jit import njit
@@ -236,6 +237,118 @@ def _rshift(a, b):  # type: ignore[no-untyped-def]
         return a >> min(b, 63)
 
     return shift
+
+
+def item(x: Any, k: Any) -> Any:
+    """Return `x[k]`: beyond the ends of an array it raises IndexError, as in Python."""
+    return x[k]
+
+
+def index(x: Any, k: Any) -> Any:
+    """Return `k` as what `x[...] = y` takes; beyond the ends of an array it raises IndexError."""
+    return k
+
+
+@type_callable(item)
+def _item_type(context):  # type: ignore[no-untyped-def]
+    def result(x, k):  # type: ignore[no-untyped-def]
+        if _is(x, types.BaseTuple) and _is(k, types.IntegerLiteral):
+            inside = -len(x.types) <= k.literal_value < len(x.types)
+            return x.types[k.literal_value] if inside else None
+        return context.resolve_function_type(operator.getitem, (x, k), {}).return_type
+
+    return result
+
+
+@lower_builtin(item, types.Any, types.Any)
+def _item(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    x, k = signature.args
+    if _is(x, types.BaseTuple) and _is(k, types.IntegerLiteral):
+        own = signature.return_type(x, k)
+        return static_getitem_tuple(context, builder, own, (arguments[0], k.literal_value))
+    kind = _index_kind(x, k)
+    at = _checked(context, builder, x, k, *arguments)
+    own = context.typing_context.resolve_function_type(operator.getitem, (x, kind), {})
+    given = map(partial(context.cast, builder), (arguments[0], at), (x, kind), own.args)
+    return context.get_function(operator.getitem, own)(builder, tuple(given))
+
+
+@type_callable(index)
+def _index_type(context):  # type: ignore[no-untyped-def]
+    return lambda x, k: _index_kind(x, k)
+
+
+@lower_builtin(index, types.Any, types.Any)
+def _index(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    return _checked(context, builder, *signature.args, *arguments)
+
+
+def _is(kind: Any, of: Any) -> bool:
+    """As `isinstance`, for types that Numba declares without their attributes."""
+    return isinstance(kind, of)
+
+
+def _index_kind(x: Any, k: Any) -> Any:
+    """The type of an index of `x` once it is checked: unsigned, so that it is not looked at again.
+
+    Lists, tuples and strings check theirs themselves.
+    """
+    if not isinstance(x, types.Array):
+        return k
+    if _is(k, types.BaseTuple):
+        return types.BaseTuple.from_types([_index_kind(x, part) for part in k.types])
+    return types.uintp if isinstance(k, types.Integer) else k
+
+
+def _checked(context: Any, builder: Any, x: Any, k: Any, array: Any, at: Any) -> Any:
+    if not isinstance(x, types.Array):
+        return at
+    shape = cgutils.create_struct_proxy(x)(context, builder, array).shape
+    lengths = cgutils.unpack_tuple(builder, shape, x.ndim)
+    if not _is(k, types.BaseTuple):
+        return _inside(context, builder, k, at, lengths[0])
+    parts, axis = [], 0
+    for number, part in enumerate(k.types):
+        value = builder.extract_value(at, number)
+        if isinstance(part, types.EllipsisType):
+            axis = x.ndim - sum(p is not types.none for p in k.types[number + 1 :])
+        elif part is not types.none:
+            value = _inside(context, builder, part, value, lengths[axis])
+            axis += 1
+        parts.append(value)
+    return context.make_tuple(builder, _index_kind(x, k), parts)
+
+
+def _inside(context: Any, builder: Any, k: Any, at: Any, length: Any) -> Any:
+    """One index of an axis, from its start; raise IndexError where there is no such element."""
+    if _is(k, types.Integer):
+        fixed = context.cast(builder, at, k, types.intp)
+        if k.signed:
+            below = builder.icmp_signed("<", fixed, fixed.type(0))
+            fixed = builder.select(below, builder.add(fixed, length), fixed)
+        outside = builder.icmp_unsigned(">=", fixed, length)
+    elif isinstance(k, types.Array):
+        fits = _fits_mask if isinstance(k.dtype, types.Boolean) else _fits
+        signature = types.boolean(k, types.intp)
+        fixed = at
+        outside = builder.not_(context.compile_internal(builder, fits, signature, (at, length)))
+    else:
+        return at
+    with builder.if_then(outside, likely=False):
+        message = "an index is out of range"
+        context.call_conv.return_user_exc(builder, IndexError, (message,))
+    return fixed
+
+
+def _fits(indexes, length):  # type: ignore[no-untyped-def]
+    fit = True
+    for k in indexes.flat:
+        fit &= -length <= k < length
+    return fit
+
+
+def _fits_mask(mask, length):  # type: ignore[no-untyped-def]
+    return mask.size == length or mask.size == 0  # as in NumPy
 
 
 def random_unit(seed: int, key: int, step: int, call: int) -> float:

@@ -15,6 +15,7 @@ from vertexsdk.compile._arithmetic import arithmetic_imports
 from vertexsdk.compile._delivery_kernels import (
     AHEAD,
     CAST,
+    CHECK_LENGTH,
     COMBINE,
     deliver_source,
     support_text,
@@ -136,7 +137,7 @@ def kernel_text(
     """
     assert spec.algebra is not None
 
-    base = ["G_ids", "G_start", "G_stop", "G_target", "G_ghost_ids", "G_value", "G_reverse"]
+    base = ["V_at", "G_ids", "G_start", "G_stop", "G_target", "G_ghost_ids", "G_value", "G_reverse"]
     base += ["G_vertices"]
     if spec.facts.reads_target_rows:
         base += ["X_start", "X_stop", "X_target", "X_ids", "M_count", "M_of"]
@@ -212,12 +213,13 @@ def _emission(shape: str, algebra: Algebra) -> str:
         again = "for j in range(OUT.shape[1]):\n            OUT[k, j] = _combine(OUT[k, j], v[j])"
     else:
         again = "OUT[k] = _combine(OUT[k], v)"
+    same_length = "" if algebra.size is None else f"{CHECK_LENGTH.format('OUT', 'v')}\n        "
     put = f"""
 @_jit(inline='always')
 def _put(k, x, OUT, HAS):
     v = {cast}
     if HAS[k]:
-        {again}
+        {same_length}{again}
     else:
         _set(OUT, k, v)
         HAS[k] = True
@@ -246,7 +248,7 @@ def _init(args: list[str], own: str, adapt: str | None) -> str:
 @_jit
 def init(todo, lo, hi, {call}):
     for k in range(lo, hi):
-        _i = todo[k]
+        _i = V_at[0] = todo[k]
         before = L_n[0]
         _init_init(_i, k >> 12{own}){adapt}
         if L_n[0] > L_k.shape[0]:
@@ -343,7 +345,7 @@ _delta = scratch[:n]"""
         )
     loop = "\n".join(
         [
-            "_i = todo[k]",
+            "_i = V_at[0] = todo[k]",
             "_b = k >> 12",
             *(["before = L_n[0]"] if logs else []),
             *keep,
@@ -374,7 +376,7 @@ def _scatter(
     tracked = "".join(f"T_{n}, " for n in spec.states) if tolerance else ""
     keep, back = _save(spec) if logs else ([], [])
     track = [f"T_{n}[_i] = S_{n}[_i]" for n in spec.states] if tolerance else []
-    lines = ["_i = todo[k]", "_b = k >> 12", "before = L_n[0]", *keep]
+    lines = ["_i = V_at[0] = todo[k]", "_b = k >> 12", "before = L_n[0]", *keep]
     if shape == "uniform":
         lines.append("E_has[0] = False")
     lines.append(f"_scatter_scatter(iteration, _i, _b{own})")
@@ -426,7 +428,7 @@ def _scatter_derived(spec: ClassSpec, args: list[str], own: str) -> str:
 @_jit
 def scatter(todo, lo, hi, iteration, {call}):
     for k in range(lo, hi):
-        _i = todo[k]
+        _i = V_at[0] = todo[k]
         _b = k >> 12
         _scatter_scatter(iteration, _i, _b{own})
 {track}
@@ -450,6 +452,7 @@ def repair(slots, in_start, in_stop, in_source, in_index, direct, MSG, AGG, iden
         for q in range(in_start[s], in_stop[s]):
             _i = in_source[q]
             if _i < n:
+                V_at[0] = _i
                 {edge} = q if direct else in_index[q]
                 acc = _combine(acc, {x})
             else:
@@ -460,7 +463,7 @@ def repair(slots, in_start, in_stop, in_source, in_index, direct, MSG, AGG, iden
 @_jit
 def offers(sources, out, {call}):
     for {edge} in range(sources.shape[0]):
-        _i = sources[{edge}]
+        _i = V_at[0] = sources[{edge}]
         out[{edge}] = {x}
 """
     return kernels + support_text(call, edge, x)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from vertexsdk.compile._arithmetic import CompiledArithmetic
+from vertexsdk.compile._arithmetic import CompiledArithmetic, containers, literal_int
 from vertexsdk.program.algebra import INT_MIN, VertexId, wrapped
 from vertexsdk.program.program import ClassSpec, declaration_line
 from vertexsdk.program.syntax import Method, function_tree, is_docstring, target_loop_shape
@@ -145,6 +145,7 @@ class Globals:
         names = {g for g, _ in free_names(tree)}
         arithmetic = CompiledArithmetic()
         arithmetic.resolve = lambda name: function.__globals__.get(name)
+        arithmetic.containers = containers(tree)
         tree.body = [arithmetic.visit(s) for s in tree.body]
         _rename(tree, names)
         tree.name = name
@@ -266,6 +267,7 @@ class _Rewriter(CompiledArithmetic):
         names = method.function.__code__.co_varnames
         self.delta = names[3] if method.name == "gather" else ""
         self.resolve = lambda name: method.function.__globals__.get(name)
+        self.containers = containers(method.tree) if method.tree is not None else frozenset()
 
     def fail(self, node: ast.AST, reason: str) -> CannotCompile:
         return CannotCompile(self.method, node, reason)
@@ -314,6 +316,18 @@ class _Rewriter(CompiledArithmetic):
         if self.method.is_self(base) and base.attr in spec.aggregators:
             return spec.aggregators[base.attr].dtype.kind == "f"
         return False
+
+    def in_range(self, node: ast.Subscript) -> bool:
+        """See `CompiledArithmetic`; fields and messages have the sizes that are declared."""
+        size, base = None, node.value
+        name = self._vector_state(base)
+        if name is not None:
+            size = self.spec.states[name].size
+        elif self.delta and isinstance(base, ast.Attribute) and not self.spec.latest:
+            own = isinstance(base.value, ast.Name) and base.value.id == self.delta
+            size = self.spec.algebra.size if own and self.spec.algebra is not None else None
+        k = literal_int(node.slice)
+        return size is not None and k is not None and -size <= k < size
 
     def _self(self, node: ast.Attribute) -> ast.AST:
         name = node.attr

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.packed_strings import unpack_strings
 from vertexsdk.compile._arithmetic import interpreted_class
 from vertexsdk.compile._intrinsics import random_key, random_step, random_unit
 from vertexsdk.compile._method_kernels import BLOCK
@@ -41,8 +42,8 @@ from vertexsdk.program.algebra import Algebra, VertexId
 from vertexsdk.program.program import ClassSpec, constant_of
 from vertexsdk.program.vertex import Aggregator, Delta, Target, Vertex
 
-__all__ = ["Cursor", "InterpretedMethods", "combiner", "new_cursor", "random_key", "random_step"]
-__all__ += ["random_unit", "user_error"]
+__all__ = ["Cursor", "InterpretedMethods", "at_vertex", "combiner", "new_cursor", "own_ids"]
+__all__ += ["random_key", "random_step", "random_unit", "user_error"]
 
 Array = NDArray[Any]
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep  # whose frames are of no use to a user
@@ -210,7 +211,7 @@ class InterpretedMethods(Methods):
     ) -> dict[str, tuple[list[Any], list[Any]]]:
         """Run `call(k, i)` with the cursor on every vertex; return old and new state lists."""
         self.vertex._runtime, self.vertex.num_vertices = cursor, self.num_vertices
-        iteration = 0 if method == "init" else scope.iteration
+        iteration = self.iteration = 0 if method == "init" else scope.iteration
         cursor.seed, cursor.step = self.plan.seed, random_step(method, iteration)
         try:
             with np.errstate(all="ignore"):  # inf and NaN are values, as in compiled methods
@@ -218,7 +219,8 @@ class InterpretedMethods(Methods):
         except VertexError:
             raise
         except Exception as error:
-            raise user_error(self.spec, method, error) from error
+            vertex = own_ids(scope.v, [cursor.index], self.names)[0]
+            raise user_error(self.spec, method, error, vertex, iteration) from error
         finally:
             cursor.move(-1)  # its targets refer to it
 
@@ -346,6 +348,7 @@ class InterpretedMethods(Methods):
     def scatter(self, scope: Scope, todo: Array) -> int:
         """See `Methods`."""
         v, delivery = scope.v, scope.delivery
+        self.iteration = scope.iteration
         if self.plan.shape == "derived":
             return self._scatter_derived(scope, todo)
         vertex, algebra = self.vertex, self.algebra
@@ -438,7 +441,7 @@ class InterpretedMethods(Methods):
         cursor = self._cursor(arrays, log)
         none = {name: a.identity for name, a in self.spec.aggregators.items()}
         nowhere: Any = None  # what is sent stays with the cursor
-        scope = Scope(arrays, nowhere, 1, none, dict(none), log)
+        scope = Scope(arrays, nowhere, self.iteration, none, dict(none), log)
         everyone = np.arange(len(places), dtype=np.int32)
         self._visit("scatter", scope, everyone, cursor, lambda k, i: self.vertex.scatter(1))
         sent = filled(len(sources), self.algebra)
@@ -488,6 +491,16 @@ class InterpretedMethods(Methods):
         return result
 
 
+def own_ids(v: VertexArrays, todo: Any, names: IdCodec | None) -> list[Any]:
+    """Return the ids of vertices as a user knows them; a compiled run has no `names` of others."""
+    t: Any = v.topology
+    if names is None and t.names is not None:
+        own = unpack_strings(*t.names)
+        return [str(own[i]) for i in todo]
+    ids: list[Any] = (t.vertices if isinstance(t, _Rows) else t.ids)[todo].tolist()
+    return ids if names is None else [names.decode(i) for i in ids]
+
+
 def _unequal(old: Collection[Any], new: Collection[Any]) -> Array:
     """Which objects differ from those before."""
     differ = (not equal(a, b) for a, b in zip(old, new, strict=True))
@@ -497,7 +510,7 @@ def _unequal(old: Collection[Any], new: Collection[Any]) -> Array:
 class _Rows:
     """Rows of edges that need not be in the graph, as a cursor takes them; see `Topology`."""
 
-    reverse = None
+    reverse = names = None
     ghost_ids = np.zeros(0, np.int64)
 
     def __init__(self, topology: Any, ends: Array, target: Array, value: Array | None) -> None:
@@ -545,8 +558,27 @@ def new_cursor(
     return vertex
 
 
-def user_error(spec: ClassSpec, what: str, error: BaseException) -> RunError:
-    """Return the error of a user's method as one line with its file and line, and its frames."""
+def at_vertex(vertex: Any, iteration: int) -> str:
+    """Return what the message of a method's error ends with."""
+    return f" (vertex {vertex!r}, iteration {iteration})"
+
+
+def user_error(
+    spec: ClassSpec,
+    what: str,
+    error: BaseException,
+    vertex: Any = None,
+    iteration: int | None = None,
+) -> RunError:
+    """Return the error of a user's method as one line with its file and line, and its frames.
+
+    Args:
+        spec: the class.
+        what: the method.
+        error: what it raised.
+        vertex: the id of the vertex whose method it was; None for `converged`.
+        iteration: in which it was called.
+    """
     files = {m.function.__code__.co_filename for m in spec.methods.values()} or {spec.file}
     frames = [
         (frame.f_code.co_filename, line, frame.f_code.co_name)
@@ -557,6 +589,9 @@ def user_error(spec: ClassSpec, what: str, error: BaseException) -> RunError:
         del frames[0]
     own = [f"{file}:{line}: " for file, line, _ in frames if file in files]
     place = own[-1] if own else ""
-    failure = RunError(f"{place}{spec.name}.{what}: {type(error).__name__}: {error}")
+    where = "" if iteration is None else f" (iteration {iteration})"
+    where = where if vertex is None or iteration is None else at_vertex(vertex, iteration)
+    said = ": ".join(filter(None, (type(error).__name__, str(error))))
+    failure = RunError(f"{place}{spec.name}.{what}: {said}{where}")
     failure.user_frames = tuple(frames)
     return failure

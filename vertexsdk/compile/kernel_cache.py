@@ -104,17 +104,15 @@ def _compile(
     return reason, None
 
 
-def why_interpreted(program: Program) -> str | None:
-    """Return what of a program's declarations rules compiling out; None where nothing does.
+def why_interpreted(plan: Plan, precompile: Precompile) -> str | None:
+    """Return why a plan does not compile; None where it does.
 
-    >>> from vertexsdk.algorithms import PageRank
-    >>> why_interpreted(Program(PageRank))
+    Args:
+        plan: as for `compiled_plan`.
+        precompile: as for `compiled_plan`.
     """
-    try:
-        _check_declarations(program)
-    except CannotCompile as error:
-        return str(error)
-    return None
+    reason, native = _compile(plan, False, lambda _: None, precompile)
+    return reason if native is None else None
 
 
 def _check_declarations(program: Program) -> None:

@@ -50,6 +50,7 @@ class Methods(ABC):
         assert plan.program.algebra is not None
         self.plan, self.kind, self.num_vertices = plan, kind, num_vertices
         self.spec, self.algebra = plan.program.classes[kind], plan.program.algebra
+        self.iteration = 0  # the newest in which methods ran, for messages
 
     def columns(self, by_name: dict[str, Array]) -> dict[str, Array]:
         """Those of some state columns that are the class's, by the name of the field."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,12 +19,15 @@ from vertexsdk.arrays.threads import spread
 from vertexsdk.compile._intrinsics import random_key, random_step
 from vertexsdk.compile._method_kernels import BLOCK, KernelText
 from vertexsdk.compile.delivery import Delivery, filled
+from vertexsdk.compile.interpreter import InterpretedMethods, at_vertex, own_ids
 from vertexsdk.compile.methods import Methods, Scope
 from vertexsdk.compile.module_cache import load_module
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan
 from vertexsdk.compile.vertex_arrays import VertexArrays
+from vertexsdk.errors import ProgramError, RunError, VertexError
 from vertexsdk.graph.edge_attributes import no_values, records
+from vertexsdk.graph.id_codec import IdCodec
 from vertexsdk.graph.target_rows import TargetRows
 from vertexsdk.program.program import compiled_params
 
@@ -69,10 +74,18 @@ def _reach(v: VertexArrays) -> tuple[Array, ...]:
 
 
 class NativeMethods(Methods):
-    """See `Methods`; `text` has the kernels of the class."""
+    """See `Methods`; `text` has the kernels of the class, `names` are those of string ids."""
 
-    def __init__(self, plan: Plan, kind: int, num_vertices: int, text: KernelText) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        kind: int,
+        num_vertices: int,
+        text: KernelText,
+        names: IdCodec | None = None,
+    ) -> None:
         super().__init__(plan, kind, num_vertices)
+        self.text, self.names = text, names
         self._step = 0
         self._keys: tuple[Array, Array] = (NO_BOOLS, NO_BOOLS)  # ids, keys
         self.module = load_module(text.source)
@@ -86,14 +99,72 @@ class NativeMethods(Methods):
         nothing.flags.writeable = False  # as a topology's arrays, or kernels would compile twice
         self._no_values = records(nothing, value)
 
+    @contextlib.contextmanager
+    def _located(
+        self, method: str, v: VertexArrays, iteration: int, again: Callable[..., Any]
+    ) -> Iterator[Array]:
+        """Have what a kernel raises name the vertex and the line.
+
+        The kernel leaves the vertex at which it is in the array that this yields. The method runs
+        once more for that vertex, interpreted, as an interpreter knows its line.
+
+        Args:
+            again: runs it, given `InterpretedMethods`, a copy of the arrays, and the vertex.
+        """
+        at = np.full(1, -1, np.int64)
+        try:
+            yield at
+        except Exception as error:
+            i = int(at[0])
+            if i < 0 or isinstance(error, VertexError):
+                raise  # of the compiler
+            file, _, lines = self.text.places[f"_{method}_{method}"]
+            raise self._interpreted_error(error, v, i, again) or RunError(
+                f"{file}:{lines[0]}: {self.spec.name}.{method}: {type(error).__name__}: {error}"
+                f"{at_vertex(own_ids(v, [i], self.names)[0], iteration)}"
+            ) from error
+
+    def _interpreted_error(
+        self, error: Exception, v: VertexArrays, i: int, again: Callable[..., Any]
+    ) -> VertexError | None:
+        """The error that an interpreted method raises where a kernel did; None if it does not."""
+        copies: Any = {
+            name: {k: column.copy() for k, column in getattr(v, name).items()}
+            for name in ("states", "tracked")
+        }
+        plan = replace(self.plan, shape="edge")  # in which scatter is called as it is
+        methods = InterpretedMethods(plan, self.kind, self.num_vertices, self.names)
+        methods.iteration = self.iteration
+        arrays = replace(v, **copies, msg=v.msg.copy(), agg=v.agg.copy())
+        try:
+            again(methods, arrays, np.array([i], np.int32))
+        except VertexError as same:
+            # the method may have set fields before it failed, so another error proves nothing
+            if isinstance(same, ProgramError) or f": {type(error).__name__}" in str(same):
+                return same
+        except Exception:
+            return None
+        return None
+
+    def _located_in(self, method: str, scope: Scope) -> contextlib.AbstractContextManager[Array]:
+        """See `_located`; of `init`, `gather` or `scatter`."""
+
+        def again(methods: InterpretedMethods, v: VertexArrays, todo: Array) -> None:
+            log = MutationLog(self.algebra, self.spec.value_dtype)
+            own = replace(scope, v=v, into=dict(scope.into), log=log)
+            getattr(methods, method)(own, todo)
+
+        return self._located(method, scope.v, scope.iteration, again)
+
     def _arguments(
-        self, v: VertexArrays, read: Values, blocks: Values, log: MutationLog, values: Any = None
-    ) -> tuple[Any, ...]:
+        self, v: VertexArrays, at: Array, read: Values, blocks: Values, log: MutationLog,
+        values: Any = None,
+    ) -> tuple[Any, ...]:  # fmt: skip
         """The trailing arguments of every kernel; `values` stand in place of those of edges."""
         t, spec = v.topology, self.spec
         along = t.value if values is None else values
         arguments: list[Any] = [
-            t.ids, t.start, t.stop, t.target, t.ghost_ids,
+            at, t.ids, t.start, t.stop, t.target, t.ghost_ids,
             self._no_values if along is None else records(along, spec.value_dtype),
             t.reverse if t.reverse is not None else NO_BOOLS,
             self.num_vertices,
@@ -160,8 +231,9 @@ class NativeMethods(Methods):
         blocks = self._partial(len(todo))
 
         def visit(lo: int, hi: int, put: int) -> tuple[int, int]:
-            arguments = self._arguments(scope.v, scope.read, blocks, scope.log)
-            return 0, self.module.init(todo, lo, hi, *arguments)
+            with self._located_in("init", scope) as at:
+                arguments = self._arguments(scope.v, at, scope.read, blocks, scope.log)
+                return 0, self.module.init(todo, lo, hi, *arguments)
 
         self._in_parts(len(todo), partial(_visited, visit, scope.log))
         self._reduce(blocks, scope.into)
@@ -169,7 +241,7 @@ class NativeMethods(Methods):
     def gather(self, scope: Scope, todo: Array) -> Array:
         """See `Methods`."""
         v, delivery, iteration = scope.v, scope.delivery, scope.iteration
-        self._step = random_step("gather", iteration)
+        self._step, self.iteration = random_step("gather", iteration), iteration
         blocks = self._partial(len(todo))
         out = self.space.take(len(todo), _INDEX)
         tracked = self._tracked(v)
@@ -187,10 +259,11 @@ class NativeMethods(Methods):
                 )  # fmt: skip
 
             def visit(lo: int, hi: int, put: int) -> Any:
-                return self.module.gather(
-                    todo, lo, hi, put, iteration, self.plan.tolerance, out, *tracked, *source,
-                    *self._arguments(v, scope.read, blocks, scope.log),
-                )  # fmt: skip
+                with self._located_in("gather", scope) as at:
+                    return self.module.gather(
+                        todo, lo, hi, put, iteration, self.plan.tolerance, out, *tracked, *source,
+                        *self._arguments(v, at, scope.read, blocks, scope.log),
+                    )  # fmt: skip
 
             return out[lo : _visited(visit, scope.log, lo, hi)]
 
@@ -203,7 +276,7 @@ class NativeMethods(Methods):
     def scatter(self, scope: Scope, todo: Array) -> int:
         """See `Methods`."""
         v, delivery, iteration = scope.v, scope.delivery, scope.iteration
-        self._step = random_step("scatter", iteration)
+        self._step, self.iteration = random_step("scatter", iteration), iteration
         if self.plan.shape == "derived":
             return self._scatter_derived(scope, todo)
         if self.plan.shape == "uniform":
@@ -220,11 +293,12 @@ class NativeMethods(Methods):
             scratch_row = self._message_scratch(largest)
 
             def visit(lo: int, hi: int, put: int) -> Any:
-                return self.module.scatter(
-                    todo, lo, hi, 0, iteration, nothing, scratch_row[0], *tracked,
-                    *self._arguments(v, scope.read, blocks, scope.log), *scratch_row,
-                    *delivery.arguments(v.msg, v.agg, 0 if dense else threads, me),
-                )  # fmt: skip
+                with self._located_in("scatter", scope) as at:
+                    return self.module.scatter(
+                        todo, lo, hi, 0, iteration, nothing, scratch_row[0], *tracked,
+                        *self._arguments(v, at, scope.read, blocks, scope.log), *scratch_row,
+                        *delivery.arguments(v.msg, v.agg, 0 if dense else threads, me),
+                    )  # fmt: skip
 
             _visited(visit, scope.log, lo, hi)
 
@@ -260,11 +334,12 @@ class NativeMethods(Methods):
             scratch_row = self._message_scratch(0)
 
             def visit(lo: int, hi: int, put: int) -> Any:
-                return self.module.scatter(
-                    todo, lo, hi, put, scope.iteration, out, old, *tracked,
-                    *self._arguments(v, scope.read, blocks, scope.log), *scratch_row,
-                    *delivery.arguments(v.msg, v.agg, 1, 0),
-                )  # fmt: skip
+                with self._located_in("scatter", scope) as at:
+                    return self.module.scatter(
+                        todo, lo, hi, put, scope.iteration, out, old, *tracked,
+                        *self._arguments(v, at, scope.read, blocks, scope.log), *scratch_row,
+                        *delivery.arguments(v.msg, v.agg, 1, 0),
+                    )  # fmt: skip
 
             end = _visited(visit, scope.log, lo, hi)
             return out[lo:end], old[lo:end]
@@ -279,14 +354,15 @@ class NativeMethods(Methods):
         v, delivery, iteration = scope.v, scope.delivery, scope.iteration
         degrees = delivery.degrees(todo)
         edges = int(degrees.sum())
-        arguments = self._arguments(v, scope.read, self._partial(0), scope.log)
         tracked = self.columns(v.tracked).values()
 
         def chunk(lo: int, hi: int, threads: int, me: int) -> None:
-            self.module.scatter(
-                todo, lo, hi, iteration, *arguments, *tracked, iteration == 0,
-                *delivery.arguments(v.msg, v.agg, threads, me),
-            )  # fmt: skip
+            with self._located_in("scatter", scope) as at:
+                self.module.scatter(
+                    todo, lo, hi, iteration,
+                    *self._arguments(v, at, scope.read, self._partial(0), scope.log), *tracked,
+                    iteration == 0, *delivery.arguments(v.msg, v.agg, threads, me),
+                )  # fmt: skip
 
         delivery.rounds(degrees, edges, chunk, v.agg)
         return edges
@@ -297,38 +373,52 @@ class NativeMethods(Methods):
         if values is not None:
             values = np.ascontiguousarray(values)
             values.flags.writeable = False
-        self.module.offers(np.ascontiguousarray(sources), out, *self._derived_arguments(v, values))
+        with self._along_edges(v, lambda m, own: m.offers(own, sources, targets, values)) as at:
+            own = self._derived_arguments(v, at, values)
+            self.module.offers(np.ascontiguousarray(sources), out, *own)
         return out
+
+    def _along_edges(
+        self, v: VertexArrays, again: Callable[..., Any]
+    ) -> contextlib.AbstractContextManager[Array]:
+        """See `_located`; of messages along edges that follow from the last scatter."""
+        return self._located("scatter", v, self.iteration, lambda m, own, _: again(m, own))
 
     def repair(self, v: VertexArrays, delivery: Delivery, slots: Array) -> None:
         """See `Methods`."""
         t = v.topology
         direct = t.in_value is not None
-        self.module.repair(
-            slots, t.in_start, t.in_stop, t.in_source,
-            t.in_source if direct else delivery.in_index, direct, v.msg, v.agg,
-            self.algebra.identity, *self._derived_arguments(v, t.in_value),
-        )  # fmt: skip
+        with self._along_edges(v, lambda m, own: m.repair(own, delivery, slots)) as at:
+            self.module.repair(
+                slots, t.in_start, t.in_stop, t.in_source,
+                t.in_source if direct else delivery.in_index, direct, v.msg, v.agg,
+                self.algebra.identity, *self._derived_arguments(v, at, t.in_value),
+            )  # fmt: skip
 
     def support(self, v: VertexArrays, todo: Array, gone: Array, want: Array) -> Array:
         """See `Methods`."""
         t = v.topology
         out = np.empty(len(todo), v.agg.dtype)
-        self.module.support(
-            todo, t.in_start, t.in_stop, t.in_source, v.level, gone, want,
-            self.algebra.identity, out, *self._derived_arguments(v, t.in_value),
-        )  # fmt: skip
+        with self._along_edges(v, lambda m, own: m.support(own, todo, gone, want)) as at:
+            self.module.support(
+                todo, t.in_start, t.in_stop, t.in_source, v.level, gone, want,
+                self.algebra.identity, out, *self._derived_arguments(v, at, t.in_value),
+            )  # fmt: skip
         return out
 
     def dependants(self, v: VertexArrays, vertices: Array, seen: Array, mark: Array) -> Array:
         """See `Methods`."""
         out = np.empty(len(mark), np.int32)
-        arguments = self._derived_arguments(v, None)
-        return out[: self.module.dependants(vertices, seen, mark, out, *arguments)]
+        again = mark.copy()
+        with self._along_edges(v, lambda m, own: m.dependants(own, vertices, seen, again)) as at:
+            own = self._derived_arguments(v, at, None)
+            return out[: self.module.dependants(vertices, seen, mark, out, *own)]
 
-    def _derived_arguments(self, v: VertexArrays, values: Array | None) -> tuple[Any, ...]:
+    def _derived_arguments(
+        self, v: VertexArrays, at: Array, values: Array | None
+    ) -> tuple[Any, ...]:
         """The trailing arguments of kernels that compute messages along edges of these values."""
         none = {name: a.identity for name, a in self.spec.aggregators.items()}
         log = MutationLog(self.algebra, self.spec.value_dtype)
-        arguments = self._arguments(v, none, self._partial(0), log, values)
+        arguments = self._arguments(v, at, none, self._partial(0), log, values)
         return (*arguments, *self.columns(v.tracked).values())

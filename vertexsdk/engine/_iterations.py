@@ -21,10 +21,10 @@ from vertexsdk.engine.bounded._pace import Pace, bounded_statistics, decoded, en
 from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
 from vertexsdk.engine.engine import WorkDone
 from vertexsdk.engine.supersteps import RunPosition, Steps, SuperstepEnd, end_superstep
-from vertexsdk.errors import RunError, VertexError
+from vertexsdk.errors import RunError, VertexError, typed_line
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.analysis.delay_bound import by_blocks
-from vertexsdk.program.program import new_driver
+from vertexsdk.program.program import declaration_line, new_driver
 from vertexsdk.program.vertex import Aggregates
 from vertexsdk.transport.transport import POSTS, Blocks
 
@@ -39,7 +39,8 @@ def make_master(plan: Plan, num_vertices: int) -> Master:
         try:
             return bool(driver.converged(iteration, Aggregates(dict(aggregates))))
         except Exception as error:
-            raise user_error(plan.program.classes[0], "converged", error) from error
+            spec = plan.program.classes[0]
+            raise user_error(spec, "converged", error, None, iteration) from error
 
     algebras: dict[str, Algebra] = dict(plan.program.aggregators)
     # Before iteration 0 partitions send each other the rows that methods read.
@@ -48,19 +49,23 @@ def make_master(plan: Plan, num_vertices: int) -> Master:
 
 
 @contextlib.contextmanager
-def arithmetic_of(plan: Plan) -> Iterator[None]:
-    """Where arithmetic of a compiled method fails, which knows no lines, say whose it is.
+def combining(plan: Plan) -> Iterator[None]:
+    """Where a function that combines messages fails, say whose it is.
 
     Raises:
-        RunError: in place of an ArithmeticError.
+        RunError: in place of what it raises.
     """
     try:
         yield
-    except ArithmeticError as error:
-        spec = plan.program.classes[0]
+    except VertexError:
+        raise
+    except Exception as error:
+        spec, algebra = plan.program.classes[0], plan.program.algebra
+        if algebra is None or algebra.kind != "user":
+            raise
         raise RunError(
-            f"{spec.file}:{spec.line}: {spec.name}: {type(error).__name__}: {error}; "
-            "run it interpreted to see where (compiled=False)"
+            f"{spec.file}:{declaration_line(spec, 'messages')}: {spec.name}: the function that "
+            f"combines messages: {typed_line(error)}"
         ) from error
 
 
@@ -68,7 +73,7 @@ def step_partition(plan: Plan, processor: Any, master: Master) -> SuperstepEnd:
     """Run the master's next iteration on a partition; return what it tells the others."""
     end = SuperstepEnd()
     try:
-        with arithmetic_of(plan):
+        with combining(plan):
             end.progress = processor.step(master.iteration, master.aggregates)
         end.vertices = processor.count
     except VertexError as error:
@@ -84,7 +89,7 @@ def sweep_block(
     Args:
         history: takes the progress of each sweep.
     """
-    with arithmetic_of(plan):
+    with combining(plan):
         sweeps.receive(decoded(blocks))
         swept = sweeps.run_block(lambda _, progress: history.append(progress))
         return swept, encoded(sweeps.outgoing())
@@ -328,7 +333,7 @@ class Iterations:
 
     def _step(self, pace: Pace, posts: Blocks, before: Blocks, work: WorkDone) -> Blocks:
         """Take in posts and sweep for a short time; return the posts for others."""
-        with arithmetic_of(self.plan):
+        with combining(self.plan):
             sent = pace.step(posts, before, _STEP, lambda _, progress: work.add(progress))
         work.bytes += sum(len(block) for _, block in sent)
         return sent

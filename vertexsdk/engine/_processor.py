@@ -601,6 +601,6 @@ def methods_of(plan: Plan, num_vertices: int, names: IdCodec | None = None) -> l
     return [
         InterpretedMethods(plan, kind, num_vertices, names)
         if text is None
-        else NativeMethods(plan, kind, num_vertices, text)
+        else NativeMethods(plan, kind, num_vertices, text, names)
         for kind, text in enumerate(plan.kernels)
     ]

@@ -19,11 +19,13 @@ from vertexsdk.graph.graph import Graph
 from vertexsdk.program.algebra import VertexId
 from vertexsdk.program.analysis.expected_values import expected_values
 from vertexsdk.program.program import ClassSpec, Program, declaration_line
+from vertexsdk.program.vertex import Vertex
 from vertexsdk.program.warn import warn_at
 
 Counts = dict[str, tuple[int, int]]  # values that are NaN, and infinite, by column
 
-MOST = 100_000  # iterations without a limit, beside one for each vertex
+MOST = 10_000  # iterations without a limit, beside one for each vertex
+MOST_WITH_RULE = 100_000  # the same of a class with a method `converged`
 PATIENCE = 10.0  # seconds of iterations, and their number, after which it is said that they go on
 MANY = 100
 _log = logging.getLogger("vertexsdk")
@@ -140,17 +142,25 @@ class EndWatch:
         limit: the program's own limit of iterations, if it has one.
         vertices: of the graph.
         bound: the delay bound; a vertex may commit so many iterations ahead in one step.
+        rule: the program has a method `converged`.
 
     Attributes:
         most: the default limit; None where there is another one.
     """
 
     def __init__(
-        self, name: str, budget: Budget | None, limit: int | None, vertices: int, bound: int = 1
+        self,
+        name: str,
+        budget: Budget | None,
+        limit: int | None,
+        vertices: int,
+        bound: int = 1,
+        *,
+        rule: bool = False,
     ) -> None:
         self.most: int | None = None
         if budget is not None and (limit, budget.iterations, budget.seconds) == (None, None, None):
-            self.most = (MOST + vertices) * bound
+            self.most = ((MOST_WITH_RULE if rule else MOST) + vertices) * bound
         self._many = MANY * bound
         self._name = name
 
@@ -168,16 +178,40 @@ class EndWatch:
         return work.iterations >= self.most
 
 
+def has_rule(spec: ClassSpec) -> bool:
+    """Whether the class has a method `converged` of its own."""
+    return spec.cls.converged is not Vertex.converged
+
+
 def endless(spec: ClassSpec, iterations: int) -> str:
     """Return what to say of a loop that met the default limit of iterations."""
-    text = (
+    most = MOST_WITH_RULE if has_rule(spec) else MOST
+    return (
         f"{spec.file}:{spec.line}: {spec.name}: no fixed point after {iterations:,} iterations, "
-        f"the default limit of {MOST:,} and one for each vertex, times the delay bound: "
+        f"the default limit of {most:,} and one for each vertex, times the delay bound: "
+        f"{_why_endless(spec)}"
     )
-    if spec.facts.message_kind in ("min", "max"):
-        less = "smaller" if spec.facts.message_kind == "min" else "larger"
-        return text + (
-            f"values get ever {less} around a cycle (is there a cycle of negative length?): "
-            "mend the edge values, or set max_iterations"
+
+
+def _why_endless(spec: ClassSpec) -> str:
+    facts, kind = spec.facts, spec.facts.message_kind
+    if has_rule(spec):
+        return "converged() never returned True: see what it compares, or set max_iterations"
+    limit = "write converged(), or set max_iterations"
+    if "scatter" in facts.draws:
+        return f"scatter calls self.random(), so it sends something new each time: {limit}"
+    if facts.volatile:
+        reads = "reads the iteration or an aggregator"
+        return f"scatter {reads}, so it may send something new each time: {limit}"
+    if kind in ("min", "max"):
+        ever, sign = ("smaller", "negative") if kind == "min" else ("larger", "positive")
+        if facts.reads_value:
+            return (
+                f"values may get ever {ever} around a cycle (is there a cycle of {sign} length?): "
+                "mend the edge values, or set max_iterations"
+            )
+        return (
+            f"messages may get ever {ever} around a cycle: see what scatter adds to them, or set "
+            "max_iterations"
         )
-    return text + "set max_iterations or tolerance, or write converged()"
+    return f"set tolerance, {limit}"

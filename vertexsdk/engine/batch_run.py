@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from vertexsdk.arrays.json_values import as_json
+from vertexsdk.compile import kernel_cache
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, class_numbers, shape_of, shippable
 from vertexsdk.engine._precompile import compile_plan
@@ -26,6 +27,7 @@ from vertexsdk.engine.progress import ProgressBar
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.errors import InputError, LostError, RunError
 from vertexsdk.graph.graph import Graph, VariantInfo
+from vertexsdk.graph.load.build_topology import Variant
 from vertexsdk.program.analysis.delay_bound import by_blocks, why_synchronous
 from vertexsdk.program.program import Program
 from vertexsdk.state import Manifest, Store, open_store
@@ -38,6 +40,34 @@ TRIES = 3
 SLOW = 1.0  # seconds of compiling a user's class after which it is said
 _OURS = "vertexsdk.algorithms"
 SHOWN = 100_000  # vertices in a commit up to which it is readable by SQL when it is acknowledged
+
+
+def why_interpreted(program: Program, params: Mapping[str, Any]) -> str | None:
+    """Return why a program does not compile; None where it does.
+
+    Args:
+        program: its classes.
+        params: the value of every parameter.
+
+    >>> from vertexsdk.algorithms import Degree
+    >>> why_interpreted(Program(Degree), {})
+    """
+    values = {n: 0 if isinstance(x, str) else x for n, x in params.items()}  # ids are codes
+    plan = Plan(
+        program=program,
+        kernels=tuple(None for _ in program.classes),
+        shape="many" if program.algebra is None else shape_of(program.classes),
+        params=values,
+        tolerance=float(program.classes[0].cls.tolerance),
+        threads=1,
+        topologies=("",),
+        run="",
+        loop="",
+        store=None,
+        max_iterations=None,
+        each=False,
+    )
+    return kernel_cache.why_interpreted(plan, compile_plan)
 
 
 class Run:
@@ -152,8 +182,10 @@ class Run:
         began = time.perf_counter()
         latest = self.program.algebra is not None and self.program.algebra.kind == "latest"
         each = latest and self.graph.partitions > 1
+        parallel = not self.graph.multi or self.program.classes[0].cls.parallel_edges
+        ghosts = "each" if each else "combined"
         info = self.graph.materialise(
-            (self.program.direction, self.program.value_dtype, "each" if each else "combined")
+            Variant(self.program.direction, self.program.value_dtype, ghosts, parallel)
         )
         if info.duplicates:
             self.bar.note(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.raw_columns import encode_bytes
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import combine_aggregates
-from vertexsdk.engine.answer_checks import EndWatch
+from vertexsdk.engine.answer_checks import EndWatch, has_rule
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.engine import Budget, Command, CommandResult, Versions, WorkDone
 from vertexsdk.engine.loop._commands import (
@@ -189,6 +189,7 @@ class LoopEngine:
         watch = EndWatch(
             self.plan.loop, budget, self.plan.max_iterations, self._run or self.size[0],
             1 if self.choice is None else self.choice.bound,
+            rule=has_rule(self.plan.program.classes[0]),
         )  # fmt: skip
         done = False
         while not done:

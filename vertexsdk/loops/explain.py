@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertexsdk.compile.kernel_cache import why_interpreted
+from vertexsdk.engine.batch_run import why_interpreted
 from vertexsdk.loops.arguments import as_program
 from vertexsdk.notebook.card import card
 from vertexsdk.program.analysis.delay_bound import why_synchronous
@@ -47,8 +47,8 @@ def explain(
         params: values of parameters, where something depends on them.
 
     Returns:
-        Facts by name; print them, or let a notebook show them. That nothing declared rules
-        compiling out does not mean that Numba can compile every line.
+        Facts by name; print them, or let a notebook show them. The class is compiled, which takes
+        some seconds the first time; a run need not compile it again.
 
     Raises:
         InputError: there is no program of that name.
@@ -73,7 +73,7 @@ def explain(
         mark = f" of {spec.name}" if len(program.classes) > 1 else ""
         facts |= {name + mark: text for name, text in _of_class(spec)}
     facts["ends"] = _ends(program)
-    reason = why_interpreted(program)
+    reason = why_interpreted(program, values)
     facts["compiled"] = "yes" if reason is None else f"no: {reason}"
     reason = why_from_init(program, values)
     start = "the answer before" if reason is None else f"init: {reason}"

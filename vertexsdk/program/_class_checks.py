@@ -23,8 +23,8 @@ from vertexsdk.program.warn import warn_at
 
 ROOTS = ("init", "adapt", "gather", "scatter", "converged")
 _OPTIONS = (
-    "messages", "direction", "edge", "tolerance", "always", "max_iterations", "asynchronous",
-    "result", "edge_values",
+    "messages", "direction", "parallel_edges", "edge", "tolerance", "always", "max_iterations",
+    "asynchronous", "result", "edge_values",
 )  # fmt: skip
 _FUNCTIONS = (FunctionType, staticmethod, classmethod, property)
 

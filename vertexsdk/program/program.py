@@ -91,8 +91,8 @@ class Program:
     """One or several Vertex classes that run together.
 
     Args:
-        classes: subclasses of `Vertex` with the same `direction` and `edge`; all declare an
-            algebra, or none do.
+        classes: subclasses of `Vertex` with the same `direction`, `parallel_edges` and `edge`; all
+            declare an algebra, or none do.
         name: of the program; by default made of the class names.
 
     Raises:
@@ -113,7 +113,7 @@ class Program:
             raise ProgramError("Program() needs at least one Vertex subclass")
         first = specs[0]
         for other in specs[1:]:
-            for attribute in ("direction", "edge"):
+            for attribute in ("direction", "parallel_edges", "edge"):
                 if getattr(other.cls, attribute) != getattr(first.cls, attribute):
                     raise ProgramError(
                         f"{_where(other)}: {attribute} differs from {first.name}'s; classes of one "

@@ -268,6 +268,8 @@ class Vertex:
             to a vertex are combined; None for the events level.
         direction: which way messages go along edges: "out" (default), "in", "both" (each edge
             both ways; a pair joined twice counts twice), "undirected" (neighbours as a set).
+        parallel_edges: whether parallel edges of a graph that keeps them (`multi`) are targets each
+            by itself; with False they are one. Never with `direction = "undirected"`.
         edge: type of `target.value`, float by default; or a dict of the names and types (int,
             float) of several values, which are then `target.NAME`.
         tolerance: a vertex does not scatter while every float field is this close to its value
@@ -298,6 +300,7 @@ class Vertex:
 
     messages: ClassVar[Algebra | None] = None
     direction: ClassVar[str] = "out"
+    parallel_edges: ClassVar[bool] = True
     edge: ClassVar[type | Mapping[str, type]] = float
     tolerance: ClassVar[float] = 0.0
     always: ClassVar[bool] = False

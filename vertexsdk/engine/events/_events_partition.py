@@ -245,7 +245,8 @@ class EventPartition:
         except VertexError:
             raise
         except Exception as error:
-            raise user_error(spec, method, error) from error
+            iteration = args[0] if args else 0
+            raise user_error(spec, method, error, space["id"], iteration) from error
         self.cursor.apply()
         for name in node.state:
             value = space[name]

@@ -24,7 +24,7 @@ from vertexsdk.compile.methods import Methods, Scope
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
-from vertexsdk.engine._iterations import arithmetic_of, make_master
+from vertexsdk.engine._iterations import combining, make_master
 from vertexsdk.engine._master import IterationStats, Master, combine_aggregates
 from vertexsdk.engine._processor import merged, methods_of
 from vertexsdk.engine._trimming import MESSAGES_WORSE, unsupported, withdraw
@@ -606,7 +606,7 @@ class IncrementalPartition(ArenaPartition):
         meta.pop("slice", None)
         while True:
             ends = partial(_ends, master.iteration, master)
-            with arithmetic_of(self.plan):
+            with combining(self.plan):
                 progress, total = yield from self.step(
                     max(master.iteration, 1), dict(master.aggregates), ends,
                     lambda: time.monotonic() - began > command.seconds,

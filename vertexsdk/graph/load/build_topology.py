@@ -50,16 +50,19 @@ class Variant:
         direction: "out", "in", "both" or "undirected".
         value: None, "float64", "int64", or the types of several attributes, see `edge_attributes`.
         ghosts: "combined" (one per remote target) or "each" (one per remote edge).
+        parallel: whether parallel edges are kept, of a graph that has them.
     """
 
     direction: str = "out"
     value: str | None = None
     ghosts: str = "combined"
+    parallel: bool = True
 
     @property
     def name(self) -> str:
         """A short name, usable as a file name."""
-        return f"{self.direction}-{self.value}-{self.ghosts}"
+        name = f"{self.direction}-{self.value}-{self.ghosts}"
+        return name if self.parallel else f"{name}-once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +192,7 @@ def sort_edges(
         edge_mode(variant.direction, undirected),
         owned=None if owners is None else owners == partition,
         pairs=undirected,
-        keep_all=multi and not as_set,
+        keep_all=multi and variant.parallel and not as_set,
         drop_loops=as_set,
         threads=threads,
     )
