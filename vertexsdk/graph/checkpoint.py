@@ -23,20 +23,28 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.packed_strings import pack_arrow, unpack_arrow
+from vertexsdk.graph.edge_attributes import require_values
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._lines import Codes
 from vertexsdk.graph.load._load_task import DivisibleEdges
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.vertex_file import VertexInput
-from vertexsdk.state import Manifest, SegmentRef, Store, open_store
+from vertexsdk.state import CorruptError, Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
+from vertexsdk.state.stored_columns import Described, described_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STATE_NAMES = "names"  # the group of segments with names of which snapshots have the state
 _AT_ONCE = 1 << 22  # edges in a block
+_ENDS = {n: Described(np.int64, rows="edges") for n in ("source", "target")}
+_ROWS = {
+    "ids": Described(np.int64),
+    "count": Described(np.int64, least=0),
+    "target": Described(np.int32, rows="edges", least=0),
+}
 
 
 def put_adjacency(
@@ -80,7 +88,8 @@ def state_names(
     store: Store, refs: Sequence[SegmentRef]
 ) -> tuple[NDArray[np.int64], pa.LargeStringArray]:
     """The codes and names of several such segments."""
-    parts = [store.segment(ref) for ref in refs]
+    described = {"codes": Described(np.int64), **described_text("names")}
+    parts = [store.segment(ref, described=described) for ref in refs]
     names = [unpack_arrow(part["names.offsets"], part["names.bytes"]) for part in parts]
     codes = [np.zeros(0, np.int64), *(part["codes"] for part in parts)]
     return np.concatenate(codes), pa.concat_arrays([pa.array([], pa.large_string()), *names])
@@ -123,10 +132,7 @@ def stored_graph(
     graph = Graph(spark, edges, vertices, undirected=undirected, partitions=partitions)
     graph.may_be_empty = True
     if names is not None:
-        columns = store.segment(names)
-        graph.use_string_ids(
-            StringIds.of(unpack_arrow(columns["names.offsets"], columns["names.bytes"]))
-        )
+        graph.use_string_ids(StringIds.of(_names(store, names)[0]))
     return graph
 
 
@@ -141,10 +147,16 @@ def stored_edges(
     ends = [np.concatenate([none, *(getattr(c, n) for c in chunks)]) for n in ("source", "target")]
     value = [np.ones(len(c.source)) if c.value is None else c.value for c in chunks]
     if names is not None:
-        columns = store.segment(names)
-        strings = unpack_arrow(columns["names.offsets"], columns["names.bytes"])
+        strings, _ = _names(store, names)
         ends = [np.array(strings.take(pa.array(e)).to_pylist(), object) for e in ends]
     return ends[0], ends[1], np.concatenate([np.empty(0), *value])
+
+
+def _names(store: Store, ref: SegmentRef) -> tuple[pa.LargeStringArray, NDArray[np.int64] | None]:
+    """The names of string ids, and their codes."""
+    codes = Described(np.int64, ascends=True, required=False)
+    columns = store.segment(ref, described={"codes": codes, **described_text("names")})
+    return unpack_arrow(columns["names.offsets"], columns["names.bytes"]), columns.get("codes")
 
 
 def _vertices(columns: dict[str, NDArray[Any]]) -> VertexInput:
@@ -178,17 +190,16 @@ class StoredEdges(DivisibleEdges):
         """See `DivisibleEdges`."""
         with open_store(self.address, create=False) as store:
             for ref in self.refs:
-                yield from _chunks(store, ref, self.names, value is not None)
+                for chunk in _chunks(store, ref, self.names, value is not None):
+                    if chunk.value is not None:
+                        require_values(chunk.value, value)
+                    yield chunk
 
 
 def _chunks(
     store: Store, ref: SegmentRef, names: SegmentRef | None, valued: bool
 ) -> Iterator[Chunk]:
-    columns = dict(store.segment(ref))
-    codes = None if names is None else store.segment(names).get("codes")
-    if codes is not None:  # edges are of ranks from here on
-        for name in ("ids",) if "ids" in columns else ("source", "target"):
-            columns[name] = np.searchsorted(codes, columns[name])
+    columns = _edge_columns(store, ref, names)
     target = columns["target"]
     value = columns.get("value") if valued else None
     ids = columns.get("ids")
@@ -201,3 +212,40 @@ def _chunks(
         else:
             rows = np.searchsorted(ends, np.arange(k, min(k + _AT_ONCE, len(target))), "right")
             yield Chunk(ids[rows], ids[target[part]], some)
+
+
+def _edge_columns(
+    store: Store, ref: SegmentRef, names: SegmentRef | None
+) -> dict[str, NDArray[Any]]:
+    """The columns of a partition's edges; of string ids with the names' ranks as ids."""
+    table = store.table(ref)
+    described = _ROWS if "ids" in table else _ENDS
+    if "value" in table:
+        with store.naming_segment(ref):
+            value = table.rows("value", 0, 0)
+            _require(value.dtype.kind in "biuf", "values of another type")
+        described = {**described, "value": Described(value.dtype, value.shape[1:], "edges")}
+    columns = store.segment(ref, described=described)
+    with store.naming_segment(ref):
+        if "ids" in columns:
+            ends, places = len(columns["ids"]), columns["target"]
+            _require(not len(places) or int(places.max()) < ends, "a target that has no id")
+            _require(int(columns["count"].sum()) == len(places), "counts of other edges")
+        codes = None if names is None else _names(store, names)[1]
+        if codes is not None:  # edges are of ranks from here on
+            for name in ("ids",) if "ids" in columns else ("source", "target"):
+                ranks = np.searchsorted(codes, columns[name])
+                known = np.append(codes, -1)[ranks] == columns[name]
+                _require(bool(known.all()), "an id that has no name")
+                columns[name] = ranks
+        elif names is not None:
+            ids = [columns[n] for n in ("ids", "source", "target") if n in columns]
+            count = len(_names(store, names)[0])
+            inside = all(not len(x) or (x.min() >= 0 and x.max() < count) for x in ids)
+            _require(inside, "an id that has no name")
+    return columns
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise CorruptError(f"it has {otherwise}")

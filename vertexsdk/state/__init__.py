@@ -46,6 +46,7 @@ __all__ = [
     "pins",
     "reading",
     "store",
+    "stored_columns",
     "stored_pickles",
     "version_writer",
     "write_behind",

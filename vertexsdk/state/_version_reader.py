@@ -10,7 +10,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
@@ -40,6 +40,7 @@ from vertexsdk.state.reading import (
     find_names,
     overlay,
 )
+from vertexsdk.state.stored_columns import Described, accepted
 from vertexsdk.state.write_behind import wait_for_writes
 
 K = TypeVar("K")
@@ -250,6 +251,7 @@ class VersionReader:
         fields: Collection[str] | None = None,
         trusted: bool = False,
         objects: Collection[str] | None = None,
+        described: Mapping[str, Described] | None = None,
     ) -> dict[str, Column]:
         """Read and check the columns of a segment; read-only views where the backend returns views.
 
@@ -257,6 +259,8 @@ class VersionReader:
             fields: read only these, and ids and names; None for all.
             trusted: pickled objects may be read, as whoever can write to the store is trusted.
             objects: the only columns that may hold pickled objects; None for any.
+            described: read only these, and refuse those that are not so; None where nothing but
+                an answer is made of them.
 
         Returns:
             Arrays of shape (n,), or (n, k) for vectors, by column.
@@ -267,9 +271,13 @@ class VersionReader:
             StateError: pickled columns, and not `trusted`.
         """
         table = self.table(ref)
+        if described is not None:
+            fields = described.keys()
+            objects = [n for n, one in described.items() if np.dtype(one.dtype) == object]
         with self.naming_segment(ref):
             names = chosen_columns(table, fields, objects)
-            return {n: table.column(n, verify=True, trusted=trusted) for n in names}
+            columns = {n: table.column(n, verify=True, trusted=trusted) for n in names}
+            return columns if described is None else accepted(columns, described)
 
     def read(
         self,
