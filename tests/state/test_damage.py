@@ -17,16 +17,20 @@ from typing import Any
 
 import lmdb
 import numpy as np
+import pyarrow as pa
 import pytest
 import redis
+from numpy.typing import NDArray
 
 import vertexsdk
 from tests.support import seeds
-from tests.support.segments import sealed, with_column, with_head
+from tests.support.segments import compressed, sealed, with_column, with_head
 from tests.support.servers import RedisServer
 from vertexsdk.arrays.arrow_table import TRAILER, Table, encode
 from vertexsdk.arrays.packed_strings import pack_strings
 from vertexsdk.errors import VertexError
+from vertexsdk.graph.checkpoint import stored_graph
+from vertexsdk.graph.graph import Graph
 from vertexsdk.state import CorruptError, SegmentRef, StateError, Store, open_store
 from vertexsdk.state.contract import Head, SegmentKey, new_attempt
 from vertexsdk.state.manifests import Manifest
@@ -227,6 +231,55 @@ def test_manifests_and_heads_with_right_checksums(store: Store, seed: int) -> No
             continue
         except BaseException as error:
             raise AssertionError(f"seed {seed}, record {number}: {error!r}") from error
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_compressed_columns_are_not_unpacked(store: Store, codec: str) -> None:
+    rows = 1 << 20
+    data = compressed(segment({"id": np.arange(rows), "v": np.zeros(rows)}), codec)
+    put(store, data, "int")
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(CorruptError, match="its columns are compressed"):
+        list(store.read("loop"))
+    assert pa.default_memory_pool().max_memory() - before < 8 * rows
+
+
+def attributes(table: pa.Table, **options: Any) -> NDArray[np.uint8]:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as stream:
+        stream.write_table(table)
+    return np.frombuffer(sink.getvalue(), np.uint8)
+
+
+OFFSETS = [pa.py_buffer(np.array(x, np.int64)) for x in ([0, 1 << 40, 2], [0, -5, 2])]
+BAD_ATTRIBUTES = {
+    "compressed": attributes(pa.table({"x": [0.0] * 2}), compression="zstd"),
+    "type dictionary": attributes(pa.table({"x": pa.array(["a", "b"]).dictionary_encode()})),
+    "other vertices": attributes(pa.table({"x": [0.0] * 3})),
+    "is damaged": np.arange(100).astype(np.uint8),
+}
+
+
+def stored_vertices(store: Store, content: NDArray[np.uint8]) -> Graph:
+    names, data = pack_strings(["a", "b"])
+    columns = {"names.offsets": names, "names.bytes": data, "attributes": content}
+    ref = store.put_segment("loop", 0, 0, "topology", columns, group="vertices")
+    version = store.commit("loop", iteration=0, segments=[ref])
+    return stored_graph(None, store, version, undirected=False, partitions=1)
+
+
+@pytest.mark.parametrize("what", BAD_ATTRIBUTES)
+def test_attributes_of_vertices_are_checked(store: Store, what: str) -> None:
+    with pytest.raises(CorruptError, match=what):
+        stored_vertices(store, BAD_ATTRIBUTES[what])
+
+
+@pytest.mark.parametrize("offsets", OFFSETS)
+def test_strings_of_attributes_are_within_their_bytes(store: Store, offsets: pa.Buffer) -> None:
+    data = [None, offsets, pa.py_buffer(b"ab")]
+    texts = pa.Array.from_buffers(pa.large_string(), 2, data)
+    with pytest.raises(CorruptError, match="attributes"):
+        stored_vertices(store, attributes(pa.table({"x": texts})))
 
 
 def stored(path: Path) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.arrow_messages import read_table
 from vertexsdk.arrays.packed_strings import pack_arrow, unpack_arrow
 from vertexsdk.graph.edge_attributes import require_values
 from vertexsdk.graph.graph import Graph
@@ -39,6 +40,12 @@ if TYPE_CHECKING:
 
 STATE_NAMES = "names"  # the group of segments with names of which snapshots have the state
 _AT_ONCE = 1 << 22  # edges in a block
+_VERTICES = {
+    **described_text("names"),
+    **described_text("kind", required=False),
+    "classed": Described(np.bool_, required=False),
+    "attributes": Described(np.uint8, rows="", required=False),
+}
 _ENDS = {n: Described(np.int64, rows="edges") for n in ("source", "target")}
 _ROWS = {
     "ids": Described(np.int64),
@@ -104,11 +111,16 @@ def put_vertices(store: Store, loop: str, vertices: VertexInput) -> SegmentRef:
         columns["classed"] = np.asarray(kinds.is_valid())
         columns["kind.offsets"], columns["kind.bytes"] = pack_arrow(kinds.fill_null(""))
     if vertices.attributes is not None:
+        plain = pa.schema([f.with_type(_plain(f.type)) for f in vertices.attributes.schema])
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, vertices.attributes.schema) as writer:
-            writer.write_table(vertices.attributes)
+        with pa.ipc.new_stream(sink, plain) as writer:
+            writer.write_table(vertices.attributes.cast(plain))
         columns["attributes"] = np.frombuffer(sink.getvalue(), np.uint8)  # Arrow IPC
     return store.put_segment(loop, 0, 0, "topology", columns, group="vertices")
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if isinstance(kind, pa.DictionaryType) else kind
 
 
 def stored_graph(
@@ -126,7 +138,9 @@ def stored_graph(
             groups[ref.group].append(ref)
     vertices = None
     if groups["vertices"]:
-        vertices = _vertices(store.segment(groups["vertices"][0]))
+        ref = groups["vertices"][0]
+        with store.naming_segment(ref):
+            vertices = _vertices(store.segment(ref, described=_VERTICES))
     names = groups["names"][0] if groups["names"] else None
     edges = StoredEdges(store.backend.address, tuple(groups[""]), names)
     graph = Graph(spark, edges, vertices, undirected=undirected, partitions=partitions)
@@ -169,8 +183,9 @@ def _vertices(columns: dict[str, NDArray[Any]]) -> VertexInput:
         )
     attributes = None
     if "attributes" in columns:
-        attributes = pa.ipc.open_stream(pa.py_buffer(columns["attributes"])).read_all()
+        attributes = read_table(pa.py_buffer(columns["attributes"]), "column 'attributes'")
     ids = unpack_arrow(columns["names.offsets"], columns["names.bytes"])
+    _require(attributes is None or len(attributes) == len(ids), "attributes of other vertices")
     return VertexInput(ids, kinds, "the vertices", attributes)
 
 
