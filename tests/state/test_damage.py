@@ -12,6 +12,7 @@ import os
 import random
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,9 @@ from vertexsdk.arrays.packed_strings import pack_strings
 from vertexsdk.errors import VertexError
 from vertexsdk.graph.checkpoint import stored_graph
 from vertexsdk.graph.graph import Graph
+from vertexsdk.loops._ledger import Ledger
 from vertexsdk.state import CorruptError, SegmentRef, StateError, Store, open_store
-from vertexsdk.state.contract import Head, SegmentKey, new_attempt
+from vertexsdk.state.contract import Head, NewManifest, SegmentKey, new_attempt
 from vertexsdk.state.manifests import Manifest
 from vertexsdk.state.reading import by_key_group
 
@@ -280,6 +282,73 @@ def test_strings_of_attributes_are_within_their_bytes(store: Store, offsets: pa.
     texts = pa.Array.from_buffers(pa.large_string(), 2, data)
     with pytest.raises(CorruptError, match="attributes"):
         stored_vertices(store, attributes(pa.table({"x": texts})))
+
+
+def forged(store: Store, record: dict[str, Any]) -> None:
+    """Have the newest version of a loop be this manifest."""
+    body = json.dumps(record).encode()
+    head = store.backend.get_head("loop")
+    assert head is not None
+    new = NewManifest(record["name"], b"%08x" % zlib.crc32(body) + body)
+    assert store.backend.swap_head("loop", head, replace(head, manifest=record["name"]), new)
+
+
+def record_of(store: Store) -> dict[str, Any]:
+    put(store, segment(columns(False)), "int")
+    newest = store.head("loop")
+    assert newest is not None
+    return dict(json.loads(newest.encode()[8:]), name=new_attempt(), complete=False, depth=3)
+
+
+WAYS: dict[str, Callable[[Store], Any]] = {
+    "read": lambda store: list(store.read("loop")),
+    "lookup": lambda store: store.lookup("loop", [3]),
+    "chain": lambda store: list(store.chain(store.version("loop"))),
+    "descends": lambda store: store._descends(store.version("loop"), "another"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_manifest_that_is_built_on_itself(store: Store, way: str) -> None:
+    record = record_of(store)
+    forged(store, {**record, "parent": record["name"]})
+    if way == "descends":
+        assert WAYS[way](store) is False
+    else:
+        with pytest.raises(CorruptError, match=r"built on .* not before it"):
+            WAYS[way](store)
+        with pytest.raises(CorruptError, match="built on"):
+            store.collect(0, alone=True)
+    assert store.audit().corrupt
+
+
+@pytest.mark.parametrize("at", range(9))
+@pytest.mark.parametrize("value", [{}, [], None, True, 1.5])
+def test_a_segment_s_key_of_another_type(store: Store, at: int, value: Any) -> None:
+    record = record_of(store)
+    record["segments"][0][at] = value
+    forged(store, record)
+    for use in (WAYS["read"], WAYS["lookup"]):
+        with pytest.raises(CorruptError, match=r"manifest .* is damaged"):
+            use(store)
+
+
+@pytest.mark.parametrize(
+    "name", ["iteration", "parent", "partitions", "depth", "statistics", "offsets", "aggregates"]
+)
+def test_a_manifest_s_field_of_another_type(store: Store, name: str) -> None:
+    record = record_of(store)
+    forged(store, {**record, name: [7]})
+    with pytest.raises(CorruptError, match=f"{name} is of type list"):
+        store.version("loop")
+
+
+@pytest.mark.parametrize("stored", [[], {}, {"params": 1, "undirected": 2, "value": 3}, {"x": 1}])
+def test_counters_of_another_form(store: Store, stored: Any) -> None:
+    record = record_of(store)
+    forged(store, {**record, "statistics": {"main": stored}, "parent": None, "complete": True})
+    with pytest.raises(CorruptError, match="version 0 of loop 'loop' is damaged"):
+        Ledger.of(store.version("loop"))
 
 
 def stored(path: Path) -> None:

@@ -25,6 +25,7 @@ from vertexsdk.state._remote_segment import LARGE, RemoteTable
 from vertexsdk.state.contract import Backend, CanReadParts, SegmentKey, check_name
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.manifests import (
+    MAX_CHAIN,
     EncodedSegment,
     Manifest,
     SegmentRef,
@@ -185,16 +186,27 @@ class VersionReader:
     def chain(self, manifest: Manifest) -> Iterator[Manifest]:
         """The manifest, and those below it that list the other segments of its version."""
         yield manifest
-        while manifest.below is not None:
-            manifest = self.manifest(manifest.below)
+        while (below := self._below(manifest)) is not None:
+            manifest = below
             yield manifest
+
+    def _below(self, manifest: Manifest) -> Manifest | None:
+        """The manifest that lists the other segments of a version; a chain of them has an end."""
+        below = None if manifest.below is None else self.manifest(manifest.below)
+        if below is not None and not 0 <= below.depth < manifest.depth <= MAX_CHAIN:
+            raise CorruptError(
+                f"manifest {manifest.name} is damaged: it is built on {below.name}, which is not "
+                "before it; fork the loop at an earlier version, or run it again"
+            )
+        return below
 
     def segments(self, manifest: Manifest) -> list[SegmentRef]:
         """The segments of a version, in the order in which they are overlaid."""
         refs = self._lists.get(manifest.name)
         if refs is None:
-            below = [] if manifest.below is None else self.segments(self.manifest(manifest.below))
-            refs = live_segments(below, manifest.segments, manifest.partitions)
+            below = self._below(manifest)
+            before = [] if below is None else self.segments(below)
+            refs = live_segments(before, manifest.segments, manifest.partitions)
             self._lists.put(manifest.name, refs)
         return list(refs)
 
