@@ -12,23 +12,29 @@ import os
 import random
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import lmdb
 import numpy as np
+import pyarrow as pa
 import pytest
 import redis
+from numpy.typing import NDArray
 
 import vertexsdk
 from tests.support import seeds
-from tests.support.segments import sealed, with_column, with_head
+from tests.support.segments import compressed, sealed, with_column, with_head
 from tests.support.servers import RedisServer
 from vertexsdk.arrays.arrow_table import TRAILER, Table, encode
 from vertexsdk.arrays.packed_strings import pack_strings
 from vertexsdk.errors import VertexError
+from vertexsdk.graph.checkpoint import stored_graph
+from vertexsdk.graph.graph import Graph
+from vertexsdk.loops._ledger import Ledger
 from vertexsdk.state import CorruptError, SegmentRef, StateError, Store, open_store
-from vertexsdk.state.contract import Head, SegmentKey, new_attempt
+from vertexsdk.state.contract import Head, NewManifest, SegmentKey, new_attempt
 from vertexsdk.state.manifests import Manifest
 from vertexsdk.state.reading import by_key_group
 
@@ -227,6 +233,122 @@ def test_manifests_and_heads_with_right_checksums(store: Store, seed: int) -> No
             continue
         except BaseException as error:
             raise AssertionError(f"seed {seed}, record {number}: {error!r}") from error
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_compressed_columns_are_not_unpacked(store: Store, codec: str) -> None:
+    rows = 1 << 20
+    data = compressed(segment({"id": np.arange(rows), "v": np.zeros(rows)}), codec)
+    put(store, data, "int")
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(CorruptError, match="its columns are compressed"):
+        list(store.read("loop"))
+    assert pa.default_memory_pool().max_memory() - before < 8 * rows
+
+
+def attributes(table: pa.Table, **options: Any) -> NDArray[np.uint8]:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as stream:
+        stream.write_table(table)
+    return np.frombuffer(sink.getvalue(), np.uint8)
+
+
+OFFSETS = [pa.py_buffer(np.array(x, np.int64)) for x in ([0, 1 << 40, 2], [0, -5, 2])]
+BAD_ATTRIBUTES = {
+    "compressed": attributes(pa.table({"x": [0.0] * 2}), compression="zstd"),
+    "type dictionary": attributes(pa.table({"x": pa.array(["a", "b"]).dictionary_encode()})),
+    "other vertices": attributes(pa.table({"x": [0.0] * 3})),
+    "is damaged": np.arange(100).astype(np.uint8),
+}
+
+
+def stored_vertices(store: Store, content: NDArray[np.uint8]) -> Graph:
+    names, data = pack_strings(["a", "b"])
+    columns = {"names.offsets": names, "names.bytes": data, "attributes": content}
+    ref = store.put_segment("loop", 0, 0, "topology", columns, group="vertices")
+    version = store.commit("loop", iteration=0, segments=[ref])
+    return stored_graph(None, store, version, undirected=False, partitions=1)
+
+
+@pytest.mark.parametrize("what", BAD_ATTRIBUTES)
+def test_attributes_of_vertices_are_checked(store: Store, what: str) -> None:
+    with pytest.raises(CorruptError, match=what):
+        stored_vertices(store, BAD_ATTRIBUTES[what])
+
+
+@pytest.mark.parametrize("offsets", OFFSETS)
+def test_strings_of_attributes_are_within_their_bytes(store: Store, offsets: pa.Buffer) -> None:
+    data = [None, offsets, pa.py_buffer(b"ab")]
+    texts = pa.Array.from_buffers(pa.large_string(), 2, data)
+    with pytest.raises(CorruptError, match="attributes"):
+        stored_vertices(store, attributes(pa.table({"x": texts})))
+
+
+def forged(store: Store, record: dict[str, Any]) -> None:
+    """Have the newest version of a loop be this manifest."""
+    body = json.dumps(record).encode()
+    head = store.backend.get_head("loop")
+    assert head is not None
+    new = NewManifest(record["name"], b"%08x" % zlib.crc32(body) + body)
+    assert store.backend.swap_head("loop", head, replace(head, manifest=record["name"]), new)
+
+
+def record_of(store: Store) -> dict[str, Any]:
+    put(store, segment(columns(False)), "int")
+    newest = store.head("loop")
+    assert newest is not None
+    return dict(json.loads(newest.encode()[8:]), name=new_attempt(), complete=False, depth=3)
+
+
+WAYS: dict[str, Callable[[Store], Any]] = {
+    "read": lambda store: list(store.read("loop")),
+    "lookup": lambda store: store.lookup("loop", [3]),
+    "chain": lambda store: list(store.chain(store.version("loop"))),
+    "descends": lambda store: store._descends(store.version("loop"), "another"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_manifest_that_is_built_on_itself(store: Store, way: str) -> None:
+    record = record_of(store)
+    forged(store, {**record, "parent": record["name"]})
+    if way == "descends":
+        assert WAYS[way](store) is False
+    else:
+        with pytest.raises(CorruptError, match=r"built on .* not before it"):
+            WAYS[way](store)
+        with pytest.raises(CorruptError, match="built on"):
+            store.collect(0, alone=True)
+    assert store.audit().corrupt
+
+
+@pytest.mark.parametrize("at", range(9))
+@pytest.mark.parametrize("value", [{}, [], None, True, 1.5])
+def test_a_segment_s_key_of_another_type(store: Store, at: int, value: Any) -> None:
+    record = record_of(store)
+    record["segments"][0][at] = value
+    forged(store, record)
+    for use in (WAYS["read"], WAYS["lookup"]):
+        with pytest.raises(CorruptError, match=r"manifest .* is damaged"):
+            use(store)
+
+
+@pytest.mark.parametrize(
+    "name", ["iteration", "parent", "partitions", "depth", "statistics", "offsets", "aggregates"]
+)
+def test_a_manifest_s_field_of_another_type(store: Store, name: str) -> None:
+    record = record_of(store)
+    forged(store, {**record, name: [7]})
+    with pytest.raises(CorruptError, match=f"{name} is of type list"):
+        store.version("loop")
+
+
+@pytest.mark.parametrize("stored", [[], {}, {"params": 1, "undirected": 2, "value": 3}, {"x": 1}])
+def test_counters_of_another_form(store: Store, stored: Any) -> None:
+    record = record_of(store)
+    forged(store, {**record, "statistics": {"main": stored}, "parent": None, "complete": True})
+    with pytest.raises(CorruptError, match="version 0 of loop 'loop' is damaged"):
+        Ledger.of(store.version("loop"))
 
 
 def stored(path: Path) -> None:

@@ -22,6 +22,19 @@ def sealed(data: bytes, head: int) -> bytes:
     return body + TRAILER.pack(0, head, zlib.crc32(body[:head]), data[-8:])
 
 
+def compressed(data: bytes, codec: str) -> bytes:
+    """The segment with compressed columns."""
+    batch = pa.ipc.open_stream(data).read_next_batch()
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as stream:
+        stream.write_batch(batch)
+    whole = sink.getvalue().to_pybytes()
+    second = 8 + struct.unpack_from("<i", whole, 4)[0]
+    length = second + 8 + struct.unpack_from("<i", whole, second + 4)[0]
+    return sealed(whole + data[-TRAILER.size :], length)
+
+
 def with_column(data: bytes, name: str, values: NDArray[Any]) -> bytes:
     """The segment with other bytes, as many, in a column."""
     table = Table(data)

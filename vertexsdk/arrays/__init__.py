@@ -5,6 +5,7 @@ shared by the processes of a host, packed strings, scratch buffers, thread pools
 """
 
 __all__ = [
+    "arrow_messages",
     "arrow_table",
     "buffers",
     "corruption",

@@ -33,6 +33,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vertexsdk.arrays._checksums import BLOCK, block_sums, number_of_blocks
+from vertexsdk.arrays.arrow_messages import open_stream
 from vertexsdk.arrays.corruption import CorruptError, check_offsets, damaged
 from vertexsdk.arrays.id_hash import KEY_GROUPS
 from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
@@ -296,7 +297,7 @@ class Table:
         Raises:
             LookupError, TypeError, ValueError, pa.ArrowException: it is none.
         """
-        reader = pa.ipc.open_stream(stream)
+        reader = open_stream(stream, 1)
         fields = reader.schema
         metadata = fields.metadata or {}
         own = json.loads(metadata[b"vertexsdk"])

@@ -9,16 +9,18 @@ from numpy.typing import NDArray
 
 from vertexsdk.compile.delivery import message_count
 from vertexsdk.compile.vertex_arrays import VertexArrays
+from vertexsdk.program.algebra import Algebra
 from vertexsdk.state import CorruptError
 
 Array = NDArray[Any]
 
 
-def check_arrays(v: VertexArrays, shape: str) -> None:
+def check_arrays(v: VertexArrays, shape: str, algebra: Algebra) -> None:
     """Refuse arrays that kernels would read or write beyond their ends.
 
     Args:
         shape: the message layout.
+        algebra: of the messages.
 
     Raises:
         CorruptError: a length does not fit the graph, or an index is out of range.
@@ -28,13 +30,13 @@ def check_arrays(v: VertexArrays, shape: str) -> None:
     lengths = {
         **dict.fromkeys([*v.states, *v.tracked], n),
         "msg": message_count(t, shape) + len(t.inbound),
-        "agg": 0 if len(v.agg) == 0 else slots,
+        "agg": 0 if algebra.kind == "latest" else slots,
     }
     columns = {**v.states, **v.tracked, "msg": v.msg, "agg": v.agg}
-    for name in ("gathered", "producers"):
+    optional = {"gathered": lengths["agg"], "producers": len(t.inbound), "level": n}
+    for name, length in optional.items():
         if getattr(v, name) is not None:
-            columns[name] = getattr(v, name)
-            lengths[name] = slots if name == "gathered" else len(t.inbound)
+            columns[name], lengths[name] = getattr(v, name), length
     for name, column in columns.items():
         _require(len(column) == lengths[name], name)
     once = np.fromiter(v.once, np.int64, len(v.once))
@@ -54,9 +56,18 @@ def check_arrays(v: VertexArrays, shape: str) -> None:
     _require((len(t.start), len(t.in_start)) == (n + 1, slots + 1), "start")
     _require(_within(t.target, slots), "target")
     _require(_within(t.in_source, n + len(t.inbound)), "in_source")
+    per_graph = {"value": t.m, "reverse": t.m, "kind": n, "producers": len(t.inbound),
+                 "in_order": len(t.in_source), "inbound_order": len(t.inbound)}  # fmt: skip
     for name, column in t.to_columns()[0].items():
-        _require(name not in ("value", "reverse") or len(column) == t.m, name)
-    _require(t.kind is None or len(t.kind) == n, "classes")
+        _require(len(column) == per_graph.get(name, len(column)), name)
+    _require(t.in_order is None or _within(t.in_order, n + len(t.inbound)), "in_order")
+    _require(t.inbound_order is None or _within(t.inbound_order, len(t.inbound)), "inbound_order")
+    if (rows := v.reach) is not None:
+        whole = len(rows.start) == len(rows.stop) >= slots
+        _require(whole and bool((rows.start <= rows.stop).all()), "reach.start")
+        _require(_within(rows.start, len(rows.target) + 1), "reach.start")
+        _require(_within(rows.stop, len(rows.target) + 1), "reach.stop")
+        _require(_within(rows.target, n + rows.size), "reach.target")
 
 
 def _within(places: Array, end: int) -> bool:

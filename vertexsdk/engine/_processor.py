@@ -33,11 +33,21 @@ from vertexsdk.errors import LostError, ProgramError, RunError
 from vertexsdk.graph.id_codec import IdCodec
 from vertexsdk.graph.target_rows import TargetRows, rows_for
 from vertexsdk.graph.topology import Topology
+from vertexsdk.state.stored_columns import Described, described_like
 from vertexsdk.state.version_writer import copied
 
 Array = NDArray[Any]
 _MANY = 1 << 14  # vertices, from which on marks are faster than a sort
 _GRAPH = "graph."  # before the names of a topology's arrays
+_OPTIONAL = {
+    "once.vertex": Described(np.int32),
+    "level": Described(np.int32, rows=""),
+    "producers": Described(np.int64, rows=""),
+    "reach.start": Described(np.int64, rows=""),
+    "reach.stop": Described(np.int64, rows=""),
+    "reach.target": Described(np.int32, rows=""),
+    "reach.other_ids": Described(np.int64, rows=""),
+}
 
 
 class Processor:
@@ -461,6 +471,22 @@ class Processor:
             columns.pop("producers", None)
         return columns, meta
 
+    def described(self) -> dict[str, Described]:
+        """What a segment must have for `restore`; a length that the graph says is checked there."""
+        own, _ = self.v.to_columns(self.algebra)
+        columns = described_like(own, rows="")
+        for name in own:
+            if name.startswith(("state.", "tracked.")):
+                columns[name] = replace(columns[name], rows="id")
+        messages = {"agg": self.v.agg, "gathered": self.v.agg, "once.value": self.v.msg}
+        optional = {**described_like(messages, rows=""), **_OPTIONAL}
+        graph, _ = self.delivery.topology.to_columns()
+        optional |= described_like({_GRAPH + name: x for name, x in graph.items()}, rows="")
+        optional = {n: replace(one, required=False) for n, one in optional.items()}
+        once = {n: replace(optional[n], rows="once") for n in ("once.vertex", "once.value")}
+        pending = Described(np.int32, rows="", ascends=True)
+        return {**optional, **once, **columns, "id": Described(np.int64), "pending": pending}
+
     def restore(self, columns: Mapping[str, Array], meta: Mapping[str, Any]) -> None:
         """Stand where a partition with the same vertices stood when it was `captured`.
 
@@ -478,7 +504,7 @@ class Processor:
             self.delivery = self._delivery(replace(changed, placement=loaded.placement))
             self.restructured = True
         v = VertexArrays.from_columns(self.delivery.topology, columns, meta)
-        check_arrays(v, self.plan.shape)
+        check_arrays(v, self.plan.shape, self.algebra)
         if self.plan.each and not meta["changed"]:
             v.producers = loaded.producers
         self._set_arrays(v)

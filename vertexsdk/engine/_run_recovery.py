@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from vertexsdk.arrays.corruption import damaged
 from vertexsdk.arrays.json_values import as_json
 from vertexsdk.arrays.packed_strings import pack_arrow
 from vertexsdk.compile.plan import Plan
@@ -28,6 +29,7 @@ from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.errors import InputError, StateError, first_line
 from vertexsdk.graph.graph import Graph, VariantInfo
 from vertexsdk.state import FencedError, Manifest, SegmentRef, Store
+from vertexsdk.state.stored_columns import accepted_record, accepted_values
 from vertexsdk.state.write_behind import WriteBehind
 
 _RECORD = "snapshot"  # in the statistics of the manifest
@@ -266,7 +268,8 @@ def _read(store: Store, name: str) -> StoredSnapshot | None:
     if record is None:
         return None  # a loop of the user's has this name
     segments = tuple(sorted(store.segments(manifest), key=lambda ref: ref.key.partition))
-    return StoredSnapshot(
-        manifest, segments, record["run"], record["of"], record["partitioner"],
-        WorkDone(**record["work"]),
-    )  # fmt: skip
+    with damaged(f"the snapshot in loop {name!r}"):
+        kinds = {"run": str, "of": dict, "partitioner": str}
+        run, of, partitioner = (accepted_values(record, kinds)[n] for n in kinds)
+        work = accepted_record(WorkDone, record["work"])
+    return StoredSnapshot(manifest, segments, run, of, partitioner, work)

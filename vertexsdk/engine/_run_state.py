@@ -10,7 +10,7 @@ anew.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,19 @@ from vertexsdk.engine.events._events_partition import EventPartition
 from vertexsdk.engine.supersteps import RunPosition, Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import InputError
 from vertexsdk.graph.topology import Topology
-from vertexsdk.state import SegmentRef, Store
+from vertexsdk.program.algebra import Algebra
+from vertexsdk.state import CorruptError, SegmentRef, Store
+from vertexsdk.state.stored_columns import Described, accepted_values
 from vertexsdk.state.stored_pickles import unpickle
 
 Array = NDArray[Any]
 Columns = dict[str, Array]
 _AGGREGATE = "aggregate."
+_META: dict[str, type] = {
+    "all_pending": bool, "changed": bool, "iteration": int, "vertices": int, "placed": int,
+    "python": list,
+}  # fmt: skip
+_NOBODY = np.empty(0, np.int32)
 
 
 def graph_of(run: Iterations) -> Topology:
@@ -82,7 +89,9 @@ def restore(
     part = run.processor
     events = isinstance(part, EventPartition)
     own = [ref for ref in refs if ref.key.partition == part.partition] if alike else refs
-    read = [(store.segment(ref, trusted=trusted), store.table(ref).meta) for ref in own]
+    aggregates = run.plan.program.aggregators
+    described = _described(part, aggregates)
+    read = [_read(store, ref, described, trusted=trusted) for ref in own]
     columns, meta = read[0]
     if alike and meta["placed"] != zlib.crc32(graph_of(run).ids.data):
         raise InputError(
@@ -97,11 +106,41 @@ def restore(
         part.restore(columns, meta)
     else:
         yield from _divided(part, read)
-    aggregates = {
+    values = {
         name: _value(columns[_AGGREGATE + name], python=name in meta["python"])
-        for name in run.plan.program.aggregators
+        for name in aggregates
     }
-    run.resume(RunPosition(meta["iteration"], aggregates, meta["vertices"]), [], WorkDone())
+    run.resume(RunPosition(meta["iteration"], values, meta["vertices"]), [], WorkDone())
+
+
+def _described(
+    part: Processor | EventPartition, aggregators: Mapping[str, Algebra]
+) -> dict[str, Described]:
+    """What the segments of a snapshot must have."""
+    if isinstance(part, EventPartition):
+        return {"pickle": Described(np.uint8, rows="")}
+    described = part.described()
+    for name, one in aggregators.items():
+        shape = () if one.size is None else (one.size,)
+        described[_AGGREGATE + name] = Described(one.dtype, shape, rows="aggregate")
+    return described
+
+
+def _read(
+    store: Store, ref: SegmentRef, described: Mapping[str, Described], *, trusted: bool
+) -> tuple[Columns, dict[str, Any]]:
+    """The columns and the meta of a segment; places are within its vertices."""
+    columns = store.segment(ref, described=described, trusted=trusted)
+    with store.naming_segment(ref):
+        meta = accepted_values(store.table(ref).meta, _META)
+        n = len(columns["id"]) if "id" in columns else 0
+        for name in ("pending", "once.vertex"):
+            places = columns.get(name, _NOBODY)
+            if len(places) and not 0 <= places.min() <= places.max() < n:
+                raise CorruptError(f"column {name!r} has a vertex that is not there")
+        if len(columns.get("gathered", columns.get("id", _NOBODY))) < n:
+            raise CorruptError("column 'gathered' is too short")
+    return columns, meta
 
 
 def _value(column: Array, *, python: bool) -> Any:

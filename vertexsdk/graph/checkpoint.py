@@ -22,7 +22,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.arrow_messages import read_table
 from vertexsdk.arrays.packed_strings import pack_arrow, unpack_arrow
+from vertexsdk.graph.edge_attributes import require_values
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._lines import Codes
@@ -30,14 +32,27 @@ from vertexsdk.graph.load._load_task import DivisibleEdges
 from vertexsdk.graph.load.arrow import text_ids
 from vertexsdk.graph.string_ids import StringIds
 from vertexsdk.graph.vertex_file import VertexInput
-from vertexsdk.state import Manifest, SegmentRef, Store, open_store
+from vertexsdk.state import CorruptError, Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
+from vertexsdk.state.stored_columns import Described, described_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STATE_NAMES = "names"  # the group of segments with names of which snapshots have the state
 _AT_ONCE = 1 << 22  # edges in a block
+_VERTICES = {
+    **described_text("names"),
+    **described_text("kind", required=False),
+    "classed": Described(np.bool_, required=False),
+    "attributes": Described(np.uint8, rows="", required=False),
+}
+_ENDS = {n: Described(np.int64, rows="edges") for n in ("source", "target")}
+_ROWS = {
+    "ids": Described(np.int64),
+    "count": Described(np.int64, least=0),
+    "target": Described(np.int32, rows="edges", least=0),
+}
 
 
 def put_adjacency(
@@ -81,7 +96,8 @@ def state_names(
     store: Store, refs: Sequence[SegmentRef]
 ) -> tuple[NDArray[np.int64], pa.LargeStringArray]:
     """The codes and names of several such segments."""
-    parts = [store.segment(ref) for ref in refs]
+    described = {"codes": Described(np.int64), **described_text("names")}
+    parts = [store.segment(ref, described=described) for ref in refs]
     names = [unpack_arrow(part["names.offsets"], part["names.bytes"]) for part in parts]
     codes = [np.zeros(0, np.int64), *(part["codes"] for part in parts)]
     return np.concatenate(codes), pa.concat_arrays([pa.array([], pa.large_string()), *names])
@@ -96,11 +112,16 @@ def put_vertices(store: Store, loop: str, vertices: VertexInput) -> SegmentRef:
         columns["classed"] = np.asarray(kinds.is_valid())
         columns["kind.offsets"], columns["kind.bytes"] = pack_arrow(kinds.fill_null(""))
     if vertices.attributes is not None:
+        plain = pa.schema([f.with_type(_plain(f.type)) for f in vertices.attributes.schema])
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, vertices.attributes.schema) as writer:
-            writer.write_table(vertices.attributes)
+        with pa.ipc.new_stream(sink, plain) as writer:
+            writer.write_table(vertices.attributes.cast(plain))
         columns["attributes"] = np.frombuffer(sink.getvalue(), np.uint8)  # Arrow IPC
     return store.put_segment(loop, 0, 0, "topology", columns, group="vertices")
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if isinstance(kind, pa.DictionaryType) else kind
 
 
 def stored_graph(
@@ -119,14 +140,14 @@ def stored_graph(
     vertices = None
     names = groups["names"][0] if groups["names"] else None
     if groups["vertices"]:
-        vertices = _vertices(store.segment(groups["vertices"][0]), strings=names is not None)
+        ref = groups["vertices"][0]
+        with store.naming_segment(ref):
+            columns = store.segment(ref, described=_VERTICES)
+            vertices = _vertices(columns, strings=names is not None)
     edges = StoredEdges(store.backend.address, tuple(groups[""]), names)
     graph = Graph(spark, edges, vertices, undirected=undirected, partitions=partitions)
     if names is not None:
-        columns = store.segment(names)
-        graph.use_string_ids(
-            StringIds.of(unpack_arrow(columns["names.offsets"], columns["names.bytes"]))
-        )
+        graph.use_string_ids(StringIds.of(_names(store, names)[0]))
     return graph
 
 
@@ -141,20 +162,16 @@ def stored_edges(
     ends = [np.concatenate([none, *(getattr(c, n) for c in chunks)]) for n in ("source", "target")]
     value = [np.ones(len(c.source)) if c.value is None else c.value for c in chunks]
     if names is not None:
-        columns = store.segment(names)
-        strings = unpack_arrow(columns["names.offsets"], columns["names.bytes"])
+        strings, _ = _names(store, names)
         ends = [np.array(strings.take(pa.array(e)).to_pylist(), object) for e in ends]
     return ends[0], ends[1], np.concatenate([np.empty(0), *value])
 
 
-def _recoded(
-    ids: NDArray[np.int64], names: dict[str, NDArray[Any]], codes: Codes
-) -> NDArray[np.int64]:
-    ranks = np.searchsorted(names["codes"], ids) if "codes" in names else ids
-    if codes is None:
-        return ranks
-    strings = unpack_arrow(names["names.offsets"], names["names.bytes"])
-    return codes(strings.take(pa.array(ranks)))
+def _names(store: Store, ref: SegmentRef) -> tuple[pa.LargeStringArray, NDArray[np.int64] | None]:
+    """The names of string ids, and their codes."""
+    codes = Described(np.int64, ascends=True, required=False)
+    columns = store.segment(ref, described={"codes": codes, **described_text("names")})
+    return unpack_arrow(columns["names.offsets"], columns["names.bytes"]), columns.get("codes")
 
 
 def _vertices(columns: dict[str, NDArray[Any]], *, strings: bool) -> VertexInput:
@@ -168,8 +185,9 @@ def _vertices(columns: dict[str, NDArray[Any]], *, strings: bool) -> VertexInput
         )
     attributes = None
     if "attributes" in columns:
-        attributes = pa.ipc.open_stream(pa.py_buffer(columns["attributes"])).read_all()
+        attributes = read_table(pa.py_buffer(columns["attributes"]), "column 'attributes'")
     place, ids = "the vertices", unpack_arrow(columns["names.offsets"], columns["names.bytes"])
+    _require(attributes is None or len(attributes) == len(ids), "attributes of other vertices")
     return VertexInput(ids if strings else text_ids(ids, place), kinds, place, attributes)
 
 
@@ -189,17 +207,21 @@ class StoredEdges(DivisibleEdges):
         """See `DivisibleEdges`."""
         with open_store(self.address, create=False) as store:
             for ref in self.refs:
-                yield from _chunks(store, ref, self.names, codes, value is not None)
+                for chunk in _chunks(store, ref, self.names, codes, value is not None):
+                    if chunk.value is not None:
+                        require_values(chunk.value, value)
+                    yield chunk
 
 
 def _chunks(
     store: Store, ref: SegmentRef, names: SegmentRef | None, codes: Codes, valued: bool
 ) -> Iterator[Chunk]:
     """The edges of a segment; those of string ids by `codes`, without it by ranks of names."""
-    columns = dict(store.segment(ref))
-    for name in ("ids",) if "ids" in columns else ("source", "target"):
-        if names is not None:
-            columns[name] = _recoded(columns[name], store.segment(names), codes)
+    columns = _edge_columns(store, ref, names)
+    if names is not None and codes is not None:
+        strings, _ = _names(store, names)
+        for name in ("ids",) if "ids" in columns else ("source", "target"):
+            columns[name] = codes(strings.take(pa.array(columns[name])))
     target = columns["target"]
     value = columns.get("value") if valued else None
     ids = columns.get("ids")
@@ -212,3 +234,40 @@ def _chunks(
         else:
             rows = np.searchsorted(ends, np.arange(k, min(k + _AT_ONCE, len(target))), "right")
             yield Chunk(ids[rows], ids[target[part]], some)
+
+
+def _edge_columns(
+    store: Store, ref: SegmentRef, names: SegmentRef | None
+) -> dict[str, NDArray[Any]]:
+    """The columns of a partition's edges; of string ids with the names' ranks as ids."""
+    table = store.table(ref)
+    described = _ROWS if "ids" in table else _ENDS
+    if "value" in table:
+        with store.naming_segment(ref):
+            value = table.rows("value", 0, 0)
+            _require(value.dtype.kind in "biuf", "values of another type")
+        described = {**described, "value": Described(value.dtype, value.shape[1:], "edges")}
+    columns = store.segment(ref, described=described)
+    with store.naming_segment(ref):
+        if "ids" in columns:
+            ends, places = len(columns["ids"]), columns["target"]
+            _require(not len(places) or int(places.max()) < ends, "a target that has no id")
+            _require(int(columns["count"].sum()) == len(places), "counts of other edges")
+        codes = None if names is None else _names(store, names)[1]
+        if codes is not None:  # edges are of ranks from here on
+            for name in ("ids",) if "ids" in columns else ("source", "target"):
+                ranks = np.searchsorted(codes, columns[name])
+                known = np.append(codes, -1)[ranks] == columns[name]
+                _require(bool(known.all()), "an id that has no name")
+                columns[name] = ranks
+        elif names is not None:
+            ids = [columns[n] for n in ("ids", "source", "target") if n in columns]
+            count = len(_names(store, names)[0])
+            inside = all(not len(x) or (x.min() >= 0 and x.max() < count) for x in ids)
+            _require(inside, "an id that has no name")
+    return columns
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise CorruptError(f"it has {otherwise}")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.corruption import CorruptError
 from vertexsdk.errors import InputError, excerpt
 
 NO_FLOAT, NO_INT = float("nan"), int(np.iinfo(np.int64).min)  # see above
@@ -51,6 +52,28 @@ def no_values(rows: int, value: str | None) -> NDArray[Any]:
     """Return zeros in the form of a column of values."""
     types = attribute_types(value)
     return np.zeros((rows, len(types)), np.int64) if types else np.zeros(rows, value or "uint8")
+
+
+def require_values(values: NDArray[Any], value: str | None) -> None:
+    """Refuse stored values that kernels would take for something else.
+
+    Args:
+        values: a column, with a row per edge or change.
+        value: dtype of the edge values that the program reads; None where it reads none.
+
+    Raises:
+        CorruptError: the column is of another type.
+    """
+    types = attribute_types(value)
+    shape = (len(types),) if types else ()
+    if value is not None and (values.dtype, values.shape[1:]) != (
+        np.dtype("int64" if types else value),
+        shape,
+    ):
+        raise CorruptError(
+            f"stored edge values are {values.dtype}{list(values.shape[1:])}, and the program has "
+            f"{value}"
+        )
 
 
 def left_out(value: str | None) -> NDArray[np.int64]:

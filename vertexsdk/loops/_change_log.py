@@ -17,10 +17,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.packed_strings import pack_arrow, unpack_arrow
-from vertexsdk.graph.changes.changes import Changes
+from vertexsdk.graph.changes.changes import Changes, described_changes
 from vertexsdk.graph.changes.deltas import Deltas, Sent
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.state import EncodedSegment, Manifest, SegmentRef, Store
+from vertexsdk.state.stored_columns import Described, accepted_values
 
 _BATCHES = 64  # small batches that are joined
 _ROWS = 1 << 14  # changes from which a batch, or the small ones together, are not small
@@ -79,8 +80,11 @@ class ChangeLog:
                 gets one.
         """
         refs = _refs(store, manifest)
+        value = _value_of(manifest)
         tail = tuple(
-            _changes(store.segment(ref), sent, undirected) for ref, _ in refs if ref.group == "tail"
+            _changes(_stored(store, ref, value, sent), undirected)
+            for ref, _ in refs
+            if ref.group == "tail"
         )
         return cls(tail, sum(rows for _, rows in refs) - _before_edges(manifest, refs))
 
@@ -107,7 +111,7 @@ class ChangeLog:
             if skip and rows <= skip:
                 skip -= rows
                 continue
-            batch = _changes(store.segment(ref), sent, undirected)
+            batch = _changes(_stored(store, ref, _value_of(manifest), sent), undirected)
             if len(batch) == rows:  # else deltas are left out, and edges may be set again
                 batch = batch[skip:]
             batches.append(batch)
@@ -122,9 +126,15 @@ class ChangeLog:
 def _refs(store: Store, manifest: Manifest) -> list[tuple[SegmentRef, int]]:
     """The segments of a log, in order, and how many changes each has."""
     refs = [ref for ref in store.segments(manifest) if ref.kind == "changes"]
-    tables = [store.table(ref) for ref in refs]
-    counts = [table.meta.get(_COUNT) or table.length("kind") for table in tables]
+    counts = [_count(store, ref) for ref in refs]
     return list(zip(refs, counts, strict=True))
+
+
+def _count(store: Store, ref: SegmentRef) -> int:
+    table = store.table(ref)
+    with store.naming_segment(ref):
+        count = accepted_values(table.meta, {_COUNT: int}).get(_COUNT)
+        return count or table.length("kind")
 
 
 def _before_edges(manifest: Manifest, refs: Sequence[tuple[SegmentRef, int]]) -> int:
@@ -190,7 +200,23 @@ def _columns(batch: Changes) -> dict[str, NDArray[Any]]:
     return columns
 
 
-def _changes(columns: dict[str, NDArray[Any]], sent: bool, undirected: bool) -> Changes:
+def _value_of(manifest: Manifest) -> str | None:
+    """The dtype of the edge values of a version."""
+    ledger = Ledger.of(manifest)
+    return None if ledger is None else ledger.value
+
+
+def _stored(
+    store: Store, ref: SegmentRef, value: str | None, sent: bool
+) -> dict[str, NDArray[Any]]:
+    """The columns of a segment; the pickle of deltas that are no edges only where `sent`."""
+    described = described_changes(store, ref, value)
+    if sent:
+        described["sent"] = Described(np.uint8, rows="", required=False)
+    return store.segment(ref, described=described)
+
+
+def _changes(columns: dict[str, NDArray[Any]], undirected: bool) -> Changes:
     ends = []
     for name in ("source", "target"):
         if name in columns:
@@ -200,4 +226,4 @@ def _changes(columns: dict[str, NDArray[Any]], sent: bool, undirected: bool) -> 
     time = columns.get("time", np.empty(0))
     changes = Changes(columns["kind"], ends[0], ends[1], columns["value"], time=time)
     changes = changes.canonical() if undirected else changes
-    return Deltas.with_sent(changes, columns) if sent and "sent" in columns else changes
+    return Deltas.with_sent(changes, columns) if "sent" in columns else changes

@@ -5,12 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from vertexsdk.arrays.corruption import damaged
 from vertexsdk.engine.engine import CommandResult
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import COUNTS
 from vertexsdk.state import Manifest
+from vertexsdk.state.stored_columns import accepted_record, accepted_values
 
 _KEY = "main"  # among the statistics of a version
+_COUNTS: dict[str, type | tuple[type, ...]] = dict.fromkeys(COUNTS, int)
+_NUMBER = (int, float, type(None))
+_WINDOW: dict[str, type | tuple[type, ...]] = {
+    "length": _NUMBER,
+    "clock": _NUMBER,
+    "late": int,
+    "overtaken": int,
+    "expired": int,
+}
 
 
 @dataclass(frozen=True)
@@ -63,7 +74,14 @@ class Ledger:
     def of(cls, manifest: Manifest) -> Ledger | None:
         """The ledger of a version, or None if the version is not of a main loop or its forks."""
         stored = manifest.statistics.get(_KEY)
-        return None if stored is None else cls(**stored)
+        if stored is None:
+            return None
+        with damaged(f"version {manifest.iteration} of loop {manifest.loop!r}"):
+            ledger = accepted_record(cls, stored)
+            for values, kinds in ((ledger.counts, _COUNTS), (ledger.window, _WINDOW)):
+                if values is not None and accepted_values(values, kinds).keys() != kinds.keys():
+                    raise TypeError("its counts are of something else")
+            return ledger
 
     @classmethod
     def read(cls, manifest: Manifest) -> Ledger:

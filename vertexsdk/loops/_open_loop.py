@@ -250,7 +250,7 @@ def _check_program(manifest: Manifest, program: Program, *, migrates: bool) -> N
             f"loop {manifest.loop!r} belongs to program {manifest.program}, not to {program.name}: "
             "resume it with that"
         )
-    before, now = manifest.schema or {}, json.loads(json.dumps(program.schema()))
+    before, now = manifest.state_fields, json.loads(json.dumps(program.schema()))
     if before == now or migrates:
         return
     differences = [f"{n} was added" for n in now if n not in before]

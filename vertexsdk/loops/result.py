@@ -134,7 +134,7 @@ class Result:
         self.iteration, self.aggregates = self.manifest.iteration, self.manifest.aggregates
         self.statistics: dict[str, Any] = dict(statistics or self.manifest.statistics)
         self.string_ids = self.manifest.ids == "str"
-        schema = self.manifest.schema or {} if schema is None else schema
+        schema = self.manifest.state_fields if schema is None else schema
         first = self.manifest.statistics.get("result") or next(iter(schema), "")
         self._fields = Fields(loop, schema, str(first))
         self.fields = self._fields.names
@@ -220,7 +220,7 @@ class Result:
         return None
 
     def _is_id(self, name: str) -> bool:
-        return bool((self.manifest.schema or {}).get(name, {}).get("type") == "VertexId")
+        return bool(self.manifest.state_fields.get(name, {}).get("type") == "VertexId")
 
     def partitions(self, fields: list[str] | None = None) -> Iterator[dict[str, Array]]:
         """Yield each partition's columns as stored: "id", the fields, names of string ids.
@@ -445,7 +445,7 @@ class Result:
         types = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "VertexId": name}
         fields = {"id": name} | ({"class": pa.string()} if self._fields.several else {})
         for field, where in self._fields.table().items():
-            entry = (self.manifest.schema or {})[next(iter(where.values()))]
+            entry = self.manifest.state_fields[next(iter(where.values()))]
             kind = types.get(entry["type"], pa.string())
             fields[field] = kind if entry.get("size") is None else pa.list_(kind)
         return pa.schema([*fields.items()])

@@ -47,6 +47,7 @@ __all__ = [
     "pins",
     "reading",
     "store",
+    "stored_columns",
     "stored_pickles",
     "version_writer",
     "write_behind",

@@ -10,7 +10,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
@@ -25,6 +25,7 @@ from vertexsdk.state._remote_segment import LARGE, RemoteTable
 from vertexsdk.state.contract import Backend, CanReadParts, SegmentKey, check_name
 from vertexsdk.state.errors import MissingError, StateInputError
 from vertexsdk.state.manifests import (
+    MAX_CHAIN,
     EncodedSegment,
     Manifest,
     SegmentRef,
@@ -40,6 +41,7 @@ from vertexsdk.state.reading import (
     find_names,
     overlay,
 )
+from vertexsdk.state.stored_columns import Described, accepted
 from vertexsdk.state.write_behind import wait_for_writes
 
 K = TypeVar("K")
@@ -184,16 +186,27 @@ class VersionReader:
     def chain(self, manifest: Manifest) -> Iterator[Manifest]:
         """The manifest, and those below it that list the other segments of its version."""
         yield manifest
-        while manifest.below is not None:
-            manifest = self.manifest(manifest.below)
+        while (below := self._below(manifest)) is not None:
+            manifest = below
             yield manifest
+
+    def _below(self, manifest: Manifest) -> Manifest | None:
+        """The manifest that lists the other segments of a version; a chain of them has an end."""
+        below = None if manifest.below is None else self.manifest(manifest.below)
+        if below is not None and not 0 <= below.depth < manifest.depth <= MAX_CHAIN:
+            raise CorruptError(
+                f"manifest {manifest.name} is damaged: it is built on {below.name}, which is not "
+                "before it; fork the loop at an earlier version, or run it again"
+            )
+        return below
 
     def segments(self, manifest: Manifest) -> list[SegmentRef]:
         """The segments of a version, in the order in which they are overlaid."""
         refs = self._lists.get(manifest.name)
         if refs is None:
-            below = [] if manifest.below is None else self.segments(self.manifest(manifest.below))
-            refs = live_segments(below, manifest.segments, manifest.partitions)
+            below = self._below(manifest)
+            before = [] if below is None else self.segments(below)
+            refs = live_segments(before, manifest.segments, manifest.partitions)
             self._lists.put(manifest.name, refs)
         return list(refs)
 
@@ -250,6 +263,7 @@ class VersionReader:
         fields: Collection[str] | None = None,
         trusted: bool = False,
         objects: Collection[str] | None = None,
+        described: Mapping[str, Described] | None = None,
     ) -> dict[str, Column]:
         """Read and check the columns of a segment; read-only views where the backend returns views.
 
@@ -257,6 +271,8 @@ class VersionReader:
             fields: read only these, and ids and names; None for all.
             trusted: pickled objects may be read, as whoever can write to the store is trusted.
             objects: the only columns that may hold pickled objects; None for any.
+            described: read only these, and refuse those that are not so; None where nothing but
+                an answer is made of them.
 
         Returns:
             Arrays of shape (n,), or (n, k) for vectors, by column.
@@ -267,9 +283,13 @@ class VersionReader:
             StateError: pickled columns, and not `trusted`.
         """
         table = self.table(ref)
+        if described is not None:
+            fields = described.keys()
+            objects = [n for n, one in described.items() if np.dtype(one.dtype) == object]
         with self.naming_segment(ref):
             names = chosen_columns(table, fields, objects)
-            return {n: table.column(n, verify=True, trusted=trusted) for n in names}
+            columns = {n: table.column(n, verify=True, trusted=trusted) for n in names}
+            return columns if described is None else accepted(columns, described)
 
     def read(
         self,

@@ -109,7 +109,10 @@ class Head:
             CorruptError: the bytes are not an encoded head.
         """
         with damaged(f"the head {raw[:40]!r}"):
-            return cls(**json.loads(raw))
+            head = cls(**json.loads(raw))
+            if [type(x) for x in (head.manifest, head.iteration, head.epoch)] != [str, int, int]:
+                raise TypeError("a value of another type")
+            return head
 
 
 @dataclass(frozen=True, slots=True)

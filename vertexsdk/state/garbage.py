@@ -171,13 +171,14 @@ def audit(store: VersionReader) -> Audit:
                         result.bytes += ref.bytes
             if store.backend.floor(loop, iteration) != (iteration, name):
                 del result.missing[known:]  # it was replaced, or dropped, meanwhile
-    manifests, segments = reachable(store)
-    result.unreferenced += [
-        f"manifest {name}"
-        for name in store.backend.list_manifests()
-        if name not in manifests and not is_record(name)
-    ]
-    result.unreferenced += [
-        f"segment {key}" for key in store.backend.list_segments() if key not in segments
-    ]
+    with result.noting("what is unreferenced: "):
+        manifests, segments = reachable(store)
+        result.unreferenced += [
+            f"manifest {name}"
+            for name in store.backend.list_manifests()
+            if name not in manifests and not is_record(name)
+        ]
+        result.unreferenced += [
+            f"segment {key}" for key in store.backend.list_segments() if key not in segments
+        ]
     return result

@@ -24,10 +24,18 @@ from zlib import crc32
 from vertexsdk.arrays.corruption import CorruptError, damaged
 from vertexsdk.state.contract import Backend, Head, NewManifest, SegmentKey
 from vertexsdk.state.errors import OwnerError
+from vertexsdk.state.stored_columns import accepted_values
 
 Kind: TypeAlias = Literal["base", "delta", "topology", "changes", "snapshot"]
 KINDS: tuple[str, ...] = get_args(Kind)
 MAX_CHAIN = 16
+_SEGMENT = [str, int, int, str, str, str, int, int, str]  # types of the fields of `SegmentRef`
+_TYPES: dict[str, tuple[type, ...]] = {
+    "name": (str,), "loop": (str,), "iteration": (int,), "parent": (str, type(None)),
+    "partitions": (int,), "ids": (str,), "program": (str, type(None)), "aggregates": (dict,),
+    "statistics": (dict,), "offsets": (dict,), "complete": (bool,), "depth": (int,),
+    "created": (int, float),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,8 @@ class SegmentRef:
     @classmethod
     def from_json(cls, fields: list[Any]) -> SegmentRef:
         """The reference that `to_json` encoded."""
+        if [type(x) for x in fields] != _SEGMENT:
+            raise TypeError("a segment is not named by strings and integers")
         return cls(SegmentKey(*fields[:4]), *fields[4:])
 
 
@@ -120,6 +130,19 @@ class Manifest:
         return None if self.complete else self.parent
 
     @property
+    def state_fields(self) -> dict[str, dict[str, Any]]:
+        """The schema of a program's state: what is declared of each field; {} without one.
+
+        Raises:
+            CorruptError: it is something else.
+        """
+        entries = self.schema or {}
+        if not isinstance(entries, dict) or not all(isinstance(x, dict) for x in entries.values()):
+            raise CorruptError(f"the schema of version {self.iteration} of loop {self.loop!r} is "
+                               "not that of a state")  # fmt: skip
+        return entries
+
+    @property
     def references(self) -> list[str]:
         """What must be kept as long as this is: attempts of its segments, and `below`."""
         return [*(ref.key.attempt for ref in self.segments), *filter(None, [self.below])]
@@ -148,6 +171,7 @@ class Manifest:
         with damaged(f"manifest {name}"):
             record = json.loads(data[8:])
             record["segments"] = tuple(map(SegmentRef.from_json, record["segments"]))
+            accepted_values(record, _TYPES)
             return cls(**record)
 
     def check_owner(self, program: str | None, schema: Any, place: str) -> None:

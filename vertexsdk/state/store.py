@@ -698,9 +698,11 @@ class Store(VersionReader):
         )
 
     def _descends(self, manifest: Manifest, ancestor: str) -> bool:
+        met = set[str]()
         while manifest.name != ancestor:
-            if manifest.parent is None:
+            if manifest.parent is None or manifest.name in met:
                 return False
+            met.add(manifest.name)
             try:
                 manifest = self.manifest(manifest.parent)
             except MissingError:  # dropped, so it is no version of any loop

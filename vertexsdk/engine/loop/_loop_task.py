@@ -26,6 +26,8 @@ from vertexsdk.engine.loop._snapshot_writer import SnapshotWriter
 from vertexsdk.engine.snapshots import SnapshotPart
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.errors import LostError, RunError
+from vertexsdk.graph.changes.changes import described_changes
+from vertexsdk.graph.edge_attributes import require_values
 from vertexsdk.state import EncodedSegment, SegmentRef
 from vertexsdk.state.version_writer import forget_segments, store_of_run
 from vertexsdk.transport.transport import DRIVER, Blocks
@@ -135,6 +137,7 @@ class LoopTask:
             if "name.code" in columns:
                 live.add_names(*(columns[f"name.{n}"] for n in ("code", "offsets", "bytes")))
             if "kind" in columns:
+                require_values(columns["value"], self.plan.program.value_dtype)
                 report.counts, report.absent, report.work.touched = yield from live.take(
                     columns, strict=command.strict
                 )
@@ -207,7 +210,8 @@ class LoopTask:
         if self.plan.store is None:
             raise RunError("a segment without a store")
         with store_of_run(self.plan.run, self.plan.store) as store:
-            return store.segment(changes)
+            described = described_changes(store, changes, self.plan.program.value_dtype)
+            return store.segment(changes, described=described)
 
     def _write(self, partition: int, live: LoopPartition, report: LoopReport) -> None:
         written = live.written()

@@ -25,17 +25,20 @@ from vertexsdk.engine.loop._snapshot_writer import SNAPSHOT_LAYERS, WriteSnapsho
 from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.program.algebra import Algebra, VertexId
-from vertexsdk.state import SegmentRef, Store, open_store
+from vertexsdk.state import CorruptError, SegmentRef, Store, open_store
+from vertexsdk.state.stored_columns import Described, accepted_values, described_like
 from vertexsdk.state.version_writer import DeltaLayers
 
 Array = NDArray[Any]
 
 CHANGED = np.uint8(2)  # bit of the column "dirty": since the last snapshot
 _SMALL = 1 << 20  # bytes of rows that are copied at once; more are read from a fork
-_META = (
-    "clock", "aggregates", "falling", "settled", "unsent", "unsure", "gathered", "slice", "since",
-    "spent", "good", "from init", "bad",
-)  # fmt: skip
+_NUMBER = (int, float, type(None))
+_META: dict[str, type | tuple[type, ...]] = {
+    "clock": int, "aggregates": dict, "falling": bool, "settled": bool, "unsent": bool,
+    "unsure": bool, "gathered": list, "slice": (list, type(None)), "since": int, "spent": int,
+    "good": _NUMBER, "from init": _NUMBER, "bad": _NUMBER,
+}  # fmt: skip
 
 
 class StatefulPartition(Protocol):
@@ -137,16 +140,21 @@ def restored(part: StatefulPartition, state: RestoreState) -> Steps[None]:
     hashed = part.mirrors.placement is None
     newest = {ref.key.partition: ref for ref in refs}
     pending = [np.zeros(0, np.int64)]
-    about: dict[str, Any] = {}
+    meta: dict[str, Any] = {}
+    described = _described(part)
     assert part.plan.store is not None
     with open_store(part.plan.store, create=False) as store:
         for ref in refs:
             table = store.table(ref)
-            about = table.meta
+            with store.naming_segment(ref):
+                about = accepted_values(table.meta, {"meta": dict, "placed": int})
+                meta = _accepted_meta(part, about["meta"])
             alike = hashed and about["placed"] == len(part.plan.topologies) and state.codes is None
             if alike and ref.key.partition != part.partition:
                 continue
-            columns = _renamed(part, dict(store.segment(ref)), state.codes)
+            columns = store.segment(ref, described=described)
+            with store.naming_segment(ref):
+                columns = _renamed(part, columns, state.codes)
             ids, waiting = columns.pop("id"), columns.pop("pending")
             if newest[ref.key.partition] is ref:
                 pending.append(waiting[part.mirrors.owns(waiting)])
@@ -157,11 +165,34 @@ def restored(part: StatefulPartition, state: RestoreState) -> Steps[None]:
             for name, values in columns.items():
                 arena[name][places[there]] = values[there]
     none = {"layers": None, SNAPSHOT_LAYERS: None}
-    arena.meta |= {**about["meta"], "begun": True, "due": False, **none}
+    arena.meta |= {**meta, "begun": True, "due": False, **none}
     part.refresh()
     yield from part.send_all()
-    places = np.sort(graph.index.find(np.concatenate(pending))).astype(np.int32)
+    places = np.unique(graph.index.find(np.concatenate(pending))).astype(np.int32)
     arena.put("pending", places[places >= 0])
+
+
+def _described(part: StatefulPartition) -> dict[str, Described]:
+    """What a segment must have for this program; kernels follow it within the arena."""
+    ids, *names = _columns_of(part)
+    columns = {name: part.arena[name] for name in names}
+    pending = Described(np.int64, rows="")
+    return {"id": Described(part.arena[ids].dtype), **described_like(columns), "pending": pending}
+
+
+def _accepted_meta(part: StatefulPartition, stored: dict[str, Any]) -> dict[str, Any]:
+    """What belongs to the partition as a whole, of the types that it has here."""
+    meta = accepted_values(stored, _META)
+    aggregators = part.plan.program.aggregators
+    gathered, number = meta.get("gathered", ({}, 0))
+    for name, value in [*meta.get("aggregates", {}).items(), *gathered.items()]:
+        one = aggregators[name]
+        if np.asarray(value, one.dtype).shape != (() if one.size is None else (one.size,)):
+            raise CorruptError(f"aggregate {name!r} in its meta has another shape")
+    iteration, warm = meta.get("slice") or (0, False)
+    if not (type(number) is type(iteration) is int and type(warm) is bool):
+        raise CorruptError("'gathered' or 'slice' in its meta is of another type")
+    return meta
 
 
 def _renamed(

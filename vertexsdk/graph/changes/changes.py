@@ -17,11 +17,17 @@ from vertexsdk.graph.changes.line import ADD, CHANGE, REMOVE, SIGNS, WORDS, Line
 from vertexsdk.graph.changes.table import check_columns, is_text, read_rows
 from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, attribute_types, is_left_out
 from vertexsdk.graph.load.arrow import text_column
+from vertexsdk.state.errors import CorruptError
+from vertexsdk.state.stored_columns import Described, described_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["ADD", "CHANGE", "COUNTS", "REMOVE", "SIGNS", "WORDS", "Changes"]
+    from vertexsdk.state import SegmentRef, Store
+
+__all__ = [
+    "ADD", "CHANGE", "COUNTS", "REMOVE", "SIGNS", "WORDS", "Changes", "described_changes",
+]  # fmt: skip
 
 COUNTS = ("added", "removed", "changed", "unchanged", "absent")  # edges, by what a change met
 
@@ -243,3 +249,23 @@ def _ids(ids: Any) -> Any:
         return pa.array(values, pa.int64())
     except (pa.ArrowInvalid, OverflowError):
         raise InputError("an id of the changes is beyond int64") from None
+
+
+def described_changes(
+    store: Store, ref: SegmentRef, value_dtype: str | None
+) -> dict[str, Described]:
+    """What a stored segment of changes must have, of edges with these values."""
+    table, types = store.table(ref), attribute_types(value_dtype)
+    with store.naming_segment(ref):
+        value = table.rows("value", 0, 0)
+        if value.dtype not in (np.float64, np.int64):
+            raise CorruptError(f"column 'value' is {value.dtype}, and values are int64 or float64")
+    described = {
+        "kind": Described(np.uint8, least=0, most=max(ADD, REMOVE, CHANGE)),
+        "value": Described(value.dtype, (len(types),) if types else ()),
+        "time": Described(np.float64, required=False),
+    }
+    for end in ("source", "target"):
+        named = f"{end}.offsets" in table
+        described |= described_text(end) if named else {end: Described(np.int64)}
+    return described

@@ -27,8 +27,10 @@ from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, attribute_types, l
 from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops.windows._time_kernels import (
     EXPIRED,
+    FORGOTTEN,
     LATE,
     OVERTAKEN,
+    REMOVED,
     RESULT,
     ROWS,
     fill,
@@ -37,6 +39,7 @@ from vertexsdk.loops.windows._time_kernels import (
     replay,
 )
 from vertexsdk.state import Manifest, SegmentRef, Store
+from vertexsdk.state.stored_columns import Described, described_text
 
 GROUP = "window"  # of the segment of a checkpoint
 _LEAST = 1 << 10  # rows for which there is room
@@ -232,7 +235,15 @@ class EdgeTimes:
         self = cls(integers=integers, value=value)
         for ref in store.segments(manifest):
             if ref.kind == "topology" and ref.group == GROUP:
-                columns = store.segment(ref)
+                ends = {"source": Described(np.int64), "target": Described(np.int64)}
+                if not integers:
+                    ends = described_text("source") | described_text("target")
+                described = {
+                    "time": Described(np.float64),
+                    "state": Described(np.int8, least=FORGOTTEN, most=REMOVED),
+                    **ends,
+                }
+                columns = store.segment(ref, described=described)
                 source = self._codes(_stored_ids(columns, "source"))
                 target = self._codes(_stored_ids(columns, "target"))
                 self._allocate(len(columns["time"]))
