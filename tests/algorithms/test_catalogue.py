@@ -97,6 +97,7 @@ def goes_on(statistics: dict[str, Any]) -> bool:
     return statistics["start"] != "init" or "took more" in statistics["start_reason"]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", sorted([*PARAMS, *CHECKS, "walks"]))
 def test_answers_after_changes(name: str) -> None:
     rng = random.Random(seed())

@@ -33,6 +33,7 @@ def answer(name: str, ids: list[int], compiled: bool | Literal["require"], **par
         return [*result.to_dict().values()]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("compiled", [False, "require"])
 @pytest.mark.parametrize("place", [0, 5])
 @pytest.mark.parametrize(
@@ -118,6 +119,7 @@ class Near(Vertex):
         pass
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("compiled", [False, "require"])
 @pytest.mark.parametrize("ids", [[3, 4], ["a", "b"]])
 def test_parameters_that_are_left_out(ids: list[Any], compiled: bool | Literal["require"]) -> None:

@@ -26,6 +26,7 @@ def rows_of(name: str, graph: Graph, **options: Any) -> dict[Any, dict[str, Any]
         return dict(result.rows())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", EXACT)
 def test_agrees_with_the_oracle(name: str) -> None:
     rng = random.Random(seed())

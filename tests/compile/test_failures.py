@@ -188,6 +188,7 @@ def marked(case: Any) -> tuple[int, str]:
     raise AssertionError(case)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("case", CASES)
 def test_line_and_reason(case: type[Vertex]) -> None:
     line, reason = marked(case)

@@ -71,6 +71,7 @@ class Case:
                     assert near(got[v][name], value, 0.0), (source, *how, v, name)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("make", "seeds"), [(pure, 40), (always, 60), (random_events_program, 40), (latest_vectors, 20)]
 )
@@ -88,7 +89,7 @@ COMPILED += [(latest_vectors, (0, 1))]  # one of floats, one of ints
 
 
 @pytest.mark.parametrize(("make", "seeds"), COMPILED)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_compiled(make: Make, seeds: tuple[int, ...], tmp_path: Path) -> None:
     for seed in drawn(seeds, 2):  # compiling one takes three seconds
         case = Case(make, seed, tmp_path)

@@ -79,6 +79,7 @@ class Insists(Vertex):
         self.emitAll(0)
 
 
+@pytest.mark.sample(2)
 def test_asking_for_what_is_so_already_changes_nothing(execute: Any) -> None:
     edges = [(1, 2, 5.0), (4, 1, 1.0)]
     total, iterations = execute(Insists, edges, "total", [3])
@@ -132,6 +133,7 @@ class Right(Vertex):
         self.emitAll(2)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_kernels_of_all_classes_are_compiled_once_and_before_the_run(partitions: int) -> None:
     vertices = [(v, "Left" if v < 5 else "Right") for v in range(1, 9)]

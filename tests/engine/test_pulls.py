@@ -32,6 +32,7 @@ def _graph(rng: np.random.Generator, n: int, m: int) -> Topology:
     )  # fmt: skip
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("algebra", [Min(int), Min(float), Max(int), Max(float), Sum(float)])
 def test_pulls(algebra: Algebra, threads: int) -> None:

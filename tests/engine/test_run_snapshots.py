@@ -161,7 +161,7 @@ def equal(got: Rows, wanted: Rows) -> bool:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "built-in"])
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_a_run_goes_on_bit_for_bit(kind: str, tmp_path: Path) -> None:
     resumed = 0
     for number in itertools.count(seed()):
@@ -189,7 +189,7 @@ LEFT_OUT: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("what", LEFT_OUT)
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_what_is_left_out_of_a_snapshot_is_missed(what: str, tmp_path: Path) -> None:
     captured = _run_state.captured
 
@@ -216,6 +216,7 @@ def test_what_is_left_out_of_a_snapshot_is_missed(what: str, tmp_path: Path) -> 
         assert missed
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["built-in", "events"])
 def test_a_run_goes_on_with_another_number_of_partitions(kind: str, tmp_path: Path) -> None:
     resumed = 0

@@ -120,6 +120,7 @@ class Twice(Vertex):
             self.emit(self.id + 1, 100)
 
 
+@pytest.mark.sample(2)
 def test_emits_to_one_target_in_one_scatter_are_combined(execute: Any) -> None:
     assert execute(Twice, [(1, 2), (3, 2)], "heard")[0] == {1: 0, 2: 122, 3: 0}
 
@@ -141,6 +142,7 @@ class Once(Vertex):
             self.emit(9, 7)
 
 
+@pytest.mark.sample(2)
 def test_a_message_to_no_target_is_delivered_once(execute: Any) -> None:
     edges = [(1, 2)]
     assert execute(Once, edges, "first", [9])[0] == {1: 0, 2: 0, 9: 7}
@@ -279,6 +281,7 @@ class Vectors(Vertex):
         self.emitAll(self.seen)
 
 
+@pytest.mark.sample(1)
 def test_vectors_are_combined_element_by_element(execute: Any) -> None:
     seen, _ = execute(Vectors, [(1, 2), (2, 3), (5, 3)], "seen")
     assert {v: row.tolist() for v, row in seen.items()} == {
@@ -304,6 +307,7 @@ class TooLongToSome(TooLong):
                 self.emit(target, self.seen)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("program", [TooLong, TooLongToSome])
 @pytest.mark.parametrize("compiled", ["require", False])
 def test_a_vector_of_another_length_is_an_error(program: Any, compiled: Any) -> None:
@@ -327,6 +331,7 @@ class Product(Vertex):
         self.emitAll(self.id + 0.5)
 
 
+@pytest.mark.sample(2)
 def test_an_algebra_of_ones_own(execute: Any) -> None:
     assert execute(Product, [(1, 3), (2, 3), (1, 2)], "result_")[0] == {1: 1.0, 2: 1.5, 3: 3.75}
 
@@ -381,6 +386,7 @@ class Answer(Vertex):
             self.emit(target, 100 if target.reverse else 1000)
 
 
+@pytest.mark.sample(3)
 def test_each_class_has_its_own_state_and_methods(execute: Any) -> None:
     kinds = [(1, "Ask"), (2, "Ask"), (11, "Answer"), (12, "Answer")]
     edges = [(1, 11), (2, 11), (2, 12)]
@@ -429,6 +435,7 @@ class Smooth(Vertex):
             self.emit(target, self.value * target.value / (len(self.targets) + 0.1))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_compiled_arithmetic_is_pythons_bit_by_bit(partitions: int) -> None:
     rng = np.random.default_rng(3)

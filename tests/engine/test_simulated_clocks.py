@@ -84,7 +84,7 @@ def ends(simulator: Simulator) -> Iterator[Counter[str]]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_all_end_at_the_same_superstep(way: str) -> None:
     happened: Counter[str] = Counter()
     for number in seeds_until(happened, {"cut": 1}, 5):

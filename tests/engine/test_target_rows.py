@@ -107,6 +107,7 @@ class Listed(Vertex):
         self.emitAll(1)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("program", [Out, In, Both, Undirected, Nearest, Listed])
 def test_agrees_with_the_reference(program: type[Vertex]) -> None:
     rng = random.Random(seed())

@@ -69,6 +69,7 @@ PROGRAMS = [OfSum, OfMin, OfMax, OfXor, OfOr, OfObject, Uniform]
 COMPILED = [OfSum, OfMin]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_as_the_reference(program: type[Vertex]) -> None:
     seed = seeds.seed()

@@ -38,7 +38,7 @@ def example(name: str, program: str) -> Program:
 
 
 @pytest.mark.parametrize(("name", "what", "params", "compiled"), CASES)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_example(name: str, what: str, params: dict[str, Any], compiled: Any) -> None:
     program = example(name, what)
     for seed in range(4):

@@ -94,6 +94,7 @@ def edges_of(graph: Graph) -> list[tuple[Any, Any, float]]:
     return [*zip(table["source"], table["target"], table["value"], strict=True)]
 
 
+@pytest.mark.sample(33)
 @pytest.mark.parametrize("packing", ["", "gz", "bz2"])
 @pytest.mark.parametrize("case", EDGES)
 def test_edges(tmp_path: Path, case: str, packing: str) -> None:

@@ -166,6 +166,7 @@ PROGRAMS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_answers_are_the_same_wherever_vertices_are(name: str, compiled: bool) -> None:

@@ -107,6 +107,7 @@ def build(
     return parts, duplicates, loops
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @settings(max_examples=40, deadline=None)
@@ -142,6 +143,7 @@ def test_topology_is_as_defined(partitions: int, direction: str, data: st.DataOb
     assert multi or duplicates == want.duplicates
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_threads_and_chunks_do_not_matter(direction: str) -> None:
     rng = np.random.default_rng(7)

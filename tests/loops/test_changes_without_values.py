@@ -111,6 +111,7 @@ def ingest(main: MainLoop, form: str, strings: bool, folder: Path, spark: Any) -
         main.ingest(frame)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", ["tuples", "file"])
 @pytest.mark.parametrize("way", WAYS)
 def test_values_that_stay(way: tuple[Any, ...], form: str, tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ def queried_and_merged(loop: MainLoop, last: Any, new: Any, newer: Any) -> list[
     return [branch, before, after]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("edges", [NUMBERS, NAMES], ids=["numbers", "names"])
 @pytest.mark.parametrize(("program", "partitions"), [
@@ -117,6 +118,7 @@ def test_a_loop_that_is_closed_holds_nothing(
     assert_nothing_stays(lambda: a_loop(program, edges, partitions, compiled))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_a_loop_that_failed_holds_nothing(uncollected: None, partitions: int) -> None:
     """The exceptions, whose frames have the partitions as locals, are kept as a notebook does."""

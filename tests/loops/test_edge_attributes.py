@@ -140,7 +140,7 @@ def test_a_run_reads_the_attributes_of_edges(where, tmp_path, program, ids, comp
 
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize(("where", "ids", "compiled"), CASES, indirect=["where"])
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 def test_changes_bring_attributes_and_keep_those_they_leave_out(
     where, tmp_path, program, ids, compiled
 ):

@@ -147,6 +147,7 @@ class History:
                 self.edges = edges
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("ids", [int, str])
 @pytest.mark.parametrize("program", ["wcc", "pagerank", "degree", "kcore", "sssp", Producers])
 def test_histories_in_which_the_graph_is_often_empty(program: Any, ids: type) -> None:

@@ -100,7 +100,7 @@ class History:
 
 
 @pytest.mark.parametrize(("program", "params"), PROGRAMS)
-@pytest.mark.sample(5)
+@pytest.mark.sample(1)
 def test_every_answer_is_that_of_a_run(
     program: type[Vertex], params: dict[str, Any], tmp_path: Path
 ) -> None:

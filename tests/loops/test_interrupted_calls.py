@@ -61,7 +61,7 @@ def in_finalizer(frame: FrameType | None) -> bool:
 # What was being opened when the exception came is closed by the garbage collector.
 @pytest.mark.filterwarnings("ignore:unclosed", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("program", [*PROGRAMS])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_the_next_call_goes_on(program: str, tmp_path: Path) -> None:
     chance = random.Random(seed())
     edges = [{(0, 1): 1.0}]  # before each batch

@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 )
 from pyspark.sql import SparkSession
 
+from tests.support.seeds import draws
 from vertexsdk import Graph, InputError, MainLoop
 from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.loops.branch_loop import BranchLoop
@@ -300,7 +301,7 @@ def same(a: Any, b: Any) -> bool:
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(
-    max_examples=25, stateful_step_count=25, deadline=None,
+    max_examples=draws(8, 25), stateful_step_count=25, deadline=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 

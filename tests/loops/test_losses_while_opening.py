@@ -30,7 +30,7 @@ def answer(loop: Any) -> dict[Any, Any]:
 
 
 @pytest.mark.parametrize("program", [ConnectedComponents, Coreness, Heard])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_a_loop_is_opened_and_resumed(program: type[Vertex]) -> None:
     losses = 0
     trusted = program is Heard

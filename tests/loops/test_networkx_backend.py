@@ -96,6 +96,7 @@ FUNCTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_nodes_of_any_kind(name: str) -> None:
     graph = nx.Graph()

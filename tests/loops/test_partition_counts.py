@@ -23,7 +23,7 @@ NAMES = ["bfs", "cdlp", "degree", "kcore", "lcc", "pagerank", "scc", "sssp", "wc
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 def test_the_number_of_partitions_changes_no_answer(name: str, tmp_path: Path) -> None:
     rng = random.Random(seed())
     strings, undirected = rng.random() < 0.5, rng.random() < 0.5

@@ -178,7 +178,7 @@ class Pair:
 
 @pytest.mark.parametrize("pull", [0, delivery.PULL, 1 << 40])  # never, by size, and always
 @pytest.mark.parametrize(("program", "params"), PROGRAMS)
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 def test_sums_to_the_last_bit(
     program: type[Vertex], params: dict[str, Any], pull: int, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -212,7 +212,7 @@ def test_a_mirror_whose_last_edge_a_replayed_log_removes(
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 @pytest.mark.parametrize("program", [PageRank, Flow])
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_a_replayed_log_leaves_the_rows_of_a_loaded_graph(
     program: type[Vertex], partitions: int, tmp_path: Path
 ) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.support.seeds import seed, seeds_until
+from tests.support.seeds import draws, seed, seeds_until
 from tests.support.simulated_histories import simulate_loop
 
-ENOUGH = {"late": 11, "repeated": 11, "disconnected": 11, "slow": 11, "lost": 1}
+ENOUGH = {name: draws(4, 11) for name in ("late", "repeated", "disconnected", "slow")}
+ENOUGH["lost"] = 1
 
 
 def test_answers_are_those_of_one_partition_without_faults() -> None:
     happened: Counter[str] = Counter()
-    for number in seeds_until(happened, ENOUGH, 8):
+    for number in seeds_until(happened, ENOUGH, draws(3, 8)):
         simulator = simulate_loop(number, f"memory://simulated-{number}")
         happened.update(simulator.faulted)
         happened["lost"] += simulator.losses
@@ -26,5 +27,5 @@ def test_the_same_seed_has_the_same_things_happen() -> None:
 
 def test_histories_of_edges_with_a_single_attribute() -> None:
     first = seed()
-    for number in range(first, first + 3):
+    for number in range(first, first + draws(1, 3)):
         simulate_loop(number, f"memory://attribute-{number}", names=["lengths"])

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.support.seeds import seed, seeds_until
+from tests.support.seeds import draws, seed, seeds_until
 from tests.support.simulated_stores import StoreHistory, simulate_store
 from tests.support.store_sessions import simulate_session
 
 
 def test_histories_of_main_loops() -> None:
     happened: Counter[str] = Counter()
-    for number in seeds_until(happened, {"fault": 6}, 6):
+    for number in seeds_until(happened, {"fault": draws(3, 6)}, draws(3, 6)):
         print(number)
         happened["fault"] += len(simulate_store(number, "memory://simulated-stores").faults.fired)
 
 
 def test_sessions_of_a_store() -> None:
     happened: Counter[str] = Counter()
-    for number in seeds_until(happened, {"fault": 21}, 25):
+    for number in seeds_until(happened, {"fault": draws(8, 21)}, draws(8, 25)):
         print(number)
         happened["fault"] += len(simulate_session(number, "memory://simulated-sessions").fired)
 

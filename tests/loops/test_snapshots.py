@@ -139,6 +139,7 @@ class History:
         return statistics
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("number", range(6))
 def test_a_killed_loop_goes_on_from_its_snapshot(number: int, url: str) -> None:
     rng = random.Random(seed())

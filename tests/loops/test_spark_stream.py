@@ -141,7 +141,7 @@ def test_what_cannot_be_streamed(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_queries_beside_a_stream_and_going_on_after_it(spark: SparkSession, tmp_path: Path) -> None:
     inbox, url = tmp_path / "in", f"lmdb://{tmp_path}/state"
-    put(inbox, 1, "+ 2 3", "bad")
+    put(inbox, 1, "+,2,3", "bad")
     graph = Graph.from_arrays([1], [2], spark=spark)
 
     def wait_for(main: MainLoop, changes: int) -> None:
@@ -154,13 +154,13 @@ def test_queries_beside_a_stream_and_going_on_after_it(spark: SparkSession, tmp_
         with main.start(inbox) as stream:
             wait_for(main, 1)
             assert main.query().lookup([3]) == {3: {"component": 1}}
-            put(inbox, 2, "+ 0 1", "+ 3 4")
+            put(inbox, 2, "+,0,1", "+,3,4")
             wait_for(main, 3)
             assert main.query().lookup([4]) == {4: {"component": 0}}
         assert stream.progress().bad_lines == 1
         offsets = main.offsets
     assert offsets == {str(inbox / "1.csv"): 10, str(inbox / "2.csv"): 12}
-    put(inbox, 3, "- 3 4", "- 0 1")
+    put(inbox, 3, "-,3,4", "-,0,1")
     with MainLoop.resume(spark, ConnectedComponents, backend=url) as main:
         assert main.start(inbox, follow=False).awaitTermination(60)
         assert (main.changes, main.counts["removed"]) == (5, 2)
@@ -199,8 +199,12 @@ def test_rows() -> None:
     assert named.target.to_pylist()[0] == "2"
     whole = table.set_column(3, "value", pa.array([0.5] * 8))
     assert not any(map(len, read_rows(whole, LineFormat(True, "int64"), "b")[0]))
-    with pytest.raises(InputError, match="value is string; make it a number"):
-        read_rows(table.set_column(3, "value", pa.array(["1"] * 8)), LineFormat(True), "b")
+    texts = table.set_column(3, "value", pa.array(["2.5", "1", None, "3", "1", "1", "six", "1"]))
+    columns, bad, _ = read_rows(texts, LineFormat(True), "b")
+    assert str(columns[3].tolist()) == "[2.5, nan, 3.0]"
+    assert "b, row 7: value 'six' is no number" in map(str, bad.first)
+    with pytest.raises(InputError, match="value is bool; make it a number"):
+        read_rows(table.set_column(3, "value", pa.array([True] * 8)), LineFormat(True), "b")
     with pytest.raises(InputError, match="source is double"):
         read_rows(table.set_column(1, "source", pa.array([1.5] * 8)), LineFormat(True), "b")
 

@@ -47,7 +47,7 @@ WAYS = {"in-place": (1, "require"), "recomputed": (1, False), "partitions": (2, 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.sample(8)
+@pytest.mark.sample(2)
 def test_answers_do_not_depend_on_those_before(
     case: str, way: str, spark_or_none: SparkSession | None
 ) -> None:

@@ -127,7 +127,7 @@ def test_a_run_begins_with_the_columns_of_the_vertices(where, tmp_path, ids, pro
 
 
 @pytest.mark.parametrize(("where", "ids", "program"), ONE_WAY_EACH, indirect=["where"])
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 def test_a_main_loop_its_branches_and_a_resumed_loop_keep_the_attributes(
     where, tmp_path, ids, program
 ):
@@ -328,6 +328,7 @@ def test_a_parameter_that_names_a_vertex_leaves_its_attributes(tmp_path):
         assert result.lookup([1, 2], "weight") == {1: {"weight": 0.5}, 2: {"weight": 4.0}}
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [

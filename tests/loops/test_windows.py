@@ -49,6 +49,7 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("number", range(6))
 def test_random_histories(number: int, tmp_path: Path) -> None:
     chance = random.Random(seed())

@@ -149,6 +149,7 @@ def read_all(store: Store, ids: str) -> int:
     return refused
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("ids", ["int", "str"])
 def test_headers_with_right_checksums(store: Store, ids: str, seed: int) -> None:
     rng = random.Random(seed)
@@ -400,6 +401,7 @@ RECORDS: list[tuple[str, bytes | None, bytes, bytes]] = [
 ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("number", range(len(RECORDS)))
 def test_records_of_lmdb(tmp_path: Path, number: int) -> None:
     part, table, key, value = RECORDS[number]

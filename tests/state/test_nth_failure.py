@@ -22,7 +22,7 @@ DRAWN = 10  # faults of each backend which a run of the tests makes; `./dev soak
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_every_call_of_a_store(kind: str) -> None:
     """On the backend where a call is cheapest."""
     number = 1

@@ -24,6 +24,7 @@ def _silent() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_sessions_notice(name: str) -> None:
     for seed in [FIRST.get(name, 3), 5, *range(SEEDS)]:
@@ -36,6 +37,7 @@ def test_sessions_notice(name: str) -> None:
     pytest.fail(f"{name}: {SEEDS} sessions did not notice")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", LOOP_MUTANTS)
 def test_a_fault_in_a_main_loop_notices(name: str) -> None:
     """The first one is that of no call, for what is wrong without a fault."""

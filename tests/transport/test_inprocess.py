@@ -58,7 +58,7 @@ def plain(rows: Any) -> dict[int, Any]:
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 def test_answers_equal_those_of_the_reference(program: Any, text: bool, compiled: bool) -> None:
     rng = random.Random(seed())
     edges = edges_of(rng, 20)
@@ -79,6 +79,7 @@ def test_answers_equal_those_of_the_reference(program: Any, text: bool, compiled
         graph.unpersist()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("text", [False, True])
 def test_a_main_loop_with_branches(partitions: int, text: bool, tmp_path: Path) -> None:

@@ -28,10 +28,11 @@ def graph_checksum(t: Topology) -> int:
     """
     kinds = np.zeros(t.n, np.uint8) if t.kind is None else t.kind
     if t.value is None:
-        values = np.zeros(0, np.uint64)
+        values = np.zeros((len(t.target), 0), np.uint64)
     else:
         wide = t.value if t.value.dtype.itemsize == 8 else t.value.astype(np.float64)
         values = wide.view(np.uint64)
+        values = values[:, None] if values.ndim == 1 else values
     slots = np.concatenate([t.ids, t.ghost_ids]).view(np.uint64)
     total: Any = _sum
     return int(total(slots, t.n, t.start, t.target, kinds, values))
@@ -54,7 +55,7 @@ def _sum(slots, n, start, target, kinds, values):  # type: ignore[no-untyped-def
         total += _mixed(source + np.uint64(kinds[v]))
         for e in range(start[v], start[v + 1]):
             edge = source ^ (slots[target[e]] * np.uint64(3))
-            if values.shape[0]:
-                edge = _mixed(edge) ^ values[e]
+            for k in range(values.shape[1]):
+                edge = _mixed(edge) ^ values[e, k]
             total += _mixed(edge)
     return total

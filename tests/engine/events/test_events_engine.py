@@ -50,6 +50,7 @@ def take(engine: Any, *rows: Any, **orders: Any) -> Any:
     return engine.execute(Command(Deltas.mixed(rows), **orders))
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("seed", range(12))
 def test_every_sequence_of_changes_leads_to_what_the_oracle_says(seed: int) -> None:
     """With queries now and then, by the loop itself or by a fork, at any number of partitions."""

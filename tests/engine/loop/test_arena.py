@@ -144,7 +144,7 @@ def test_branches_of_branches_and_what_is_taken_over(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("program", [ShortestPaths, ConnectedComponents, PageRank, Degree])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_memory_is_freed_with_its_loop(
     program: type[Vertex], compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

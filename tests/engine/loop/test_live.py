@@ -159,7 +159,7 @@ class History:
 
 @pytest.mark.parametrize("undirected", [False, True])
 @pytest.mark.parametrize("name", BUILT_IN)
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 def test_answers_equal_the_oracle(
     name: str, undirected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,7 +171,7 @@ def test_answers_equal_the_oracle(
 
 
 @pytest.mark.parametrize("cls", [Widest, Clamped, Falling])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_other_programs_equal_the_reference(cls: type[Vertex]) -> None:
     for seed in range(10):
         History(cls, {"origin": ORIGIN}, seed, False).run(8)

@@ -36,7 +36,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "bound", "partitions", "copies", "states"), CASES)
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 def test_no_rule_is_broken(
     name: str, bound: int, partitions: int, copies: int, states: int
 ) -> None:

@@ -53,6 +53,7 @@ def many_runs(mutant: dict[str, Any]) -> None:
         run(random_world(chance, **mutant), chance)
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=name)
 def test_random_runs_notice(mutant: dict[str, Any]) -> None:
     with pytest.raises(Violation):

@@ -391,7 +391,8 @@ class FileEdges(DivisibleEdges):
     @property
     def strings(self) -> bool:  # type: ignore[override]
         """See `Edges`."""
-        return any(string_ids(files.parquet_schema(f)) for f in self.files if files.is_parquet(f))
+        tables = filter(files.is_parquet, self.files)
+        return any(string_ids(files.parquet_schema(f), f) for f in tables)
 
     def parts(self, tasks: int) -> list[FileEdges]:
         """See `DivisibleEdges`."""

@@ -101,7 +101,7 @@ class ArrayEdges(LocalEdges, RoutedEdges):
     @property
     def strings(self) -> bool:  # type: ignore[override]
         """See `Edges`."""
-        return string_ids(self.table.schema)
+        return string_ids(self.table.schema, "the edges")
 
     @classmethod
     def of(

@@ -66,9 +66,9 @@ def edge_columns(names: Sequence[str], place: str, *, text: bool = False) -> Edg
     )
 
 
-def string_ids(schema: pa.Schema) -> bool:
-    """Whether a source or target column is of strings."""
-    kinds = [schema.field(name).type for name in edge_columns(schema.names, "the edges")[:2]]
+def string_ids(schema: pa.Schema, place: str) -> bool:
+    """Whether a source or target column is of strings; `place` is for errors."""
+    kinds = [schema.field(name).type for name in edge_columns(schema.names, place)[:2]]
     return any(is_text(k.value_type if pa.types.is_dictionary(k) else k) for k in kinds)
 
 
