@@ -195,11 +195,13 @@ class StoredEdges(DivisibleEdges):
 def _chunks(
     store: Store, ref: SegmentRef, names: SegmentRef | None, codes: Codes, valued: bool
 ) -> Iterator[Chunk]:
-    """The edges of a segment; those of string ids by `codes`, without it by ranks of names."""
+    """The edges of a segment; by `codes` of their ids, without it string ids by ranks of names."""
     columns = dict(store.segment(ref))
     for name in ("ids",) if "ids" in columns else ("source", "target"):
         if names is not None:
             columns[name] = _recoded(columns[name], store.segment(names), codes)
+        elif codes is not None:  # the graph got string ids from elsewhere
+            columns[name] = codes(pa.array(columns[name]).cast(pa.large_string()))
     target = columns["target"]
     value = columns.get("value") if valued else None
     ids = columns.get("ids")
