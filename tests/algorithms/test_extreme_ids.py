@@ -134,3 +134,19 @@ def test_parameters_that_are_left_out(ids: list[Any], compiled: bool | Literal["
             assert [*main.query().to_dict().values()] == wanted
     with pytest.raises(InputError, match="is no vertex of the graph"):
         run(Near, graph, params={"origin": "None"}, compiled=compiled, backend=BACKEND)
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("ids", [[0, 1, 2], ["0", "1", "2"], ["0", "b", "c"]])
+def test_a_parameter_that_names_a_vertex_in_text_is_the_same_after_resume(
+    ids: list[Any], partitions: int
+) -> None:
+    backend = f"memory://named-{ids[0]!r}-{ids[1]!r}-{partitions}"
+    wanted = dict(zip(ids, [0.0, 1.0, 2.0], strict=True))
+    for origin in ("0", 0):
+        graph = Graph.from_arrays(ids[:1], ids[1:2], partitions=partitions)
+        with MainLoop("sssp", graph, params={"origin": origin}, backend=backend, replace=True) as m:
+            m.ingest([("+", ids[1], ids[2], 1.0)])
+            assert m.query().to_dict() == wanted
+        with MainLoop.resume(None, "sssp", backend=backend) as again:
+            assert again.query().to_dict() == wanted

@@ -79,12 +79,12 @@ def test_a_live_line_on_a_terminal(edges: str, state: str) -> None:
     assert process.wait() == 0
     text = shown.decode()
     assert "starting Spark" in text
-    assert re.search(r"pagerank +\d+\.\d s · (loading|compiling|iteration)", text)
+    assert re.search(r"pagerank-run +\d+\.\d s · (loading|compiling|iteration)", text)
     # What stays on the screen: what follows the last clearing of each line.
     stays = [line.rpartition("\x1b[K")[2].strip() for line in text.split("\n")]
     stays = [line for line in stays if line]
     assert len(stays) == 2, stays
-    assert stays[0].startswith("pagerank: 5 vertices, 4 edges; ")
+    assert stays[0].startswith("pagerank-run: 5 vertices, 4 edges; ")
 
 
 def limited(size: int):

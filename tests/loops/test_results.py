@@ -71,9 +71,9 @@ def test_single_vertices_are_found_and_absent_ones_left_out(steps: Result) -> No
     assert steps["5"]["steps"] == 4
     with pytest.raises(KeyError, match="77"):
         steps[77]
-    with pytest.raises(InputError, match="'x' is no vertex of loop 'steps'"):
+    with pytest.raises(InputError, match="'x' is no vertex of loop 'steps-run'"):
         steps.lookup("x")
-    with pytest.raises(InputError, match="no field 'step'; steps has: steps, near, place"):
+    with pytest.raises(InputError, match="no field 'step'; steps-run has: steps, near, place"):
         steps.lookup(3, "step")
 
 
@@ -113,7 +113,7 @@ def test_as_files(steps: Result, tmp_path: Path) -> None:
     steps.write(str(tmp_path / "o.parquet"))
     table = pq.read_table(tmp_path / "o.parquet")
     assert table.column("value").to_pylist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, float("inf")]
-    with pytest.raises(InputError, match="no vertex 77 in loop 'steps'"):
+    with pytest.raises(InputError, match="no vertex 77 in loop 'steps-run'"):
         steps.write(str(tmp_path / "o.csv"), ids=[77])
 
 
@@ -124,7 +124,7 @@ def test_an_earlier_version_is_read_as_it_was(steps: Result) -> None:
     assert early.lookup(4, "steps") == {4: {"steps": INT_MAX}}
     assert early.statistics["iterations"] == 2
     early.close()
-    with pytest.raises(StateInputError, match=r"no loop 'step' in .*: it has 'steps'"):
+    with pytest.raises(StateInputError, match=r"no loop 'step' in .*: it has 'steps-run'"):
         vertexsdk.read(steps.backend, "step")
 
 
@@ -275,7 +275,7 @@ def test_a_field_is_that_of_every_class_which_has_it(library: Result) -> None:
     assert [v for v, _ in library.rows("read")] == [1, 2]
     with pytest.raises(InputError, match="vertex 1 is a Reader, which has no field 'share'"):
         library.require([1], "share")
-    with pytest.raises(InputError, match=r"no field 'Book\.read'; library has: read, level"):
+    with pytest.raises(InputError, match=r"no field 'Book\.read'; library-run has: read, level"):
         library.to_dict("Book.read")
 
 

@@ -216,12 +216,14 @@ class StoredEdges(DivisibleEdges):
 def _chunks(
     store: Store, ref: SegmentRef, names: SegmentRef | None, codes: Codes, valued: bool
 ) -> Iterator[Chunk]:
-    """The edges of a segment; those of string ids by `codes`, without it by ranks of names."""
+    """The edges of a segment; by `codes` of their ids, without it string ids by ranks of names."""
     columns = _edge_columns(store, ref, names)
-    if names is not None and codes is not None:
-        strings, _ = _names(store, names)
+    if codes is not None:
+        strings = None if names is None else _names(store, names)[0]
         for name in ("ids",) if "ids" in columns else ("source", "target"):
-            columns[name] = codes(strings.take(pa.array(columns[name])))
+            ids = pa.array(columns[name])
+            text = ids.cast(pa.large_string()) if strings is None else strings.take(ids)
+            columns[name] = codes(text)
     target = columns["target"]
     value = columns.get("value") if valued else None
     ids = columns.get("ids")

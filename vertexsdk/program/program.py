@@ -243,12 +243,15 @@ class Program:
     def named_vertices(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return those of some parameters' values that are ids of vertices, by parameter.
 
+        An id in text, as the command line has it, is an integer if it prints back as it is.
+
         >>> from vertexsdk.algorithms import PageRank
-        >>> Program(PageRank).named_vertices({"damping": 0.9, "personalise": 17})
+        >>> Program(PageRank).named_vertices({"damping": 0.9, "personalise": "17"})
         {'personalise': 17}
         """
         kinds = {n: kind for s in self.classes for n, (kind, _) in s.params.items()}
-        return {n: x for n, x in values.items() if kinds.get(n) is VertexId and x is not None}
+        ids = {n: x for n, x in values.items() if kinds.get(n) is VertexId and x is not None}
+        return {n: _convert(self.name, n, VertexId, x) for n, x in ids.items()}
 
 
 def _convert(program: str, name: str, kind: Any, value: Any) -> Any:

@@ -346,9 +346,16 @@ def unreadable(path: str) -> InputError:
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a file begins as Parquet does."""
-    with open(path, "rb") as file:
-        return file.read(4) == b"PAR1"
+    """Whether a file begins as Parquet does.
+
+    Raises:
+        InputError: it cannot be read, or went away.
+    """
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"PAR1"
+    except OSError:
+        raise unreadable(path) from None
 
 
 def _metadata(path: str) -> Any:
