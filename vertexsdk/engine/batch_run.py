@@ -146,10 +146,7 @@ class Run:
                 params = self._codes(bound, info)
                 warn_of_strangers(self.program, bound, self.graph)
                 with self.spent.timed("claim"):
-                    newest = store.claim(
-                        self.loop, program=self.program.name,
-                        check=partial(self._refuse_to_replace, store),
-                    )  # fmt: skip
+                    newest = store.claim(self.loop, check=partial(self._refuse_to_replace, store))
                 if lost := acknowledged_changes(newest):
                     self.bar.note(
                         f"replaces the main loop of this name and its {lost:,} acknowledged changes"
@@ -174,6 +171,8 @@ class Run:
                 self.bar.note(f"{error}; loading the graph again")
 
     def _refuse_to_replace(self, store: Store, newest: Manifest | None) -> None:
+        if newest is not None:
+            newest.check_owner(self.program.name, None, store.backend.location)
         if not self._replaces:
             refuse_to_replace(newest, self.loop, store.backend.location)
 
