@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support.random_changes import Edges, random_rows
@@ -27,7 +28,7 @@ from vertexsdk.errors import InputError
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops.snapshot_policy import SnapshotPolicy
 from vertexsdk.state import Manifest, StateError, Store, open_store
-from vertexsdk.testing.oracles import expected, near
+from vertexsdk.testing.oracles import disagreements, expected, near
 
 PROGRAMS: list[tuple[Any, str, dict[str, Any]]] = [
     (ConnectedComponents, "wcc", {}),
@@ -191,6 +192,52 @@ def test_the_loop_goes_on_while_a_snapshot_is_stored(
         assert answer.to_dict() == dict.fromkeys(range(1, 10), 1)
         assert answer.statistics["start"] == "warm"
         again.close()
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_snapshot_that_is_committed_between_a_fork_and_its_merge(
+    url: str, monkeypatch: pytest.MonkeyPatch, partitions: int, exact: bool
+) -> None:
+    """The branch's version has no such snapshot, so the next one is laid over none."""
+    may_go_on, put = threading.Event(), Store.put_segment
+    may_go_on.set()
+
+    def slow(self: Store, loop: str, partition: int, iteration: int, kind: Any, *a: Any, **k: Any):  # type: ignore[no-untyped-def]
+        if kind == "snapshot":
+            assert may_go_on.wait(20)
+        return put(self, loop, partition, iteration, kind, *a, **k)
+
+    monkeypatch.setattr(Store, "put_segment", slow)
+    pairs = np.arange(0, 200, 2)
+    graph = Graph.from_arrays(pairs, pairs + 1, partitions=partitions)
+    options: dict[str, Any] = {"backend": url, "loop": "m", "compiled": False}
+    with MainLoop(ConnectedComponents, graph, snapshot_every=1, **options) as main:
+        main.query().close()
+        for number, changes in enumerate((40, 4)):  # with the edges, and without
+            first = 1000 * (number + 1)
+            main.ingest([("+", first + k, first + k + 1) for k in range(0, 2 * changes, 2)])
+            until(lambda number=number: main.progress()["snapshots"] == number + 1)  # type: ignore[misc]
+        may_go_on.clear()
+        main.ingest([("+", 3000 + k, 3001 + k) for k in range(0, 120, 2)])
+        if exact:
+            main.query().close()
+        with main.fork("what-if") as branch:
+            may_go_on.set()
+            until(lambda: main.progress()["snapshots"] == 3)
+            branch.merge()
+        if exact:
+            may_go_on.clear()
+        main.ingest([("+", k, k + 2) for k in range(0, 20, 2)])
+        if not exact:
+            until(lambda: main.progress()["snapshots"] == 4)
+        with MainLoop.resume(None, ConnectedComponents, **options) as again:
+            got = dict(again.query().rows())
+            may_go_on.set()
+        ranges = ((0, 200), (1000, 80), (2000, 8), (3000, 120))
+        edges = [(first + k, first + k + 1) for first, end in ranges for k in range(0, end, 2)]
+        edges += [(k, k + 2) for k in range(0, 20, 2)]
+        assert not disagreements(expected("wcc", [(*edge, 1.0) for edge in edges]), got)
 
 
 def test_a_snapshot_is_counted_once_it_is_in_the_store(

@@ -196,6 +196,7 @@ class LoopHistory:
         self.on_changes: list[Callable[[Changes], None]] = []
         self.catch_up: Callable[[], None] | None = None
         self._branch = False
+        self._forked_after = 0  # snapshots of the loop that this was forked from
         self._closed_by: Exception | None = None
         self._commits, self._prune = 0, _PRUNE
         self._writes = WriteBehind(store.backend.location)
@@ -345,6 +346,8 @@ class LoopHistory:
                 return out
             if log_write is not None:
                 ref, log = self._wait_for_log(log_write)
+            if batch is None:
+                log = self.log  # a snapshot may have been committed meanwhile
             ledger = self.ledger.after(out, len(batch or ()), iterated=budget is not None)
             more = {name: getattr(ledger, name) + n for name, n in counters.items()}
             ledger = replace(ledger, window=window or ledger.window, **more)
@@ -715,6 +718,7 @@ class LoopHistory:
                     with self._writes.lock:
                         forked = self.store.fork(self.loop, name)  # compacted, it is another name
                     current, log = (forked, self.ledger), self.log
+                    forked_after = self.snapshots.number
                     try:
                         engine = self._fork_engine(forked)
                     except BaseException:
@@ -722,6 +726,7 @@ class LoopHistory:
                         raise
             else:
                 manifest = store.fork(self.loop, name, at)
+                forked_after = -1
                 try:
                     engine = self.config.restore(store, manifest)
                 except BaseException:
@@ -734,6 +739,7 @@ class LoopHistory:
             current = current[0], replace(current[1], branch_of=main)
             fork = LoopHistory(self.config, store, name, engine, current, log)
             fork._iteration = self._iteration if at is None else 0
+            fork._forked_after = forked_after
             fork._branch = True
             fork._enter()
             return fork
@@ -813,11 +819,14 @@ class LoopHistory:
             self.statistics, self.aggregates = branch.statistics, branch.aggregates
             bound = int(branch.statistics.get("delay_bound") or 1)
             later = self._iteration + bound
-            if isinstance(branch._engine, _LazyFork):  # its state is this one's
+            if isinstance(branch._engine, _LazyFork):  # its state and edges are this one's
+                ledger = replace(ledger, graph=self.ledger.graph, snapshot=self.ledger.snapshot)
                 self._commit([], self.log, ledger, later)
                 self._iteration, branch.stale = branch._iteration, True
             else:
                 self._commit([], branch.log, ledger, later, content=branch.manifest)
+                if branch.snapshots.number or branch._forked_after != self.snapshots.number:
+                    self.snapshots.drop()  # the version no longer has the snapshot before
                 self.stale = branch.stale = True
                 try:
                     self.engine.adopt(branch._engine)
