@@ -78,5 +78,5 @@ def test_a_doubled_edge_is_not_a_bridge(ids, undirected, partitions):
 
 def test_main_loops_refuse_parallel_edges():
     graph = Graph.from_arrays([1, 1], [2, 2], multi=True)
-    with pytest.raises(InputError, match="parallel edges cannot be changed"):
+    with pytest.raises(InputError, match="the graph has parallel edges"):
         MainLoop("lcc", graph, backend="memory://multigraphs")

@@ -25,7 +25,7 @@ from tests.support.stored_at_once import stored_at_once
 from vertexsdk import Graph, MainLoop, Program, run
 from vertexsdk.algorithms import BreadthFirstSearch, ConnectedComponents, PageRank, ShortestPaths
 from vertexsdk.arrays.arrow_table import Table, encode
-from vertexsdk.engine.snapshots import loop_of_snapshots
+from vertexsdk.engine.loop_names import loop_of_snapshots
 from vertexsdk.errors import StateError, VertexError
 from vertexsdk.state import SegmentKey, SegmentRef, open_store
 from vertexsdk.state.contract import Head, NewManifest, new_attempt

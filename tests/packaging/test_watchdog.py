@@ -60,6 +60,16 @@ def test_exit():
     threading.Thread(target=threading.Event().wait, name="forgotten").start()
 """
 
+LONG = """
+import time
+
+import pytest
+
+@pytest.mark.parametrize("number", range(10))
+def test_long(number):
+    time.sleep(0.6)
+"""
+
 
 def run_tests(place: Path, tests: str, *options: str) -> tuple[int, str, float]:
     (place / "conftest.py").write_text(CONFTEST)
@@ -90,10 +100,19 @@ def test_bodies_and_teardowns(tmp_path: Path) -> None:
     assert seconds < 60  # of which most is the start of processes
 
 
-def test_exits(tmp_path: Path) -> None:
-    status, output, seconds = run_tests(tmp_path, EXIT)
-    assert status == 1, output
+@pytest.mark.parametrize("options", [[], ["-n", "1"]])
+def test_exits(tmp_path: Path, options: list[str]) -> None:
+    status, output, seconds = run_tests(tmp_path, EXIT, *options)
+    assert status == (0 if options else 1), output  # what a worker does after its tests
     (line,) = hung_tests(tmp_path / "ci")
     assert line.startswith("a process hung at its exit, after test_hangs.py::test_exit; ")
     assert "forgotten of test_hangs.py::test_exit" in line
     assert seconds < 60
+
+
+def test_a_worker_without_tests_may_wait_for_the_others(tmp_path: Path) -> None:
+    (tmp_path / "test_long.py").write_text(LONG)
+    status, output, _ = run_tests(
+        tmp_path, "def test_short(): pass", "-n", "2", "--dist", "loadfile"
+    )
+    assert (status, hung_tests(tmp_path / "ci")) == (0, []), output

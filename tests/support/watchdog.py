@@ -40,6 +40,7 @@ class Watchdog:
 
     def __init__(self, config: pytest.Config, place: Path = PLACE) -> None:
         self.config, self.place = config, place
+        self._worker = hasattr(config, "workerinput")
         place.mkdir(parents=True, exist_ok=True)
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
         name = f"{worker}-{os.getpid()}.txt"
@@ -75,7 +76,16 @@ class Watchdog:
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """Limit the exit of the process, in which threads are joined and fixtures are closed."""
+        """Limit the exit of the process, in which threads are joined and fixtures are closed.
+
+        That of a worker begins when the others have ended too.
+        """
+        if self._worker:
+            threading._register_atexit(self._limit_exit)  # type: ignore[attr-defined]
+        else:
+            self._limit_exit()
+
+    def _limit_exit(self) -> None:
         self._journal.write("exit\n")
         faulthandler.dump_traceback_later(2 * GRACE, exit=True, file=self._stacks)
 
