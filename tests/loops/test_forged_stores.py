@@ -234,6 +234,7 @@ def try_all(kind: str, part: float) -> None:
     try_each(alterations(image, rng, part), lambda url: resume(kind, url))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", LOOPS)
 def test_what_is_resumed_is_checked(kind: str) -> None:
     try_all(kind, 0.1)
