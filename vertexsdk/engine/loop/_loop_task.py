@@ -137,7 +137,8 @@ class LoopTask:
             if "name.code" in columns:
                 live.add_names(*(columns[f"name.{n}"] for n in ("code", "offsets", "bytes")))
             if "kind" in columns:
-                require_values(columns["value"], self.plan.program.value_dtype)
+                if isinstance(command.changes, SegmentRef):  # others wrote it, perhaps
+                    require_values(columns["value"], self.plan.program.value_dtype)
                 report.counts, report.absent, report.work.touched = yield from live.take(
                     columns, strict=command.strict
                 )
