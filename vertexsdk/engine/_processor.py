@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays import shared_memory
+from vertexsdk.arrays.corruption import CorruptError
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.compile.adjacency_kernels import marked
 from vertexsdk.compile.delivery import Delivery, filled
@@ -474,6 +475,7 @@ class Processor:
     def described(self) -> dict[str, Described]:
         """What a segment must have for `restore`; a length that the graph says is checked there."""
         own, _ = self.v.to_columns(self.algebra)
+        own.pop("producers", None)  # which is stored where the graph has changed
         columns = described_like(own, rows="")
         for name in own:
             if name.startswith(("state.", "tracked.")):
@@ -507,6 +509,8 @@ class Processor:
         check_arrays(v, self.plan.shape, self.algebra)
         if self.plan.each and not meta["changed"]:
             v.producers = loaded.producers
+        elif self.plan.each and loaded.producers is not None and v.producers is None:
+            raise CorruptError("it has no column 'producers'")
         self._set_arrays(v)
 
     def messages_along_edges(self) -> tuple[Array, Array, Array]:
