@@ -190,7 +190,8 @@ class Launch:
                 continue
             route, *frames = self._socket.recv_multipart()
             partition, address = pickle.loads(join(frames)[1])
-            found[partition] = route, address
+            if partition not in found or found[partition][1] != address:  # else it came again
+                found[partition] = route, address
         self._routes = [found[p][0] for p in range(self.partitions)]
         self._addresses = [found[p][1] for p in range(self.partitions)]
 
@@ -307,7 +308,8 @@ class Launch:
         number, *reply = join(frames)
         if number == b"register":  # of one that holds nothing: Spark has started a task again
             self._check()
-        if (replies := self._replies.get(number)) is not None:
+        replies = self._replies.get(number)
+        if replies is not None and route in self._routes:  # else it came again, by another way
             replies[route] = pickle.loads(reply[0]), reply[1]
 
     def run(self, function: Callable[[int], Returned]) -> list[Returned]:
