@@ -5,6 +5,7 @@ Subclass `Vertex`, write `init`, `gather` and `scatter`, and `run` it over a `Gr
 
 from __future__ import annotations
 
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 # First: importing the package `state` binds that name, which then becomes the function below.
@@ -40,6 +41,12 @@ from vertexsdk.program.vertex import (
     producers,
     state,
 )
+
+if importlib.util.find_spec("vertexsdk.backends") is None:
+    raise ImportError(
+        f"{__path__[0]} is a checkout that hides the installed vertexsdk: start Python in another "
+        "directory, or run ./dev setup in the checkout and then .venv/bin/python"
+    )
 
 __all__ = [
     "ADD_TARGET",
@@ -121,8 +128,6 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
-        import importlib
-
         value = getattr(importlib.import_module(_LATER[name]), name)
         globals()[name] = value
         return value

@@ -118,6 +118,41 @@ spark.stop()
     assert done.stderr.splitlines() == ["task says 5"]
 
 
+OWN = """
+import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+print("the session is there", file=sys.stderr, flush=True)
+from vertexsdk import Graph, MainLoop, run
+graph = Graph.from_arrays([1, 2], [2, 3], spark=spark)
+with run("wcc", graph) as result:
+    print(result.dataframe().count())
+with run("pagerank", Graph.from_arrays([1, 2], [2, 3], spark=spark, partitions=2)) as result:
+    print(len(result.to_dict()))
+print(spark.sparkContext.parallelize([1], 1).map(lambda _: sys.executable).first())
+spark.stop()
+"""
+
+
+def test_a_session_of_the_user_stays_quiet(tmp_path: Path) -> None:
+    """Its log is on, and the Python on the path is another one, without vertexsdk.
+
+    One partition is held by a processor while Spark stops; for two there are not enough slots.
+    """
+    (tmp_path / "python3").symlink_to("/bin/false")
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    environment.pop("PYSPARK_PYTHON", None)
+    done = subprocess.run(
+        [sys.executable, "-c", OWN], env=environment, cwd=tmp_path,
+        capture_output=True, text=True, timeout=110,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["3", "3", sys.executable]
+    said = done.stderr.partition("the session is there\n")[2].splitlines()
+    assert [line for line in said if "partitions need 3 free slots" not in line] == []
+    assert len(said) == 1
+
+
 def test_no_java() -> None:
     code = """
 from vertexsdk.errors import InputError

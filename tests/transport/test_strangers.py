@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,7 +22,8 @@ from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.errors import LostError
 from vertexsdk.transport import channels, resident
 from vertexsdk.transport._block_receiver import close_receivers, open_receiver
-from vertexsdk.transport.channels import CHUNK, Keys, Lost
+from vertexsdk.transport._resident_worker import _Worker
+from vertexsdk.transport.channels import CHUNK, Keys, Lost, join, split
 from vertexsdk.transport.resident import Launch, ResidentExchange
 from vertexsdk.transport.transport import DRIVER, PEERS, Blocks
 
@@ -132,6 +135,65 @@ def test_who_shows_no_key_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         authenticator.stop()
         made.destroy(linger=0)
+
+
+def test_messages_that_come_again_by_another_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has the key of a processor sends all that it sends once more, from elsewhere."""
+    send, send_report, start = _Worker._send, _Worker._send_report, _Worker.__init__
+    registered: Counter[int] = Counter()
+    registers, others = dict[int, bytes](), dict[_Worker, zmq.Socket[bytes]]()
+    change = threading.Condition()
+
+    def joined(frames: list[bytes]) -> list[bytes]:
+        parts = join(frames)
+        if parts[0] == b"register":
+            with change:
+                partition = pickle.loads(parts[1])[0]
+                registers[partition] = parts[1]
+                registered[partition] += 1
+                change.notify_all()
+        return parts
+
+    def started(worker: _Worker, partition: int, *rest: Any) -> None:
+        with change:  # the last one registers when the first one has done so twice
+            assert partition < 2 or change.wait_for(lambda: registered[0] == 2, 20)
+        start(worker, partition, *rest)
+        with change:
+            assert partition == 2 or change.wait_for(lambda: registered[partition] == 1, 20)
+        others[worker] = sock = worker.context.socket(zmq.DEALER)
+        worker.keys.connect(sock, worker.keys.driver)
+        sock.connect(rest[1])
+        if partition < 2:
+            sock.send_multipart(split([b"register", registers[partition]]))
+
+    def sent(worker: _Worker, *message: Any) -> None:
+        for _ in range(2):
+            send(worker, *message)
+
+    def reported(worker: _Worker, number: bytes, clock: Any, code: int, report: bytes) -> None:
+        send_report(worker, number, clock, code, report)
+        stamped = clock.stamp().before(report)
+        others[worker].send_multipart(split([number, pickle.dumps(code), stamped]))
+
+    monkeypatch.setattr(resident, "join", joined)
+    monkeypatch.setattr(_Worker, "__init__", started)
+    monkeypatch.setattr(_Worker, "_send", sent)
+    monkeypatch.setattr(_Worker, "_send_report", reported)
+    launch = Launch(ThreadedStage(), 3)  # type: ignore[arg-type]
+
+    def task(partition: int, command: Any, blocks: Blocks) -> Any:
+        for target in range(3):
+            yield target, b"%d" % partition
+        blocks, _ = yield PEERS, ""
+        if partition == 2:
+            time.sleep(0.05)  # meanwhile the reports of the others come twice
+        yield DRIVER, b"".join(block for _, block in blocks) + command
+
+    exchange = ResidentExchange(launch, task)
+    for command in (b"a", b"b", b"c"):
+        assert exchange.hop(command) == [b"012" + command] * 3
+    assert launch.run(lambda p: p) == [0, 1, 2]
+    launch.close()
 
 
 @pytest.mark.full

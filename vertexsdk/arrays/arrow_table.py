@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays._checksums import BLOCK, block_sums, number_of_blocks
 from vertexsdk.arrays.arrow_messages import open_stream
-from vertexsdk.arrays.corruption import CorruptError, check_offsets, damaged
+from vertexsdk.arrays.corruption import CorruptError, check_offsets, damaged, unpickling
 from vertexsdk.arrays.id_hash import KEY_GROUPS
 from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
 from vertexsdk.arrays.raw_columns import pickled_in
@@ -433,7 +433,8 @@ class Table:
             )
         else:
             raw, bounds = memoryview(data.data), offsets.tolist()
-            values = [pickle.loads(raw[low:high]) for low, high in pairwise(bounds)]
+            with unpickling():
+                values = [pickle.loads(raw[low:high]) for low, high in pairwise(bounds)]
         array = np.fromiter(values, object, len(values))
         array.flags.writeable = False
         return array

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.errors import StateError
+from vertexsdk.errors import StateError, shorten, typed_line
 
 
 class CorruptError(StateError):
@@ -30,6 +30,25 @@ def damaged(what: str, advice: str = ": restore it, or use another store") -> It
     except (LookupError, TypeError, ValueError, OverflowError, RecursionError, struct.error) as e:
         reason = (str(e).splitlines() or [""])[0][:100]
         raise CorruptError(f"{what} is damaged ({type(e).__name__}: {reason}){advice}") from e
+
+
+@contextmanager
+def unpickling() -> Iterator[None]:
+    """Turn whatever is raised while a stored pickle is read into an error of one line.
+
+    Raises:
+        StateError: a class cannot be imported.
+        CorruptError: the bytes are not a pickle of what is there to import.
+    """
+    try:
+        yield
+    except (ImportError, AttributeError) as error:
+        raise StateError(
+            f"a stored object cannot be read ({typed_line(error)}): have its class where it was "
+            "imported from when it was stored"
+        ) from error
+    except Exception as error:
+        raise CorruptError(f"a pickle cannot be read ({shorten(typed_line(error))})") from error
 
 
 def check_offsets(offsets: NDArray[Any], size: int, name: str) -> None:

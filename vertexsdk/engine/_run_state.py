@@ -20,7 +20,7 @@ from vertexsdk.compile.delivery import Delivery
 from vertexsdk.engine._iterations import Iterations
 from vertexsdk.engine._processor import Processor, merged
 from vertexsdk.engine.engine import WorkDone
-from vertexsdk.engine.events._events_partition import EventPartition
+from vertexsdk.engine.events._events_partition import PICKLED, EventPartition
 from vertexsdk.engine.supersteps import RunPosition, Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import InputError
 from vertexsdk.graph.topology import Topology
@@ -100,8 +100,10 @@ def restore(
         )
     if events:
         part.clear()
-        for pickled, _ in read:
-            part.take_over(*unpickle(pickled["pickle"].tobytes()))
+        for ref, (pickled, _) in zip(own, read, strict=True):
+            with store.naming_segment(ref):
+                content = unpickle(pickled["pickle"].tobytes(), *PICKLED)
+                part.take_over(*content)
     elif alike:
         part.restore(columns, meta)
     else:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import RDD, SparkContext
 
 _ABSENT = (Py4JError, ConnectionError, AttributeError, TypeError)
 _WAIT, _BUSY_WAIT = "spark.locality.wait.node", "1h"
@@ -92,6 +92,29 @@ def wait_for_hosts(sc: SparkContext) -> Iterator[None]:
                 conf.set(_WAIT, _usual)
             elif _waiting == 0:
                 conf._jconf.remove(_WAIT)
+
+
+def unpersist_checkpoint(sc: SparkContext, rdd: RDD[Any]) -> None:
+    """Free an RDD that was checkpointed on the executors.
+
+    Spark's own `unpersist`, which is used without this, warns each time that it is gone then.
+    """
+    try:
+        sc._jsc.sc().unpersistRDD(rdd.id(), False)
+    except _ABSENT:
+        rdd.unpersist()
+
+
+def stop_progress_bar(sc: SparkContext) -> None:
+    """Take Spark's progress bar off the terminal: it would show the processors while they live.
+
+    Without it: it does.
+    """
+    with contextlib.suppress(*_ABSENT):
+        bar = sc._jsc.sc().progressBar()
+        if bar.isDefined():
+            bar.get().finishAll()
+            bar.get().stop()
 
 
 def default_filesystem(sc: SparkContext) -> str:

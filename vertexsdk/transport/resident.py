@@ -32,6 +32,7 @@ from vertexsdk.transport._block_receiver import close_receivers, open_receiver, 
 from vertexsdk.transport._descriptions import described
 from vertexsdk.transport._loader import Loader
 from vertexsdk.transport._resident_worker import serve
+from vertexsdk.transport._spark_internals import stop_progress_bar
 from vertexsdk.transport.channels import Keys, context, join, local_address, split
 from vertexsdk.transport.inprocess import LocalValue
 from vertexsdk.transport.outcomes import FAILURE, outcome
@@ -123,6 +124,8 @@ class Launch:
         self._poller.register(self._socket, zmq.POLLIN)
         self._poller.register(self._wake[0], zmq.POLLIN)
         self._routes: list[bytes] = []
+        stop_progress_bar(sc)
+        _close_before_stop(sc)
         self._place = f"{shared_memory.application(self.application)}/sockets-{self._tag[-8:]}"
         where = f"tcp://{host}:{port}"
         task = partial(serve, self.partitions, where, keys, IDLE_SECONDS, self._place)
@@ -187,7 +190,8 @@ class Launch:
                 continue
             route, *frames = self._socket.recv_multipart()
             partition, address = pickle.loads(join(frames)[1])
-            found[partition] = route, address
+            if partition not in found or found[partition][1] != address:  # else it came again
+                found[partition] = route, address
         self._routes = [found[p][0] for p in range(self.partitions)]
         self._addresses = [found[p][1] for p in range(self.partitions)]
 
@@ -304,7 +308,8 @@ class Launch:
         number, *reply = join(frames)
         if number == b"register":  # of one that holds nothing: Spark has started a task again
             self._check()
-        if (replies := self._replies.get(number)) is not None:
+        replies = self._replies.get(number)
+        if replies is not None and route in self._routes:  # else it came again, by another way
             replies[route] = pickle.loads(reply[0]), reply[1]
 
     def run(self, function: Callable[[int], Returned]) -> list[Returned]:
@@ -390,6 +395,21 @@ class Launch:
                 self._sc.cancelJobsWithTag(self._tag)
         self._authenticator.stop()
         self._context.destroy(linger=0)
+
+
+def _close_before_stop(sc: SparkContext) -> None:
+    """Have processors end before the session is stopped; Spark would log each as a failure."""
+    if "stop" in vars(sc):
+        return
+    stop = sc.stop
+
+    def close_and_stop() -> None:
+        for launch in [*_launches]:
+            if launch._sc is sc:
+                launch.close()
+        stop()
+
+    sc.stop = close_and_stop  # type: ignore[method-assign]
 
 
 def _close_pipe(pipe: tuple[int, int]) -> None:

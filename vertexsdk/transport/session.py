@@ -32,7 +32,7 @@ from pyspark.sql.utils import is_remote as is_remote_mode
 from vertexsdk.errors import InputError
 from vertexsdk.transport._class_archive import archive_options, delete_archive
 from vertexsdk.transport._spark_internals import executor_cores
-from vertexsdk.transport.shipping import ship_wheels
+from vertexsdk.transport.shipping import prepare_workers
 from vertexsdk.transport.transport import is_remote
 
 CONNECT_SECONDS = 3.0
@@ -120,7 +120,7 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
         running = SparkSession(SparkContext._active_spark_context)
     if running is not None:
         if not is_remote(running):
-            ship_wheels(running.sparkContext)
+            prepare_workers(running.sparkContext)
         return running
     if master is None or master.startswith("sc://"):
         if master or is_remote_mode() or "SPARK_REMOTE" in os.environ:
@@ -154,7 +154,7 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
         spark = builder.getOrCreate()
     if master is not None and master.startswith(("spark://", "local-cluster")):
         _await_executors(spark, master)
-    ship_wheels(spark.sparkContext)
+    prepare_workers(spark.sparkContext)
     return spark
 
 

@@ -1,5 +1,7 @@
 """Makes the user's code importable on the executors: ships wheels, and modules by value.
 
+On a local master, workers run this process's Python and import what it imports.
+
 Spark sends a wheel of `spark-submit --py-files` to every executor, but puts only `.zip`, `.egg`
 and `.jar` files on the path of its Python workers. A wheel is a zip file, so it is sent again with
 that suffix.
@@ -8,6 +10,7 @@ that suffix.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shutil
 import sys
@@ -27,7 +30,32 @@ from vertexsdk.program.program import Program
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+_PACKAGE = Path(__file__).parents[1]
 _shipped: set[tuple[str, str]] = set()
+
+
+def prepare_workers(context: SparkContext) -> None:
+    """Have the Python workers of an application import what this process imports.
+
+    They get the wheels of the application. Those of a local master run this Python, unless
+    `PYSPARK_PYTHON` names another. Spark starts them by `python -m`, which looks into the working
+    directory first, where a file, or a checkout of this package, hides what is installed; they look
+    there only if this process does too.
+
+    Args:
+        context: the application's Spark context; only workers that start afterwards are changed.
+    """
+    ship_wheels(context)
+    if (context.master or "").split("[")[0] not in ("local", "local-cluster"):
+        return
+    if "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
+    with contextlib.suppress(FileNotFoundError):  # the working directory was deleted
+        here = os.getcwd()
+        own = os.path.realpath(os.path.join(here, _PACKAGE.name))
+        hides = os.path.isdir(own) and own != os.path.realpath(_PACKAGE)
+        if hides or here not in map(os.path.abspath, sys.path):
+            context.environment.setdefault("PYTHONSAFEPATH", "1")
 
 
 def ship_wheels(context: SparkContext) -> list[str]:

@@ -32,7 +32,7 @@ from pyspark.sql import SparkSession
 from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import LostError, RunError
 from vertexsdk.transport._descriptions import described
-from vertexsdk.transport._spark_internals import wait_for_hosts
+from vertexsdk.transport._spark_internals import unpersist_checkpoint, wait_for_hosts
 from vertexsdk.transport.outcomes import FAILURE, describe, outcome
 from vertexsdk.transport.spark_failures import spark_failure
 from vertexsdk.transport.task_times import Clock, HopTimes
@@ -157,7 +157,7 @@ class ShuffleExchange:
             stamped = [outcome(kind, report) for kind, _, report in reports]
             routed, self._routed = self._routed, routed
         finally:
-            _free(routed)
+            self._free(routed)
             if sent is not None:
                 with contextlib.suppress(Py4JError, ConnectionError, AttributeError):
                     sent.destroy()
@@ -166,8 +166,13 @@ class ShuffleExchange:
 
     def close(self) -> None:
         """See `Exchange`."""
-        _free(self._routed)
+        self._free(self._routed)
         self._routed = None
+
+    def _free(self, routed: RDD[Any] | None) -> None:
+        with contextlib.suppress(Py4JError, ConnectionError, AttributeError):  # Spark has stopped
+            if routed is not None and routed.is_cached:
+                unpersist_checkpoint(self._workers.spark.sparkContext, routed)
 
 
 @dataclass(frozen=True)
@@ -182,12 +187,6 @@ class _ByValue:
 
     def __reduce__(self) -> Any:
         return pickle.loads, (cloudpickle.dumps(self.task),)
-
-
-def _free(routed: RDD[Any] | None) -> None:
-    with contextlib.suppress(Py4JError, ConnectionError, AttributeError):  # Spark has stopped
-        if routed is not None and routed.is_cached:
-            routed.unpersist()
 
 
 def _to_partition(key: int) -> int:

@@ -27,6 +27,7 @@ from vertexsdk.transport._spark_internals import (
 )
 from vertexsdk.transport.inprocess import InProcessExchange
 from vertexsdk.transport.resident import Launch, ResidentExchange, SharedValue
+from vertexsdk.transport.shipping import prepare_workers
 from vertexsdk.transport.shuffle import ShuffleWorkers
 from vertexsdk.transport.spark_failures import spark_failure
 from vertexsdk.transport.transport import BlockSource, Exchange, Task, collect_unused
@@ -245,6 +246,7 @@ class SparkTransport:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark, sc = spark, spark.sparkContext
+        prepare_workers(sc)
         self.application = shared_memory.application(sc.applicationId)
         self._local = (sc.master or "").split("[")[0] == "local"  # this process is its executor
 

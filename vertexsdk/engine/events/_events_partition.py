@@ -45,6 +45,9 @@ EDGES, LETTERS = b"e", b"l"  # what a block holds
 _SCALARS = (int, float, str, bytes, type(None), np.generic)
 
 
+PICKLED = (dict, dict, set, set)  # what is pickled of a partition: see `take_over`
+
+
 class EventPartition:
     """The vertices by id, the deltas on their way to them, and what is to be written of them.
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.engine.events._events_partition import EventPartition
+from vertexsdk.engine.events._events_partition import PICKLED, EventPartition
 from vertexsdk.state import SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
 from vertexsdk.state.stored_pickles import unpickle
@@ -87,7 +87,9 @@ def restore(part: EventPartition, address: str | Address, refs: Sequence[Segment
             if alike and ref.key.partition != part.partition:
                 continue
             columns = store.segment(ref)
-            *content, stored = unpickle(columns["pickle"].tobytes())
-            position = Position(*(getattr(stored, n) for n in Position.__dataclass_fields__))
-            part.take_over(*content)
+            with store.naming_segment(ref):
+                pickled = columns["pickle"].tobytes()
+                *content, stored = unpickle(pickled, *PICKLED, Position)
+                position = Position(*(getattr(stored, n) for n in Position.__dataclass_fields__))
+                part.take_over(*content)
     return position

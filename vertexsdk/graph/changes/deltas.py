@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.corruption import CorruptError
 from vertexsdk.arrays.raw_columns import pickled
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.changes.changes import Changes, _ids
@@ -150,8 +151,14 @@ class Deltas(Changes):
         """Return the batch of `changes` and the result of `columns`.
 
         This reads a pickle: whoever wrote it must be trusted.
+
+        Raises:
+            CorruptError: it is not one of deltas.
         """
-        return replace(cls.of_changes(changes), sent=unpickle(columns["sent"].tobytes()))
+        sent = unpickle(columns["sent"].tobytes())
+        if not all(isinstance(one, Sent) for one in sent):
+            raise CorruptError("what was sent to vertices is not deltas")
+        return replace(cls.of_changes(changes), sent=sent)
 
 
 def edges_only(program: Program, changes: Changes) -> Changes:
