@@ -7,11 +7,11 @@ value is a class with `from_url(url, *, create) -> Backend`.
 
 from __future__ import annotations
 
-import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from vertexsdk.errors import warn_caller
 from vertexsdk.state.address import Address, redacted
 from vertexsdk.state.contract import Backend
 from vertexsdk.state.errors import StateInputError
@@ -72,10 +72,15 @@ def open_backend(url: str | Address, *, create: bool = True, upgrade: bool = Fal
             f"{redacted(text)!r} is not a backend URL: write lmdb:///path/to/directory"
         )
     options = {"upgrade": True} if upgrade and scheme in _BUILT_IN else {}
-    backend: Backend = _find(scheme).from_url(text, create=create, **options)
+    try:
+        backend: Backend = _find(scheme).from_url(text, create=create, **options)
+    except ValueError as error:  # of urllib or the system; its text may have the password
+        raise StateInputError(
+            f"{redacted(text)!r} is not a URL: write %5B and %5D for [ and ], and no %00"
+        ) from error
     if backend.advice and not address.passed_on and backend.advice not in _advised:
         _advised.add(backend.advice)
-        warnings.warn(backend.advice, stacklevel=3)
+        warn_caller(backend.advice)
     return backend
 
 

@@ -199,7 +199,7 @@ class Environment:
     def _full(self, cause: str = "") -> FullError:
         return FullError(
             f"no room left for the store in {self.path}: {cause}free some space, drop versions "
-            "(vertexsdk state gc --loop NAME --keep N), or choose another store; what was "
+            "(`vertexsdk state gc --loop NAME --keep N`), or choose another store; what was "
             "committed before is still readable"
         )
 

@@ -103,7 +103,15 @@ class LmdbBackend(Backend):
         if options:
             wrong = next(iter(options))
             raise StateInputError(f"{redacted(url)}: no option {wrong!r}, only map=BYTES")
-        return cls(path, create=create, map_size=size or None, upgrade=upgrade)
+        root = "/" + parts.netloc
+        meant = not os.path.exists(path) and parts.netloc and os.path.isdir(root)
+        absolute = f"{redacted(url)} is {os.path.abspath(path)}; for {unquote(root + parts.path)} "
+        absolute += f"write {redacted(url).replace('://', ':///', 1)}"
+        if meant and not create:
+            raise StateInputError(f"there is no store: {absolute}")
+        backend = cls(path, create=create, map_size=size or None, upgrade=upgrade)
+        backend.advice = absolute if meant else ""
+        return backend
 
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
         if sum(map(len, pieces)) >= LARGE:

@@ -16,6 +16,7 @@ import re
 import reprlib
 import sys
 import traceback
+import warnings
 
 __all__ = [
     "InputError",
@@ -26,12 +27,15 @@ __all__ = [
     "VertexError",
     "excerpt",
     "first_line",
+    "place_last",
     "shorten",
     "typed_line",
+    "warn_caller",
 ]
 
 _excerpts = reprlib.Repr()
 _excerpts.maxstring = _excerpts.maxother = 80
+_INSTALLED = re.compile(r"\S[^\n]*?[/\\](?:site|dist)-packages[/\\](\S+?:\d+): ")
 
 
 def excerpt(value: object) -> str:
@@ -59,6 +63,29 @@ def shorten(text: str, most: int = 80) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
+def place_last(text: str) -> str:
+    """Return a message that begins with a line of an installed package with that at its end.
+
+    >>> place_last("/usr/lib/python3/site-packages/ours/rank.py:7: Rank.gather: why")
+    'Rank.gather: why (ours/rank.py:7)'
+    """
+    match = _INSTALLED.match(text)
+    return f"{text[match.end() :]} ({match[1]})" if match else text
+
+
+def warn_caller(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn, at the line outside of vertexsdk from which it was called.
+
+    Args:
+        text: what is wrong and what to do, in one line.
+        category: of the warning.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "vertexsdk":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)
+
+
 class VertexError(Exception):
     """Base of every error that vertexsdk raises on purpose.
 
@@ -77,6 +104,9 @@ class VertexError(Exception):
 
     exit_status = 1
     user_frames: tuple[tuple[str, int, str], ...] = ()
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(place_last(arg) if isinstance(arg, str) else arg for arg in args))
 
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows: the message, below the frames of a user's method."""

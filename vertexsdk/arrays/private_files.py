@@ -15,11 +15,10 @@ import os
 import shutil
 import stat
 import tempfile
-import warnings
 from functools import cache
 from pathlib import Path
 
-from vertexsdk.errors import RunError
+from vertexsdk.errors import RunError, warn_caller
 
 _SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not block
 
@@ -125,7 +124,7 @@ def cache_directory() -> Path:
 
 @cache
 def _own_directory(reason: str) -> Path:
-    warnings.warn(f"compiled code is not kept: {reason}", RuntimeWarning, stacklevel=2)
+    warn_caller(f"compiled code is not kept: {reason}", RuntimeWarning)
     path, pid = tempfile.mkdtemp(prefix="vertexsdk-"), os.getpid()
     atexit.register(lambda: shutil.rmtree(path, True) if os.getpid() == pid else None)
     return Path(path)

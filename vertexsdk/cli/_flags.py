@@ -9,15 +9,16 @@ import re
 
 _NAMES = (
     *("backend", "commit_every", "delay_bound", "format", "grace", "keep_answers", "loop", "multi"),
-    *("max_iterations", "partitioner", "partitions", "replace", "resume", "seed", "snapshot_every"),
-    *("strict", "tolerance", "trusted", "undirected", "vertices"),
+    *("max_iterations", "partitioner", "partitions", "replace", "resume", "seed", "separator"),
+    *("snapshot_every", "strict", "timeout", "tolerance", "trusted", "undirected", "vertices"),
 )
-_OPTION = re.compile(rf"\b({'|'.join(_NAMES)})=(True\b|(?=\w))?")
+_OPTION = re.compile(rf"\b({'|'.join(_NAMES)})=(True\b|(?=[\w'\"]))?")
 _CALLS = {
     "MainLoop.resume(...)": "`vertexsdk stream --resume`",
     "MainLoop(program, graph)": "`vertexsdk stream` without --resume",
     "compiled=False": "--compiled no",
     "exchange='shuffle'": "--engine shuffle",
+    "source=, target=": "--source-column, --target-column",
     "pass trusted=True": "add --trusted",
 }
 
@@ -29,6 +30,8 @@ def with_flags(text: str) -> str:
     'go on with `vertexsdk stream --resume`, or drop them with --replace'
     >>> with_flags("another loop= or partitions=4; give a value for origin, as in origin=...")
     'another --loop or --partitions 4; give a value for origin, as in --param origin=...'
+    >>> with_flags("give separator=';', or say which they are: source=, target=")
+    "give --separator ';', or say which they are: --source-column, --target-column"
     """
     for call, flag in _CALLS.items():
         text = text.replace(call, flag)

@@ -107,7 +107,7 @@ def _messages() -> Iterator[None]:
     with warnings.catch_warnings():
         if not sys.warnoptions:
             warnings.simplefilter("ignore")
-            warnings.simplefilter("always", UserWarning)
+            warnings.simplefilter("default", UserWarning)  # each one once
         warnings.showwarning = lambda message, *_, **__: print(
             f"{clear}vertexsdk: {with_flags(str(message))}", file=sys.stderr
         )

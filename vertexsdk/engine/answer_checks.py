@@ -55,6 +55,7 @@ def check_answer(
     vertices: int,
     *,
     from_init: bool,
+    known: set[str] | None = None,
 ) -> None:
     """Warn of an answer that is odd.
 
@@ -64,13 +65,17 @@ def check_answer(
         counts: of its state, see `not_finite`.
         edges, vertices: numbers of the graph.
         from_init: it began with `init`.
+        known: what was said of earlier answers of the same loop, which is not said again; gets
+            what is said of this one.
     """
+    known = set() if known is None else known
     for number, spec in enumerate(program.classes):
         expected = expected_values(spec, params) if counts else ()
         for name in spec.states:
             nan, infinite = counts.get(program.column(number, name), (0, 0))
             for count, what, kind in ((nan, "NaN", "nan"), (infinite, "infinite", "inf")):
-                if count and kind not in expected:
+                if count and kind not in expected and f"{spec.name}.{name}: {kind}" not in known:
+                    known.add(f"{spec.name}.{name}: {kind}")
                     where = "1 vertex" if count == 1 else f"{count:,} vertices"
                     warn_at(
                         spec.file, declaration_line(spec, name),
@@ -84,7 +89,9 @@ def check_answer(
         and not work.messages
         and work.iterations
         and _should_send(program)
+        and "silent" not in known
     ):
+        known.add("silent")
         spec = program.classes[0]
         line = spec.methods["scatter"].line
         warn_at(

@@ -77,6 +77,8 @@ class Run:
         options: see `RunOptions.checked`.
         params, backend, loop: as those of `run`.
         replaces: take the place of a main loop with acknowledged changes.
+        title: what messages call it, which then do not tell of the graph; by default the loop's
+            name.
 
     Attributes:
         sees: what `self.loop` is.
@@ -92,6 +94,7 @@ class Run:
         backend: str | Address | None = None,
         loop: str | None = None,
         replaces: bool = False,
+        title: str = "",
     ) -> None:
         self.options, self.compiled = options.on(graph.transport), options.compiled
         self.graph = graph if options.exchange == "auto" else graph.held_by_jobs()
@@ -100,7 +103,8 @@ class Run:
         self.backend = address_or_default(backend)
         self.max_iterations = options.limit_of(program)
         self.given = dict(params or {})
-        self.bar = ProgressBar(self.loop, options.progress, self.max_iterations)
+        self.title, self._of_another = title or self.loop, bool(title)
+        self.bar = ProgressBar(self.title, options.progress, self.max_iterations)
         self.seconds: dict[str, float] = {}
         self.spent = PhaseTimer()
         self.statistics: dict[str, Any] = {}
@@ -186,11 +190,10 @@ class Run:
         info = self.graph.materialise(
             Variant(self.program.direction, self.program.value_dtype, ghosts, parallel)
         )
-        if info.duplicates:
-            self.bar.note(
-                f"{info.duplicates} duplicate edges: the last one of each pair counts "
-                "(multi=True keeps all)"
-            )
+        text = f"{info.duplicates} duplicate edges: the last one of each pair counts "
+        text += "(multi=True keeps all)"
+        if info.duplicates and not self._of_another and self.graph.is_new(text):
+            self.bar.note(text)
         self.seconds["load"] = time.perf_counter() - began
         self.spent.add("load", self.seconds["load"])
         return info
@@ -281,7 +284,7 @@ class Run:
         try:
             engine = LoopEngine(
                 self.graph, plan, "directed", choice=choice, run=info.num_vertices,
-                phases=self.spent,
+                phases=self.spent, title=self.title,
             )  # fmt: skip
             with closing(engine), closing(writes):
                 after = self.committed.iteration if self.committed else 0

@@ -71,6 +71,7 @@ class LoopEngine:
         origin: of which this is a fork.
         run: how many vertices the graph has, for a run on it as it is loaded.
         phases: see there.
+        title: what messages call the loop; by default its name.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class LoopEngine:
         origin: LoopEngine | None = None,
         run: int | None = None,
         phases: PhaseTimer | None = None,
+        title: str = "",
     ) -> None:
         self.graph, self.plan, self.layout = graph, plan, layout
         self.from_init, self.choice, self._run = from_init, choice, run
@@ -111,9 +113,10 @@ class LoopEngine:
         # Of a run:
         self._position: RunPosition | None = None  # where tasks do not stay
         self._attempts: list[str | None] = [None] * graph.partitions  # that were committed last
+        self._loop_title = title or plan.loop
         self._title = plan.program.name
-        if plan.loop != self._title:
-            self._title += f" as {plan.loop}"
+        if self._loop_title != self._title:
+            self._title += f" as {self._loop_title}"
         self._described = contextlib.ExitStack()
         self._describe: Callable[[str], None] | None = None  # where hops are Spark jobs
         if run is not None and not plan.resident:
@@ -187,7 +190,7 @@ class LoopEngine:
                 waits=not self.plan.resident,
             )  # fmt: skip
         watch = EndWatch(
-            self.plan.loop, budget, self.plan.max_iterations, self._run or self.size[0],
+            self._loop_title, budget, self.plan.max_iterations, self._run or self.size[0],
             1 if self.choice is None else self.choice.bound,
             rule=has_rule(self.plan.program.classes[0]),
         )  # fmt: skip

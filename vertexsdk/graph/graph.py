@@ -498,6 +498,12 @@ class Graph:
             self._initial[classes] = found and self.transport.broadcast(found)
         return self._initial[classes]
 
+    def is_new(self, remark: str) -> bool:
+        """Whether something is said of these edges for the first time, which it then is."""
+        new = remark not in self._remarks
+        self._remarks.add(remark)
+        return new
+
     def use_string_ids(self, table: StringIds) -> None:
         """Read the ids of the edges as codes in `table`, instead of collecting string ids."""
         self.string_table = table
@@ -513,8 +519,7 @@ class Graph:
             self._collect_string_ids()
             spec, reports, kinds = self._load_placed(variant, workers)
         for remark in self._edges.remarks(variant.value is not None):
-            if remark not in self._remarks:
-                self._remarks.add(remark)
+            if self.is_new(remark):
                 _log.warning(remark)
         if not sum(r.vertices for r in reports) and self.requires_edges:
             raise InputError("there is no edge in the input; a line is `source target [value]`")
@@ -598,7 +603,7 @@ class Graph:
             None if self.vertex_input is None else self.vertex_input.strings(),
         )
         self.use_string_ids(table)
-        if self._edges.text and (what := table.taken_as_strings):
+        if self._edges.text and (what := table.taken_as_strings) and self.is_new(what):
             _log.warning(what)
         return table
 
@@ -829,7 +834,7 @@ class Graph:
             partitions=self.partitions,
         )
         graph.partitioner, graph.placement = self.partitioner, self.placement
-        graph.requires_edges = self.requires_edges
+        graph.requires_edges, graph._remarks = self.requires_edges, self._remarks
         if self.string_table is not None:
             table = self.string_table
             if vertices is not None:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -98,6 +98,7 @@ class HistoryConfig:
         retain: newest versions that are kept.
         trusted: read fields that are Python objects.
         turns: of the loop and its forks.
+        known: what was said of their answers, see `check_answer`.
     """
 
     program: Program
@@ -109,6 +110,7 @@ class HistoryConfig:
     retain: int
     trusted: bool
     turns: Turns
+    known: set[str] = field(default_factory=set)
 
 
 _T = TypeVar("_T")
@@ -358,6 +360,7 @@ class LoopHistory:
                 check_answer(
                     program, program.bind(self.ledger.params), out.work, out.not_finite,
                     out.num_edges, out.num_vertices, from_init=out.start == "init",
+                    known=self.config.known,
                 )  # fmt: skip
             if out.segments or budget is not None:
                 self._update_statistics(out)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -26,7 +25,7 @@ from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.loop_names import refuse_to_replace
 from vertexsdk.engine.make_engine import engine_for
 from vertexsdk.engine.run_options import RunOptions
-from vertexsdk.errors import InputError, LostError, StateError, first_line
+from vertexsdk.errors import InputError, LostError, StateError, first_line, warn_caller
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.checkpoint import put_vertices, stored_graph
 from vertexsdk.graph.graph import Graph
@@ -204,10 +203,7 @@ def _open_store(
     place = store.backend.location
     if store.backend.shared and place not in _warned and not store.backend.durable:
         _warned.add(place)
-        warnings.warn(
-            f"{place}: changes are acknowledged, not durable: {store.backend.durability}",
-            stacklevel=4,
-        )
+        warn_caller(f"{place}: changes are acknowledged, not durable: {store.backend.durability}")
     return store
 
 

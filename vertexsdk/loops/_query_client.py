@@ -48,7 +48,7 @@ def ask(backend: str | Address, loop: str, timeout: float | None = None) -> str:
         if data is None:
             raise InputError(
                 f"no process answers the queries of loop {loop!r} in {store.backend.location}: "
-                "start `vertexsdk stream` with --follow, or call serve_queries() of its MainLoop; "
+                "start `vertexsdk stream --follow`, or call serve_queries() of its MainLoop; "
                 "or read its newest version, without asking for an exact answer"
             )
     record = json.loads(data)
@@ -67,8 +67,8 @@ def ask(backend: str | Address, loop: str, timeout: float | None = None) -> str:
                 if time.monotonic() > deadline:
                     raise RunError(
                         f"the process of loop {loop!r} has not answered in {seconds:,.0f} s: ask "
-                        "again with another timeout (--timeout), or read the loop's newest "
-                        "version, without asking for an exact answer"
+                        "again with another timeout=, or read the loop's newest version, without "
+                        "asking for an exact answer"
                     )
                 if monitor.poll(0):
                     raise RunError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import os
@@ -13,7 +12,8 @@ from typing import Any
 
 import cloudpickle
 
-from vertexsdk.errors import InputError, VertexError
+from vertexsdk.errors import InputError, VertexError, excerpt
+from vertexsdk.loops._other_names import program_hint, understood
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
 
@@ -22,7 +22,7 @@ def load_program(text: str) -> Program:
     """Return the program that `text` names.
 
     Args:
-        text: a built-in's name, `module:Class`, or `path.py:Class`.
+        text: a built-in's name, here or in another system; `module:Class`, or `path.py:Class`.
 
     Raises:
         InputError: there is no such program, or its file cannot be imported.
@@ -31,14 +31,13 @@ def load_program(text: str) -> Program:
         from vertexsdk import algorithms
 
         built_in = algorithms.ALGORITHMS
-        if text not in built_in:
-            near = difflib.get_close_matches(text, built_in, 1)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
+        name = text if text in built_in else understood(text)
+        if name not in built_in:
             raise InputError(
-                f"no built-in program {text!r}{meant}; `vertexsdk algorithms` lists them; for one "
-                "of your own give module:Class or path.py:Class"
+                f"no built-in program {excerpt(text)}{program_hint(text, built_in)}; `vertexsdk "
+                "algorithms` lists them; for one of your own give module:Class or path.py:Class"
             )
-        return Program(built_in[text], name=text)
+        return Program(built_in[name], name=name)
     place, _, name = text.rpartition(":") if ":" in text else (text, "", "")
     module = _from_file(place) if place.endswith(".py") else _from_module(place)
     program: Any = getattr(module, name, None)

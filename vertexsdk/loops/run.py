@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from vertexsdk.engine.batch_run import Run
+from vertexsdk.engine.loop_names import loop_of_run
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.graph.conversions import as_graph
 from vertexsdk.graph.graph import Graph
@@ -17,7 +18,8 @@ from vertexsdk.loops.result import Result
 from vertexsdk.loops.snapshot_policy import SnapshotEvery, SnapshotPolicy
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
-from vertexsdk.state.address import Address
+from vertexsdk.state import open_store
+from vertexsdk.state.address import Address, address_or_default
 
 
 def run(
@@ -108,25 +110,42 @@ def run(
     """
     program, graph = as_program(program), as_graph(graph)
     params = parameters_of(program, params, parameters)
-    given, edges = graph, None
     options = RunOptions.checked(
         program, params, max_iterations=max_iterations, tolerance=tolerance,
         commit_every=commit_every, compiled=compiled, threads=threads, exchange=exchange,
         delay_bound=delay_bound, progress=progress, seed=seed, resume=resume, trusted=trusted,
         snapshots=SnapshotPolicy.of(snapshot_every).interval,
     )  # fmt: skip
+    return _run(program, graph, params, options, backend, loop, replaces=replace)
+
+
+def _run(
+    program: Program,
+    graph: Graph,
+    params: dict[str, Any],
+    options: RunOptions,
+    backend: str | Address | None,
+    loop: str | None,
+    *,
+    replaces: bool = False,
+    title: str = "",
+) -> Result:
+    """Run a program whose arguments are checked; arguments as of `run` and `Run`."""
+    given, edges = graph, None
     if program.prepares:
-        graph, edges = _prepared(program, graph, params, options, backend)
+        name = title or loop or loop_of_run(program.name)
+        graph, edges = _prepared(program, graph, params, options, backend, name)
     execution = Run(
-        program, graph, options, params=params, backend=backend, loop=loop, replaces=replace
-    )
+        program, graph, options, params=params, backend=backend, loop=loop, replaces=replaces,
+        title=title,
+    )  # fmt: skip
     version, store = execution.go()
     names = program.classes[0].cls.edge_values
     if names:
         edges = graph.edge_table(execution.messages, names)
     return Result(
         execution.backend, execution.loop, version, execution.statistics, graph.spark,
-        trusted, program.schema(), store=store, run_on=(given, params.get("origin")),
+        options.trusted, program.schema(), store=store, run_on=(given, params.get("origin")),
         edges=edges,
     )  # fmt: skip
 
@@ -137,20 +156,33 @@ def _prepared(
     params: Mapping[str, Any],
     options: RunOptions,
     backend: str | Address | None,
+    title: str,
 ) -> tuple[Graph, pa.Table | None]:
-    """Return the graph with the attributes that a class prepares, and edges if it has those."""
+    """Return the graph with the attributes that a class prepares, and edges if it has those.
+
+    The loops of its inner programs are gone then, and what these say has the title of this run.
+    """
+    stores: dict[Address, set[str]] = {}  # which of them each has
 
     def inner(what: type[Vertex] | str, on: Graph, seed: int | None = None, **own: Any) -> Result:
         program = as_program(what)
-        return run(
-            program, on, params=own, loop=f"{program.name}-prepare-{threading.get_ident()}",
-            backend="memory://prepare" if on.spark is None else backend, progress=False,
-            compiled=options.compiled, threads=options.threads, exchange=options.exchange,
-            seed=options.seed if seed is None else seed,
+        chosen = RunOptions.checked(
+            program, own, compiled=options.compiled, threads=options.threads, progress=False,
+            exchange=options.exchange, seed=options.seed if seed is None else seed,
         )  # fmt: skip
+        place = Address("memory://prepare") if on.spark is None else address_or_default(backend)
+        loop = f"{program.name}-prepare-{threading.get_ident()}"
+        stores.setdefault(place, set()).add(loop)
+        return _run(program, on, own, chosen, place, loop, title=title)
 
     cls = program.classes[0].cls
-    columns = cls.prepare(graph, program.bind(params), inner, options.seed)
+    try:
+        columns = cls.prepare(graph, program.bind(params), inner, options.seed)
+    finally:
+        for place, loops in stores.items():
+            with open_store(place) as store:
+                for loop in filter(store.head, loops):
+                    store.delete(loop)
     if columns is None:
         return graph, None
     attributes = {name: column for name, column in columns.items() if name != "edges"}

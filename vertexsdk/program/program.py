@@ -315,7 +315,10 @@ _ARGUMENTS = {
     "gather": "self, iteration, source, delta",
     "scatter": "self, iteration",
 }
-_NOT_ATTRIBUTES = ("id", "value", "reverse", "edge", "kind", "source", "target", "src", "dst")
+_NOT_ATTRIBUTES = (
+    *("id", "value", "reverse", "edge", "rows", "targets"),  # of `Target`
+    *("kind", "source", "target", "src", "dst"),  # columns of edges and changes
+)
 
 
 def spec_of(cls: type[Vertex]) -> ClassSpec:

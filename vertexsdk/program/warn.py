@@ -6,6 +6,8 @@ import re
 import warnings
 from typing import Any
 
+from vertexsdk.errors import place_last, warn_caller
+
 _shown: dict[Any, int] = {}  # what Python has shown, by text, kind and line
 
 
@@ -33,7 +35,11 @@ def warn_at(
         text: what is wrong and what to do.
         category: of the warning.
     """
-    warnings.warn_explicit(f"{file}:{line}: {text}", category, file, line, registry=_shown)
+    placed = f"{file}:{line}: {text}"
+    if place_last(placed) != placed:  # in an installed package
+        warn_caller(place_last(placed), category)
+    else:
+        warnings.warn_explicit(placed, category, file, line, registry=_shown)
 
 
 def split_place(text: str) -> tuple[str, int, str]:

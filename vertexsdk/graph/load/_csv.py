@@ -151,7 +151,7 @@ def layout_of(
     if other and b'"' not in head[begin:after]:
         raise InputError(
             f"{path}: the cells are not separated by {separator!r} but by {other!r}: give "
-            f"separator={other!r} (--separator {other!r})"
+            f"separator={other!r}"
         )
     columns = names(first, second)
     if columns is not None:

@@ -183,8 +183,8 @@ def edges_layout(head: bytes, path: str, options: CsvOptions) -> CsvLayout:
         if is_foreign_header(first, second):
             raise InputError(
                 f"{path}: the columns are {', '.join(n or '(none)' for n in first)}; name them "
-                "source,target[,value] (or src,dst[,weight]), or say which they are: source=, "
-                "target= (--source-column, --target-column)"
+                "source,target[,value] (or src,dst[,weight]), or say which they are: "
+                "source=, target="
             )
         if len(first) > 3:
             raise InputError(
@@ -244,7 +244,7 @@ def _refuse_header(head: bytes, path: str) -> None:
     if names_ends(n.lower() for n in names[:4]):
         raise InputError(
             f"{path}: the first line has names of columns: name the file .csv (with tabs, .tsv), "
-            "say that it is CSV, format='csv' (--format csv), or remove the line"
+            "say that it is CSV, format='csv', or remove the line"
         )
 
 
