@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -52,6 +53,35 @@ def test_what_is_saved_is_there_until_it_is_dropped(application: str) -> None:
     assert shared_memory.load(key) is None
     assert shared_memory.load(f"{application}/graph2/0") is not None
     assert found[0]["a"].sum() == 10  # what is mapped stays
+
+
+def test_threads_may_load_and_drop_at_once(application: str) -> None:
+    """As the graphs that nobody refers to are dropped by a thread."""
+    failures, interval = list[BaseException](), sys.getswitchinterval()
+    for k in range(100):
+        shared_memory.save(f"{application}/kept/{k}", {"a": np.arange(3)}, {})
+
+    def work(number: int) -> None:
+        try:
+            for k in range(60):
+                key = f"{application}/{number}/{k}"
+                shared_memory.save(key, {"a": np.arange(3)}, {})
+                assert shared_memory.load(key) is not None
+                assert shared_memory.load(f"{application}/kept/{k}") is not None
+                shared_memory.drop(key)
+        except BaseException as error:
+            failures.append(error)
+
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not failures
 
 
 @pytest.mark.full
@@ -217,6 +247,7 @@ def test_a_foreign_marker_ends_no_run(application: str, places: list[Path]) -> N
 
 CLAIM = """
 import sys
+import threading
 from pathlib import Path
 from vertexsdk.arrays import shared_memory as resident
 if {blind}:

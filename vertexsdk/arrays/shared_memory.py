@@ -52,6 +52,7 @@ _HEADROOM = 64 << 20  # bytes to leave free in shared memory for others
 _OPEN_FILES = 256
 
 _opened: OrderedDict[str, tuple[int, Columns, dict[str, Any]]] = OrderedDict()
+_opening = threading.RLock()  # graphs that nobody refers to are freed by another thread
 _applications: dict[str, str] = {}
 _locks: dict[str, int] = {}  # of directories this process has claimed; -1: another process holds it
 _claiming = threading.RLock()
@@ -104,18 +105,26 @@ def load(key: str) -> tuple[Columns, dict[str, Any]] | None:
         finally:
             os.close(folder)
         inode = os.fstat(file).st_ino
-        entry = _opened.get(key)
-        if entry is None or entry[0] != inode:
-            entry = (inode, *_map(_path(root, key), file))
-            _opened[key] = entry
-            while len(_opened) > _OPEN_FILES:
-                _opened.popitem(last=False)
-        else:
-            os.close(file)
-        _opened.move_to_end(key)
+        with _opening:
+            entry = _opened.get(key)
+            if entry is None or entry[0] != inode:
+                entry = (inode, *_map(_path(root, key), file))
+                _opened[key] = entry
+                while len(_opened) > _OPEN_FILES:
+                    _opened.popitem(last=False)
+            else:
+                os.close(file)
+            _opened.move_to_end(key)
         return entry[1], entry[2]
-    _opened.pop(key, None)
+    with _opening:
+        _opened.pop(key, None)
     return None
+
+
+def _forget(which: Callable[[str], bool]) -> None:
+    with _opening:
+        for key in [k for k in _opened if which(k)]:
+            del _opened[key]
 
 
 def _map(path: Path, file: int) -> tuple[Columns, dict[str, Any]]:
@@ -175,8 +184,7 @@ def _create(key: str, size: int, make: Callable[[Path], _T]) -> _T:
 
 def drop(prefix: str) -> None:
     """Delete the key `prefix` and every key below it on this host."""
-    for key in [k for k in _opened if k == prefix or k.startswith(prefix + "/")]:
-        _opened.pop(key, None)
+    _forget(lambda key: key == prefix or key.startswith(prefix + "/"))
     for root in _roots():
         path = _path(root, prefix)
         shutil.rmtree(path.parent / path.stem, ignore_errors=True)
@@ -224,8 +232,7 @@ def release(run: str) -> None:
         lock = _locks.pop(str(place), -1)
         if lock >= 0:
             os.close(lock)
-    for key in [k for k in _opened if k.startswith(run + "/")]:
-        _opened.pop(key, None)
+    _forget(lambda key: key.startswith(run + "/"))
 
 
 def release_at_exit(run: str) -> None:
