@@ -174,6 +174,7 @@ class Environment:
 
         Raises:
             FullError: no room on the disk, or the map cannot grow now; nothing was written.
+            StateError: the file cannot be written, or not opened once more.
         """
         advanced = False
         while True:
@@ -195,6 +196,10 @@ class Environment:
                     cause = "or its disk fails: " if code == _SHORT else ""
                     raise self._full(cause) from error
                 raise StateError(f"the store in {self.path} cannot be written: {error}") from error
+            except OSError as error:
+                raise StateError(
+                    f"the store in {self.path} cannot be written: {error.strerror}"
+                ) from error
 
     def _full(self, cause: str = "") -> FullError:
         return FullError(

@@ -105,8 +105,8 @@ class VertexError(Exception):
     exit_status = 1
     user_frames: tuple[tuple[str, int, str], ...] = ()
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*(place_last(arg) if isinstance(arg, str) else arg for arg in args))
+    def __str__(self) -> str:
+        return place_last(super().__str__())
 
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows: the message, below the frames of a user's method."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -16,6 +19,7 @@ import pytest
 import zmq
 from pyspark.sql import SparkSession
 
+from tests.loops.test_descriptors import few_descriptors
 from tests.support.threaded_stage import ThreadedStage
 from vertexsdk import Graph, run
 from vertexsdk.algorithms import ConnectedComponents
@@ -202,6 +206,45 @@ def test_many_connections_while_the_driver_is_idle(launch: Launch) -> None:
     for address in ports(launch):
         scan(address, 2_500)
     assert launch.run(lambda p: p) == [0, 1]
+
+
+STRANGERS = """
+import socket, sys, time
+from urllib.parse import urlsplit
+places = [urlsplit(address) for address in sys.argv[1:]]
+sys.stdin.readline()
+held = [socket.create_connection((p.hostname, p.port)) for p in places for _ in range(60)]
+print("connected", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.full
+def test_strangers_who_take_all_descriptors(launch: Launch) -> None:
+    """Their connections are more than this process may open; the launch outlives them."""
+
+    def task(partition: int, command: Any, blocks: Blocks) -> Any:
+        yield 1 - partition, b"%d" % partition
+        blocks, _ = yield PEERS, ""
+        yield DRIVER, blocks[0][1] + command
+
+    exchange = ResidentExchange(launch, task)
+    command = [sys.executable, "-c", STRANGERS, *ports(launch)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        with few_descriptors(60):
+            assert child.stdin is not None
+            assert child.stdout is not None
+            child.stdin.write(b"\n")
+            child.stdin.flush()
+            assert child.stdout.readline() == b"connected\n"
+            for answer in (b"a", b"b", b"c"):
+                assert exchange.hop(answer) == [b"1" + answer, b"0" + answer]
+            with pytest.raises(OSError, match="Too many open files"):
+                [open(os.devnull) for _ in range(60)]  # noqa: SIM115
+            assert exchange.hop(b"d") == [b"1d", b"0d"]
+        child.communicate()
+    assert launch.run(lambda p: p) == [0, 1]
+    assert launch.alive
 
 
 @pytest.mark.cluster

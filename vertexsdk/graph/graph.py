@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import atexit
 import dataclasses
+import difflib
+import functools
 import importlib
+import inspect
 import itertools
 import logging
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -50,10 +53,10 @@ from vertexsdk.graph.vertex_file import (
 from vertexsdk.notebook.card import card, size_text, summary_line
 from vertexsdk.program.program import Program
 from vertexsdk.transport.select import transport_for
-from vertexsdk.transport.transport import Workers, close_unused
+from vertexsdk.transport.transport import Workers, close_unused, is_dataframe
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["NO_KIND", "Graph", "Variant", "VariantInfo"]
 
@@ -81,6 +84,35 @@ class TableOptions(GraphOptions, total=False):
     source: str
     target: str
     value: str
+
+
+_P = ParamSpec("_P")
+_G = TypeVar("_G")
+
+
+def _constructor(function: Callable[_P, _G]) -> Callable[_P, _G]:
+    """Have a function that makes a graph refuse unknown keywords, with the nearest known one."""
+    known: list[str] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            known.append(name)
+        else:
+            table = "TableOptions" in str(parameter.annotation)
+            known += (TableOptions if table else GraphOptions).__annotations__
+
+    @functools.wraps(function)
+    def make(*args: _P.args, **keywords: _P.kwargs) -> _G:
+        for name in keywords:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                meant = f"did you mean {near[0]}=? " if near else ""
+                raise InputError(
+                    f"{function.__qualname__}: no argument {name}=; {meant}its arguments are "
+                    f"{', '.join(known[1:])}"
+                )
+        return function(*args, **keywords)
+
+    return make
 
 
 class Graph:
@@ -160,6 +192,7 @@ class Graph:
         return self.transport.spark
 
     @classmethod
+    @_constructor
     def read(
         cls,
         spark: SparkSession | str | Sequence[str] | None,
@@ -232,6 +265,7 @@ class Graph:
         return graph
 
     @classmethod
+    @_constructor
     def empty(
         cls,
         ids: type = int,
@@ -261,19 +295,23 @@ class Graph:
         return graph
 
     @classmethod
+    @_constructor
     def from_dataframe(
-        cls, edges: DataFrame, vertices: DataFrame | None = None, **options: Unpack[GraphOptions]
+        cls, edges: Any, vertices: Any = None, **options: Unpack[TableOptions]
     ) -> Graph:
-        """Make a graph from Spark DataFrames.
+        """Make a graph from DataFrames.
 
         Args:
-            edges: columns `source,target[,value]` or `src,dst[,weight]`; ids are integers or
+            edges: of Spark; or a table as `from_pandas`, `from_polars` and `from_arrow` take it.
+                Columns `source,target[,value]` or `src,dst[,weight]`; ids are integers or
                 strings, values are numbers. Of other columns, those are read that a program
                 declares as edge attributes.
             vertices: a column `id`, and optionally `kind`, the name of the vertex's class. Each
                 other column is a vertex attribute: its values are what a state field of that
                 name has before `init`. A null leaves the field's default.
-            options: `undirected`, `multi`, `partitions`, `partitioner`, `slack`; see `read`.
+            options: `source`, `target` and `value`, the names of these columns where they have
+                others; `undirected`, `multi`, `partitions`, `partitioner`, `slack`, see `read`;
+                and `spark`, the session, where the edges are not Spark's.
 
         Raises:
             InputError: a required column is missing.
@@ -283,16 +321,17 @@ class Graph:
             >>> Graph.from_dataframe(edges, undirected=True).num_vertices
             3
         """
+        if not is_dataframe(edges):
+            return cls._from_tables(edges, vertices, options)
         from vertexsdk.graph.load._dataframes import edges_of
 
-        return cls(
-            edges.sparkSession,
-            edges_of(edges),
-            None if vertices is None else vertices_of(vertices),
-            **options,
-        )
+        rest: dict[str, Any] = {**options, "spark": edges.sparkSession}
+        columns = {role: rest.pop(role, None) for role in ("source", "target", "value")}
+        more = None if vertices is None else vertices_of(vertices)
+        return cls(rest.pop("spark"), edges_of(edges, columns), more, **rest)
 
     @classmethod
+    @_constructor
     def from_pandas(
         cls, edges: Any, vertices: Any = None, **options: Unpack[TableOptions]
     ) -> Graph:
@@ -319,6 +358,7 @@ class Graph:
         return cls._from_tables(edges, vertices, options)
 
     @classmethod
+    @_constructor
     def from_polars(
         cls, edges: Any, vertices: Any = None, **options: Unpack[TableOptions]
     ) -> Graph:
@@ -326,6 +366,7 @@ class Graph:
         return cls._from_tables(edges, vertices, options)
 
     @classmethod
+    @_constructor
     def from_arrow(cls, edges: Any, vertices: Any = None, **options: Unpack[TableOptions]) -> Graph:
         """Make a graph from Arrow tables; arguments as of `from_pandas`.
 
@@ -342,14 +383,13 @@ class Graph:
 
     @classmethod
     def _from_tables(cls, edges: Any, vertices: Any, options: TableOptions) -> Graph:
-        from vertexsdk.graph.load._tables import VERTICES, arrow_table, table_edges
-
         rest: dict[str, Any] = {**options}
         columns = {role: rest.pop(role, None) for role in ("source", "target", "value")}
-        more = None if vertices is None else vertices_of(arrow_table(vertices, VERTICES))
-        return cls(rest.pop("spark", None), table_edges(edges, columns), more, **rest)
+        more = None if vertices is None else vertices_of(vertices)
+        return cls(rest.pop("spark", None), sources.table_edges(edges, columns), more, **rest)
 
     @classmethod
+    @_constructor
     def from_graphframe(cls, graph: Any, **options: Unpack[GraphOptions]) -> Graph:
         """Make a graph from a GraphFrames `GraphFrame`.
 
@@ -360,6 +400,7 @@ class Graph:
         return cls.from_dataframe(graph.edges, graph.vertices, **options)
 
     @classmethod
+    @_constructor
     def from_arrays(
         cls,
         source: ArrayLike,
@@ -380,7 +421,7 @@ class Graph:
             spark: the session, see `vertexsdk.session`; without one the graph is held in this
                 process.
             vertices: ids of further vertices, shape (n,); needed only for those without edges. Or
-                a mapping of arrays by name: `id`, and vertex attributes.
+                a mapping of arrays by name, or a DataFrame: `id`, and vertex attributes.
             options: `undirected`, `multi`, `partitions`, `partitioner`, `slack`; see `read`.
 
         Raises:
@@ -399,6 +440,7 @@ class Graph:
         )
 
     @classmethod
+    @_constructor
     def from_networkx(
         cls,
         graph: Any,
@@ -426,6 +468,7 @@ class Graph:
         return cls.from_arrays(*arrays, spark=spark, **{**kind, **options})
 
     @classmethod
+    @_constructor
     def from_scipy(cls, matrix: Any, *, spark: SparkSession | None = None, **options: Any) -> Graph:
         """Make a graph from a SciPy sparse matrix.
 
@@ -857,9 +900,10 @@ class Graph:
                 self._held_by_jobs._by_jobs = True
             return self._held_by_jobs
 
+    @_constructor
     def with_attributes(
         self,
-        vertices: Mapping[str, ArrayLike],
+        vertices: Any,
         *,
         replace: bool = False,
         add_vertices: bool = False,
@@ -867,7 +911,8 @@ class Graph:
         """Return a graph of the same edges whose vertices have attributes too; loads this one.
 
         Args:
-            vertices: arrays by name: `id`, and attributes; see `from_arrays`. A vertex that is not
+            vertices: arrays by name: `id`, and attributes; or a DataFrame or table of such
+                columns; see `from_arrays`. A vertex that is not
                 among them has none. The graph has no attributes or classes of vertices yet.
             replace: leave out those that it has.
             add_vertices: add the vertices that are not in the graph.

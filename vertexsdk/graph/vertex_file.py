@@ -36,10 +36,12 @@ from vertexsdk.graph.load._csv import (
 from vertexsdk.graph.load._lines import LineError, check_lengths, tokens
 from vertexsdk.graph.load.arrow import as_strings, id_array, id_column, text_ids
 from vertexsdk.graph.load.build_topology import NO_KIND, VertexTable
+from vertexsdk.graph.load.tables import arrow_table, is_table
 from vertexsdk.graph.string_ids import StringIds, merged
+from vertexsdk.transport.transport import is_dataframe
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 UNUSABLE = b"unusable"  # metadata of a column whose values cannot be read: why
 
@@ -62,11 +64,13 @@ class VertexInput:
 
     @classmethod
     def of(cls, vertices: ArrayLike | Mapping[str, Any]) -> VertexInput:
-        """Take ids, or columns by name, of which one is `id`.
+        """Take ids; or columns by name, or a table, of which one is `id`.
 
         Raises:
             InputError: there is no column `id`, or lengths differ.
         """
+        if is_table(vertices):
+            return vertices_of(vertices)
         if not isinstance(vertices, Mapping):
             return cls(id_column(vertices), None, "the vertices")
         if "id" not in vertices:
@@ -124,14 +128,14 @@ def integer_id(vertex: Any) -> int:
         raise InputError(f"{excerpt(vertex)} is no vertex: the graph's ids are integers") from None
 
 
-def vertices_of(frame: DataFrame | pa.Table, place: str = "the vertices") -> VertexInput:
-    """Take a DataFrame of Spark or an Arrow table with columns `id`, perhaps `kind`, attributes.
+def vertices_of(frame: Any, place: str = "the vertices") -> VertexInput:
+    """Take a DataFrame or an Arrow table with columns `id`, perhaps `kind`, attributes.
 
     Raises:
         InputError: there is no column `id`.
     """
-    if isinstance(frame, pa.Table):
-        return _of_table(frame, place)
+    if not is_dataframe(frame):
+        return _of_table(arrow_table(frame, place), place)
     from vertexsdk.graph.load._dataframes import collected
 
     table, unusable = collected(frame)

@@ -338,8 +338,9 @@ class MainLoop(WindowedLoop):
         """Apply changes in order, either all or none; on return they are durable.
 
         Args:
-            changes: a `Changes` batch, a DataFrame with columns `kind,source,target[,value]`, or
-                `(sign, source, target[, value])` tuples. An edge that is added without a value, or
+            changes: a `Changes` batch; a DataFrame of Spark, pandas or Polars, or an Arrow table,
+                with columns `kind,source,target[,value]`; or `(sign, source, target[, value])`
+                tuples. An edge that is added without a value, or
                 with None or null, keeps the value it has; that of a new edge is 1.
             time: for a loop with a `window`, when each change happened: numbers, in seconds, or
                 times (datetime64, datetime, ISO 8601), as an array of shape (k,), or one for all;

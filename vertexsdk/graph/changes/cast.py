@@ -19,7 +19,7 @@ from vertexsdk.graph.edge_attributes import (
     is_left_out,
     pack_rows,
 )
-from vertexsdk.transport.transport import is_dataframe
+from vertexsdk.graph.load.tables import is_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,7 +39,7 @@ def cast_changes(
     graph is named in one direction only, see `Changes.canonical`.
 
     Args:
-        changes: a batch, a DataFrame, or rows as `Changes.of` takes them.
+        changes: a batch, a DataFrame or table, or rows as `Changes.of` takes them.
         integers: the graph's ids are int64; else they are strings.
         value: dtype of the edge values that the program reads, or None.
         undirected: edges have no direction.
@@ -49,12 +49,13 @@ def cast_changes(
         InputError: changes of another form, string ids where the graph's are integers, or a value
             which the dtype cannot hold.
     """
-    if is_dataframe(changes):
+    if is_table(changes):
         changes = Changes.from_dataframe(changes, value, time)
     if changes is None or not isinstance(changes, (Changes, Iterable)):
         raise InputError(
-            f"{type(changes).__name__} is no batch of changes; give Changes, a DataFrame with "
-            "columns kind,source,target[,value], or ('+', source, target[, value]) tuples"
+            f"{type(changes).__name__} is not a batch of changes; give Changes, a DataFrame or "
+            "Arrow table with columns kind,source,target[,value], or ('+', source, target[, "
+            "value]) tuples"
         )
     batch = changes if isinstance(changes, Changes) else Deltas.mixed(changes)
     if not len(batch):

@@ -17,12 +17,12 @@ from vertexsdk.graph.changes.line import ADD, CHANGE, REMOVE, SIGNS, WORDS, Line
 from vertexsdk.graph.changes.table import check_columns, is_text, read_rows
 from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, attribute_types, is_left_out
 from vertexsdk.graph.load.arrow import text_column
+from vertexsdk.graph.load.tables import arrow_table
 from vertexsdk.state.errors import CorruptError
 from vertexsdk.state.stored_columns import Described, described_text
+from vertexsdk.transport.transport import is_dataframe
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from vertexsdk.state import SegmentRef, Store
 
 __all__ = [
@@ -148,23 +148,31 @@ class Changes:
 
     @classmethod
     def from_dataframe(
-        cls, frame: DataFrame, value: str | None = None, time: str | None = None
+        cls, frame: Any, value: str | None = None, time: str | None = None
     ) -> Changes:
-        """Make changes from a Spark DataFrame, in the order of its rows.
+        """Make changes from a DataFrame, in the order of its rows.
 
         Args:
-            frame: columns `kind,source,target[,value]`; `kind` is "+", "-", "~" or "add",
-                "remove", "change".
+            frame: of Spark, pandas or Polars, or an Arrow table; columns
+                `kind,source,target[,value]`; `kind` is "+", "-", "~" or "add", "remove", "change".
+                A value that is null, or NaN in pandas, leaves that of the edge.
             value: the types of several edge attributes, see `edge_attributes`; they are columns.
             time: the column with the time of each change: a timestamp, or a number of seconds.
 
         Raises:
             InputError: a column is missing, or a row is no change; the message has its number.
 
-        >>> changes = Changes.from_dataframe(frame)  # doctest: +SKIP
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"kind": ["+", "-"], "source": [1, 2], "target": [2, 3]})
+        >>> len(Changes.from_dataframe(frame))
+        2
         """
-        check_columns(frame.columns, time)
-        table: Any = frame.toArrow()
+        if not isinstance(time, str | None):
+            raise InputError(f"time is {time!r}; of a DataFrame it must be the name of a column")
+        if is_dataframe(frame):
+            check_columns(frame.columns, time)  # before Spark computes it
+        table = arrow_table(frame, "the changes")
+        check_columns(table.column_names, time)
         whole = [n for n in table.column_names if pa.types.is_integer(table[n].type)]
         integers = "source" in whole and "target" in whole
         single = "int64" if "value" in whole else "float64"

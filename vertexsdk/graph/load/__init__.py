@@ -1,3 +1,3 @@
 """Edges from files, DataFrames and other libraries' graphs to resident topologies."""
 
-__all__ = ["arrow", "build_topology", "paths", "transpose"]
+__all__ = ["arrow", "build_topology", "paths", "tables", "transpose"]

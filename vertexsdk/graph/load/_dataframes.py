@@ -51,11 +51,13 @@ from vertexsdk.graph.load.arrow import (
     edge_columns,
     joined,
 )
+from vertexsdk.graph.load.tables import chosen_columns
 from vertexsdk.graph.string_ids import merged
 from vertexsdk.transport.spark_failures import spark_failure
 from vertexsdk.transport.transport import Block, BlockSource, Workers, is_remote
 
 _ROWS = 1 << 19  # of a remote DataFrame, which are read together
+_ROLES = ("source", "target", "value")
 _HEAD_LINES = 50  # among which a file's first row and its header are
 
 
@@ -274,13 +276,23 @@ def edges_by_spark(spark: SparkSession, paths: Sequence[str], form: Form) -> Edg
         return _edges(text_lines(spark, paths), TextRows())
 
 
-def edges_of(frame: DataFrame) -> Edges:
+def edges_of(frame: DataFrame, columns: Mapping[str, str | None] | None = None) -> Edges:
     """Return the rows of a DataFrame as edges.
+
+    Args:
+        frame: the rows.
+        columns: see `chosen_columns`.
 
     Raises:
         InputError: a column is missing or of another type, or the DataFrame cannot be read.
     """
     with readable("the edges"):
+        if columns and any(columns.values()):
+            names = chosen_columns(frame.columns, columns)
+            roles = {new: old for new, old in zip(_ROLES, names, strict=True) if old is not None}
+            others = [n for n in frame.columns if n not in names and n not in _ROLES]
+            chosen = [frame[f"`{old}`"].alias(new) for new, old in roles.items()]
+            frame = frame.select(*chosen, *(frame[f"`{n}`"] for n in others))
         return _edges(frame, TableRows(tuple(frame.columns)))
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from vertexsdk.errors import InputError, first_line
+from vertexsdk.graph.changes.table import is_text
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._csv import PACKED, UNPACKED, CsvOptions
@@ -36,6 +37,7 @@ from vertexsdk.graph.load.arrow import (
     id_column,
     string_ids,
 )
+from vertexsdk.graph.load.tables import EDGES, arrow_table, chosen_columns
 from vertexsdk.graph.string_ids import merged
 from vertexsdk.transport.transport import LocalBlocks, Workers, is_remote
 
@@ -144,6 +146,36 @@ class ArrayEdges(LocalEdges, RoutedEdges):
         return merged(
             as_strings(c, "the edges") for n in ("source", "target") for c in self.table[n].chunks
         )
+
+
+def table_edges(frame: Any, columns: Mapping[str, str | None]) -> ArrayEdges:
+    """Return the rows of a table as edges.
+
+    Args:
+        frame: a DataFrame of pandas or Polars, or anything that Arrow takes as a table.
+        columns: see `chosen_columns`.
+
+    Raises:
+        InputError: a column is missing, has another type, or lacks a value.
+    """
+    table = arrow_table(frame, EDGES)
+    names = chosen_columns(table.column_names, columns)
+    for name in names[:2]:
+        kind = table.schema.field(name).type
+        if not (pa.types.is_integer(kind) or is_text(kind)):
+            raise InputError(
+                f"{EDGES}, column {name}: {kind}; ids are integers or strings, cast the column"
+            )
+        if table[name].null_count:
+            raise InputError(f"{EDGES}, column {name}: an id is null; drop these rows")
+    if names[2] is not None and table[names[2]].null_count:
+        raise InputError(
+            f"{EDGES}, column {names[2]}: a value is missing; drop these rows or fill in numbers"
+        )
+    named = {"source": names[0], "target": names[1], "value": names[2]}
+    others = [n for n in table.column_names if n not in names and n not in named]
+    chosen = {new: table[old] for new, old in named.items() if old is not None}
+    return ArrayEdges(pa.table(chosen | {n: table[n] for n in others}).combine_chunks())
 
 
 def _numbers(values: Any, name: str) -> pa.Array:

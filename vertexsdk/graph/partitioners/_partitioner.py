@@ -26,6 +26,7 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.table import is_text
 from vertexsdk.graph.load.arrow import as_strings, id_array, id_column
+from vertexsdk.graph.load.tables import arrow_table, is_table
 from vertexsdk.graph.partitioners._ldg_fennel import fennel, ldg
 from vertexsdk.graph.partitioners._metis import metis, require_metis
 from vertexsdk.graph.partitioners._structure import Structure
@@ -118,11 +119,12 @@ def _table(given: Any) -> tuple[pa.Array, pa.Array]:
         _check_columns(given.columns)
         ids, places = fetched(given, ["id", "partition"], _PLACE)
         columns = ids, places
+    elif is_table(given):
+        table = arrow_table(given, _PLACE)
+        _check_columns(table.column_names)
+        columns = tuple(table[n].combine_chunks() for n in ("id", "partition"))
     elif isinstance(given, Mapping):
         columns = list(given), list(given.values())
-    elif hasattr(given, "columns"):  # pandas
-        _check_columns(list(given.columns))
-        columns = given["id"].to_numpy(), given["partition"].to_numpy()
     elif isinstance(given, tuple) and len(given) == 2:
         columns = given
     else:

@@ -17,6 +17,7 @@ from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import Deltas
 from vertexsdk.graph.changes.line import LineFormat
+from vertexsdk.graph.load.tables import is_table
 from vertexsdk.loops.result import Result
 from vertexsdk.loops.streams.intake import ChangeSink, StreamIntake
 from vertexsdk.loops.windows.durations import times_of
@@ -72,11 +73,13 @@ def rolling_answers(
         return _of_files(main, _Steps(step), files)
     if isinstance(changes, Iterator):
         return _of_batches(main, _Steps(step), changes)
-    return _of_batches(main, _Steps(step), iter([timed(changes, time)]))
+    return _of_batches(main, _Steps(step), iter([timed(changes, time, main.value)]))
 
 
-def timed(changes: Any, time: Any) -> Changes:
-    """Return changes with their times, those of `time` if given."""
+def timed(changes: Any, time: Any, value: str | None) -> Changes:
+    """Return changes with their times, those of `time` if given; `value` as of `cast_changes`."""
+    if is_table(changes):
+        return Changes.from_dataframe(changes, value, time)
     batch = changes if isinstance(changes, Changes) else Deltas.mixed(changes)
     if time is None:
         return batch

@@ -17,11 +17,11 @@ import numpy as np
 from vertexsdk.engine.engine import Budget, CommandResult
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import Changes
+from vertexsdk.graph.load.tables import is_table
 from vertexsdk.loops._history import LoopHistory
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.windows.durations import times_of
 from vertexsdk.loops.windows.edge_times import EdgeTimes, WindowedChanges, require_times
-from vertexsdk.transport.transport import is_dataframe
 
 COUNTS = ("expired", "late", "overtaken")
 
@@ -35,9 +35,7 @@ def timed(history: LoopHistory, changes: Any, time: Any) -> Changes:
     Raises:
         InputError: changes of another form, another number of times, or one that is no time.
     """
-    if is_dataframe(changes):
-        if not isinstance(time, str | None):
-            raise InputError(f"time is {time!r}; of a DataFrame it must be the name of a column")
+    if is_table(changes):
         return history.cast(changes, time)
     batch = history.cast(changes)
     return batch if time is None else replace(batch, time=times_of(time, len(batch.kind)))

@@ -137,8 +137,8 @@ class WindowedLoop(ReadableLoop):
 
         Args:
             step: "1d", "6h", "10s", a timedelta, or a number in the unit of the times.
-            changes: change files, directories or globs; a batch as `ingest` takes it, but no
-                DataFrame; or an iterator of `Changes` that have times.
+            changes: change files, directories or globs; a batch as `ingest` takes it; or an
+                iterator of `Changes` that have times.
             time: those of a batch, as for `ingest`.
             time_column: of files, the number of the field with the time, from 1.
 

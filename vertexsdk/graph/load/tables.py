@@ -1,4 +1,4 @@
-"""Edges and vertices from tables in memory: pandas, Polars, PyArrow.
+"""Tables of users, with edges, vertices or changes: of pandas, Polars, PyArrow, Spark.
 
 Every table becomes an Arrow table first. The libraries are not imported: who passes a DataFrame has
 imported its library already.
@@ -6,52 +6,33 @@ imported its library already.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from vertexsdk.errors import InputError, first_line
-from vertexsdk.graph.changes.table import is_text
-from vertexsdk.graph.load._sources import ArrayEdges
 from vertexsdk.graph.load.arrow import edge_columns, text_column
+from vertexsdk.transport.spark_failures import spark_failure
+from vertexsdk.transport.transport import is_dataframe
 
-EDGES, VERTICES = "the edges", "the vertices"
+EDGES = "the edges"
 _ENDS = ("source", "target")
 
 
-def table_edges(frame: Any, columns: Mapping[str, str | None]) -> ArrayEdges:
-    """Return the rows of a table as edges.
+def chosen_columns(
+    present: Sequence[str], columns: Mapping[str, str | None]
+) -> tuple[str, str, str | None]:
+    """Return the names of the source, target and value columns.
 
     Args:
-        frame: a DataFrame of pandas or Polars, or anything that Arrow takes as a table.
+        present: the names of all columns.
         columns: the names of the columns "source", "target" and "value" where they have other
             names; the defaults are those of `edge_columns`.
 
     Raises:
-        InputError: a column is missing, has another type, or lacks a value.
+        InputError: one is not there.
     """
-    table = arrow_table(frame, EDGES)
-    names = _chosen(table.column_names, columns)
-    for name in names[:2]:
-        kind = table.schema.field(name).type
-        if not (pa.types.is_integer(kind) or is_text(kind)) and len(table):
-            raise InputError(
-                f"{EDGES}, column {name}: {kind}; ids are integers or strings, cast the column"
-            )
-        if table[name].null_count:
-            raise InputError(f"{EDGES}, column {name}: an id is null; drop these rows")
-    if names[2] is not None and table[names[2]].null_count:
-        raise InputError(
-            f"{EDGES}, column {names[2]}: a value is missing; drop these rows or fill in numbers"
-        )
-    named = {"source": names[0], "target": names[1], "value": names[2]}
-    others = [n for n in table.column_names if n not in names and n not in named]
-    chosen = {new: table[old] for new, old in named.items() if old is not None}
-    return ArrayEdges(pa.table(chosen | {n: table[n] for n in others}).combine_chunks())
-
-
-def _chosen(present: list[str], columns: Mapping[str, str | None]) -> tuple[str, str, str | None]:
     given = {role: name for role, name in columns.items() if name is not None}
     for role, name in given.items():
         if name not in present:
@@ -66,14 +47,27 @@ def _chosen(present: list[str], columns: Mapping[str, str | None]) -> tuple[str,
     return source, target, given.get("value", value)
 
 
+def is_table(value: object) -> bool:
+    """Whether a value is a DataFrame of Spark, pandas or Polars, or what Arrow takes as a table."""
+    if is_dataframe(value) or hasattr(value, "__arrow_c_stream__") or _is_pandas(value):
+        return True
+    return type(value).__module__.split(".")[0] == "polars" and hasattr(value, "collect")
+
+
 def arrow_table(frame: Any, place: str) -> pa.Table:
     """Return a table with columns that loading can read: no dictionaries, no views of strings.
+
+    An empty column without a type, as pandas makes of [], is one of integers: it fits ids of both
+    kinds, and values.
 
     Raises:
         InputError: it is no table, or two columns have the same name.
     """
     if isinstance(frame, pa.Table):
         table = frame
+    elif is_dataframe(frame):
+        with spark_failure():
+            table = frame.toArrow()
     elif _is_pandas(frame):
         table = _of_pandas(frame, place)
     else:
@@ -88,13 +82,15 @@ def arrow_table(frame: Any, place: str) -> pa.Table:
             ) from None
     if len({*table.column_names}) < table.num_columns:
         raise InputError(f"{place}: two columns have the same name: {table.column_names}")
-    fields = [(f.name, _readable(f.type)) for f in table.schema]
+    fields = [(f.name, _readable(f.type, len(table))) for f in table.schema]
     return table.cast(pa.schema(fields))
 
 
-def _readable(kind: pa.DataType) -> pa.DataType:
+def _readable(kind: pa.DataType, rows: int) -> pa.DataType:
+    if not rows and (pa.types.is_null(kind) or pa.types.is_floating(kind)):
+        return pa.int64()
     if pa.types.is_dictionary(kind):
-        return _readable(kind.value_type)
+        return _readable(kind.value_type, rows)
     return pa.large_string() if kind == pa.string_view() else kind
 
 
