@@ -12,6 +12,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
+from tests.support.seeds import seed
 from vertexsdk.loops import networkx_backend as backend
 from vertexsdk.testing.oracles import near
 
@@ -161,3 +162,26 @@ def test_graphs_that_are_left_to_networkx() -> None:
     assert {*backend.get_info()["functions"]} == {*FUNCTIONS} | {
         f"{name}_components" for name in ("connected", "weakly_connected", "strongly_connected")
     }
+
+
+@pytest.mark.parametrize("name", sorted(backend._FUNCTIONS))
+@pytest.mark.parametrize("directed", [False, True])
+def test_what_it_can_run_has_the_answer_of_networkx(name: str, directed: bool) -> None:
+    graph = nx.gnp_random_graph(9, 0.3, seed=seed() % 2**31, directed=directed)
+    args = (graph, 0) if name.startswith("single_source") else (graph,)
+    if backend.can_run(name, args, {}) is not True:
+        return
+    answers = []
+    for function, first in (
+        (getattr(backend, name), backend.BackendGraph(graph)), (getattr(nx, name), graph),
+    ):  # fmt: skip
+        try:
+            answer = function(first, *args[1:])
+        except nx.NetworkXNotImplemented:
+            answer = "not implemented"
+        if not isinstance(answer, (dict, bool, str)):
+            answer = {frozenset(group) for group in answer}
+        answers.append(answer)
+    if isinstance(answers[1], dict):
+        answers[1] = pytest.approx(dict(answers[1]), abs=1e-5)
+    assert answers[0] == answers[1]

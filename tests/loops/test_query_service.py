@@ -56,8 +56,8 @@ def test_an_answer_is_for_the_instant_of_the_question(main: MainLoop, url: str) 
         expected[k] = 1
     assert main.queries == 0  # theirs are branches
     assert main.progress()["behind"] == 1  # which are merged
-    with pytest.raises(InputError, match="leave out at"):
-        read(url, "loop", 3, exact=True)
+    with read(url, "loop", 3, exact=True) as answer, main.at(3) as wanted:
+        assert answer.to_dict() == wanted.to_dict()  # computed beside the open loop
     with open_store(url) as store:
         store.collect(0, alone=True)
         assert store.audit().unreferenced == []

@@ -56,7 +56,8 @@ examples:
   vertexsdk query pagerank                          every vertex, a line each
   vertexsdk query pagerank --vertex 17 --json       one vertex, without reading the others
   vertexsdk query pagerank --output ranks.parquet   all, as a file
-  vertexsdk query pagerank --exact --vertex 17      as of now, computed by its `vertexsdk stream`"""
+  vertexsdk query pagerank --exact --vertex 17      as of now, computed by its `vertexsdk stream`
+  vertexsdk query pagerank --exact --at 40          for the graph of version 40, computed here"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -257,9 +258,11 @@ def _query_arguments(command: argparse.ArgumentParser) -> None:
     add(
         "--exact",
         action="store_true",
-        help="have the process of the loop, a `vertexsdk stream`, compute the exact answer now",
+        help="have the process of the loop, a `vertexsdk stream`, compute the exact answer now; "
+        "with --at, compute here that for the graph of the version",
     )
     add("--timeout", type=_at_least(0, float), metavar="S", help="of --exact: stop after S seconds")
+    add("--program", metavar="PROGRAM", help="of --exact --at: that of the loop, if not a built-in")
     add("--json", action="store_true", help="print JSON lines")
     _results(add)
     _common(add)

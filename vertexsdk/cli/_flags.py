@@ -8,9 +8,20 @@ from __future__ import annotations
 import re
 
 _NAMES = (
-    *("backend", "commit_every", "delay_bound", "format", "grace", "keep_answers", "loop", "multi"),
-    *("max_iterations", "partitioner", "partitions", "replace", "resume", "seed", "separator"),
-    *("snapshot_every", "strict", "timeout", "tolerance", "trusted", "undirected", "vertices"),
+    *("at", "backend", "commit_every", "delay_bound", "exact", "format", "grace", "keep_answers"),
+    *("loop", "max_iterations", "multi", "partitioner", "partitions", "program", "replace"),
+    *(
+        "resume",
+        "seed",
+        "separator",
+        "snapshot_every",
+        "strict",
+        "timeout",
+        "tolerance",
+        "trusted",
+        "undirected",
+        "vertices",
+    ),
 )
 _OPTION = re.compile(rf"\b({'|'.join(_NAMES)})=(True\b|(?=[\w'\"]))?")
 _CALLS = {

@@ -436,9 +436,12 @@ def _query(args: argparse.Namespace) -> int:
     backend = address_or_default(args.backend)
     if args.timeout is not None and not args.exact:
         raise InputError("--timeout needs --exact, which it limits: add --exact")
+    if args.program is not None and (args.at is None or not args.exact):
+        raise InputError("--program is for --exact --at I, which compute an answer: add both")
     result = read(
-        backend, args.loop, args.at, trusted=args.trusted, exact=args.exact, timeout=args.timeout
-    )
+        backend, args.loop, args.at, trusted=args.trusted, exact=args.exact, timeout=args.timeout,
+        program=args.program,
+    )  # fmt: skip
     with contextlib.closing(result):
         staleness = result.staleness()
         if args.field:

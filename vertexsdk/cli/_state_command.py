@@ -54,6 +54,11 @@ def add_commands(commands: Any) -> None:
     fork.add_argument("loop")
     fork.add_argument("name")
     fork.add_argument("--at", type=int, metavar="I", help="at or before iteration I")
+    fork.add_argument(
+        "--program",
+        metavar="PROGRAM",
+        help="of a main loop, if not a built-in: computes the answer where the version has none",
+    )
     diff = add("diff", _diff, "the vertices in which two versions differ")
     diff.add_argument("older", metavar="LOOP[@I]")
     diff.add_argument("newer", metavar="LOOP[@I]")
@@ -124,7 +129,19 @@ def _show(store: Store, args: argparse.Namespace) -> Output:
 def _fork(store: Store, args: argparse.Namespace) -> Output:
     manifest = store.fork(args.loop, args.name, args.at)
     value = {"loop": args.name, "from": args.loop, "iteration": manifest.iteration}
-    return value, [f"{args.name} starts at iteration {manifest.iteration} of {args.loop}"]
+    lines = [f"{args.name} starts at iteration {manifest.iteration} of {args.loop}"]
+    main = manifest.statistics.get("main")
+    if main is not None and not main.get("state"):  # changes were stored, and no query answered
+        from vertexsdk.loops.exact_versions import store_answer  # what it imports takes long
+
+        try:
+            store_answer(store.backend.address, args.name, args.program)
+        except BaseException:
+            store.delete(args.name)
+            raise
+        value["answer"] = store.version(args.name).iteration
+        lines.append(f"its answer was computed: {args.name} is at iteration {value['answer']}")
+    return value, lines
 
 
 def _diff(store: Store, args: argparse.Namespace) -> Output:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.engine.engine import Budget, WorkDone
 from vertexsdk.errors import InputError, shorten
-from vertexsdk.graph.graph import Graph
+from vertexsdk.graph.graph import Graph, VariantInfo
 from vertexsdk.program.algebra import VertexId
 from vertexsdk.program.analysis.expected_values import expected_values
 from vertexsdk.program.program import ClassSpec, Program, declaration_line
@@ -28,6 +28,10 @@ MOST = 10_000  # iterations without a limit, beside one for each vertex
 MOST_WITH_RULE = 100_000  # the same of a class with a method `converged`
 PATIENCE = 10.0  # seconds of iterations, and their number, after which it is said that they go on
 MANY = 100
+_OFTEN_WEIGHTED = {
+    *("BetweennessCentrality", "ClosenessCentrality", "EigenvectorCentrality"),
+    *("HubsAndAuthorities", "KatzCentrality", "PageRank", "PersonalisedPageRank"),
+}
 _log = logging.getLogger("vertexsdk")
 
 
@@ -138,6 +142,17 @@ def warn_of_strangers(program: Program, params: Mapping[str, Any], graph: Graph)
                     f"{spec.name}: {name}={shorten(repr(value))} is compared with self.id and is "
                     f"no vertex of the graph; declare it {name}: VertexId, so that this is refused",
                 )  # fmt: skip
+
+
+def say_unused_values(program: Program, info: VariantInfo, graph: Graph) -> None:
+    """Say, once of a graph, that its edges have values and the program does not use them.
+
+    Only of built-in programs that other systems run with weights, where one may expect them here.
+    """
+    names = {spec.name for spec in program.classes if program.built_in}
+    text = f"{program.name}: edges have values, which it does not use: every edge counts the same"
+    if info.valued and names & _OFTEN_WEIGHTED and graph.is_new(text):
+        _log.warning(text)
 
 
 class EndWatch:

@@ -17,7 +17,12 @@ from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, class_numbers, shape_of, shippable
 from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine._run_recovery import RunRecovery, StoredSnapshot
-from vertexsdk.engine.answer_checks import check_answer, endless, warn_of_strangers
+from vertexsdk.engine.answer_checks import (
+    check_answer,
+    endless,
+    say_unused_values,
+    warn_of_strangers,
+)
 from vertexsdk.engine.bounded._auto_bound import BoundChoice, as_given, choose
 from vertexsdk.engine.engine import Budget, Command, EdgeColumns, Version, Versions, WorkDone
 from vertexsdk.engine.loop_engine import LoopEngine
@@ -149,6 +154,7 @@ class Run:
                 info = self._load()
                 params = self._codes(bound, info)
                 warn_of_strangers(self.program, bound, self.graph)
+                say_unused_values(self.program, info, self.graph)
                 with self.spent.timed("claim"):
                     newest = store.claim(self.loop, check=partial(self._refuse_to_replace, store))
                 if lost := acknowledged_changes(newest):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vertexsdk.engine.answer_checks import warn_of_strangers
+from vertexsdk.engine.answer_checks import say_unused_values, warn_of_strangers
 from vertexsdk.engine.batch_run import Run
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.engine import Setting
@@ -61,6 +61,7 @@ def _taken_over(setting: Setting, graph: Graph, vertices: VertexInput | None) ->
     with run.bar:
         plan = replace(run.plan(info), names=None)  # partitions keep their names
     warn_of_strangers(program, program.bind(setting.params), graph)
+    say_unused_values(program, info, graph)
     layout, from_init = "undirected" if graph.undirected else "directed", None
     if program.algebra is None:
         plan = replace(plan, params=_shown(setting, strings=info.string_ids))

@@ -135,6 +135,7 @@ class Graph:
         string_table: the string ids in order of their codes; None before loading, or where ids
             are integers.
         string_broadcast: a broadcast of `string_table`, or None.
+        silent: nothing is said of its edges, as it is not the user's.
         title: what has its processors, where that is not the user's graph.
         requires_edges: files in which there is no edge are refused, as they are not the right ones.
 
@@ -181,6 +182,7 @@ class Graph:
         self._held_by_jobs: Graph | None = None
         self._initial: dict[tuple[type, ...], Any] = {}
         self.requires_edges = False
+        self.silent = False
         self.title = ""
         self._remarks: set[str] = set()
         shared_memory.claim(application)
@@ -543,7 +545,7 @@ class Graph:
 
     def is_new(self, remark: str) -> bool:
         """Whether something is said of these edges for the first time, which it then is."""
-        new = remark not in self._remarks
+        new = not self.silent and remark not in self._remarks
         self._remarks.add(remark)
         return new
 
@@ -802,6 +804,7 @@ class Graph:
             self.spark, edges, undirected=self.undirected, multi=self.multi,
             partitions=self.partitions,
         )  # fmt: skip
+        part.silent = True
         return part, share
 
     def estimate(

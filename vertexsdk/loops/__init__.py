@@ -9,6 +9,7 @@ __all__ = [
     "branch_loop",
     "data_source",
     "estimate",
+    "exact_versions",
     "explain",
     "find_program",
     "main_loop",

@@ -49,6 +49,7 @@ class Ledger:
         branch_of: the main loop of which this version's loop is a branch; None if it is none.
         window: its `length` and `clock` in seconds, and how many events were `late` or `overtaken`
             and edges `expired`; None for a loop without one.
+        built_in: the program is one of `vertexsdk.algorithms`, and not a user's of that name.
     """
 
     params: dict[str, Any]
@@ -69,6 +70,7 @@ class Ledger:
     partitions: int | None = None
     branch_of: str | None = None
     window: dict[str, Any] | None = None
+    built_in: bool = False
 
     @classmethod
     def of(cls, manifest: Manifest) -> Ledger | None:

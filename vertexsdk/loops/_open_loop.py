@@ -112,7 +112,10 @@ def open_main_loop(
 
         engine, segments = _despite_losses(loop, opened)
         undo.callback(engine.close)
-        ledger = Ledger(to_scalars(params), graph.undirected, engine.value, canonical=True)
+        ledger = Ledger(
+            to_scalars(params), graph.undirected, engine.value, canonical=True,
+            built_in=program.built_in,
+        )  # fmt: skip
         if graph.vertex_input is not None:
             segments.append(put_vertices(store, loop, graph.vertex_input))
         manifest = store.commit(

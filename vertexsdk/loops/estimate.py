@@ -246,10 +246,12 @@ def _folded(program: Program, graph: Graph, sample: _Sample, size: int, vertices
     source, target = codes
     value: Any = np.asarray(rows["value"])
     names = list(attribute_types(program.value_dtype))
-    return Graph.from_arrays(
+    part = Graph.from_arrays(
         source, target, dict.fromkeys(names, value) if names else value, spark=graph.spark,
         undirected=graph.undirected, multi=graph.multi, partitions=graph.partitions,
     )  # fmt: skip
+    part.silent = True
+    return part
 
 
 def _codes(ends: list[Any]) -> list[NDArray[np.int64]]:

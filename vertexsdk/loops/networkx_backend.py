@@ -147,6 +147,8 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool
             return f"{argument}={given[argument]!r} is not supported"
     if name == "core_number" and graph.is_directed():
         return "NetworkX adds the degrees of both directions"
+    if name == "clustering" and graph.is_directed():
+        return "NetworkX counts triangles of directed edges, and here it is as in LDBC Graphalytics"
     if not isinstance(given.get("beta", 1.0), (int, float)):
         return "beta of each node is not supported"
     weight = given.get("weight")

@@ -6,6 +6,7 @@ the name of its class, and a table of all vertices has nulls where a class lacks
 
 from __future__ import annotations
 
+import importlib
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 # Programs whose result is a distance, and whether an edge counts by its value.
+_ANSWERS = "vertexsdk.loops.exact_versions"  # by name: it opens loops, which open results
 _DISTANCES = {"bfs": False, "khop": False, "sssp": True}
 _DISTANCES |= {"breadthfirstsearch": False, "shortestpaths": True}
 
@@ -685,7 +687,8 @@ class Result:
         if not ledger.state:
             raise InputError(
                 f"loop {self.loop!r} has no answer yet at version {self.iteration}, after "
-                f"{ledger.received:,} changes: wait for its first query"
+                f"{ledger.received:,} changes: wait for its first query, or have one computed: "
+                f"exact=True, at={self.iteration}"
             )
         line = f"{self.loop}: version {self.iteration} after {ledger.received:,} changes, "
         if ledger.exact:
@@ -761,6 +764,7 @@ def read(
     trusted: bool = False,
     exact: bool = False,
     timeout: float | None = None,
+    program: Any = None,
 ) -> Result:
     """Open a version of a loop for reading.
 
@@ -772,15 +776,20 @@ def read(
         trusted: unpickle state fields that are Python objects. A pickle can run code, so whoever
             can write to the store must be trusted.
         exact: have the process of the main loop compute the exact answer for this instant, and
-            read that. It must have called `serve_queries`, as `vertexsdk stream` does.
+            read that. It must have called `serve_queries`, as `vertexsdk stream` does. With `at`
+            this process computes the exact answer for the graph of that version, without Spark,
+            and it does not matter whether the loop is open elsewhere.
         timeout: with `exact`: seconds after which its iterations are stopped.
+        program: with `exact` and `at`: a class or a name as for `run`; needed where it is not a
+            built-in program.
 
     Returns:
         The version, for the caller to close.
 
     Raises:
         StateInputError: there is no such store, loop or version.
-        InputError: with `exact`: no process answers the queries of the loop.
+        InputError: with `exact`: no process answers the queries of the loop; or, with `at`, it is
+            not a main loop, or its program is not known.
         RunError: with `exact`: it could not compute the answer, or has ended.
 
     Example:
@@ -793,11 +802,14 @@ def read(
         {1: 2, 2: 1, 3: 1}
         >>> result.close()
     """
+    if exact and at is not None:
+        answers = importlib.import_module(_ANSWERS)
+        options = {"trusted": trusted, "timeout": timeout}
+        answer: Result = answers.answer_for_version(backend, loop, at, program, **options)
+        return answer
     if exact:
         from vertexsdk.loops._query_client import ask
 
-        if at is not None:
-            raise InputError(f"at is {at}: an exact answer is for this instant; leave out at")
         loop = ask(backend, loop, timeout)
     store = open_store(backend, create=False)
     with ExitStack() as on_error:

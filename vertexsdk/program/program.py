@@ -153,6 +153,11 @@ class Program:
         return own.__func__ is not plain.__func__
 
     @property
+    def built_in(self) -> bool:
+        """Whether the classes are of `vertexsdk.algorithms`."""
+        return all(spec.cls.__module__.startswith("vertexsdk.algorithms") for spec in self.classes)
+
+    @property
     def mixed(self) -> bool:
         """Whether the classes gather different kinds of message."""
         return len({repr(s.algebra) for s in self.classes}) > 1
