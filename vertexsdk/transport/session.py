@@ -30,6 +30,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote as is_remote_mode
 
 from vertexsdk.errors import InputError
+from vertexsdk.state.address import redacted
 from vertexsdk.transport._class_archive import archive_options, delete_archive
 from vertexsdk.transport._spark_internals import executor_cores
 from vertexsdk.transport.shipping import prepare_workers
@@ -62,6 +63,8 @@ SETTINGS = {
     # The files of a shuffle are deleted when the driver's JVM has found that nobody needs them.
     "spark.cleaner.periodicGC.interval": "5min",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Passwords in URLs, which plans show that read a result; plans are logged.
+    "spark.redaction.string.regex": r"(?<=://)[^/@\s]*:[^@\s]*(?=@)|(?<=[?&]password=)[^&\s,\]]+",
 }
 
 # On a local master, a command's JVM only schedules tasks and moves blocks. The first compiler's
@@ -78,6 +81,7 @@ _NOISE = re.compile(
     # A Python worker whose socket was closed as Spark stopped.
     rb'|  File ".*pyspark/daemon\.py"|BrokenPipeError: |ConnectionResetError: '
 )
+_COMMAND = "sun.java.command"  # of a JVM
 _TRACE = b"Traceback (most recent call last):\n"
 _LOGGING = """\
 rootLogger.level = {level}
@@ -136,6 +140,7 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if submitted:
         SparkContext._ensure_initialized()
+        _hide_passwords()
         submit_conf = dict(SparkConf().getAll())
         settings = {k: v for k, v in SETTINGS.items() if k not in submit_conf} | overrides
         if "log4j" not in submit_conf.get("spark.driver.extraJavaOptions", ""):
@@ -182,6 +187,17 @@ def _driver_memory() -> str:
     """A sixth of the machine, 1 to 8 GiB: graphs live in the Python workers, not in the JVM."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return f"{min(max(total // 6 >> 20, 1024), 8192)}m"
+
+
+def _hide_passwords() -> None:
+    """Take passwords in URLs out of the command line, which Spark logs and shows as a property."""
+    with contextlib.suppress(Py4JError, AttributeError):
+        system: Any = SparkContext._jvm.java.lang.System  # type: ignore[union-attr]
+        system.setProperty(_COMMAND, _hidden(system.getProperty(_COMMAND) or ""))
+
+
+def _hidden(command: str) -> str:
+    return re.sub(r"[a-z0-9+]+://\S+", lambda url: redacted(url[0]), command)
 
 
 def _check_master(master: str) -> None:
