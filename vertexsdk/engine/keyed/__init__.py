@@ -1,0 +1,1 @@
+"""Keyed programs: tables of rows by key, and blocks of calls that run on them."""
