@@ -11,6 +11,7 @@ __all__ = [
     "estimate",
     "explain",
     "find_program",
+    "loop_store",
     "main_loop",
     "main_loops",
     "metrics",

@@ -320,6 +320,7 @@ class KeyedMethod:
         key: the parameter that has the key, or the variable of its loop.
         items: of a method that is a loop: returns what that runs over; takes what the method does.
         body: called with the object and the parameters; that of a loop also with an item.
+        live: of a loop: the parameters that its body reads; the others may be None.
         writes: it may change the row.
         file, line: where it is defined.
     """
@@ -330,6 +331,7 @@ class KeyedMethod:
     key: str | None
     items: Function | None
     body: Function
+    live: frozenset[str]
     writes: bool
     file: str
     line: int
@@ -358,5 +360,14 @@ class KeyedProgram:
     methods: Mapping[str, KeyedMethod]
 
     def schema(self) -> dict[str, dict[str, Any]]:
-        """Return the types of all tables, as a version stores them."""
-        return {n: {"key": t.key, "fields": dict(t.fields)} for n, t in self.tables.items()}
+        """Return the types of all fields, as a version stores them."""
+        several = len(self.tables) > 1
+        return {
+            f"{name}.{field}" if several else field: {
+                "type": kind,
+                "element": name,
+                "key": spec.key,
+            }
+            for name, spec in self.tables.items()
+            for field, kind in spec.fields.items()
+        }

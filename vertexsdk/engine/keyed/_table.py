@@ -78,6 +78,15 @@ class KeyedTable:
     def __len__(self) -> int:
         return int(np.count_nonzero(self._flags[: self._index.rows] & PRESENT))
 
+    @property
+    def changed(self) -> int:
+        """How many rows a delta would have."""
+        return len(self._changed_rows())
+
+    def _changed_rows(self) -> NDArray[np.int64]:
+        flags = self._flags[: self._index.rows]
+        return np.flatnonzero((flags & DIRTY != 0) & (flags & (PRESENT | STORED) != 0))
+
     def _allocate(self, used: int) -> None:
         """Give all columns the capacity of the index, with the first `used` rows."""
         capacity = self._index.capacity
@@ -174,7 +183,7 @@ class KeyedTable:
         if whole:
             rows = np.flatnonzero(flags & PRESENT)
         else:
-            rows = np.flatnonzero((flags & DIRTY != 0) & (flags & (PRESENT | STORED) != 0))
+            rows = self._changed_rows()
         columns: dict[str, Column] = {}
         if self._ids is None:
             columns["id"] = self._index.keys(rows)
