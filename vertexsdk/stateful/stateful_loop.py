@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from vertexsdk.engine.keyed.answers import Failure
 from vertexsdk.engine.keyed.calls import Calls, number_of_values
 from vertexsdk.engine.keyed.keyed_engine import KeyedEngine
 from vertexsdk.errors import CallError, InputError, LostError, RunError, StateError
@@ -120,18 +119,23 @@ class MethodCalls:
             RunError, StateError: a processor or the store failed: see `StatefulLoop`.
         """
         answers: list[Any] = []
+        failed: dict[int, CallError] = {}
         for values in blocks_of(self._name, self._method, columns):
             arguments = {(self._number, p): column for p, column in enumerate(values)}
             methods = np.full(number_of_values(values[0]), self._number, np.uint8)
-            answers += self._loop._run(Calls(methods, arguments))
-        failed = [answer for answer in answers if isinstance(answer, CallError)]
-        if failed and not return_exceptions:
-            error = failed[0]
+            own, errors = self._loop._run(Calls(methods, arguments))
+            failed |= {len(answers) + number: error for number, error in errors.items()}
+            answers += own
+        if return_exceptions:
+            for number, error in failed.items():
+                answers[number] = error
+        elif failed:
+            error = first = failed[min(failed)]
             if len(failed) > 1:
                 error = CallError(
                     f"{error} (and {len(failed) - 1:,} more of {len(answers):,} calls)"
                 )
-                error.user_frames = failed[0].user_frames
+                error.user_frames = first.user_frames
             raise error
         return answers
 
@@ -430,20 +434,20 @@ class StatefulLoop:
                 batch = [one for one in batch if one[2].set_running_or_notify_cancel()]
                 try:
                     calls = Calls.of(self.program, [(m, values) for m, values, _ in batch])
-                    answers = self._execute(calls) if batch else []
+                    answers, errors = self._execute(calls) if batch else ([], {})
                 except BaseException as error:
                     for _, _, future in batch:
                         future.set_exception(error)
                     if not isinstance(error, Exception):
                         raise
                     continue
-                for (_, _, future), answer in zip(batch, answers, strict=True):
-                    if isinstance(answer, CallError):
-                        future.set_exception(answer)
+                for number, ((_, _, future), answer) in enumerate(zip(batch, answers, strict=True)):
+                    if number in errors:
+                        future.set_exception(errors[number])
                     else:
                         future.set_result(answer)
 
-    def _run(self, calls: Calls) -> list[Any]:
+    def _run(self, calls: Calls) -> tuple[list[Any], dict[int, CallError]]:
         """Run a block after the calls that wait."""
         with self._lock:
             self._require_open()
@@ -454,8 +458,8 @@ class StatefulLoop:
         if self._closed_by is not None:
             raise self._closed_by
 
-    def _execute(self, calls: Calls) -> list[Any]:
-        """Make a block durable, run it, and return its answers.
+    def _execute(self, calls: Calls) -> tuple[list[Any], dict[int, CallError]]:
+        """Make a block durable, run it, and return its answers, and the errors of calls by number.
 
         Raises:
             RunError, StateError: calls may have been done or not.
@@ -473,7 +477,7 @@ class StatefulLoop:
             try:
                 if engine is None:
                     engine = self._restored(self._history.calls - len(writers))
-                answers = engine.run(calls)
+                answers, failures = engine.run(calls)
             except BaseException as error:
                 if engine is not None:
                     engine.close()
@@ -488,7 +492,7 @@ class StatefulLoop:
                 self._write_snapshot()
             except (RunError, StateError) as error:
                 _log.warning("%s: no snapshot: %s; the log has the calls", self.loop, error)
-        return [a.error() if isinstance(a, Failure) else a for a in answers]
+        return answers, {number: failure.error() for number, failure in failures.items()}
 
     def _is_due(self) -> bool:
         logged = self._history.calls - self._history.snapshot

@@ -140,7 +140,7 @@ class KeyedPartition:
         failures: list[Failure] = []
         entries: dict[str, list[_Entries]] = {name: [] for name in self.tables}
         sent: dict[int, list[bytes]] = {}
-        for m in np.unique(calls.methods).tolist():
+        for m in _different(calls.methods):
             method = self._methods[m]
             at = np.flatnonzero(calls.methods == m)
             own = slice(None) if owners is None else np.flatnonzero(owners[at] == self.partition)
@@ -166,7 +166,7 @@ class KeyedPartition:
             methods = np.full(len(at), m, np.uint8)
             one = _Entries(methods, at, np.zeros(len(at), np.int64), keys, arguments)
             entries[method.table].append(one)
-        loops = any(self._methods[m].items for m in np.unique(calls.methods).tolist())
+        loops = any(self._methods[m].items for m in _different(calls.methods))
         exchanges = self.partitions > 1 and loops
         if exchanges:
             for q, blocks in sent.items():
@@ -290,7 +290,7 @@ class KeyedPartition:
 
     def _compute_table(self, name: str, entries: _Entries) -> _Outcome:
         table = self.tables[name]
-        present = np.unique(entries.methods).tolist()
+        present = _different(entries.methods)
         add = np.array([method.writes for method in self._methods], np.bool_)[entries.methods]
         rows, places = table.find(entries.keys, add)
         values = [*table.read(rows), ABSENT]
@@ -387,6 +387,12 @@ class KeyedPartition:
 
 
 _NONE, _NO_METHODS = np.empty(0, np.int64), np.empty(0, np.uint8)
+
+
+def _different(methods: NDArray[np.uint8]) -> list[int]:
+    """Return the methods that calls have."""
+    found: list[int] = np.flatnonzero(np.bincount(methods)).tolist()
+    return found
 
 
 def _tuples(columns: Sequence[Values], count: int) -> Sequence[tuple[Any, ...]]:

@@ -68,11 +68,11 @@ class KeyedEngine:
             self._workers.close()
             raise
 
-    def run(self, calls: Calls) -> list[Any]:
+    def run(self, calls: Calls) -> tuple[list[Any], dict[int, Failure]]:
         """Run a block of calls.
 
         Returns:
-            The answer of each call, in order; a `Failure` for one that raised.
+            The answer of each call, in order, and the calls that raised, by their number.
 
         Raises:
             RunError: a processor was lost; what state there is has to be restored.
@@ -94,9 +94,7 @@ class KeyedEngine:
                 first = failures.setdefault(one.number, one)
                 if one.position < first.position:
                     failures[one.number] = one
-        for number, one in failures.items():
-            answers[number] = one
-        return answers
+        return answers, failures
 
     def lookup(self, table: str, keys: Sequence[Any]) -> list[dict[str, Any] | None]:
         """Return the fields of each key's row, None where it has none."""
