@@ -11,6 +11,7 @@ A commit that fails may have taken effect. `recover` finds out before anything e
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from vertexsdk.engine.keyed.calls import Calls
 from vertexsdk.errors import InputError
 from vertexsdk.program.keyed import KeyedProgram
-from vertexsdk.state import EncodedSegment, Manifest, SegmentRef, Store
+from vertexsdk.state import EncodedSegment, Manifest, SegmentRef, StateError, Store
 from vertexsdk.state.stored_columns import accepted_values
 
 KEYED = "keyed"  # the entry of a version's statistics by which it is of a stateful class
@@ -159,7 +160,8 @@ class CallHistory:
         self.in_doubt = False
         self._commits += 1
         if self._commits % _PRUNE == 0:
-            self.store.prune(self.loop)
+            with suppress(StateError):  # the next time, then
+                self.store.prune(self.loop)
 
     def state(self) -> list[SegmentRef]:
         """Return the segments of the snapshot."""

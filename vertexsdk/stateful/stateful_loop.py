@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -396,6 +396,8 @@ class StatefulLoop:
     def _end(self, reason: Exception) -> None:
         self._closed_by = reason
         self._work.release()
+        while self._waiting:
+            self._waiting.popleft()[2].set_exception(reason)
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()
@@ -406,6 +408,9 @@ class StatefulLoop:
         self._require_open()
         future: Future[Any] = Future()
         self._waiting.append((method, values, future))
+        if self._closed_by is not None:  # meanwhile, perhaps after all that waited was told
+            with suppress(InvalidStateError):
+                future.set_exception(self._closed_by)
         return future
 
     def _wake(self) -> None:

@@ -16,11 +16,11 @@ from vertexsdk.engine.keyed.answers import encode_answers
 from vertexsdk.engine.keyed.calls import Calls
 from vertexsdk.errors import LostError
 from vertexsdk.program.keyed import KeyedProgram, TableSpec
-from vertexsdk.state import SegmentRef
+from vertexsdk.state import SegmentRef, open_store
 from vertexsdk.state.address import Address
 from vertexsdk.state.reading import TOMBSTONE, overlay
 from vertexsdk.state.stored_columns import Described, described_text
-from vertexsdk.state.version_writer import DeltaLayers, store_of_run
+from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import DRIVER, Blocks
 
 _partitions: dict[tuple[str, int], KeyedPartition] = {}
@@ -100,7 +100,7 @@ class KeyedTask:
         """Write what a snapshot has of a partition; return its segments."""
         assert self.address is not None
         refs = []
-        with store_of_run(self.key, self.address) as store:
+        with open_store(self.address, create=False) as store:
             for name, table in part.tables.items():
                 layers = None if command.whole else part.layers.get(name)
                 layers = layers and layers.add(table.changed, len(table))
@@ -121,7 +121,7 @@ class KeyedTask:
         if not command.segments:
             return
         assert self.address is not None
-        with store_of_run(self.key, self.address) as store:
+        with open_store(self.address, create=False) as store:
             for name, refs in command.segments:
                 described = described_table(self.program.tables[name])
                 layers = [store.segment(ref, described=described) for ref in refs]
