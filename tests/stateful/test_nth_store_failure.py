@@ -15,7 +15,7 @@ from tests.support.seeds import draws, seed
 from tests.support.store_faults import KINDS, DriverKilled, NthFault
 from vertexsdk import CallError, RunError, StateError, Stateful, StatefulLoop, StateInputError
 
-CALLS = 120  # more than the steps have of any kind
+CALLS, COMMITS = 120, 24  # more than the steps have of any kind
 
 
 class Driver:
@@ -59,11 +59,14 @@ class Driver:
     def do(self, work: Callable[[Any], Any]) -> None:
         """Make calls on the loop; if they fail, they have been done or not."""
         flow, done = self.open(), copy.deepcopy(self.plain)
-        answer, expected = _answer(flow, work), _answer(done, work)
+        fired = len(self.faults.fired)
+        with self.faults.driver(self.number):
+            answer, expected = _answer(flow, work), _answer(done, work)
         if not isinstance(answer, (StateError, DriverKilled)) and not _failed(answer):
             assert repr(answer) == repr(expected)
             self.plain = done
             return
+        assert len(self.faults.fired) > fired, answer
         if isinstance(answer, DriverKilled):
             self.drop()
         state = self.state()
@@ -134,16 +137,19 @@ STEPS: dict[type[Stateful], list[Callable[[Any], Any]]] = {
 }
 
 
-def nth_failure(cls: type[Stateful], url: str, kind: str, number: int) -> NthFault:
+def nth_failure(
+    cls: type[Stateful], url: str, kind: str, number: int, methods: set[str] | None = None
+) -> NthFault:
     """Call a loop, close it and resume it, with one fault."""
-    faults = NthFault(kind, number)
+    faults = NthFault(kind, number, methods)
     with faults.installed():
         driver = Driver(cls, url, faults, 1 + number % 3)
         for step in STEPS[cls]:
             driver.do(step)
         flow, driver.flow = driver.open(), None
         try:
-            flow.close()
+            with faults.driver(driver.number):
+                flow.close()
         except DriverKilled:
             flow._end(ValueError("the driver ended"))
         for step in STEPS[cls][:3]:
@@ -159,9 +165,11 @@ def nth_failure(cls: type[Stateful], url: str, kind: str, number: int) -> NthFau
 def test_drawn_calls_of_a_store(cls: type[Stateful], kind: str) -> None:
     chance = random.Random(seed())
     for k in range(draws(4, 40)):
-        number = chance.randint(1, CALLS)
-        print(number)
-        nth_failure(cls, f"memory://nth-{cls.__name__}-{kind.replace(' ', '-')}-{k}", kind, number)
+        methods = {"swap_head"} if k % 2 else None
+        number = chance.randint(1, COMMITS if methods else CALLS)
+        print(number, methods)
+        url = f"memory://nth-{cls.__name__}-{kind.replace(' ', '-')}-{k}"
+        nth_failure(cls, url, kind, number, methods)
 
 
 @pytest.mark.full
@@ -175,3 +183,13 @@ def test_every_call_of_a_store(cls: type[Stateful], kind: str) -> None:
         number += 1
         assert number < 1000
     assert number > 5
+
+
+@pytest.mark.parametrize("kind", ["before", "after"])
+def test_every_commit(kind: str) -> None:
+    number = 1
+    while nth_failure(
+        WordCount, f"memory://commits-{kind}-{number}", kind, number, {"swap_head"}
+    ).fired:
+        number += 1
+    assert number > 10
