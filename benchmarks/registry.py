@@ -55,6 +55,7 @@ SUITES = {
         Suite("scaling", "benchmarks.suites.scaling", SIZE, scaled=_growing),
         Suite("processors", "benchmarks.suites.processors", SIZE),
         Suite("snapshots", "benchmarks.suites.snapshots", SIZE),
+        Suite("keyed", "benchmarks.suites.keyed"),
         Suite("examples", "benchmarks.suites.examples", SIZE),
         Suite("profile", "benchmarks.suites.profile", FILES),
         Suite("soak", "benchmarks.suites.soak", always=False),

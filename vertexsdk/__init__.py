@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 # First: importing the package `state` binds that name, which then becomes the function below.
 from vertexsdk import state as _package  # noqa: F401
 from vertexsdk.errors import (
+    CallError,
     InputError,
     ProgramError,
     RunError,
@@ -58,6 +59,7 @@ __all__ = [
     "Algebra",
     "BranchLoop",
     "Budget",
+    "CallError",
     "Changes",
     "Deltas",
     "Graph",
@@ -66,14 +68,18 @@ __all__ = [
     "Latest",
     "MainLoop",
     "MainLoops",
+    "Map",
     "Max",
     "Min",
+    "Partitioned",
     "Program",
     "ProgramError",
     "Result",
     "RunError",
     "StateError",
     "StateInputError",
+    "Stateful",
+    "StatefulLoop",
     "Sum",
     "Vertex",
     "VertexError",
@@ -102,7 +108,11 @@ _LATER = {
     "Ingester": "vertexsdk.graph.changes.ingester",
     "MainLoop": "vertexsdk.loops.main_loop",
     "MainLoops": "vertexsdk.loops.main_loops",
+    "Map": "vertexsdk.stateful.elements",
+    "Partitioned": "vertexsdk.stateful.elements",
     "Result": "vertexsdk.loops.result",
+    "Stateful": "vertexsdk.stateful.stateful",
+    "StatefulLoop": "vertexsdk.stateful.stateful_loop",
     "exit_on_sigterm": "vertexsdk.loops.signals",
     "explain": "vertexsdk.loops.explain",
     "read": "vertexsdk.loops.result",
@@ -123,6 +133,9 @@ if TYPE_CHECKING:
     from vertexsdk.loops.result import Result, read
     from vertexsdk.loops.run import run
     from vertexsdk.loops.signals import exit_on_sigterm
+    from vertexsdk.stateful.elements import Map, Partitioned
+    from vertexsdk.stateful.stateful import Stateful
+    from vertexsdk.stateful.stateful_loop import StatefulLoop
     from vertexsdk.transport.session import session
 
 

@@ -4,6 +4,7 @@
     ├── InputError          bad arguments or input data; the command line exits with 2
     │   └── ProgramError    a Vertex class that cannot run as written
     ├── RunError            a run that failed; what was committed stays readable; exits with 1
+    │   └── CallError       a method of a stateful class that raised; its call changed nothing
     └── StateError          the versioned store cannot do what was asked; exits with 1
         └── StateInputError (also InputError) a wrong URL or loop name; exits with 2
 
@@ -19,6 +20,7 @@ import traceback
 import warnings
 
 __all__ = [
+    "CallError",
     "InputError",
     "ProgramError",
     "RunError",
@@ -166,6 +168,22 @@ class RunError(VertexError):
     ...     main.query(max_iterations=1)
     Traceback (most recent call last):
     vertexsdk.errors.RunError: loop ... met its limit of iterations, before its fixed point: ...
+
+    """
+
+
+class CallError(RunError):
+    """A method of a stateful class raised; what that call had changed was taken back.
+
+    >>> from vertexsdk import Map, Partitioned, Stateful, StatefulLoop
+    >>> class Ratio(Stateful):
+    ...     parts = Partitioned(Map(str, float), key="name")
+    ...     def divide(self, name: str, by: int) -> None:
+    ...         self.parts[name] = 1 / by
+    >>> with StatefulLoop(Ratio, backend="memory://call-error") as flow:
+    ...     flow.divide("a", 0)
+    Traceback (most recent call last):
+    vertexsdk.errors.CallError: ...: Ratio.divide: ZeroDivisionError: ...
 
     """
 

@@ -11,6 +11,7 @@ __all__ = [
     "corruption",
     "file_mapping",
     "format_1",
+    "hash_index",
     "id_hash",
     "jit",
     "json_values",

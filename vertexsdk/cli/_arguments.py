@@ -56,6 +56,7 @@ examples:
   vertexsdk query pagerank                          every vertex, a line each
   vertexsdk query pagerank --vertex 17 --json       one vertex, without reading the others
   vertexsdk query pagerank --output ranks.parquet   all, as a file
+  vertexsdk query WordCount --key be                one row of a stateful class
   vertexsdk query pagerank --exact --vertex 17      as of now, computed by its `vertexsdk stream`
   vertexsdk query pagerank --exact --at 40          for the graph of version 40, computed here"""
 
@@ -254,6 +255,9 @@ def _query_arguments(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("loop", metavar="LOOP", help="name of the loop: the program's, unless run with --loop")
     add("--vertex", metavar="ID", action="append", default=[], help="read only this one; repeat")
+    add("--key", metavar="KEY", action="append", default=[],
+        help="of a stateful class, read only the row of this key; repeat")  # fmt: skip
+    add("--element", metavar="NAME", help="the state element, where a stateful class has several")
     add("--at", type=_at_least(0), metavar="I", help="the version of iteration I or the one before")
     add(
         "--exact",

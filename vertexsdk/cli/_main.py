@@ -434,6 +434,8 @@ def _query(args: argparse.Namespace) -> int:
     if args.output:
         check_path(args.output)
     backend = address_or_default(args.backend)
+    if _query_state(args, backend):
+        return 0
     if args.timeout is not None and not args.exact:
         raise InputError("--timeout needs --exact, which it limits: add --exact")
     if args.program is not None and (args.at is None or not args.exact):
@@ -458,6 +460,44 @@ def _query(args: argparse.Namespace) -> int:
         for vertex, row in rows:
             _print_row(vertex, row, args.json)
     return 0
+
+
+def _query_state(args: argparse.Namespace, backend: Address) -> bool:
+    """Print the rows of a stateful class; return False if the loop is of a graph."""
+    from vertexsdk.state import open_store
+    from vertexsdk.stateful.reading import StoredState, is_stateful
+
+    with open_store(backend, create=False) as store:
+        newest = store.head(args.loop)
+        if newest is None or not is_stateful(newest):
+            if args.key or args.element:
+                raise InputError(
+                    f"loop {args.loop!r} is of a graph: use --vertex in place of --key"
+                )
+            return False
+        for name in ("vertex", "output", "field", "exact"):
+            if getattr(args, name):
+                raise InputError(
+                    f"--{name} is for loops of graphs, and {args.loop!r} is of a stateful class: "
+                    "use --key and --element"
+                )
+        state = StoredState(store, store.version(args.loop, args.at), args.element)
+        if state.missing:
+            print(
+                f"{args.loop}: {_count(state.missing, 'call')} since the snapshot of these rows",
+                file=sys.stderr,
+            )
+        wanted = list(map(state.key_of, args.key))
+        missing = dict.fromkeys(wanted)
+        for key, row in state.rows(wanted):
+            missing.pop(key, None)
+            if args.json:
+                print(json.dumps({"key": key, **row}))
+            else:
+                print(key, *(f"{name}={value}" for name, value in row.items()))
+        if missing:
+            raise InputError(f"loop {args.loop!r} has no row of {', '.join(map(repr, missing))}")
+    return True
 
 
 def _print_row(vertex: Any, row: dict[str, Any], as_json: bool) -> None:

@@ -3,7 +3,8 @@
 A `LoopEngine` holds a changing graph with a program's state on it; `run` drives a run from scratch;
 `master` decides from the reports of an iteration what comes next; `processor` iterates one
 partition. `loop` has the partitions of main loops and branches, `bounded` asynchronous iterations,
-and `events` programs without messages. `answer_checks` says what is odd about an answer.
+`events` programs without messages, and `keyed` tables of rows by key. `answer_checks` says what is
+odd about an answer.
 """
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "bounded",
     "engine",
     "events",
+    "keyed",
     "loop",
     "loop_engine",
     "loop_names",

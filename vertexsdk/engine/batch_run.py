@@ -232,7 +232,7 @@ class Run:
         transport, partitions = self.graph.transport, self.graph.partitions
         algebra = self.program.algebra
         run_id = uuid.uuid4().hex[:12]
-        ship_by_value(self.program)
+        ship_by_value(spec.cls for spec in self.program.classes)
         plan = Plan(
             program=self.program,
             kernels=tuple(None for _ in self.program.classes),

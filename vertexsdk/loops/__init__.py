@@ -12,6 +12,7 @@ __all__ = [
     "exact_versions",
     "explain",
     "find_program",
+    "loop_store",
     "main_loop",
     "main_loops",
     "metrics",

@@ -33,7 +33,7 @@ from vertexsdk.engine.engine import (
     WorkDone,
 )
 from vertexsdk.engine.phases import PhaseTimer
-from vertexsdk.errors import InputError, LostError, RunError, StateError, excerpt, first_line
+from vertexsdk.errors import InputError, LostError, RunError, StateError, first_line
 from vertexsdk.graph.changes.cast import cast_changes
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import edges_only
@@ -43,6 +43,7 @@ from vertexsdk.loops._counters import LoopCounters
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._snapshots import Snapshots
 from vertexsdk.loops._turns import Turns
+from vertexsdk.loops.arguments import check_partitions
 from vertexsdk.loops.result import Result
 from vertexsdk.loops.snapshot_policy import SnapshotPolicy
 from vertexsdk.loops.windows.edge_times import EdgeTimes
@@ -861,17 +862,6 @@ class LoopHistory:
                 self._closed_by = _Closed(f"loop {self.loop!r} was closed; resume it")
                 self._close_engine()
                 self.store.close()
-
-
-def check_partitions(partitions: int) -> int:
-    """Return a number of partitions.
-
-    Raises:
-        InputError: it is none.
-    """
-    if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
-        raise InputError(f"partitions is {excerpt(partitions)}: give an integer from 1")
-    return partitions
 
 
 class _Closed(InputError):

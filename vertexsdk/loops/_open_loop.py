@@ -19,33 +19,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.json_values import to_scalars
-from vertexsdk.engine.batch_run import TRIES, refuse_other_hosts
+from vertexsdk.engine.batch_run import TRIES
 from vertexsdk.engine.engine import Command, Setting
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.loop_names import refuse_to_replace
 from vertexsdk.engine.make_engine import engine_for
 from vertexsdk.engine.run_options import RunOptions
-from vertexsdk.errors import InputError, LostError, StateError, first_line, warn_caller
+from vertexsdk.errors import InputError, LostError, StateError, first_line
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.checkpoint import put_vertices, stored_graph
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops._change_log import ChangeLog
-from vertexsdk.loops._history import HistoryConfig, LoopHistory, Restore, check_partitions
+from vertexsdk.loops._history import HistoryConfig, LoopHistory, Restore
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._turns import Turns
+from vertexsdk.loops.arguments import check_partitions
+from vertexsdk.loops.loop_store import open_loop_store
 from vertexsdk.loops.snapshot_policy import SnapshotPolicy
 from vertexsdk.program.program import Program
-from vertexsdk.state import Manifest, SegmentRef, Store, open_store
+from vertexsdk.state import Manifest, SegmentRef, Store
 from vertexsdk.state.address import Address
 from vertexsdk.state.errors import OwnerError
 from vertexsdk.transport.select import transport_for
-from vertexsdk.transport.transport import Transport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _log = logging.getLogger("vertexsdk")
-_warned: set[str] = set()  # stores of which this process has said that they are not durable
 _NOT_FIELDS = ("id", "kind", "name.offsets", "name.bytes")  # columns that no program declares
 
 Columns = dict[str, NDArray[Any]]
@@ -91,7 +91,7 @@ def open_main_loop(
             "main loop places vertices by hash; leave the partitioner out"
         )
     with ExitStack() as undo:
-        store = _open_store(undo, backend, graph.transport)
+        store = open_loop_store(undo, backend, graph.transport)
         address = store.backend.address
         check = (
             None
@@ -161,7 +161,7 @@ def resume_main_loop(
     """
     with ExitStack() as undo:
         transport = transport_for(spark)
-        store = _open_store(undo, backend, transport, create=False)
+        store = open_loop_store(undo, backend, transport, create=False)
         manifest = store.version(loop)
         ledger = Ledger.read(manifest)
         _check_program(manifest, program, migrates=migrate is not None)
@@ -194,20 +194,6 @@ def resume_main_loop(
     )  # fmt: skip
     ledger = replace(ledger, branch_of=None)  # from here on it is a main loop
     return LoopHistory(config, store, loop, engine, (manifest, ledger), log)
-
-
-def _open_store(
-    undo: ExitStack, backend: Address, transport: Transport, *, create: bool = True
-) -> Store:
-    """Open the store, and warn once that what a server acknowledges may be lost with its power."""
-    store = open_store(backend, create=create)
-    undo.callback(store.close)
-    refuse_other_hosts(transport, store)
-    place = store.backend.location
-    if store.backend.shared and place not in _warned and not store.backend.durable:
-        _warned.add(place)
-        warn_caller(f"{place}: changes are acknowledged, not durable: {store.backend.durability}")
-    return store
 
 
 def _warn_of_no_state(loop: str, engine: LoopEngine, snapshots: SnapshotPolicy) -> None:

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from vertexsdk.engine.run_options import RunOptions
-from vertexsdk.errors import InputError, ProgramError
+from vertexsdk.errors import InputError, ProgramError, excerpt
 from vertexsdk.loops.find_program import load_program
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
@@ -68,3 +68,17 @@ def take_keywords(options: dict[str, Any]) -> dict[str, Any]:
     """Take those keyword arguments out of `options` that are no options of a run."""
     known = {field.name for field in fields(RunOptions)}
     return {name: options.pop(name) for name in [*options] if name not in known}
+
+
+def check_partitions(partitions: int) -> int:
+    """Return a number of partitions.
+
+    Raises:
+        InputError: it is not an integer from 1.
+
+    >>> check_partitions(2)
+    2
+    """
+    if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
+        raise InputError(f"partitions is {excerpt(partitions)}: give an integer from 1")
+    return partitions

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vertexsdk.loops._history import check_partitions
 from vertexsdk.loops._ledger import Ledger
+from vertexsdk.loops.arguments import check_partitions
 from vertexsdk.state import Store
 
 

@@ -334,6 +334,8 @@ class VersionReader:
         fields: Sequence[str] | None = None,
         trusted: bool = False,
         objects: Collection[str] | None = None,
+        group: str | None = None,
+        ids_of_group: str | None = None,
     ) -> dict[Any, dict[str, Any]]:
         """Read the state of single vertices, each from the rows of its key group.
 
@@ -341,6 +343,8 @@ class VersionReader:
             ids: integers, or names where the loop's vertices have names.
             at: the newest version at or before this iteration, or this one; None for the newest.
             fields, trusted, objects: as for `segment`.
+            group: read the segments of this group alone; None for those of all groups.
+            ids_of_group: "int" or "str", where the ids of groups differ; None: as `Manifest.ids`.
 
         Returns:
             id → field → value, without ids that do not exist; scalars are Python values, vectors
@@ -351,11 +355,13 @@ class VersionReader:
             MissingError, CorruptError, StateError: as `segment`.
         """
         manifest = at if isinstance(at, Manifest) else self.version(loop, at)
-        wanted, named = _checked_ids(ids, manifest), manifest.ids == "str"
+        named = (ids_of_group or manifest.ids) == "str"
+        wanted = _checked_ids(ids, manifest, named)
         remaining = dict.fromkeys(wanted)
         values: dict[Any, dict[str, Any]] = {}
         owners = {} if named else _owners(list(remaining), manifest)
         layers = [r for r in reversed(self.segments(manifest)) if r.kind in ("base", "delta")]
+        layers = [ref for ref in layers if group is None or ref.group == group]
         # First in the partition of their key group; those placed otherwise, or by older versions
         # of vertexsdk, are elsewhere.
         attempts = [(ref, True) for ref in layers] + [(ref, False) for ref in layers if owners]
@@ -417,10 +423,10 @@ class VersionReader:
             ) from error
 
 
-def _checked_ids(ids: Iterable[Any], manifest: Manifest) -> list[Any]:
+def _checked_ids(ids: Iterable[Any], manifest: Manifest, named: bool) -> list[Any]:
     """The ids as Python values of the type that the vertices of a version have."""
     wanted: list[Any] = [i.item() if isinstance(i, np.generic) else i for i in ids]
-    kind = str if manifest.ids == "str" else int
+    kind = str if named else int
     for i in wanted:
         if type(i) is not kind or (type(i) is int and not -(1 << 63) <= i < 1 << 63):
             kinds = "names" if kind is str else "integers of 64 bits"

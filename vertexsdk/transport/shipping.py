@@ -17,15 +17,13 @@ import sys
 import sysconfig
 import tempfile
 import zipimport
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import cloudpickle
-
-from vertexsdk.program.program import Program
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -89,12 +87,13 @@ def ship_wheels(context: SparkContext) -> list[str]:
     return sent
 
 
-def ship_by_value(program: Program) -> None:
+def ship_by_value(classes: Iterable[type]) -> None:
     """Make cloudpickle send the user's modules by value, as workers may not be able to import them.
 
-    These are the modules of the classes and of their bases, and modules in the same directories.
+    Args:
+        classes: their modules are sent, those of their bases, and modules in the same directories.
     """
-    bases = {b for s in program.classes for b in s.cls.__mro__}
+    bases = {b for cls in classes for b in cls.__mro__}
     own = {b.__module__ for b in bases if not _installed(sys.modules.get(b.__module__))}
     if not own:
         return

@@ -1,0 +1,1 @@
+"""What calls of a stateful class cost, beside a dict and a server of keys and values."""

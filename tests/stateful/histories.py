@@ -1,0 +1,141 @@
+"""Random calls of a stateful class, made on a loop and on a plain object of the class."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tests.stateful.programs import KeyValue, Names, Visits, WordCount
+from vertexsdk import CallError, InputError, Stateful, StatefulLoop
+
+USERS = ["", "a", "b", "ä", "\0", "\ud800", *map(str, range(8))]
+INTS = [*range(8), -1, (1 << 63) - 1, -(1 << 63)]
+Draw = Callable[[random.Random], tuple[Any, ...]]
+
+
+def _line(chance: random.Random) -> str:
+    words = [chance.choice(USERS) for _ in range(chance.choice([0, 1, 3, 12]))]
+    return " ".join(words)
+
+
+CALLS: dict[type[Stateful], dict[str, Draw]] = {
+    KeyValue: {
+        "put": lambda c: (c.choice(INTS), c.choice([c.random(), -0.0, float("inf"), 3])),
+        "get": lambda c: (c.choice(INTS),),
+    },
+    WordCount: {"add": lambda c: (_line(c),), "count": lambda c: (c.choice(USERS),)},
+    Names: {
+        "set_name": lambda c: (c.choice(INTS), c.choice(USERS), c.random() < 0.3),
+        "forget": lambda c: (c.choice(INTS),),
+        "take": lambda c: (c.choice(INTS), c.choice(USERS)),
+        "first": lambda c: (c.choice(INTS), c.choice(USERS)),
+        "name_of": lambda c: (c.choice(INTS),),
+    },
+    Visits: {
+        "visit": lambda c: (c.choice(USERS), c.random()),
+        "block": lambda c: (c.choice(USERS), c.choice(USERS)),
+        "seen": lambda c: (",".join(c.choices(USERS, k=c.choice([0, 1, 2, 5]))), c.random()),
+        "state": lambda c: (c.choice(USERS),),
+        "count_of": lambda c: (c.choice(USERS),),
+        "known": lambda c: (c.choice(USERS),),
+        "forget": lambda c: (c.choice(USERS),),
+        "about": lambda c: (c.choice(USERS),),
+    },
+}
+KEYS = {KeyValue: INTS, WordCount: USERS, Names: INTS, Visits: USERS}
+
+
+def plain_answer(target: Stateful, name: str, arguments: Sequence[Any]) -> Any:
+    """What a call answers, or the type and text of what it raises."""
+    try:
+        return getattr(target, name)(*arguments)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def same(answer: Any, expected: Any, name: str) -> bool:
+    """Whether a loop's answer is that of a plain object; an error's text begins with a place."""
+    if isinstance(answer, CallError):
+        text = str(answer)
+        return f".{name}: " in text and text.endswith(f".{name}: {expected}")
+    return type(answer) is type(expected) and bool(answer == expected)
+
+
+def state_of(target: Stateful) -> dict[Any, dict[str, Any]]:
+    """All rows of a plain object's only element, as a lookup shows them."""
+    (element,) = [value for value in vars(target).values() if hasattr(value, "items")] or [{}]
+    return {
+        key: row._asdict() if hasattr(row, "_asdict") else {"value": row}
+        for key, row in element.items()
+    }
+
+
+class History:
+    """Calls on a loop, and on a plain object.
+
+    Args:
+        cls: a class of `CALLS`.
+        flow: the loop.
+        chance: what is drawn.
+    """
+
+    def __init__(self, cls: type[Stateful], flow: StatefulLoop, chance: random.Random) -> None:
+        self.cls, self.flow, self.chance = cls, flow, chance
+        self.plain = cls()
+        self.raised = 0
+
+    def step(self) -> None:
+        """Make some calls, of one of the kinds."""
+        self.chance.choice([self.single, self.several, self.bulk])()
+
+    def drawn(self, name: str | None = None) -> tuple[str, tuple[Any, ...]]:
+        name = name or self.chance.choice([*CALLS[self.cls]])
+        return name, CALLS[self.cls][name](self.chance)
+
+    def compare(self, answer: Any, name: str, arguments: Sequence[Any]) -> None:
+        expected = plain_answer(self.plain, name, arguments)
+        self.raised += isinstance(answer, CallError)
+        assert same(answer, expected, name), (name, arguments, answer, expected)
+
+    def single(self) -> None:
+        name, arguments = self.drawn()
+        try:
+            answer: Any = getattr(self.flow, name)(*arguments)
+        except CallError as error:
+            answer = error
+        self.compare(answer, name, arguments)
+
+    def several(self) -> None:
+        """Calls of several methods, of which a block may have many."""
+        calls = [self.drawn() for _ in range(self.chance.choice([2, 10, 80]))]
+        futures = [getattr(self.flow, name).submit(*arguments) for name, arguments in calls]
+        for (name, arguments), future in zip(calls, futures, strict=True):
+            self.compare(future.exception() or future.result(), name, arguments)
+
+    def bulk(self) -> None:
+        name = self.chance.choice([*CALLS[self.cls]])
+        calls = [self.drawn(name)[1] for _ in range(self.chance.choice([0, 1, 5, 200]))]
+        columns = [*map(list, zip(*calls, strict=True))] or [[]]
+        form = self.chance.choice(["lists", "tuples", "numpy", "arrow"])
+        given: Sequence[Any] = columns
+        if form == "tuples" and len(columns) > 1:
+            given = [calls]
+        elif form == "numpy" and calls:
+            given = [np.array(c) if not isinstance(c[0], str) else c for c in columns]
+        elif form == "arrow" and calls and "\ud800" not in "".join(map(str, sum(calls, ()))):
+            given = [pa.array(c) for c in columns]
+        answers = getattr(self.flow, name).map(*given, return_exceptions=True)
+        assert len(answers) == len(calls)
+        for answer, arguments in zip(answers, calls, strict=True):
+            self.compare(answer, name, arguments)
+
+    def check(self) -> None:
+        """Compare the whole state."""
+        assert self.flow.lookup(KEYS[self.cls]) == state_of(self.plain)
+
+
+__all__ = ["CALLS", "KEYS", "History", "InputError", "state_of"]

@@ -1,0 +1,48 @@
+"""Stateful classes on resident processors of Spark, and in stores that are servers."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.stateful.histories import CALLS, History
+from tests.stateful.programs import KeyValue, Visits, WordCount
+from tests.stateful.test_oracle import run_history
+from tests.support.seeds import seed
+from vertexsdk import Stateful, StatefulLoop
+
+
+@pytest.mark.parametrize("cls", [WordCount, Visits])
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_answers_on_processors_are_those_of_a_plain_object(
+    spark: SparkSession, cls: type[Stateful], partitions: int, tmp_path: Any
+) -> None:
+    chance = random.Random(seed())
+    url = f"lmdb://{tmp_path}/store"
+    with StatefulLoop(cls, backend=url, partitions=partitions, spark=spark) as flow:
+        history = History(cls, flow, chance)
+        for _ in range(20):
+            history.step()
+        history.check()
+    history.flow = StatefulLoop.resume(cls, backend=url, partitions=3 - partitions, spark=spark)
+    with history.flow:
+        history.check()
+        history.step()
+
+
+def test_a_data_frame_of_spark_is_mapped(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(k, float(k)) for k in range(100)], "key long, value double")
+    with StatefulLoop(KeyValue, backend="memory://frame", spark=spark, partitions=2) as flow:
+        flow.put.map(frame)
+        assert flow.get.map(range(101)) == [*map(float, range(100)), 0.0]
+
+
+@pytest.mark.parametrize("backend", ["redis", "postgres"])
+@pytest.mark.parametrize("cls", CALLS)
+def test_resumed_loops_continue_on_servers(
+    cls: type[Stateful], backend: str, request: pytest.FixtureRequest
+) -> None:
+    run_history(cls, request.getfixturevalue(f"{backend}_url"), random.Random(seed()))

@@ -1,0 +1,301 @@
+"""From keys to rows by open addressing: 64-bit integers, and strings as packed UTF-8.
+
+A row is the place of a key in a dense array, in the order in which keys were added. The index is an
+array of int32, four to eight bytes a key; the hashes are those of `id_hash` and `packed_strings`.
+As the lowest bits of a hash choose the key group, and so the partition, the highest bits choose the
+slot: the keys of one partition spread over all of its index.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.id_hash import groups_of_hashes, key_groups
+from vertexsdk.arrays.jit import njit
+from vertexsdk.arrays.packed_strings import take_strings
+
+Packed: TypeAlias = tuple[NDArray[np.int64], NDArray[np.uint8]]
+Keys = TypeVar("Keys", NDArray[np.int64], Packed)
+
+_LEAST = 64  # rows
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
+_ONE = np.uint64(1)
+
+
+@njit
+def _int_hash(key: Any) -> Any:
+    x = np.uint64(key) + _GOLDEN
+    x = (x ^ (x >> _30)) * _FIRST
+    x = (x ^ (x >> _27)) * _SECOND
+    return x ^ (x >> _31)
+
+
+@njit
+def _bytes_hash(data: Any, low: int, high: int) -> Any:
+    total, power = np.uint64(0), _ONE
+    for i in range(low, high):
+        total += (np.uint64(data[i]) + _ONE) * power
+        power *= _GOLDEN
+    x = total ^ np.uint64(high - low)
+    x = (x ^ (x >> _30)) * _FIRST
+    x = (x ^ (x >> _27)) * _SECOND
+    return x ^ (x >> _31)
+
+
+@njit
+def _index_ints(slots: Any, shift: Any, keys: Any, count: int) -> None:
+    """Write the rows of different keys to an empty index."""
+    last = len(slots) - 1
+    for row in range(count):
+        at = np.int64(_int_hash(keys[row]) >> shift)
+        while slots[at] != 0:
+            at = (at + 1) & last
+        slots[at] = row + 1
+
+
+@njit
+def _find_ints(
+    slots: Any, shift: Any, keys: Any, count: int, wanted: Any, add: Any, rows: Any
+) -> int:
+    """Find the row of each key, -1 where there is none and `add` is false; return the new count."""
+    last = len(slots) - 1
+    for i in range(len(wanted)):
+        key = wanted[i]
+        at = np.int64(_int_hash(key) >> shift)
+        row = np.int64(slots[at]) - 1
+        while row >= 0 and keys[row] != key:
+            at = (at + 1) & last
+            row = np.int64(slots[at]) - 1
+        if row < 0 and add[i]:
+            row = np.int64(count)
+            keys[row] = key
+            slots[at] = row + 1
+            count += 1
+        rows[i] = row
+    return count
+
+
+@njit
+def _index_bytes(slots: Any, shift: Any, hashes: Any, count: int) -> None:
+    """Write the rows of different keys to an empty index."""
+    last = len(slots) - 1
+    for row in range(count):
+        at = np.int64(hashes[row] >> shift)
+        while slots[at] != 0:
+            at = (at + 1) & last
+        slots[at] = row + 1
+
+
+@njit
+def _find_bytes(
+    slots: Any, shift: Any, hashes: Any, offsets: Any, data: Any, count: int,
+    wanted_offsets: Any, wanted_data: Any, add: Any, rows: Any,
+) -> int:  # fmt: skip
+    """As `_find_ints`, for packed strings."""
+    last = len(slots) - 1
+    for i in range(len(rows)):
+        low, high = wanted_offsets[i], wanted_offsets[i + 1]
+        size = high - low
+        key_hash = _bytes_hash(wanted_data, low, high)
+        at = np.int64(key_hash >> shift)
+        row = np.int64(slots[at]) - 1
+        while row >= 0:
+            start = offsets[row]
+            same = hashes[row] == key_hash and offsets[row + 1] - start == size
+            k = 0
+            while same and k < size:
+                same = data[start + k] == wanted_data[low + k]
+                k += 1
+            if same:
+                break
+            at = (at + 1) & last
+            row = np.int64(slots[at]) - 1
+        if row < 0 and add[i]:
+            row = np.int64(count)
+            start = offsets[row]
+            for k in range(size):
+                data[start + k] = wanted_data[low + k]
+            offsets[row + 1] = start + size
+            hashes[row] = key_hash
+            slots[at] = row + 1
+            count += 1
+        rows[i] = row
+    return count
+
+
+class HashIndex(Generic[Keys]):
+    """The rows of different keys: the base of `IntIndex` and `BytesIndex`.
+
+    Attributes:
+        rows: number of keys.
+        capacity: rows for which there is room.
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._resize(_LEAST)
+
+    def _resize(self, capacity: int) -> None:
+        """Make room for so many rows, and index those there are."""
+        bits = int(capacity * 3 // 2).bit_length()
+        self.capacity = capacity
+        self._slots = np.zeros(1 << bits, np.int32)
+        self._shift = np.uint64(64 - bits)
+        self._index()
+
+    def _index(self) -> None:
+        raise NotImplementedError
+
+    def reserve(self, keys: Keys) -> bool:
+        """Have room for these keys, were all of them new; return whether the capacity changed."""
+        raise NotImplementedError
+
+    def find(self, keys: Keys, add: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the row (int64[n]) of each key, -1 where it has none.
+
+        Args:
+            keys: n keys, for which `reserve` has made room.
+            add: bool[n]: the key gets a row if it has none. Keys are taken in order, so a key
+                that a later one adds has no row yet.
+        """
+        raise NotImplementedError
+
+    def keys(self, rows: NDArray[np.int64]) -> Keys:
+        """Return the keys of rows."""
+        raise NotImplementedError
+
+    def groups(self, rows: NDArray[np.int64]) -> NDArray[np.uint16]:
+        """Return the key group (uint16[n]) of each row's key."""
+        raise NotImplementedError
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Keep the keys of these rows alone, which become the rows 0, 1, ..."""
+        raise NotImplementedError
+
+    def _grown(self, needed: int) -> bool:
+        if needed <= self.capacity:
+            return False
+        if needed >= 1 << 30:
+            raise MemoryError("a table has more than 2**30 keys: use more partitions")
+        self._resize(max(needed, 2 * self.capacity))
+        return True
+
+
+class IntIndex(HashIndex[NDArray[np.int64]]):
+    """The rows of int64 keys.
+
+    Example:
+        >>> index = IntIndex()
+        >>> keys = np.array([7, -1, 7])
+        >>> _ = index.reserve(keys)
+        >>> index.find(keys, np.array([True, False, False])).tolist()
+        [0, -1, 0]
+    """
+
+    _keys: NDArray[np.int64]
+
+    def _resize(self, capacity: int) -> None:
+        keys = np.empty(capacity, np.int64)
+        if self.rows:
+            keys[: self.rows] = self._keys[: self.rows]
+        self._keys = keys
+        super()._resize(capacity)
+
+    def _index(self) -> None:
+        _index_ints(self._slots, self._shift, self._keys, self.rows)
+
+    def reserve(self, keys: NDArray[np.int64]) -> bool:
+        """See `HashIndex`."""
+        return self._grown(self.rows + len(keys))
+
+    def find(self, keys: NDArray[np.int64], add: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """See `HashIndex`."""
+        rows = np.empty(len(keys), np.int64)
+        self.rows = _find_ints(self._slots, self._shift, self._keys, self.rows, keys, add, rows)
+        return rows
+
+    def keys(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """See `HashIndex`."""
+        return self._keys[rows]
+
+    def groups(self, rows: NDArray[np.int64]) -> NDArray[np.uint16]:
+        """See `HashIndex`."""
+        return key_groups(self._keys[rows])
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """See `HashIndex`."""
+        self._keys[: len(rows)] = self._keys[rows]
+        self.rows = len(rows)
+        self._resize(self.capacity)
+
+
+class BytesIndex(HashIndex[Packed]):
+    """The rows of packed strings, see `packed_strings`.
+
+    Example:
+        >>> from vertexsdk.arrays.packed_strings import pack_strings
+        >>> index = BytesIndex()
+        >>> keys = pack_strings(["be", "or", "be"])
+        >>> _ = index.reserve(keys)
+        >>> index.find(keys, np.array([True, False, False])).tolist()
+        [0, -1, 0]
+    """
+
+    _offsets: NDArray[np.int64]
+    _hashes: NDArray[np.uint64]
+
+    def __init__(self) -> None:
+        self._data = np.empty(16 * _LEAST, np.uint8)
+        super().__init__()
+
+    def _resize(self, capacity: int) -> None:
+        offsets, hashes = np.zeros(capacity + 1, np.int64), np.empty(capacity, np.uint64)
+        if self.rows:
+            offsets[: self.rows + 1] = self._offsets[: self.rows + 1]
+            hashes[: self.rows] = self._hashes[: self.rows]
+        self._offsets, self._hashes = offsets, hashes
+        super()._resize(capacity)
+
+    def _index(self) -> None:
+        _index_bytes(self._slots, self._shift, self._hashes, self.rows)
+
+    def reserve(self, keys: Packed) -> bool:
+        """See `HashIndex`."""
+        used = int(self._offsets[self.rows])
+        needed = used + int(keys[0][-1] - keys[0][0])
+        if needed > len(self._data):
+            data = np.empty(max(needed, 2 * len(self._data)), np.uint8)
+            data[:used] = self._data[:used]
+            self._data = data
+        return self._grown(self.rows + len(keys[0]) - 1)
+
+    def find(self, keys: Packed, add: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """See `HashIndex`."""
+        rows = np.empty(len(keys[0]) - 1, np.int64)
+        self.rows = _find_bytes(
+            self._slots, self._shift, self._hashes, self._offsets, self._data, self.rows,
+            *keys, add, rows,
+        )  # fmt: skip
+        return rows
+
+    def keys(self, rows: NDArray[np.int64]) -> Packed:
+        """See `HashIndex`."""
+        return take_strings(self._offsets[: self.rows + 1], self._data, rows)
+
+    def groups(self, rows: NDArray[np.int64]) -> NDArray[np.uint16]:
+        """See `HashIndex`."""
+        return groups_of_hashes(self._hashes[rows])
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """See `HashIndex`."""
+        offsets, data = self.keys(rows)
+        self._data[: len(data)] = data
+        self._hashes[: len(rows)] = self._hashes[rows]
+        self._offsets[: len(offsets)] = offsets
+        self.rows = len(rows)
+        self._resize(self.capacity)

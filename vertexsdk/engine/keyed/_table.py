@@ -1,0 +1,226 @@
+"""The table of a state element on one partition: an index from keys to rows, and dense columns.
+
+A row has a byte of flags. A row without `PRESENT` is the place of a key that was looked for or
+removed; it is dropped when the table would have to grow. A row with `DIRTY` was changed since the
+last snapshot, and one with `STORED` is in it.
+
+Snapshots name rows by an "id": an integer key itself, or for a string a number that no other key of
+the table has, in whichever partition: its key group, and above it how many came before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.arrow_table import Column
+from vertexsdk.arrays.hash_index import BytesIndex, IntIndex
+from vertexsdk.arrays.id_hash import KEY_GROUPS
+from vertexsdk.arrays.jit import njit
+from vertexsdk.arrays.packed_strings import take_strings
+from vertexsdk.program.keyed import ABSENT, DEFAULTS, TableSpec
+from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE
+
+PRESENT, DIRTY, STORED = np.uint8(1), np.uint8(2), np.uint8(4)
+DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_, "str": object}
+
+
+@njit
+def _number_rows(rows: Any, numbers: Any, unique: Any, places: Any) -> int:
+    """Number the different rows in the order in which they come first; return how many.
+
+    Args:
+        rows: int64[n], -1 for none, whose place is -1.
+        numbers: int32 for every row of the table, all -1 before and after.
+        unique, places: int64[n], filled with the different rows, and the number of each one.
+    """
+    count = 0
+    for i in range(len(rows)):
+        row = rows[i]
+        if row < 0:
+            places[i] = -1
+            continue
+        if numbers[row] < 0:
+            numbers[row] = count
+            unique[count] = row
+            count += 1
+        places[i] = numbers[row]
+    for k in range(count):
+        numbers[unique[k]] = -1
+    return count
+
+
+class KeyedTable:
+    """The rows of one state element whose keys a partition owns.
+
+    Args:
+        spec: the types of its keys and fields.
+
+    Example:
+        >>> spec = TableSpec("values", "int", {"value": "float"}, single=True)
+        >>> table = KeyedTable(spec)
+        >>> rows, places = table.find(np.array([7, 8, 7]), np.array([True, False, True]))
+        >>> rows.tolist(), places.tolist()
+        ([0], [0, -1, 0])
+        >>> table.write(rows, [2.5])
+        >>> table.read(rows)
+        [2.5]
+    """
+
+    def __init__(self, spec: TableSpec) -> None:
+        self.spec = spec
+        self._index: Any = IntIndex() if spec.key == "int" else BytesIndex()
+        self._next_id = 0
+        self._allocate(0)
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._flags[: self._index.rows] & PRESENT))
+
+    @property
+    def changed(self) -> int:
+        """How many rows a delta would have."""
+        return len(self._changed_rows())
+
+    def _changed_rows(self) -> NDArray[np.int64]:
+        flags = self._flags[: self._index.rows]
+        return np.flatnonzero((flags & DIRTY != 0) & (flags & (PRESENT | STORED) != 0))
+
+    def _allocate(self, used: int) -> None:
+        """Give all columns the capacity of the index, with the first `used` rows."""
+        capacity = self._index.capacity
+
+        def column(dtype: Any, fill: Any, old: NDArray[Any] | None) -> NDArray[Any]:
+            new = np.full(capacity, fill, dtype)
+            if old is not None:
+                new[:used] = old[:used]
+            return new
+
+        old = self.__dict__
+        self._flags = column(np.uint8, 0, old.get("_flags"))
+        self._numbers = column(np.int32, -1, None)
+        self._ids = column(np.int64, -1, old.get("_ids")) if self.spec.key == "str" else None
+        columns = old.get("_columns", {})
+        self._columns = {
+            name: column(DTYPES[kind], DEFAULTS[kind], columns.get(name))
+            for name, kind in self.spec.fields.items()
+        }
+
+    def _reserve(self, keys: Any) -> None:
+        """Make room for keys: by dropping rows without a value where they are many, or growing."""
+        rows, index = self._index.rows, self._index
+        count = len(keys) if self.spec.key == "int" else len(keys[0]) - 1
+        if rows + count > index.capacity:
+            flags = self._flags[:rows]
+            needed = np.flatnonzero((flags & PRESENT != 0) | (flags & (DIRTY | STORED) == 6))
+            if len(needed) <= rows // 2:
+                index.keep(needed)
+                ids = [] if self._ids is None else [self._ids]
+                for values in [self._flags, *ids, *self._columns.values()]:
+                    values[: len(needed)] = values[needed]
+                self._flags[len(needed) : rows] = 0
+                for values in ids:
+                    values[len(needed) : rows] = -1
+        if index.reserve(keys):
+            self._allocate(index.rows)
+
+    def find(
+        self, keys: Any, add: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Find the rows of keys.
+
+        Args:
+            keys: int64[n], or packed strings.
+            add: bool[n]: the key gets a row if it has none.
+
+        Returns:
+            The different rows, int64[m], and for each key the place of its row among them, -1
+            where it has none. They hold until the next call.
+        """
+        self._reserve(keys)
+        rows = self._index.find(keys, add)
+        unique, places = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        count = _number_rows(rows, self._numbers, unique, places)
+        return unique[:count], places
+
+    def read(self, rows: NDArray[np.int64]) -> list[Any]:
+        """Return the value of each row, a tuple where there are named fields, or `ABSENT`."""
+        columns = [column[rows].tolist() for column in self._columns.values()]
+        values = columns[0] if self.spec.single else list(zip(*columns, strict=True))
+        for k in np.flatnonzero(self._flags[rows] & PRESENT == 0).tolist():
+            values[k] = ABSENT
+        return values
+
+    def write(self, rows: NDArray[np.int64], values: list[Any]) -> None:
+        """Set the values of different rows; `ABSENT` removes one."""
+        absent = [k for k, value in enumerate(values) if value is ABSENT]
+        flags = np.full(len(rows), PRESENT | DIRTY, np.uint8)
+        if absent:
+            values = list(values)
+            for k in absent:
+                values[k] = self.spec.default
+            flags[absent] = DIRTY
+        columns = [values] if self.spec.single else list(zip(*values, strict=True))
+        for column, new in zip(self._columns.values(), columns, strict=False):
+            column[rows] = _filled(new, column.dtype)
+        self._flags[rows] = (self._flags[rows] & STORED) | flags
+        if self._ids is not None:
+            new_rows = rows[self._ids[rows] < 0]
+            first = self._next_id
+            self._next_id += len(new_rows)
+            self._ids[new_rows] = np.arange(first, self._next_id) * KEY_GROUPS + self._index.groups(
+                new_rows
+            )
+
+    def capture(self, *, whole: bool) -> dict[str, Column]:
+        """Return the rows to store in a snapshot, which are taken to be stored from now on.
+
+        Args:
+            whole: all rows, for a base; else those changed since the last snapshot, for a delta.
+        """
+        flags = self._flags[: self._index.rows]
+        if whole:
+            rows = np.flatnonzero(flags & PRESENT)
+        else:
+            rows = self._changed_rows()
+        columns: dict[str, Column] = {}
+        if self._ids is None:
+            columns["id"] = self._index.keys(rows)
+        else:
+            columns["id"] = self._ids[rows]
+            columns |= zip(NAME_COLUMNS, self._index.keys(rows), strict=True)
+        columns |= {name: column[rows] for name, column in self._columns.items()}
+        gone = flags[rows] & PRESENT == 0
+        if gone.any():
+            columns[TOMBSTONE] = gone
+        flags &= ~(DIRTY | STORED) if whole else ~DIRTY
+        flags[rows] &= ~STORED
+        flags[rows[~gone]] |= STORED
+        return columns
+
+    def restore(self, columns: dict[str, Column], mine: NDArray[np.bool_]) -> None:
+        """Add the stored rows of a snapshot that are this partition's.
+
+        Args:
+            columns: as `capture` returned them, without rows that are gone.
+            mine: bool[n], those to add.
+        """
+        chosen = np.flatnonzero(mine)
+        ids = columns["id"][chosen]
+        keys: Any = ids
+        if self._ids is not None:
+            keys = take_strings(columns[NAME_COLUMNS[0]], columns[NAME_COLUMNS[1]], chosen)
+        self._reserve(keys)
+        rows = self._index.find(keys, np.ones(len(chosen), np.bool_))
+        if self._ids is not None:
+            self._ids[rows] = ids
+            self._next_id = max(self._next_id, int(ids.max(initial=-1)) // KEY_GROUPS + 1)
+        for name, column in self._columns.items():
+            column[rows] = columns[name][chosen]
+        self._flags[rows] = PRESENT | STORED
+
+
+def _filled(values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return values, which are of the type already, as an array."""
+    return np.fromiter(values, dtype, len(values))

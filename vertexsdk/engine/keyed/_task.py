@@ -1,0 +1,136 @@
+"""The task which carries out commands on a partition of a keyed program, where that is."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from vertexsdk.arrays.raw_columns import decode, encode_bytes
+from vertexsdk.engine.keyed._partition import KeyedPartition
+from vertexsdk.engine.keyed._table import DTYPES
+from vertexsdk.engine.keyed.answers import encode_answers
+from vertexsdk.engine.keyed.calls import Calls
+from vertexsdk.errors import LostError
+from vertexsdk.program.keyed import KeyedProgram, TableSpec
+from vertexsdk.state import SegmentRef, open_store
+from vertexsdk.state.address import Address
+from vertexsdk.state.reading import TOMBSTONE, overlay
+from vertexsdk.state.stored_columns import Described, described_text
+from vertexsdk.state.version_writer import DeltaLayers
+from vertexsdk.transport.transport import DRIVER, Blocks
+
+_partitions: dict[tuple[str, int], KeyedPartition] = {}
+
+
+@dataclass(frozen=True)
+class KeyedCommand:
+    """What every partition is to do.
+
+    Attributes:
+        kind: run calls, write a snapshot, look up keys, read a snapshot, or end.
+        block: of "run" the calls, of "lookup" the keys, encoded.
+        table: of "lookup".
+        iteration: of the version that a snapshot belongs to.
+        whole: write all rows, not those alone that have changed.
+        segments: to be read, the layers of each table and partition; of "restore".
+    """
+
+    kind: Literal["run", "snapshot", "lookup", "restore", "end"]
+    block: bytes = b""
+    table: str = ""
+    iteration: int = 0
+    whole: bool = False
+    segments: Sequence[tuple[str, Sequence[SegmentRef]]] = ()
+
+
+class KeyedTask:
+    """The callable which an `Exchange` runs.
+
+    Args:
+        program: what runs.
+        partitions: how many there are.
+        key: of the partitions in each process.
+        address: of the store; None where there are no snapshots.
+        loop: to which snapshots belong.
+        groups: the group of each table's segments.
+    """
+
+    def __init__(
+        self, program: KeyedProgram, partitions: int, key: str, address: Address | None, loop: str,
+        groups: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        self.program, self.partitions, self.key = program, partitions, key
+        self.address, self.loop, self.groups = address, loop, groups
+
+    def __call__(
+        self, partition: int, command: KeyedCommand, blocks: Blocks
+    ) -> Iterator[tuple[int, Any]]:
+        place = self.key, partition
+        if command.kind == "end":
+            _partitions.pop(place, None)
+            return
+        if command.kind == "restore":
+            _partitions[place] = KeyedPartition(self.program, partition, self.partitions)
+            self._restore(_partitions[place], command)
+            return
+        if place not in _partitions:
+            raise LostError("a processor was lost, and the rows that it held")
+        part = _partitions[place]
+        if command.kind == "run":
+            columns, _ = decode(command.block)
+            owners = columns.pop("owner", None)
+            numbers, answers, failures = yield from part.run(Calls.from_columns(columns), owners)
+            yield DRIVER, encode_answers(numbers, answers, failures)
+        elif command.kind == "lookup":
+            columns, _ = decode(command.block)
+            keys = Calls.from_columns(columns).arguments[0, 0]
+            rows, values = part.lookup(command.table, keys)
+            yield (
+                DRIVER,
+                encode_bytes({"row": rows, "value": np.frombuffer(pickle.dumps(values), np.uint8)}),
+            )
+        else:
+            yield DRIVER, pickle.dumps(self._snapshot(part, command))
+
+    def _snapshot(self, part: KeyedPartition, command: KeyedCommand) -> list[SegmentRef]:
+        """Write what a snapshot has of a partition; return its segments."""
+        assert self.address is not None
+        refs = []
+        with open_store(self.address, create=False) as store:
+            for name, table in part.tables.items():
+                layers = None if command.whole else part.layers.get(name)
+                layers = layers and layers.add(table.changed, len(table))
+                columns = table.capture(whole=layers is None)
+                part.layers[name] = layers or DeltaLayers()
+                if layers is None or len(columns["id"]):
+                    kind: Literal["base", "delta"] = "base" if layers is None else "delta"
+                    refs.append(
+                        store.put_segment(
+                            self.loop, part.partition, command.iteration, kind, columns,
+                            group=self.groups[name],
+                        )
+                    )  # fmt: skip
+        return refs
+
+    def _restore(self, part: KeyedPartition, command: KeyedCommand) -> None:
+        """Read a partition's rows of a snapshot, from whatever number of partitions."""
+        if not command.segments:
+            return
+        assert self.address is not None
+        with open_store(self.address, create=False) as store:
+            for name, refs in command.segments:
+                described = described_table(self.program.tables[name])
+                layers = [store.segment(ref, described=described) for ref in refs]
+                part.restore(name, overlay(layers))
+
+
+def described_table(spec: TableSpec) -> dict[str, Described]:
+    """Return the columns that a stored table has."""
+    columns = {"id": Described(np.int64), TOMBSTONE: Described(np.bool_, required=False)}
+    if spec.key == "str":
+        columns |= described_text("name")
+    return columns | {n: Described(DTYPES[kind]) for n, kind in spec.fields.items()}

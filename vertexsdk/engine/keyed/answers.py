@@ -1,0 +1,124 @@
+"""Answers of calls as one column, of Python's own types; and calls that raised."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
+from vertexsdk.arrays.raw_columns import decode, encode_bytes, pickled
+from vertexsdk.errors import CallError, StateError, first_line
+from vertexsdk.program.keyed import KeyedMethod, KeyedProgram
+
+_PACKAGE = str(Path(__file__).parents[2])  # whose frames are of no use to a user
+_DTYPES: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A call that raised.
+
+    Attributes:
+        number: of the call in its block.
+        position: the item of its loop.
+        text: what its caller is told.
+        frames: file, line and function of each call in the user's files.
+    """
+
+    number: int
+    position: int
+    text: str
+    frames: tuple[tuple[str, int, str], ...] = ()
+
+    def error(self) -> CallError:
+        """Return what is raised to the caller."""
+        error = CallError(self.text)
+        error.user_frames = self.frames
+        return error
+
+
+def failure(
+    program: KeyedProgram, method: KeyedMethod, number: int, position: int, error: BaseException
+) -> Failure:
+    """Return the failure of a call, with the user's line."""
+    frames = tuple(
+        (frame.f_code.co_filename, line, frame.f_code.co_name)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == method.file
+        or not frame.f_code.co_filename.startswith(_PACKAGE)
+    )
+    own = [f"{file}:{line}: " for file, line, _ in frames if file == method.file]
+    said = ": ".join(filter(None, (type(error).__name__, first_line(error) if str(error) else "")))
+    place = own[-1] if own else f"{method.file}:{method.line}: "
+    return Failure(number, position, f"{place}{program.name}.{method.name}: {said}", frames)
+
+
+def encode_answers(
+    numbers: NDArray[np.int64] | None, answers: Sequence[Any], failures: Sequence[Failure]
+) -> bytes:
+    """Return a partition's report on a block.
+
+    Args:
+        numbers: of the calls (int64[n]); None where they are 0, 1, ...
+        answers: of each call.
+        failures: of calls that raised.
+    """
+    failures = list(failures)
+    kinds = set(map(type, answers))
+    kind = next(iter(kinds)) if len(kinds) == 1 else None
+    columns: dict[str, NDArray[Any]] = {} if numbers is None else {"number": numbers}
+    shown = "none"
+    if kind is int and not -(1 << 63) <= min(answers) <= max(answers) < 1 << 63:
+        kind = None
+    if kind in _DTYPES:
+        columns["answer"], shown = np.fromiter(answers, _DTYPES[kind], len(answers)), "numbers"
+    elif kind is str:
+        columns["offsets"], columns["bytes"] = pack_strings(answers)
+        shown = "strings"
+    elif kind is not type(None) and answers:
+        columns["answer"], shown = _pickles(numbers, answers, failures), "pickles"
+    meta = {"kind": shown, "count": len(answers)}
+    columns["failures"] = np.frombuffer(pickle.dumps(failures), np.uint8)
+    return encode_bytes(columns, meta)
+
+
+def _pickles(
+    numbers: NDArray[np.int64] | None, answers: Sequence[Any], failures: list[Failure]
+) -> NDArray[np.uint8]:
+    advice = ": return numbers, strings, lists or dicts of them; what the call changed is kept"
+    try:
+        data = pickled(list(answers), "the answers", advice)
+    except StateError:
+        kept = list(answers)
+        for k, answer in enumerate(kept):
+            try:
+                pickled(answer, f"an answer of type {type(answer).__name__}", advice)
+            except StateError as error:
+                number = k if numbers is None else int(numbers[k])
+                failures.append(Failure(number, 0, str(error)))
+                kept[k] = None
+        data = pickle.dumps(kept)
+    return np.frombuffer(data, np.uint8)
+
+
+def decode_answers(
+    report: bytes,
+) -> tuple[NDArray[np.int64] | None, list[Any], list[Failure]]:
+    """Return what `encode_answers` was given."""
+    columns, meta = decode(report)
+    kind = meta["kind"]
+    answers: list[Any] = [None] * meta["count"]
+    if kind == "numbers":
+        answers = columns["answer"].tolist()
+    elif kind == "strings":
+        answers = unpack_strings(columns["offsets"], columns["bytes"])
+    elif kind == "pickles":
+        answers = pickle.loads(columns["answer"].tobytes())
+    return columns.get("number"), answers, pickle.loads(columns["failures"].tobytes())

@@ -1,0 +1,373 @@
+"""A keyed program: typed tables partitioned by key, and the methods that take calls on their rows.
+
+A stateful class becomes one. A method's calls go to the row of one key, or a row for each item of a
+loop; `KeyedMethod` says which. What a value of a type is, and how a method sees the row of its key,
+is decided here, so that a class as a plain object and on processors is the same thing.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+from vertexsdk.errors import InputError, excerpt
+
+Function: TypeAlias = Callable[..., Any]
+KINDS: Final[dict[str, type]] = {"int": int, "float": float, "bool": bool, "str": str}
+DEFAULTS: Final[dict[str, Any]] = {"int": 0, "float": 0.0, "bool": False, "str": ""}
+VALUE = "value"  # the stored column of a map with one value for each key
+_LIMIT = 1 << 63
+
+
+class _Absent:
+    """The value of a key without a row."""
+
+    def __repr__(self) -> str:
+        return "<absent>"
+
+    def __reduce__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = _Absent()
+
+
+def to_int(value: Any) -> int:
+    """Return a value as an int of 64 bits.
+
+    Raises:
+        InputError: it is not one.
+
+    >>> to_int(True)
+    1
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"{excerpt(value)} is not an int; convert it, or declare the type") from (
+            None
+        )
+    if not -_LIMIT <= number < _LIMIT:
+        raise InputError(f"{excerpt(number)} does not fit into 64 bits; use a str, or a float")
+    return int(number)
+
+
+def to_float(value: Any) -> float:
+    """Return a value as a float.
+
+    Raises:
+        InputError: it is not a number.
+
+    >>> to_float(1)
+    1.0
+    """
+    if not isinstance(value, str | bytes):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+        except (TypeError, ValueError):
+            pass
+    raise InputError(f"{excerpt(value)} is not a float; convert it, or declare the type")
+
+
+def to_bool(value: Any) -> bool:
+    """Return a value as a bool.
+
+    Raises:
+        InputError: it is not one.
+
+    >>> to_bool(True)
+    True
+    """
+    if isinstance(value, bool) or type(value).__name__ == "bool":  # NumPy's
+        return bool(value)
+    raise InputError(f"{excerpt(value)} is not a bool; convert it, or declare the type")
+
+
+def to_str(value: Any) -> str:
+    """Return a value as a str.
+
+    Raises:
+        InputError: it is not one.
+
+    >>> to_str("be")
+    'be'
+    """
+    if isinstance(value, str):
+        return str(value)
+    raise InputError(f"{excerpt(value)} is not a str; convert it, or declare the type")
+
+
+CONVERTERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "int": to_int, "float": to_float, "bool": to_bool, "str": to_str,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """The table of one state element.
+
+    Attributes:
+        name: of the state element.
+        key: the type of its keys: "int" or "str".
+        fields: the type of each field, of `KINDS`, by name.
+        single: a key has one value, the field `value`, and no named fields.
+
+    Example:
+        >>> TableSpec("counts", "str", {"value": "int"}, single=True).default
+        0
+    """
+
+    name: str
+    key: str
+    fields: Mapping[str, str] = field(hash=False)
+    single: bool
+
+    @cached_property
+    def convert_key(self) -> Callable[[Any], Any]:
+        """Turns a key into one of this table's type, or raises InputError."""
+        return CONVERTERS[self.key]
+
+    @cached_property
+    def converters(self) -> tuple[Callable[[Any], Any], ...]:
+        """Turn the value of each field into one of its type, or raise InputError."""
+        return tuple(CONVERTERS[kind] for kind in self.fields.values())
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each field in a row."""
+        return {name: k for k, name in enumerate(self.fields)}
+
+    @cached_property
+    def default(self) -> Any:
+        """What reading a key without a row returns: a value, or a tuple of them."""
+        values = tuple(DEFAULTS[kind] for kind in self.fields.values())
+        return values[0] if self.single else values
+
+
+class Row:
+    """The fields of one key, as attributes; setting one adds the key if it has no row."""
+
+    __slots__ = ("_access", "_key")
+
+    def __init__(self, access: MapAccess, key: Any) -> None:
+        object.__setattr__(self, "_access", access)
+        object.__setattr__(self, "_key", key)
+
+    def _values(self) -> tuple[Any, ...]:
+        value = self._access.load(self._key)
+        return self._access.spec.default if value is ABSENT else value  # type: ignore[no-any-return]
+
+    def __getattr__(self, name: str) -> Any:
+        place = self._access.spec.places.get(name)
+        if place is None:
+            raise AttributeError(self._unknown(name))
+        return self._values()[place]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        spec = self._access.spec
+        place = spec.places.get(name)
+        if place is None:
+            raise AttributeError(self._unknown(name))
+        values = list(self._values())
+        values[place] = spec.converters[place](value)
+        self._access.store(self._key, tuple(values))
+
+    def _unknown(self, name: str) -> str:
+        spec = self._access.spec
+        return f"{spec.name} has no field {name!r}; it has {', '.join(spec.fields)}"
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Row) and self._asdict() == other._asdict()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        return f"Row({', '.join(f'{k}={v!r}' for k, v in self._asdict().items())})"
+
+    def _asdict(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return dict(zip(self._access.spec.fields, self._values(), strict=True))
+
+    def _copy(self) -> Row:
+        """Return the row as it is now; setting its fields changes no state."""
+        return Row(_Copied(self._access.spec, self._values()), self._key)
+
+    def __reduce__(self) -> Any:
+        return _copied_row, (self._access.spec, self._values())
+
+
+def _copied_row(spec: TableSpec, values: tuple[Any, ...]) -> Row:
+    return Row(_Copied(spec, values), None)
+
+
+class MapAccess:
+    """What a method may do with a map: the base of its state in a plain object and on a processor.
+
+    Args:
+        spec: of the map.
+    """
+
+    def __init__(self, spec: TableSpec) -> None:
+        self.spec = spec
+
+    def load(self, key: Any) -> Any:
+        """Return the value of a key, a tuple where it has named fields, or `ABSENT`."""
+        raise NotImplementedError
+
+    def store(self, key: Any, value: Any) -> None:
+        """Set the value of a key; `ABSENT` removes it."""
+        raise NotImplementedError
+
+    def __getitem__(self, key: Any) -> Any:
+        if not self.spec.single:
+            return Row(self, key)
+        value = self.load(key)
+        return self.spec.default if value is ABSENT else value
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not self.spec.single:
+            fields = ", ".join(self.spec.fields)
+            raise InputError(f"{self.spec.name}[key] has the fields {fields}: set them one by one")
+        self.store(key, self.spec.converters[0](value))
+
+    def __delitem__(self, key: Any) -> None:
+        if self.load(key) is ABSENT:
+            raise KeyError(key)
+        self.store(key, ABSENT)
+
+    def __contains__(self, key: Any) -> bool:
+        return self.load(key) is not ABSENT
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return the value or row of a key, or a default where it has none."""
+        return default if self.load(key) is ABSENT else self[key]
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        """Remove a key and return its value or row; without it the default, or KeyError."""
+        if self.load(key) is ABSENT:
+            if default:
+                return default[0]
+            raise KeyError(key)
+        value = self[key]
+        value = value._copy() if isinstance(value, Row) else value
+        self.store(key, ABSENT)
+        return value
+
+    def setdefault(self, key: Any, default: Any) -> Any:
+        """Return the value of a key, which becomes the default where it has none."""
+        if self.load(key) is ABSENT:
+            self[key] = default
+        return self[key]
+
+
+class _Copied(MapAccess):
+    """The row of a copy."""
+
+    def __init__(self, spec: TableSpec, value: Any) -> None:
+        super().__init__(spec)
+        self._value = value
+
+    def load(self, key: Any) -> Any:
+        """See `MapAccess`."""
+        return self._value
+
+    def store(self, key: Any, value: Any) -> None:
+        """See `MapAccess`."""
+        self._value = value
+
+
+def answered(value: Any) -> Any:
+    """Return what a method returned as the answer to its call: a row becomes a copy."""
+    return value._copy() if isinstance(value, Row) else value
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a method.
+
+    Attributes:
+        kind: its type, of `KINDS`.
+        default: `ABSENT` where it has none.
+    """
+
+    name: str
+    kind: str
+    default: Any = ABSENT
+
+    @cached_property
+    def convert(self) -> Callable[[Any], Any]:
+        """Turns an argument into one of this type, or raises InputError."""
+        return CONVERTERS[self.kind]
+
+
+@dataclass(frozen=True)
+class KeyedMethod:
+    """A method of a stateful class.
+
+    Attributes:
+        parameters: without `self`.
+        table: the name of the state element that it accesses; None for none.
+        key: the parameter that has the key, or the variable of its loop.
+        items: of a method that is a loop: returns what that runs over; takes what the method does.
+        body: called with the object and the parameters; that of a loop also with an item.
+        live: of a loop: the parameters that its body reads; the others may be None.
+        writes: it may change the row.
+        file, line: where it is defined.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    table: str | None
+    key: str | None
+    items: Function | None
+    body: Function
+    live: frozenset[str]
+    writes: bool
+    file: str
+    line: int
+
+    @cached_property
+    def key_place(self) -> int:
+        """The place of the key among the parameters; -1 where there is none."""
+        names = [p.name for p in self.parameters]
+        return names.index(self.key) if self.key in names else -1
+
+
+@dataclass(frozen=True)
+class KeyedProgram:
+    """A stateful class, ready to run.
+
+    Attributes:
+        name: of the class.
+        cls: the class.
+        tables: of its state elements, by name.
+        methods: those that can be called, by name.
+    """
+
+    name: str
+    cls: type
+    tables: Mapping[str, TableSpec]
+    methods: Mapping[str, KeyedMethod]
+
+    def schema(self) -> dict[str, dict[str, Any]]:
+        """Return the types of all fields, as a version stores them."""
+        several = len(self.tables) > 1
+        return {
+            f"{name}.{field}" if several else field: {
+                "type": kind,
+                "element": name,
+                "key": spec.key,
+            }
+            for name, spec in self.tables.items()
+            for field, kind in spec.fields.items()
+        }

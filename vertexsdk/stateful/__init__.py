@@ -1,0 +1,8 @@
+"""Stateful classes: plain classes whose state is divided by key, and the loop that runs them.
+
+`elements` has what a class keeps its state in, and `stateful` its base. The analysis of a class
+makes a keyed program of it, which `engine.keyed` runs; `stateful_loop` is the user's object, and
+`reading` reads what is stored of it.
+"""
+
+__all__ = ["elements", "reading", "stateful", "stateful_loop"]

@@ -1,0 +1,172 @@
+"""The arguments of many calls, as users have them: iterables, arrays, tables, data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.packed_strings import pack_arrow
+from vertexsdk.engine.keyed.calls import Values, number_of_values, stored_values
+from vertexsdk.errors import InputError
+from vertexsdk.program.keyed import ABSENT, KeyedMethod, Parameter
+
+BLOCK = 1 << 16  # calls of a block
+
+
+def blocks_of(name: str, method: KeyedMethod, given: Sequence[Any]) -> Iterator[list[Values]]:
+    """Yield the columns of the parameters, for so many calls at a time as a block has.
+
+    Args:
+        name: of class and method, for messages.
+        method: whose parameters they are.
+        given: what `map` was given: a table, or for each parameter its values, or one iterable of
+            tuples.
+
+    Raises:
+        InputError: columns that are missing, of different lengths, or of another type.
+    """
+    parameters = method.parameters
+    if not parameters:
+        raise InputError(f"{name}.map: {method.name} has no parameters; call it")
+    table = _table_of(given[0]) if len(given) == 1 else None
+    if table is not None:
+        given = [_column(name, table, parameter) for parameter in parameters]
+        parameters = tuple(p for p, c in zip(parameters, given, strict=True) if c is not None)
+        given = [column for column in given if column is not None]
+    elif len(given) == 1 and len(parameters) > 1:
+        given = _unzipped(name, given[0], len(parameters))
+    if not 0 < len(given) <= len(parameters) or any(
+        p.default is ABSENT for p in method.parameters if p not in parameters[: len(given)]
+    ):
+        names = ", ".join(p.name for p in method.parameters)
+        raise InputError(
+            f"{name}.map takes the values of {names}, one argument for each, or a table with these "
+            "columns"
+        )
+    taken = parameters[: len(given)]
+    sources = [
+        _Source(f"{name}, parameter {p.name}", p, g) for p, g in zip(taken, given, strict=True)
+    ]
+    while True:
+        parts = [source.take() for source in sources]
+        lengths = {number_of_values(part) for part in parts}
+        if len(lengths) > 1:
+            raise InputError(f"{name}.map: the parameters have different numbers of values")
+        count = lengths.pop()
+        if not count:
+            return
+        by_name = {p.name: part for p, part in zip(taken, parts, strict=True)}
+        yield [
+            by_name[p.name] if p.name in by_name else stored_values(p.kind, [p.default] * count)
+            for p in method.parameters
+        ]
+
+
+def _table_of(given: Any) -> pa.Table | None:
+    """Return an Arrow table of a table or data frame; None for anything else."""
+    if isinstance(given, pa.RecordBatch):
+        return pa.Table.from_batches([given])
+    if isinstance(given, pa.Table):
+        return given
+    if hasattr(given, "toArrow") and hasattr(given, "sparkSession"):
+        return given.toArrow()
+    columns = getattr(given, "columns", None)
+    if columns is not None and not callable(columns):
+        if hasattr(given, "to_arrow"):
+            return given.to_arrow()
+        return pa.Table.from_pandas(given, preserve_index=False)
+    return None
+
+
+def _column(name: str, table: pa.Table, parameter: Parameter) -> Any:
+    if parameter.name in table.column_names:
+        return table[parameter.name]
+    if parameter.default is ABSENT:
+        raise InputError(
+            f"{name}.map: the table has no column {parameter.name!r}; it has "
+            f"{', '.join(table.column_names)}"
+        )
+    return None
+
+
+def _unzipped(name: str, rows: Any, count: int) -> list[Any]:
+    """Return a column for each parameter of an iterable of tuples."""
+    columns: list[list[Any]] = [[] for _ in range(count)]
+    for row in rows:
+        if not isinstance(row, tuple | list) or len(row) != count:
+            raise InputError(
+                f"{name}.map: each item has to be a tuple of {count} values, or give the values of "
+                "each parameter by itself"
+            )
+        for column, value in zip(columns, row, strict=True):
+            column.append(value)
+    return columns
+
+
+class _Source:
+    """The values of one parameter, taken a block at a time."""
+
+    def __init__(self, what: str, parameter: Parameter, given: Any) -> None:
+        self._what, self._parameter, self._at = what, parameter, 0
+        given = (getattr(given, "to_arrow", None) and given.to_arrow()) or given
+        if type(given).__module__.split(".")[0] == "pandas":
+            given = given.to_numpy()
+        if isinstance(given, str | bytes):
+            raise InputError(f"{what}: {type(given).__name__} is one value; give a list of them")
+        self._whole: NDArray[Any] | pa.ChunkedArray | None = None
+        self._rest: Iterator[Any] = iter(())
+        if isinstance(given, pa.Array):
+            given = pa.chunked_array([given])
+        if isinstance(given, pa.ChunkedArray) or (
+            isinstance(given, np.ndarray) and given.ndim == 1
+        ):
+            self._whole = given
+        elif isinstance(given, Iterable) and not isinstance(given, np.ndarray):
+            self._rest = iter(given)
+        else:
+            raise InputError(f"{what}: give a list, an array of one dimension, or a column")
+
+    def take(self) -> Values:
+        """Return the next values."""
+        if self._whole is None:
+            return self._converted(list(islice(self._rest, BLOCK)))
+        part = self._whole[self._at : self._at + BLOCK]
+        self._at += BLOCK
+        return self._arrow(part) if isinstance(part, pa.ChunkedArray) else self._array(part)
+
+    def _arrow(self, part: pa.ChunkedArray) -> Values:
+        if part.null_count:
+            raise InputError(f"{self._what}: there are nulls; fill them, or leave these rows out")
+        kind, types = self._parameter.kind, pa.types
+        if pa.types.is_dictionary(part.type):
+            part = part.cast(part.type.value_type)
+        if kind == "str" and (types.is_string(part.type) or types.is_large_string(part.type)):
+            return pack_arrow(pa.concat_arrays([c.cast(pa.large_string()) for c in part.chunks]
+                                               or [pa.array([], pa.large_string())]))  # fmt: skip
+        if types.is_integer(part.type) or types.is_floating(part.type):
+            return self._array(part.to_numpy())
+        return self._converted(part.to_pylist())
+
+    def _array(self, part: NDArray[Any]) -> Values:
+        kind, found = self._parameter.kind, part.dtype
+        if kind == "int" and found.kind in "iu":
+            if found == np.uint64 and len(part) and int(part.max()) >= 1 << 63:
+                return self._converted(part.tolist())
+            return part.astype(np.int64, copy=False)
+        if kind == "float" and found.kind in "iuf":
+            return part.astype(np.float64, copy=False)
+        if kind == "bool" and found.kind == "b":
+            return part
+        return self._converted(part.tolist())
+
+    def _converted(self, values: list[Any]) -> Values:
+        convert = self._parameter.convert
+        try:
+            return stored_values(self._parameter.kind, list(map(convert, values)))
+        except InputError as error:
+            raise InputError(f"{self._what}: {error}") from None

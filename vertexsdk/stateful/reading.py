@@ -1,0 +1,102 @@
+"""The rows of a stateful class as its newest snapshot has them, from any process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from vertexsdk.arrays.packed_strings import unpack_strings
+from vertexsdk.errors import InputError, excerpt
+from vertexsdk.state import Manifest, Store
+from vertexsdk.state.manifests import layers_by_partition
+from vertexsdk.state.reading import overlay
+from vertexsdk.stateful._history import counts_of
+
+
+def is_stateful(manifest: Manifest) -> bool:
+    """Return whether a version is of a stateful class."""
+    return counts_of(manifest) is not None
+
+
+class StoredState:
+    """One version of a stateful class in a store.
+
+    Args:
+        store: the store.
+        manifest: of the version.
+        element: the state element; None where the class has only one.
+
+    Attributes:
+        missing: calls in the log that the snapshot does not have.
+
+    Raises:
+        InputError: no such state element, or none is named and there are several.
+
+    Example:
+        >>> from vertexsdk import Map, Partitioned, Stateful, StatefulLoop
+        >>> from vertexsdk.state import open_store
+        >>> class KeyValue(Stateful):
+        ...     values = Partitioned(Map(int, float), key="key")
+        ...     def put(self, key: int, value: float) -> None:
+        ...         self.values[key] = value
+        >>> with StatefulLoop(KeyValue, backend="memory://stored-state") as flow:
+        ...     flow.put(7, 0.5)
+        >>> with open_store("memory://stored-state") as store:
+        ...     dict(StoredState(store, store.version("KeyValue")).rows([7]))
+        {7: {'value': 0.5}}
+    """
+
+    def __init__(self, store: Store, manifest: Manifest, element: str | None = None) -> None:
+        self._store, self._manifest = store, manifest
+        counts = counts_of(manifest) or {"calls": 0, "snapshot": 0}
+        self.missing = counts["calls"] - counts["snapshot"]
+        fields = manifest.state_fields
+        keys = {str(one.get("element")): str(one.get("key")) for one in fields.values()}
+        if element not in (*keys, None) or (element is None and len(keys) > 1):
+            raise InputError(
+                f"{manifest.loop} has the state elements {', '.join(keys)}: name one of them by "
+                "--element"
+            )
+        self._element = element or next(iter(keys))
+        self._key = keys[self._element]
+        self._group = self._element if len(keys) > 1 else ""
+
+    def rows(self, keys: Sequence[Any] = ()) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Yield keys with their fields.
+
+        Args:
+            keys: those without a row are left out; none of them for all rows.
+
+        Raises:
+            StateError: the version cannot be read.
+        """
+        if keys:
+            yield from self._store.lookup(
+                self._manifest.loop, keys, self._manifest, group=self._group, ids_of_group=self._key
+            ).items()
+            return
+        for (_, group), refs in layers_by_partition(self._store.segments(self._manifest)):
+            if group != self._group:
+                continue
+            columns = overlay([self._store.segment(ref) for ref in refs])
+            ids: list[Any] = columns.pop("id").tolist()
+            if self._key == "str":
+                ids = unpack_strings(columns.pop("name.offsets"), columns.pop("name.bytes"))
+            values = zip(*(column.tolist() for column in columns.values()), strict=True)
+            for key, row in zip(ids, values, strict=True):
+                yield key, dict(zip(columns, row, strict=True))
+
+    def key_of(self, text: str) -> Any:
+        """Return the key that a text names.
+
+        Raises:
+            InputError: it is not an integer, and the keys of the element are.
+        """
+        if self._key == "str":
+            return text
+        try:
+            return int(text)
+        except ValueError:
+            raise InputError(
+                f"--key {excerpt(text)}: the keys of {self._element} are integers"
+            ) from None

@@ -1,0 +1,567 @@
+"""`StatefulLoop`: a stateful class on partitions, with its state in a store.
+
+Calls are taken together: whoever calls while a block runs is part of the next one. A block is in
+the log of the store before it runs, so what was answered is not lost.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from vertexsdk.engine.keyed.calls import Calls, number_of_values
+from vertexsdk.engine.keyed.keyed_engine import KeyedEngine
+from vertexsdk.errors import CallError, InputError, LostError, RunError, StateError
+from vertexsdk.loops.arguments import check_partitions
+from vertexsdk.loops.loop_store import open_loop_store
+from vertexsdk.loops.snapshot_policy import SnapshotEvery, SnapshotPolicy
+from vertexsdk.state import FencedError, Manifest, Store
+from vertexsdk.state.address import Address, address_or_default
+from vertexsdk.stateful._analysis import program_of
+from vertexsdk.stateful._columns import BLOCK, blocks_of
+from vertexsdk.stateful._history import CallHistory, counts_of
+from vertexsdk.stateful.stateful import Stateful, bind, without_self
+from vertexsdk.transport.select import transport_for
+from vertexsdk.transport.shipping import ship_by_value
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger("vertexsdk")
+_TRIES = 3  # of a block whose processors are lost
+_LONGEST_LOG = 1 << 22  # calls, where nothing says when there is a snapshot
+
+
+class MethodCalls:
+    """The calls of one method of a `StatefulLoop`; `flow.count` is one.
+
+    Args:
+        loop: of which it is a method.
+        name: of the method.
+
+    Example:
+        >>> from vertexsdk import Map, Partitioned, Stateful
+        >>> class WordCount(Stateful):
+        ...     counts = Partitioned(Map(str, int), key="word")
+        ...     def add(self, line: str) -> None:
+        ...         for word in line.split():
+        ...             self.counts[word] += 1
+        ...     def count(self, word: str) -> int:
+        ...         return self.counts[word]
+        >>> flow = StatefulLoop(WordCount, backend="memory://method-calls")
+        >>> flow.add("to be or not to be")
+        >>> flow.count.submit("be").result()
+        2
+        >>> flow.count.map(["to", "or", "that"])
+        [2, 1, 0]
+        >>> flow.close()
+    """
+
+    def __init__(self, loop: StatefulLoop, name: str) -> None:
+        self._loop, self._number = loop, list(loop.program.methods).index(name)
+        self._method = loop.program.methods[name]
+        self._name = f"{loop.program.name}.{name}"
+        function = inspect.unwrap(inspect.getattr_static(loop.program.cls, name))
+        self._signature = without_self(function)
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the method, and return its answer.
+
+        Args:
+            args, kwargs: as the method takes them.
+
+        Raises:
+            InputError: arguments that the method does not take.
+            CallError: it raised; nothing was changed.
+            RunError, StateError: a processor or the store failed: see `StatefulLoop`.
+        """
+        future = self._future(args, kwargs)
+        self._loop._drain(future)
+        return future.result()
+
+    def submit(self, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call the method, and return a future of its answer at once; calls run in their order.
+
+        Args:
+            args, kwargs: as the method takes them.
+
+        Raises:
+            InputError: arguments that the method does not take.
+        """
+        future = self._future(args, kwargs)
+        self._loop._wake()
+        return future
+
+    def map(self, *columns: Any, return_exceptions: bool = False) -> list[Any]:
+        """Call the method many times, and return the answers in the order of the calls.
+
+        Calls go in blocks of 65,536, each of which is in the log before it runs.
+
+        Args:
+            columns: for each parameter its values, an iterable, a NumPy array, an Arrow array or a
+                column of pandas or Polars; or one table, an Arrow table or a data frame of pandas,
+                Polars or Spark, with a column for each parameter; or one iterable of tuples.
+            return_exceptions: a call that raised has its `CallError` as answer.
+
+        Raises:
+            InputError: columns that the method does not take; earlier blocks have run.
+            CallError: a call raised, and changed nothing; all others have run.
+            RunError, StateError: a processor or the store failed: see `StatefulLoop`.
+        """
+        answers: list[Any] = []
+        failed: dict[int, CallError] = {}
+        for values in blocks_of(self._name, self._method, columns):
+            arguments = {(self._number, p): column for p, column in enumerate(values)}
+            methods = np.full(number_of_values(values[0]), self._number, np.uint8)
+            own, errors = self._loop._run(Calls(methods, arguments))
+            failed |= {len(answers) + number: error for number, error in errors.items()}
+            answers += own
+        if return_exceptions:
+            for number, error in failed.items():
+                answers[number] = error
+        elif failed:
+            error = first = failed[min(failed)]
+            if len(failed) > 1:
+                error = CallError(
+                    f"{error} (and {len(failed) - 1:,} more of {len(answers):,} calls)"
+                )
+                error.user_frames = first.user_frames
+            raise error
+        return answers
+
+    def _future(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Future[Any]:
+        values = bind(self._signature, self._name, args, kwargs)
+        for k, parameter in enumerate(self._method.parameters):
+            try:
+                values[k] = parameter.convert(values[k])
+            except InputError as error:
+                raise InputError(f"{self._name}(), parameter {parameter.name}: {error}") from None
+        return self._loop._put(self._number, values)
+
+
+class StatefulLoop:
+    """A stateful class that runs on partitions, keeps its state and answers calls.
+
+    The methods of the class are attributes: `flow.count("be")` calls one and returns its answer,
+    `flow.count.submit("be")` returns a future, `flow.count.map(words)` takes many calls. Answers
+    are those of an instance of the class on which the calls are made one after the other.
+
+    Calls that change state are in the log of the store before they run. Where a call raises
+    `StateError` or `RunError`, it may have been done or not; no other one is lost.
+
+    Args:
+        cls: a subclass of `Stateful`.
+        backend: URL of the store; the default is that of `MainLoop`.
+        loop: the name of the loop in the store; by default that of the class.
+        partitions: among how many the rows are divided; by default one, or one per executor.
+        spark: the session on whose executors the partitions are; None for this process.
+        snapshot_every: write the changed rows to the store after so many calls that change state,
+            or a time as "10s". `close` does, and a resumed loop repeats the calls since then.
+        replace: drop the calls of an earlier loop of that name.
+
+    Attributes:
+        program: what the class became.
+        loop: the name of the loop in the store.
+        partitions: how many there are.
+
+    Raises:
+        InputError: arguments that do not fit each other, or the store has calls of this loop.
+        ProgramError: the class cannot run as written; the message names the line.
+        StateError: the store cannot be opened.
+
+    Example:
+        >>> from vertexsdk import Map, Partitioned, Stateful
+        >>> class KeyValue(Stateful):
+        ...     values = Partitioned(Map(int, float), key="key")
+        ...     def put(self, key: int, value: float) -> None:
+        ...         self.values[key] = value
+        ...     def get(self, key: int) -> float:
+        ...         return self.values.get(key, 0.0)
+        >>> with StatefulLoop(KeyValue, backend="memory://stateful-loop") as flow:
+        ...     flow.put(7, 0.5)
+        ...     flow.get.map([7, 8])
+        [0.5, 0.0]
+        >>> with StatefulLoop.resume(KeyValue, backend="memory://stateful-loop") as flow:
+        ...     flow.get(7)
+        0.5
+    """
+
+    def __init__(
+        self,
+        cls: type[Stateful],
+        *,
+        backend: str | Address | None = None,
+        loop: str | None = None,
+        partitions: int | None = None,
+        spark: SparkSession | None = None,
+        snapshot_every: SnapshotEvery | None = None,
+        replace: bool = False,
+    ) -> None:
+        self._open(cls, backend, loop, partitions, spark, snapshot_every, replace=replace)
+
+    @classmethod
+    def resume(
+        cls,
+        program: type[Stateful],
+        *,
+        backend: str | Address | None = None,
+        loop: str | None = None,
+        partitions: int | None = None,
+        spark: SparkSession | None = None,
+        snapshot_every: SnapshotEvery | None = None,
+    ) -> Self:
+        """Continue a loop from its store: read the snapshot, and repeat the calls since then.
+
+        Args:
+            program: the class; its state elements are those that the loop was written with.
+            backend, loop, spark, snapshot_every: as for `StatefulLoop`.
+            partitions: among how many the rows are divided from now on.
+
+        Raises:
+            StateInputError: the store has no such loop.
+            InputError, ProgramError, StateError: as for `StatefulLoop`.
+        """
+        flow = cls.__new__(cls)
+        flow._open(program, backend, loop, partitions, spark, snapshot_every, resume=True)
+        return flow
+
+    def _open(
+        self,
+        cls: type[Stateful],
+        backend: str | Address | None,
+        loop: str | None,
+        partitions: int | None,
+        spark: SparkSession | None,
+        snapshot_every: SnapshotEvery | None,
+        *,
+        replace: bool = False,
+        resume: bool = False,
+    ) -> None:
+        self.program = program_of(cls)
+        self.loop = self.program.name if loop is None else loop
+        self._policy = SnapshotPolicy.of(snapshot_every, "synchronous")
+        self._transport = transport_for(spark)
+        self.partitions = (
+            self._transport.default_partitions()
+            if partitions is None
+            else check_partitions(partitions)
+        )
+        self._lock = threading.RLock()
+        self._waiting: deque[tuple[int, Sequence[Any], Future[Any]]] = deque()
+        self._thread: threading.Thread | None = None
+        self._work = threading.Semaphore(0)
+        self._closed_by: Exception | None = None
+        self._engine: KeyedEngine | None = None
+        self._applied, self._whole = 0, True
+        self._snapshot_at = time.monotonic()
+        if spark is not None:
+            ship_by_value([cls])
+        with ExitStack() as undo:
+            self._store = open_loop_store(
+                undo, address_or_default(backend), self._transport, create=not resume
+            )
+            newest = self._claim(self._store, replace=replace, resume=resume)
+            self._history = CallHistory(self._store, self.loop, self.program, newest)
+            self._restore()
+            undo.pop_all()
+
+    def _claim(self, store: Store, *, replace: bool, resume: bool) -> Manifest | None:
+        """Take over the loop; return the version to continue from, None to begin a new one."""
+
+        def check(newest: Manifest | None) -> None:
+            counts = None if newest is None else counts_of(newest)
+            place = store.backend.location
+            if newest is not None and counts is None:
+                raise InputError(
+                    f"loop {self.loop!r} in {place} is not of a stateful class: give another loop="
+                )
+            if counts is not None and counts["calls"] and not (resume or replace):
+                raise InputError(
+                    f"loop {self.loop!r} in {place} has {counts['calls']:,} acknowledged calls: "
+                    "continue with StatefulLoop.resume(...), give another loop=, or drop them with "
+                    "replace=True"
+                )
+
+        newest = store.head(self.loop)
+        if newest is None and resume:
+            raise store.unknown_loop(self.loop)
+        check(newest)
+        newest = store.claim(
+            self.loop,
+            program=self.program.name,
+            schema=None if replace else self.program.schema(),
+            check=check,
+        )
+        return newest if resume else None
+
+    def __getattr__(self, name: str) -> MethodCalls:
+        program = self.__dict__.get("program")
+        if program is None or name not in program.methods:
+            known = "" if program is None else f"; its methods are {', '.join(program.methods)}"
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{known}")
+        method = MethodCalls(self, name)
+        self.__dict__[name] = method
+        return method
+
+    def __dir__(self) -> Iterable[str]:
+        return [*super().__dir__(), *self.program.methods]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "" if self._closed_by is None else ", closed"
+        return f"<StatefulLoop {self.loop!r}, {self.partitions} partitions{state}>"
+
+    def lookup(self, keys: Any, element: str | None = None) -> dict[Any, dict[str, Any]]:
+        """Return the rows of some keys as they are now; keys without one are left out.
+
+        Args:
+            keys: a key, or several of them (a list, an array, ...).
+            element: the name of the state element, where the class has several.
+
+        Returns:
+            For each key its fields by name; a map with one value has the field `value`.
+
+        Raises:
+            InputError: keys of another type, or no such state element.
+            RunError: a processor was lost.
+        """
+        tables = self.program.tables
+        if (element is None and len(tables) > 1) or element not in (None, *tables):
+            raise InputError(
+                f"{self.program.name} has the state elements {', '.join(tables)}: give one of them "
+                "as element="
+            )
+        spec = tables[element or next(iter(tables))]
+        one = isinstance(keys, str) or not isinstance(keys, Iterable)
+        wanted = list(map(spec.convert_key, [keys] if one else keys))
+        with self._lock:
+            self._drain()
+            self._recover()
+            assert self._engine is not None
+            rows = self._engine.lookup(spec.name, wanted)
+        return {k: row for k, row in zip(wanted, rows, strict=True) if row is not None}
+
+    def progress(self) -> dict[str, Any]:
+        """Return the loop's version, and how many calls have changed state, of them since the
+        snapshot.
+        """
+        history = self._history
+        return {
+            "loop": self.loop, "version": history.manifest.iteration, "calls": history.calls,
+            "calls_since_snapshot": history.calls - history.snapshot,
+        }  # fmt: skip
+
+    def snapshot(self) -> None:
+        """Write the rows that have changed to the store; calls wait for it.
+
+        Raises:
+            RunError, StateError: it could not be written; the log still has the calls.
+        """
+        with self._lock:
+            self._recover()
+            self._write_snapshot()
+
+    def close(self) -> None:
+        """Take a snapshot if there are calls since the last one, and end; may be called twice."""
+        with self._lock:
+            if isinstance(self._closed_by, _Closed):
+                return
+            usable = self._closed_by is None
+            try:
+                if usable:
+                    self._drain()
+                    self._recover()
+                    if self._history.calls > self._history.snapshot:
+                        self._write_snapshot()
+            except (RunError, StateError) as error:
+                _log.warning("%s: no snapshot at the end: %s", self.loop, error)
+            finally:
+                self._end(_Closed(f"loop {self.loop!r} was closed; resume it"))
+
+    def _end(self, reason: Exception) -> None:
+        self._closed_by = reason
+        self._work.release()
+        while self._waiting:
+            self._waiting.popleft()[2].set_exception(reason)
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
+        self._store.close()
+
+    def _put(self, method: int, values: Sequence[Any]) -> Future[Any]:
+        """Have a call wait for the next block."""
+        self._require_open()
+        future: Future[Any] = Future()
+        self._waiting.append((method, values, future))
+        if self._closed_by is not None:  # meanwhile, perhaps after all that waited was told
+            with suppress(InvalidStateError):
+                future.set_exception(self._closed_by)
+        return future
+
+    def _wake(self) -> None:
+        """Have the thread run what waits."""
+        if self._thread is None:
+            with self._lock:
+                if self._thread is None:
+                    self._thread = threading.Thread(
+                        target=self._serve, name="vertexsdk-calls", daemon=True
+                    )
+                    self._thread.start()
+        self._work.release()
+
+    def _serve(self) -> None:
+        while self._closed_by is None:
+            self._work.acquire()
+            with suppress(Exception):  # futures have it
+                self._drain()
+
+    def _drain(self, until: Future[Any] | None = None) -> None:
+        """Run all calls that wait, or until one has been answered."""
+        with self._lock:
+            while self._waiting and not (until is not None and until.done()):
+                count = min(len(self._waiting), BLOCK)
+                batch = [self._waiting.popleft() for _ in range(count)]
+                batch = [one for one in batch if one[2].set_running_or_notify_cancel()]
+                try:
+                    calls = Calls.of(self.program, [(m, values) for m, values, _ in batch])
+                    answers, errors = self._execute(calls) if batch else ([], {})
+                except BaseException as error:
+                    for _, _, future in batch:
+                        future.set_exception(error)
+                    if not isinstance(error, Exception):
+                        raise
+                    continue
+                for number, ((_, _, future), answer) in enumerate(zip(batch, answers, strict=True)):
+                    if number in errors:
+                        future.set_exception(errors[number])
+                    else:
+                        future.set_result(answer)
+
+    def _run(self, calls: Calls) -> tuple[list[Any], dict[int, CallError]]:
+        """Run a block after the calls that wait."""
+        with self._lock:
+            self._require_open()
+            self._drain()
+            return self._execute(calls)
+
+    def _require_open(self) -> None:
+        if self._closed_by is not None:
+            raise self._closed_by
+
+    def _execute(self, calls: Calls) -> tuple[list[Any], dict[int, CallError]]:
+        """Make a block durable, run it, and return its answers, and the errors of calls by number.
+
+        Raises:
+            RunError, StateError: calls may have been done or not.
+        """
+        self._recover()
+        writers = calls.writers(self.program)
+        if len(writers):
+            try:
+                self._history.append(writers)
+            except FencedError as error:
+                self._closed_by = error
+                raise
+        for attempt in range(_TRIES):
+            engine, self._engine = self._engine, None  # until it has answered
+            try:
+                if engine is None:
+                    engine = self._restored(self._history.calls - len(writers))
+                answers, failures = engine.run(calls)
+            except BaseException as error:
+                if engine is not None:
+                    engine.close()
+                if not isinstance(error, LostError) or attempt == _TRIES - 1:
+                    raise
+                _log.warning("%s: %s; starting again from the store", self.loop, error)
+                continue
+            self._engine, self._applied = engine, self._history.calls
+            break
+        if self._is_due():
+            try:
+                self._write_snapshot()
+            except (RunError, StateError) as error:
+                _log.warning("%s: no snapshot: %s; the log has the calls", self.loop, error)
+        return answers, {number: failure.error() for number, failure in failures.items()}
+
+    def _is_due(self) -> bool:
+        logged = self._history.calls - self._history.snapshot
+        if not logged:
+            return False
+        if self._policy.seconds is not None:
+            return time.monotonic() - self._snapshot_at >= self._policy.seconds
+        return logged >= (self._policy.changes or _LONGEST_LOG)
+
+    def _write_snapshot(self) -> None:
+        assert self._engine is not None
+        whole, self._whole = self._whole, True  # should it fail, the next one has all rows
+        iteration = self._history.manifest.iteration + 1
+        try:
+            refs = self._engine.snapshot(iteration, whole=whole)
+        except LostError:
+            self._engine.close()
+            self._engine = None
+            raise
+        try:
+            self._history.cut(refs, self.partitions)
+        except FencedError as error:
+            self._closed_by = error
+            raise
+        self._whole, self._snapshot_at = False, time.monotonic()
+        self._store.show(self.loop)
+
+    def _recover(self) -> None:
+        """Have the state of the newest version, after whatever failed.
+
+        Raises:
+            RunError, StateError: not yet; nothing was done.
+        """
+        self._require_open()
+        try:
+            self._history.recover()
+        except FencedError as error:
+            self._closed_by = error
+            raise
+        if self._engine is None or self._applied != self._history.calls:
+            self._restore()
+
+    def _restore(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+        self._engine = self._restored(None)
+        self._applied = self._history.calls
+
+    def _restored(self, until: int | None) -> KeyedEngine:
+        """Return an engine with the state after so many calls; None for all."""
+        self._whole = True
+        engine = KeyedEngine(
+            self.program, self._transport, self.partitions, self._store.backend.address, self.loop,
+            self._history.state(),
+        )  # fmt: skip
+        try:
+            for calls in self._history.log(until):
+                engine.run(calls)
+        except BaseException:
+            engine.close()
+            raise
+        return engine
+
+
+class _Closed(InputError):
+    """The loop was closed."""
