@@ -352,6 +352,8 @@ class KeyedPartition:
         else:
             numbers = entries.numbers
             answers = self._run_rows(name, entries, bodies, values, places, failures)
+        if not add.any():  # nothing can have changed
+            rows, values = rows[:0], [ABSENT]
         del values[-1]
         return _Outcome(rows, values, numbers, answers, failures)
 
