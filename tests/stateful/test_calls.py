@@ -173,6 +173,26 @@ def test_long_logs_are_joined_and_repeated() -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
+def test_a_snapshot_has_the_rows_that_changed(partitions: int) -> None:
+    with StatefulLoop(
+        KeyValue, backend="memory://changed", partitions=partitions, replace=True
+    ) as flow:
+        flow.put.map(range(1000), np.ones(1000))
+        flow.snapshot()
+        assert flow.get.map(range(1200)) == [1.0] * 1000 + [0.0] * 200
+        engine = flow._engine
+        assert engine is not None
+        assert engine.snapshot(flow._history.manifest.iteration + 1, whole=False) == []
+        flow.put.map([5, 2000], [2.0, 2.0])
+        flow.snapshot()
+        deltas = [ref for ref in flow._history.state() if ref.kind == "delta"]
+        assert sum(ref.rows for ref in deltas) == 2
+        assert flow.lookup([5, 6, 1100, 2000]) == {
+            5: {"value": 2.0}, 6: {"value": 1.0}, 2000: {"value": 2.0},
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
 def test_a_lost_processor_loses_no_call(partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with StatefulLoop(
         WordCount, backend="memory://lost", partitions=partitions, replace=True

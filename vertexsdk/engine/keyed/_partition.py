@@ -12,7 +12,8 @@ one out, and go on after it, with fewer calls at a time while such calls are man
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
@@ -33,12 +34,58 @@ from vertexsdk.engine.keyed.calls import (
     stored_values,
     take_values,
 )
-from vertexsdk.program.keyed import ABSENT, KeyedProgram, answered
+from vertexsdk.program.keyed import ABSENT, Function, KeyedProgram, answered
 from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import PEERS, Blocks
 
 Steps: TypeAlias = Generator[tuple[int, Any], tuple[Blocks, list[Any]], Any]
 _LEAST = 64  # calls that are run together after one that raised
+
+
+class _Rows(Sequence[tuple[Any, ...]]):
+    """The arguments of calls of one method, as lists by parameter: no tuple for each call.
+
+    Args:
+        columns: of each parameter the values, of equal length.
+    """
+
+    def __init__(self, columns: Sequence[list[Any]]) -> None:
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return zip(*self.columns, strict=True)
+
+    def __getitem__(self, rows: Any) -> Any:
+        parts = [column[rows] for column in self.columns]
+        return _Rows(parts) if isinstance(rows, slice) else tuple(parts)
+
+
+@cache
+def _calling(parameters: int) -> Function:
+    """Return the loop that calls a method with so many parameters for each row.
+
+    It is generated, as a call with arguments by name of a variable takes half as long as one with
+    a tuple of them. Its lines are in this file, so that none of them is shown to a user.
+    """
+    names = ", ".join(f"a{k}" for k in range(parameters))
+    source = f"""
+def calling(body, target, current, values, places, columns, append, failed):
+    for place, {names} in zip(places, *columns):
+        current.value = values[place]
+        try:
+            append(body(target, {names}))
+        except Exception as error:
+            failed(error)
+        else:
+            values[place] = current.value
+"""
+    defined: dict[str, Any] = {}
+    exec(compile(source, __file__, "exec"), defined)
+    made: Function = defined["calling"]
+    return made
 
 
 class _Entries(NamedTuple):
@@ -157,11 +204,11 @@ class KeyedPartition:
                 numbers.append(at)
                 answers += [None] * len(at)
                 continue
-            arguments = _tuples(columns, len(at))
             if method.table is None:
-                self._run_free(m, at, arguments, answers, failures)
+                self._run_free(m, at, _tuples(columns, len(at)), answers, failures)
                 numbers.append(at)
                 continue
+            arguments = _Rows([python_values(column) for column in columns])
             keys = columns[method.key_place]
             methods = np.full(len(at), m, np.uint8)
             one = _Entries(methods, at, np.zeros(len(at), np.int64), keys, arguments)
@@ -305,6 +352,8 @@ class KeyedPartition:
         else:
             numbers = entries.numbers
             answers = self._run_rows(name, entries, bodies, values, places, failures)
+        if not add.any():  # nothing can have changed
+            rows, values = rows[:0], [ABSENT]
         del values[-1]
         return _Outcome(rows, values, numbers, answers, failures)
 
@@ -314,19 +363,29 @@ class KeyedPartition:
     ) -> list[Any]:  # fmt: skip
         """Run methods that are not loops; return an answer for each entry."""
         current, target = self._current[name], self._object
-        single = current.spec.single
         answers: list[Any] = []
         append = answers.append
-        for place, body, arguments in zip(places.tolist(), bodies, entries.arguments, strict=False):
+
+        def failed(error: Exception) -> None:
+            k = len(answers)
+            method = self._methods[entries.methods[k]]
+            failures.append(failure(self.program, method, int(entries.numbers[k]), 0, error))
+            append(None)
+
+        arguments = entries.arguments
+        if isinstance(arguments, _Rows) and current.spec.single and len(arguments):
+            body = self._methods[entries.methods[0]].body
+            calling = _calling(len(arguments.columns))
+            calling(
+                body, target, current, values, places.tolist(), arguments.columns, append, failed
+            )
+            return answers
+        for place, body, given in zip(places.tolist(), bodies, arguments, strict=False):
             current.value = values[place]
             try:
-                answer = body(target, *arguments)
-                append(answer if single else answered(answer))
+                append(answered(body(target, *given)))
             except Exception as error:
-                k = len(answers)
-                method = self._methods[entries.methods[k]]
-                failures.append(failure(self.program, method, int(entries.numbers[k]), 0, error))
-                append(None)
+                failed(error)
             else:
                 values[place] = current.value
         return answers

@@ -10,6 +10,7 @@ the table has, in whichever partition: its key group, and above it how many came
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,8 @@ class KeyedTable:
         self.spec = spec
         self._index: Any = IntIndex() if spec.key == "int" else BytesIndex()
         self._next_id = 0
+        self._dtypes = [np.dtype(DTYPES[kind]) for kind in spec.fields.values()]
+        self._quick = self._dtypes[0].kind in "if"  # what is ABSENT cannot become a number
         self._allocate(0)
 
     def __len__(self) -> int:
@@ -154,16 +157,21 @@ class KeyedTable:
 
     def write(self, rows: NDArray[np.int64], values: list[Any]) -> None:
         """Set the values of different rows; `ABSENT` removes one."""
-        absent = [k for k, value in enumerate(values) if value is ABSENT]
         flags = np.full(len(rows), PRESENT | DIRTY, np.uint8)
-        if absent:
+        columns: list[Any] = []
+        if self.spec.single and self._quick:
+            with suppress(TypeError):  # one is ABSENT
+                columns = [_filled(values, *self._dtypes)]
+        if not columns:
+            absent = [k for k, value in enumerate(values) if value is ABSENT]
             values = list(values)
             for k in absent:
                 values[k] = self.spec.default
             flags[absent] = DIRTY
-        columns = [values] if self.spec.single else list(zip(*values, strict=True))
+            parts = [values] if self.spec.single else list(zip(*values, strict=True))
+            columns = [_filled(x, dtype) for x, dtype in zip(parts, self._dtypes, strict=False)]
         for column, new in zip(self._columns.values(), columns, strict=False):
-            column[rows] = _filled(new, column.dtype)
+            column[rows] = new
         self._flags[rows] = (self._flags[rows] & STORED) | flags
         if self._ids is not None:
             new_rows = rows[self._ids[rows] < 0]
