@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -58,8 +59,12 @@ def test_the_program_is_the_example() -> None:
     assert (ROOT / "examples" / "distance.py").read_text() == PROGRAM
 
 
-def test_the_readme_shows_the_same() -> None:
-    assert blocks(README) == [PROGRAM, WITHOUT_SPARK]
+def test_the_readme_shows_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    *program, keyed = blocks(README)
+    assert program == [PROGRAM, WITHOUT_SPARK]
+    (tmp_path / "words.py").write_text(keyed)
+    runpy.run_path(str(tmp_path / "words.py"))
+    assert capsys.readouterr().out == "2\n"
     assert len(README.splitlines()) < 150
 
 
