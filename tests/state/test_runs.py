@@ -61,8 +61,11 @@ def test_lmdb_is_refused_where_executors_are_on_other_hosts(tmp_path: Path, host
     context = SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: tracker))
     spark: Any = SimpleNamespace(
         sparkContext=SimpleNamespace(
-            _jsc=context, master="spark://far.example:7077", applicationId="application"
-        )
+            _jsc=context,
+            master="spark://far.example:7077",
+            applicationId="application",
+            getConf=dict,
+        )  # fmt: skip
     )
     transport = SparkTransport(spark)
     with open_store(f"lmdb://{tmp_path}/store") as store:
