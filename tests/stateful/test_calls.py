@@ -192,6 +192,18 @@ def test_a_snapshot_has_the_rows_that_changed(partitions: int) -> None:
         }  # fmt: skip
 
 
+def test_arrays_may_be_changed_after_a_call() -> None:
+    """Small blocks are written again when they are joined, as they were when they were called."""
+    flow = StatefulLoop(KeyValue, backend="memory://changed-arrays", replace=True)
+    keys, values = np.zeros(1, np.int64), np.zeros(1)
+    for k in range(70):
+        keys[0], values[0] = k, k
+        flow.put.map(keys, values)
+    flow._end(ValueError("the driver ended"))
+    with StatefulLoop.resume(KeyValue, backend="memory://changed-arrays") as flow:
+        assert flow.get.map(range(70)) == list(range(70))
+
+
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_a_lost_processor_loses_no_call(partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with StatefulLoop(

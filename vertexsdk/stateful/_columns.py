@@ -153,15 +153,16 @@ class _Source:
         return self._converted(part.to_pylist())
 
     def _array(self, part: NDArray[Any]) -> Values:
+        """Return a copy: small blocks stay in memory until they are joined."""
         kind, found = self._parameter.kind, part.dtype
         if kind == "int" and found.kind in "iu":
             if found == np.uint64 and len(part) and int(part.max()) >= 1 << 63:
                 return self._converted(part.tolist())
-            return part.astype(np.int64, copy=False)
+            return part.astype(np.int64)
         if kind == "float" and found.kind in "iuf":
-            return part.astype(np.float64, copy=False)
+            return part.astype(np.float64)
         if kind == "bool" and found.kind == "b":
-            return part
+            return part.copy()
         return self._converted(part.tolist())
 
     def _converted(self, values: list[Any]) -> Values:
