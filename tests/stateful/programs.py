@@ -85,6 +85,9 @@ class Visits(Stateful):
     def state(self, user: str):
         return self.users[user]
 
+    def named(self, user: str):
+        return [user, self.users[user]]
+
     def count_of(self, user: str) -> int | None:
         return self.users[user].count if user in self.users else None
 

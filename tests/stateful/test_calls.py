@@ -135,6 +135,19 @@ def test_items_that_raise_take_their_call_back_everywhere(partitions: int) -> No
         assert rows == {key: row._asdict() for key, row in plain.users.items()}
 
 
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_rows_inside_of_an_answer_are_those_of_its_call(partitions: int) -> None:
+    with StatefulLoop(
+        Visits, backend="memory://inside", partitions=partitions, replace=True
+    ) as flow:
+        flow.visit.map(["a", "b", "b"], [1.0, 2.0, 3.0])
+        rows = [(user, row.count, row.last) for user, row in flow.named.map(["a", "b", "c"])]
+        assert rows == [("a", 1, 1.0), ("b", 2, 3.0), ("c", 0, 0.0)]
+        with flow._lock:  # one block
+            futures = [flow.named.submit("a"), flow.seen.submit("a,d", 4.0), flow.named.submit("b")]
+        assert [futures[k].result()[1].last for k in (0, 2)] == [1.0, 3.0]
+
+
 def test_many_callers_at_once() -> None:
     with StatefulLoop(WordCount, backend="memory://callers", partitions=2, replace=True) as flow:
         futures: list[Future[Any]] = []

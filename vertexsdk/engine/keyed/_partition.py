@@ -381,6 +381,8 @@ class KeyedPartition:
             )
             return answers
         for place, body, given in zip(places.tolist(), bodies, arguments, strict=False):
+            if not current.spec.single:
+                current = self._renewed(name)
             current.value = values[place]
             try:
                 append(answered(body(target, *given)))
@@ -389,6 +391,13 @@ class KeyedPartition:
             else:
                 values[place] = current.value
         return answers
+
+    def _renewed(self, name: str) -> CurrentRow:
+        """Have the next call see a row of its own: what an answer has in a list is of its call."""
+        current = self._current[name] = self._object.__dict__[name] = CurrentRow(
+            self.program.tables[name]
+        )
+        return current
 
     def _run_items(
         self, name: str, entries: _Entries, values: list[Any], places: NDArray[np.int64],
@@ -409,6 +418,8 @@ class KeyedPartition:
             if number == failed:
                 continue
             method = self._methods[m]
+            if not current.spec.single:
+                current = self._renewed(name)
             current.value = before = values[place]
             try:
                 answer = answered(method.body(target, *arguments))
