@@ -15,7 +15,7 @@ import pytest
 
 from tests.stateful import programs
 from tests.stateful.programs import KeyValue, Names, Visits, WordCount
-from vertexsdk import CallError, InputError, StatefulLoop
+from vertexsdk import CallError, InputError, Map, Partitioned, Stateful, StatefulLoop
 from vertexsdk.engine.keyed.keyed_engine import KeyedEngine
 from vertexsdk.errors import LostError
 
@@ -146,6 +146,47 @@ def test_rows_inside_of_an_answer_are_those_of_its_call(partitions: int) -> None
         with flow._lock:  # one block
             futures = [flow.named.submit("a"), flow.seen.submit("a,d", 4.0), flow.named.submit("b")]
         assert [futures[k].result()[1].last for k in (0, 2)] == [1.0, 3.0]
+
+
+class Unreadable(Exception):
+    """Its text cannot be made, and its pickle not be read."""
+
+    def __init__(self, one: int, other: int) -> None:
+        super().__init__(one)
+
+    def __str__(self) -> str:
+        return self.text  # type: ignore[attr-defined,no-any-return]
+
+
+class Awkward(Stateful):
+    counts = Partitioned(Map(int, int), key="key")
+
+    def raises(self, key: int) -> None:
+        self.counts[key] += 1
+        raise Unreadable(1, 2)
+
+    def returns(self, key: int, what: str):
+        self.counts[key] += 1
+        if what == "function":
+            return lambda: key
+        return Unreadable(1, 2) if what == "error" else what
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_errors_without_a_text_and_answers_that_cannot_be_read(partitions: int) -> None:
+    """They concern their calls alone, now and when the log is repeated."""
+    flow = StatefulLoop(Awkward, backend="memory://awkward", partitions=partitions, replace=True)
+    with pytest.raises(CallError, match=r"Awkward.raises: Unreadable$"):
+        flow.raises(1)
+    answers = flow.returns.map([1, 2, 3], ["a", "error", "function"], return_exceptions=True)
+    assert answers[0] == "a"
+    assert "an answer of type Unreadable cannot be unpickled" in str(answers[1])
+    assert answers[2]() == 3
+    flow._end(ValueError("the driver ended"))
+    with StatefulLoop.resume(Awkward, backend="memory://awkward") as flow:
+        assert {key: row["value"] for key, row in flow.lookup([1, 2, 3]).items()} == dict.fromkeys(
+            [1, 2, 3], 1
+        )
 
 
 def test_many_callers_at_once() -> None:

@@ -19,6 +19,7 @@ from vertexsdk.program.keyed import KeyedMethod, KeyedProgram
 
 _PACKAGE = str(Path(__file__).parents[2])  # whose frames are of no use to a user
 _DTYPES: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
+_PLAIN = {int, float, bool, str, type(None)}
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,17 @@ def failure(
         or not frame.f_code.co_filename.startswith(_PACKAGE)
     )
     own = [f"{file}:{line}: " for file, line, _ in frames if file == method.file]
-    said = ": ".join(filter(None, (type(error).__name__, first_line(error) if str(error) else "")))
+    said = ": ".join(filter(None, (type(error).__name__, _text(error))))
     place = own[-1] if own else f"{method.file}:{method.line}: "
     return Failure(number, position, f"{place}{program.name}.{method.name}: {said}", frames)
+
+
+def _text(error: BaseException) -> str:
+    """Return the first line of an error's text, "" where it has none or cannot make it."""
+    try:
+        return first_line(error) if str(error) else ""
+    except Exception:  # of the user's __str__
+        return ""
 
 
 def encode_answers(
@@ -94,18 +103,33 @@ def _pickles(
 ) -> NDArray[np.uint8]:
     advice = ": return numbers, strings, lists or dicts of them; what the call changed is kept"
     try:
-        data = pickled(list(answers), "the answers", advice)
+        data = _pickled(list(answers), "the answers", advice)
     except StateError:
         kept = list(answers)
         for k, answer in enumerate(kept):
             try:
-                pickled(answer, f"an answer of type {type(answer).__name__}", advice)
+                _pickled(answer, f"an answer of type {type(answer).__name__}", advice)
             except StateError as error:
                 number = k if numbers is None else int(numbers[k])
                 failures.append(Failure(number, 0, str(error)))
                 kept[k] = None
-        data = pickle.dumps(kept)
+        data = pickled(kept, "the answers", advice)
     return np.frombuffer(data, np.uint8)
+
+
+def _pickled(value: Any, what: str, advice: str) -> bytes:
+    """As `pickled`, for a value that the driver can also read: many exceptions can only be written.
+
+    Raises:
+        StateError: it cannot be written, or not read.
+    """
+    data = pickled(value, what, advice)
+    if not (isinstance(value, list) and set(map(type, value)) <= _PLAIN):
+        try:
+            pickle.loads(data)
+        except Exception as error:
+            raise StateError(f"{what} cannot be unpickled ({_text(error)}){advice}") from error
+    return data
 
 
 def decode_answers(
