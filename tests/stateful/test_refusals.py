@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from tests.stateful.programs import KeyValue, Names, Visits, WordCount
-from vertexsdk import InputError, Map, Partitioned, ProgramError, Stateful
+from vertexsdk import InputError, Map, Partitioned, ProgramError, Stateful, StatefulLoop
 from vertexsdk.stateful._analysis import program_of
 
 TOTAL = 0
@@ -90,6 +90,31 @@ class Refused(Stateful):
                 break  # cannot end early
             self.counts[word] += 1
 
+    def ends_early_in_else(self, line: str) -> None:
+        for word in line.split():
+            for _ in word:
+                pass
+            else:
+                break  # cannot end early
+            self.counts[word] += 1
+
+    def sees_what_the_items_set(self, line: str) -> None:
+        for word in (words := line.split()):  # items do not see words
+            self.counts[word] += len(words)
+
+    def previous_in_else(self, line: str) -> None:
+        for word in line.split(" "):
+            for letter in word:
+                last = letter
+            else:
+                self.counts[word] += len(last)  # the last of the item before
+
+    def redefined_key(self, key: int) -> float:
+        def key() -> None:  # it changes key
+            pass
+
+        return self.values[key]
+
     def returns_early(self, line: str) -> None:
         for word in line.split():
             while True:
@@ -133,6 +158,34 @@ class Refused(Stateful):
 
     def fork(self, key: int) -> float:  # StatefulLoop has a fork of its own
         return self.values[key]
+
+
+class Inner(Stateful):
+    """Loops in a loop, as they may be."""
+
+    counts = Partitioned(Map(str, int), key="word")
+
+    def add(self, line: str) -> None:
+        for word in [y for x in line.split() if (y := x.lower())]:
+            for letter in word:
+                if letter == "x":
+                    break
+            else:
+                if word == "no":
+                    continue
+                self.counts[word] += 1
+            self.counts[word] += 1
+
+    def count(self, word: str) -> int:
+        return self.counts[word]
+
+
+def test_continue_in_the_else_of_an_inner_loop() -> None:
+    plain, words = Inner(), ["box", "no", "yes", ""]
+    plain.add("Box no yes no")
+    with StatefulLoop(Inner, backend="memory://inner", replace=True) as flow:
+        flow.add("Box no yes no")
+        assert flow.count.map(words) == [plain.count(word) for word in words] == [1, 0, 2, 0]
 
 
 METHODS = [name for name in vars(Refused) if inspect.isfunction(vars(Refused)[name])]

@@ -34,6 +34,10 @@ RESERVED = {
 }  # fmt: skip
 _programs: dict[type, KeyedProgram] = {}  # by class
 _READS, _WRITES = {"get"}, {"pop", "setdefault"}
+_NAMED = (
+    ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.alias,
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef,
+)  # fmt: skip
 _DEFERRED = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.GeneratorExp, ast.ClassDef)
 
 
@@ -265,7 +269,10 @@ class _Analysis:
             elif isinstance(node, ast.arg):
                 if node.arg == name and id(node) not in own:
                     yield node
-            elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar | ast.alias):
+            elif isinstance(node, ast.MatchMapping):
+                if node.rest == name:
+                    yield node
+            elif isinstance(node, _NAMED) and node is not self._tree:
                 bound = getattr(node, "asname", None) or getattr(node, "name", None)
                 if bound == name:
                     yield node
@@ -296,6 +303,10 @@ class _Analysis:
             if id(node) not in inside:
                 self._refuse(node, f"what a loop over rows of {table} runs over cannot read state: "
                              "pass it as an argument")  # fmt: skip
+        read = {n.id for x in loop.body for n in ast.walk(x) if isinstance(n, ast.Name)}
+        for walrus in ast.walk(loop.iter):
+            if isinstance(walrus, ast.NamedExpr) and walrus.target.id in read:
+                self._refuse(walrus, f"items do not see {walrus.target.id}: pass it as an argument")
         for part in loop.body:
             for binding in self._bindings(part, key):
                 self._refuse(binding, f"it changes {key}, by which {table} is partitioned: use "
@@ -328,7 +339,8 @@ class _Analysis:
             elif isinstance(node, ast.For):
                 self._check_names(node.iter, names, bound)
                 inner = bound | {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
-                self._check_variables([*node.body, *node.orelse], names, inner)
+                self._check_variables(node.body, names, inner)
+                self._check_variables(node.orelse, names, bound)  # where it runs over nothing
             elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 self._check_names(node.value, names, bound)
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -394,13 +406,12 @@ class _Continue(ast.NodeTransformer):
         """Return from the function."""
         return ast.copy_location(ast.Return(None), node)
 
-    def visit_For(self, node: ast.For) -> ast.AST:
-        """Leave an inner loop as it is."""
+    def visit_For(self, node: ast.For | ast.While) -> ast.AST:
+        """Leave an inner loop as it is, but its else."""
+        node.orelse = [self.visit(statement) for statement in node.orelse]
         return node
 
-    def visit_While(self, node: ast.While) -> ast.AST:
-        """Leave an inner loop as it is."""
-        return node
+    visit_While = visit_For
 
 
 def _place(node: ast.Attribute) -> tuple[int, int]:
@@ -415,9 +426,11 @@ def _of_this_loop(statements: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """The statements of a loop's body, but those that belong to an inner loop or function."""
     for node in statements:
         yield node
-        inner = isinstance(node, ast.For | ast.While)
         if isinstance(node, _DEFERRED):
             continue
-        for below in _of_this_loop(list(ast.iter_child_nodes(node))):
+        inner = isinstance(node, ast.For | ast.While)
+        orelse = node.orelse if isinstance(node, ast.For | ast.While) else []
+        for below in _of_this_loop([n for n in ast.iter_child_nodes(node) if n not in orelse]):
             if not (inner and isinstance(below, ast.Break)):
                 yield below
+        yield from _of_this_loop(orelse)
