@@ -307,3 +307,19 @@ def test_a_second_driver_takes_the_loop_over() -> None:
         with pytest.raises(Exception, match="another driver took over loop 'KeyValue'"):
             first.get(1)
         first.close()
+
+
+def test_a_log_is_repeated_by_the_methods_that_it_was_written_with() -> None:
+    class Other(KeyValue):
+        def put(self, value: float, key: int) -> None:
+            self.values[key] = value
+
+    Other.__name__ = "KeyValue"
+    first = StatefulLoop(KeyValue, backend="memory://other-order", replace=True)
+    first.put(1, 2.0)
+    first._end(ValueError("the driver ended"))
+    with pytest.raises(InputError, match=r"had the methods put\(key: int, value: float\), get"):
+        StatefulLoop.resume(Other, backend="memory://other-order")
+    StatefulLoop.resume(KeyValue, backend="memory://other-order").close()
+    with StatefulLoop.resume(Other, backend="memory://other-order") as flow:
+        assert flow.get(1) == 2.0

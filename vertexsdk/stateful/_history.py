@@ -94,7 +94,7 @@ class CallHistory:
         self.in_doubt = True
         ref = self.store.put_segment(
             self.loop, 0, self.manifest.iteration + 1, "changes", block.columns(),
-            {"methods": list(self.program.methods), "calls": len(block)},
+            {"methods": self._methods(), "calls": len(block)},
             group="tail" if small else "", defer=unwritten.append,
         )  # fmt: skip
         before = self.calls
@@ -186,11 +186,18 @@ class CallHistory:
     def _refs(self) -> list[SegmentRef]:
         return [ref for ref in self.store.segments(self.manifest) if ref.kind == "changes"]
 
+    def _methods(self) -> list[str]:
+        """Return the methods with their parameters, by whose places the log names them."""
+        return [
+            f"{name}({', '.join(f'{p.name}: {p.kind}' for p in method.parameters)})"
+            for name, method in self.program.methods.items()
+        ]
+
     def _read(self, ref: SegmentRef) -> Calls:
         table = self.store.table(ref)
         with self.store.naming_segment(ref):
             methods = accepted_values(table.meta, {"methods": list}).get("methods", [])
-            if methods != list(self.program.methods):
+            if methods != self._methods():
                 raise InputError(
                     f"loop {self.loop!r} has calls that were logged when {self.program.name} had "
                     f"the methods {', '.join(map(str, methods))}: resume it with that class, close "
