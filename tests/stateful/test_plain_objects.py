@@ -10,6 +10,7 @@ import pytest
 
 from tests.stateful.programs import KeyValue, Names, Visits, WordCount
 from vertexsdk import InputError, Map, Partitioned, ProgramError, Stateful
+from vertexsdk.stateful._analysis import program_of
 
 
 def test_the_classes_of_the_paper() -> None:
@@ -57,6 +58,32 @@ def test_a_call_that_raises_changes_nothing() -> None:
     assert {key: row._asdict() for key, row in visits.users.items()} == {
         "b": {"count": 0, "last": 0.0, "blocked": True, "note": "late"}
     }
+
+
+class Shared:
+    """Not a stateful class itself."""
+
+    def put(self, key: int, value: int) -> None:
+        self.counts[key] = value  # type: ignore[attr-defined]
+        if value < 0:
+            raise ValueError("negative")
+
+
+class Mixed(Shared, Stateful):
+    counts = Partitioned(Map(int, int), key="key")
+
+    def get(self, key: int) -> int:
+        return self.counts[key]
+
+
+def test_methods_of_a_base_that_is_not_stateful() -> None:
+    plain = Mixed()
+    with pytest.raises(InputError, match="'1' is not an int"):
+        plain.put("1", 2)
+    with pytest.raises(ValueError, match="negative"):
+        plain.put(1, -2)
+    assert plain.get(1) == 0
+    assert set(program_of(Mixed).methods) == {"put", "get"}
 
 
 def test_rows_have_fields() -> None:

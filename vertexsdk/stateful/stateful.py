@@ -36,8 +36,12 @@ class Stateful:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name, member in list(vars(cls).items()):
-            if isinstance(member, FunctionType) and not name.startswith("_"):
+        own = cls.__mro__[: cls.__mro__.index(Stateful)]
+        for name in dict.fromkeys(name for base in reversed(own) for name in vars(base)):
+            if name.startswith("_"):
+                continue
+            member = inspect.getattr_static(cls, name)  # also of a base that is not Stateful
+            if isinstance(member, FunctionType) and not hasattr(member, _WRAPPED):
                 setattr(cls, name, _call(member))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -111,7 +115,9 @@ def _call(function: FunctionType) -> Callable[..., Any]:
         finally:
             journal.end(undo=failed)
 
+    setattr(call, _WRAPPED, True)
     return call
 
 
+_WRAPPED = "_vertexsdk_call"
 _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
