@@ -296,6 +296,19 @@ def test_a_closed_loop_says_so() -> None:
         assert flow.get.map(range(20)) == [1.0] * 20
 
 
+def test_a_cancelled_call_is_not_made_and_does_not_keep_the_loop_open() -> None:
+    flow = StatefulLoop(KeyValue, backend="memory://cancelled", replace=True)
+    with flow._lock:  # until then, nothing runs
+        first, second = flow.put.submit(1, 1.0), flow.put.submit(2, 2.0)
+        assert first.cancel()
+    assert second.result() is None
+    with flow._lock:
+        assert flow.put.submit(3, 3.0).cancel()
+        flow._end(ValueError("the driver ended"))
+    with StatefulLoop.resume(KeyValue, backend="memory://cancelled") as flow:
+        assert flow.get.map([1, 2, 3]) == [0.0, 2.0, 0.0]
+
+
 def test_a_second_driver_takes_the_loop_over() -> None:
     first = StatefulLoop(KeyValue, backend="memory://second", replace=True)
     first.put(1, 1.0)

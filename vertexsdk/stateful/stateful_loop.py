@@ -397,7 +397,8 @@ class StatefulLoop:
         self._closed_by = reason
         self._work.release()
         while self._waiting:
-            self._waiting.popleft()[2].set_exception(reason)
+            with suppress(InvalidStateError):  # cancelled by its caller
+                self._waiting.popleft()[2].set_exception(reason)
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()
