@@ -13,7 +13,7 @@ import pytest
 
 from vertexsdk import Graph, MainLoop, run
 from vertexsdk.algorithms import Degree
-from vertexsdk.transport import resident
+from vertexsdk.transport import resident, transport
 from vertexsdk.transport import spark as spark_transport
 from vertexsdk.transport.inprocess import InProcessWorkers
 
@@ -56,6 +56,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         workers=lambda partitions, by_jobs=False: spark_transport.SparkWorkers(session, partitions)
     )
     gc.enable()
+    gc.collect()
+    for thread in [*transport._closing]:  # they need what is patched here
+        thread.join(20)
 
 
 def a_graph(cluster: Any, partitions: int = 3, title: str = "") -> Graph:
