@@ -65,7 +65,7 @@ def test_lmdb_is_refused_where_executors_are_on_other_hosts(tmp_path: Path, host
             master="spark://far.example:7077",
             applicationId="application",
             getConf=dict,
-        )  # fmt: skip
+        )
     )
     transport = SparkTransport(spark)
     with open_store(f"lmdb://{tmp_path}/store") as store:
