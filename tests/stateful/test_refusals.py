@@ -265,7 +265,7 @@ def test_which_methods_write() -> None:
     assert writes == {
         "KeyValue.put", "WordCount.add", "Names.set_name", "Names.forget", "Names.take",
         "Names.first", "Visits.visit", "Visits.block", "Visits.seen", "Visits.forget",
-        "Visits.state",
+        "Visits.state", "Visits.named",
     }  # fmt: skip
 
 
