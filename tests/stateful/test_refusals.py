@@ -180,6 +180,19 @@ class Inner(Stateful):
         return self.counts[word]
 
 
+class ByName(Stateful):
+    users = Partitioned(Map(str, count=int), key="user")
+
+    def visit(self, user: str) -> None:
+        self.users[user].__setattr__("count", 5)
+
+
+def test_a_field_that_is_set_by_its_name_is_kept() -> None:
+    with StatefulLoop(ByName, backend="memory://by-name", replace=True) as flow:
+        flow.visit.map(["a", "b"])
+        assert flow.lookup(["a", "b"]) == {"a": {"count": 5}, "b": {"count": 5}}
+
+
 def test_continue_in_the_else_of_an_inner_loop() -> None:
     plain, words = Inner(), ["box", "no", "yes", ""]
     plain.add("Box no yes no")

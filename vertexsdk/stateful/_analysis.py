@@ -224,7 +224,11 @@ class _Analysis:
         used, writes, returns_row = use
         if returns_row and not element.element.single:  # of which fields may be set later
             outer = above[1]
-            writes |= not (isinstance(outer, ast.Attribute) and isinstance(outer.ctx, ast.Load))
+            writes |= not (
+                isinstance(outer, ast.Attribute)
+                and isinstance(outer.ctx, ast.Load)
+                and outer.attr in element.element.fields
+            )
         if not (isinstance(used, ast.Name) and used.id == key):
             self._refuse(
                 node, f"{name} is partitioned by {key}: access self.{name}[{key}], with {key} as a "
