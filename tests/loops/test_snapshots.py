@@ -101,13 +101,17 @@ class History:
 
     def ingest(self) -> None:
         """Changes, some of which bring new vertices."""
+        self.main.ingest(self.rows())
+
+    def rows(self) -> list[Any]:
+        """Changes, of which the oracle knows."""
         rows = random_rows(
             self.rng, self.edges, self.rng.randint(1, 9), undirected=self.undirected,
             vertices=self.ids(30),
         )  # fmt: skip
         rows += [("+", self.id(0), self.id(0), 1.0)]
         self.edges[self.id(0), self.id(0)] = 1.0
-        self.main.ingest(rows)
+        return rows
 
     def kill(self) -> bool:
         """Go on as another process would; whether it goes on from a state."""
@@ -117,6 +121,16 @@ class History:
         )
         before.close()  # it was fenced, so nothing of it is stored any more
         return self.main._history.ledger.snapshot is not None
+
+    def merge(self) -> None:
+        """Fork a branch, which may compute an answer or take changes of its own, and merge it."""
+        with self.main.fork() as branch:
+            what = self.rng.random()
+            if what < 0.3:
+                branch.result().close()
+            elif what < 0.6:
+                branch.apply(self.rows())
+            branch.merge()
 
     def check(self) -> dict[str, Any]:
         """Compare an answer with the oracle; return its statistics."""
@@ -142,8 +156,18 @@ class History:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("number", range(6))
-def test_a_killed_loop_goes_on_from_its_snapshot(number: int, url: str) -> None:
-    rng = random.Random(seed())
+def test_a_killed_loop_goes_on_from_its_snapshot(
+    number: int, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, put = random.Random(seed()), Store.put_segment
+    delays = random.Random(rng.random())
+
+    def slow(self: Store, loop: str, partition: int, iteration: int, kind: Any, *a: Any, **k: Any):  # type: ignore[no-untyped-def]
+        if kind in ("snapshot", "topology"):
+            time.sleep(delays.choice([0.0, 0.0, 0.002, 0.01]))
+        return put(self, loop, partition, iteration, kind, *a, **k)
+
+    monkeypatch.setattr(Store, "put_segment", slow)
     history = History(rng, url)
     history.check()
     for _ in range(14):
@@ -157,9 +181,11 @@ def test_a_killed_loop_goes_on_from_its_snapshot(number: int, url: str) -> None:
             statistics = history.check()
             if from_state and history.program is not PageRank:  # a sum may begin anew
                 assert statistics["start"] == "warm"
-        elif what < 0.55:
+        elif what < 0.5:
             history.main.rescale(rng.randint(1, 5))
             history.check()
+        elif what < 0.8:
+            history.merge()
     history.main.close()
 
 
