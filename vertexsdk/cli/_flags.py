@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 _NAMES = (
-    *("at", "backend", "commit_every", "delay_bound", "exact", "format", "grace", "keep_answers"),
+    *("at", "backend", "commit_every", "delay_bound", "element", "exact", "format", "grace"),
+    "keep_answers",
     *("loop", "max_iterations", "multi", "partitioner", "partitions", "program", "replace"),
     *(
         "resume",

@@ -55,7 +55,7 @@ class StoredState:
         if element not in (*keys, None) or (element is None and len(keys) > 1):
             raise InputError(
                 f"{manifest.loop} has the state elements {', '.join(keys)}: name one of them by "
-                "--element"
+                "element="
             )
         self._element = element or next(iter(keys))
         self._key = keys[self._element]
@@ -98,5 +98,5 @@ class StoredState:
             return int(text)
         except ValueError:
             raise InputError(
-                f"--key {excerpt(text)}: the keys of {self._element} are integers"
+                f"{excerpt(text)} is not a key: the keys of {self._element} are integers"
             ) from None
