@@ -234,7 +234,7 @@ def test_a_run_that_failed_goes_on(vertexsdk, edges: str) -> None:
     run = ("run", "fragile.py:Fragile", "--edges", edges, "--engine", "local", "--resume")
     done = vertexsdk(*run, "--snapshot-every", "2", "--stats", "stats.json")
     assert done.status == 1
-    assert done.lines[-1].endswith("ValueError: no more")
+    assert done.lines[-1].endswith("ValueError: no more (vertex 1, iteration 9)")
     assert "fragile-run: the store has no snapshot of it: begins at iteration 0" in done.err
     Path("mended").touch()
     assert vertexsdk(*run, "--stats", "stats.json").status == 0

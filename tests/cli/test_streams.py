@@ -233,7 +233,7 @@ def test_what_is_said_of_a_main_loop(vertexsdk: Call, state: str) -> None:
             done = vertexsdk("query", "pagerank", *more)
             assert (done.status, done.lines) == (
                 2, ["vertexsdk: loop 'pagerank' has no answer yet at version 1, after 1 changes: "
-                    "wait for its first query"],
+                    "wait for its first query, or have one computed: --exact, --at 1"],
             )  # fmt: skip
         main.query().close()
         main.budget = Budget(iterations=1)

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from vertexsdk.errors import InputError, first_line
 from vertexsdk.graph.load.arrow import edge_columns, text_column
-from vertexsdk.transport.spark_failures import spark_failure
 from vertexsdk.transport.transport import is_dataframe
 
 EDGES = "the edges"
@@ -66,6 +65,8 @@ def arrow_table(frame: Any, place: str) -> pa.Table:
     if isinstance(frame, pa.Table):
         table = frame
     elif is_dataframe(frame):
+        from vertexsdk.transport.spark_failures import spark_failure  # which imports PySpark
+
         with spark_failure():
             table = frame.toArrow()
     elif _is_pandas(frame):
