@@ -137,8 +137,6 @@ class LoopTask:
             if "name.code" in columns:
                 live.add_names(*(columns[f"name.{n}"] for n in ("code", "offsets", "bytes")))
             if "kind" in columns:
-                if isinstance(command.changes, SegmentRef):  # others wrote it, perhaps
-                    require_values(columns["value"], self.plan.program.value_dtype)
                 report.counts, report.absent, report.work.touched = yield from live.take(
                     columns, strict=command.strict
                 )
@@ -212,7 +210,9 @@ class LoopTask:
             raise RunError("a segment without a store")
         with store_of_run(self.plan.run, self.plan.store) as store:
             described = described_changes(store, changes, self.plan.program.value_dtype)
-            return store.segment(changes, described=described)
+            columns = store.segment(changes, described=described)
+        require_values(columns["value"], self.plan.program.value_dtype)
+        return columns
 
     def _write(self, partition: int, live: LoopPartition, report: LoopReport) -> None:
         written = live.written()
