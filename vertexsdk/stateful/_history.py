@@ -91,7 +91,6 @@ class CallHistory:
         small = len(waiting) < _BATCHES and sum(map(len, waiting)) < _ROWS
         block = calls if small else Calls.join(waiting)
         unwritten: list[EncodedSegment] = []
-        self.in_doubt = True
         ref = self.store.put_segment(
             self.loop, 0, self.manifest.iteration + 1, "changes", block.columns(),
             {"methods": self._methods(), "calls": len(block)},
@@ -114,7 +113,6 @@ class CallHistory:
             partitions: in how many parts they are.
         """
         unwritten: list[EncodedSegment] = []
-        self.in_doubt = True
         log_start = self.store.put_segment(
             self.loop, 0, self.manifest.iteration + 1, "topology", {"id": np.empty(0, np.int64)},
             {KEYED: self.program.name}, defer=unwritten.append,

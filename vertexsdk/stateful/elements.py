@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Self, overload
 
-from vertexsdk.errors import ProgramError, excerpt
+from vertexsdk.errors import InputError, ProgramError, excerpt
 from vertexsdk.program.keyed import ABSENT, KINDS, VALUE, MapAccess, TableSpec
 
 _TAKEN = {"id", "kind", "name", "class"}  # columns of the store
+
+
+def choose_element(of: str, elements: Collection[str], element: str | None) -> str:
+    """Return the name of a state element; None names the only one.
+
+    Args:
+        of: what has the elements, for the error.
+        elements: their names.
+        element: as the user named it.
+
+    Raises:
+        InputError: there is no such element, or there are several and none was named.
+    """
+    if element is None and len(elements) == 1:
+        return next(iter(elements))
+    if element is None or element not in elements:
+        raise InputError(
+            f"{of} has the state elements {', '.join(elements)}: give one of them as element="
+        )
+    return element
 
 
 def _kind_of(declared: object, allowed: tuple[str, ...], what: str) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vertexsdk.arrays.packed_strings import unpack_strings
+from vertexsdk.engine.keyed.keyed_engine import segment_groups
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.state import Manifest, Store
 from vertexsdk.state.manifests import layers_by_partition
 from vertexsdk.state.reading import overlay
 from vertexsdk.stateful._history import counts_of
+from vertexsdk.stateful.elements import choose_element
 
 
 def is_stateful(manifest: Manifest) -> bool:
@@ -52,14 +54,9 @@ class StoredState:
         self.missing = counts["calls"] - counts["snapshot"]
         fields = manifest.state_fields
         keys = {str(one.get("element")): str(one.get("key")) for one in fields.values()}
-        if element not in (*keys, None) or (element is None and len(keys) > 1):
-            raise InputError(
-                f"{manifest.loop} has the state elements {', '.join(keys)}: name one of them by "
-                "element="
-            )
-        self._element = element or next(iter(keys))
+        self._element = choose_element(manifest.loop, keys, element)
         self._key = keys[self._element]
-        self._group = self._element if len(keys) > 1 else ""
+        self._group = segment_groups(keys)[self._element]
 
     def rows(self, keys: Sequence[Any] = ()) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Yield keys with their fields.

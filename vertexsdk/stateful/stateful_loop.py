@@ -29,6 +29,7 @@ from vertexsdk.state.address import Address, address_or_default
 from vertexsdk.stateful._analysis import program_of
 from vertexsdk.stateful._columns import BLOCK, blocks_of
 from vertexsdk.stateful._history import CallHistory, counts_of
+from vertexsdk.stateful.elements import choose_element
 from vertexsdk.stateful.stateful import Stateful, bind, without_self
 from vertexsdk.transport.select import transport_for
 from vertexsdk.transport.shipping import ship_by_value
@@ -341,12 +342,7 @@ class StatefulLoop:
             RunError: a processor was lost.
         """
         tables = self.program.tables
-        if (element is None and len(tables) > 1) or element not in (None, *tables):
-            raise InputError(
-                f"{self.program.name} has the state elements {', '.join(tables)}: give one of them "
-                "as element="
-            )
-        spec = tables[element or next(iter(tables))]
+        spec = tables[choose_element(self.program.name, tables, element)]
         one = isinstance(keys, str) or not isinstance(keys, Iterable)
         wanted = list(map(spec.convert_key, [keys] if one else keys))
         with self._lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import pickle
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,7 @@ class KeyedEngine:
         segments: Sequence[SegmentRef] = (),
     ) -> None:
         self.program, self.partitions = program, partitions
-        self.groups = segment_groups(program)
+        self.groups = segment_groups(program.tables)
         self._workers = transport.workers(partitions)
         self._workers.title = f"stateful class {program.name}"
         task = KeyedTask(program, partitions, uuid.uuid4().hex, address, loop, self.groups)
@@ -131,6 +131,6 @@ class KeyedEngine:
         self._workers.close()
 
 
-def segment_groups(program: KeyedProgram) -> dict[str, str]:
+def segment_groups(tables: Collection[str]) -> dict[str, str]:
     """Return the group of each table's segments: "" where there is only one table."""
-    return {name: name if len(program.tables) > 1 else "" for name in program.tables}
+    return {name: name if len(tables) > 1 else "" for name in tables}
